@@ -1,0 +1,71 @@
+# stepvalue: set-up, tests, benches. `make help` lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PYTHON  ?= python3
+VENV    ?= .venv
+LIMIT   ?= 24
+RUN_DIR ?= runs/demo-$(LIMIT)
+
+UV_VERSION := 0.13.9
+BIN    := $(VENV)/bin
+UV     := $(BIN)/uv
+LOCK   := requirements.lock
+STAMP  := $(VENV)/.stepvalue-ready
+
+# The CPU build of torch lies on PyTorch's own index, not on PyPI. Where pip's find-links name a folder that holds it already,
+# that folder is used and the index is not needed. (Shell, for use inside recipes: uv does not read pip's settings.)
+TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>/dev/null) $$PIP_FIND_LINKS; do \
+	    ls "$$folder"/torch-*+cpu-*.whl >/dev/null 2>&1 && echo "--find-links=$$folder" && exit; \
+	  done; echo --torch-backend=cpu)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench lock wheel clean
+
+help:  ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## environment in .venv: locked packages, the project, the default model
+
+$(STAMP): $(LOCK) pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(UV) || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	$(UV) pip sync --quiet --python $(BIN)/python $(TORCH) $(LOCK)
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
+	# Writes the bytecode of what a first start loads, which some machines are told not to keep: it halves every later start.
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pipeline.engine.embedded
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c "import ray, polars, math_verify, vllm.v1.engine.async_llm, vllm.v1.worker.cpu_worker" 2>/dev/null
+	touch $@
+
+demo: setup  ## label part of the sample with the default model and show the chains (LIMIT=82 for all of it)
+	$(BIN)/python -m pipeline label data=sample data.limit=$(LIMIT) run_dir=$(RUN_DIR) run.show_chains=$(LIMIT)
+
+test: setup  ## the whole suite
+	$(BIN)/python -m pytest
+
+lint: setup  ## ruff, mypy --strict, who may import whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: setup  ## let ruff format the code
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format .
+
+bench: setup  ## the figures of the README, printed
+	$(BIN)/python -m tests.bench
+
+lock:  ## choose package versions anew and pin them by hash
+	test -x $(UV) || ($(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv==$(UV_VERSION))
+	echo 'torch==2.13.0+cpu' | $(UV) pip compile pyproject.toml --extra cpu --extra dev --constraint - --python-platform x86_64-manylinux_2_28 \
+	    --python-version 3.11 --generate-hashes --upgrade --quiet $(TORCH) --no-annotate --no-header \
+	  | awk '/^[a-z]/ {torch = /^torch==/} torch {if (/^torch==/) {sub(/ *\\$$/, ""); print} next} {print}' > $(LOCK).new
+	mv $(LOCK).new $(LOCK)
+
+wheel: setup  ## dist/*.whl
+	$(UV) build --wheel --no-build-isolation --python $(BIN)/python --quiet
+
+clean:  ## remove what make and the tools left here, but no run
+	rm -rf $(VENV) dist build .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache
