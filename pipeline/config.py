@@ -1,0 +1,344 @@
+"""Schemas of everything under `conf/`: plain dataclasses with range checks. Hydra fills them; nothing here imports it.
+
+They are not frozen, because Hydra refuses overrides of frozen schemas; nothing below `__main__` writes to them.
+"""
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Layout(Enum):
+    """How an input row is laid out before its columns are read."""
+
+    rows = "rows"
+    prm800k = "prm800k"
+    processbench = "processbench"
+    math_shepherd = "math_shepherd"
+
+
+class Splitter(Enum):
+    """How a solution text is cut into steps."""
+
+    newline = "newline"
+    blank_line = "blank_line"
+    step_label = "step_label"
+    sentence = "sentence"
+    regex = "regex"
+    math_shepherd = "math_shepherd"
+    whole = "whole"
+
+
+class PolicyKind(Enum):
+    """Which policy continues the prefixes, and so which engine runs it."""
+
+    embedded = "embedded"
+    hf = "hf"
+    oracle = "oracle"
+
+
+class PromptStyle(Enum):
+    chat = "chat"
+    plain = "plain"
+
+
+class Keep(Enum):
+    """Which problems go on after the policy has sampled its own solutions."""
+
+    all = "all"
+    mixed = "mixed"
+
+
+class Fallback(Enum):
+    """What counts as the final answer where a text states none."""
+
+    none = "none"
+    last_number = "last_number"
+
+
+class EstimatorName(Enum):
+    fixed = "fixed"
+
+
+class Interval(Enum):
+    clopper_pearson = "clopper_pearson"
+    jeffreys = "jeffreys"
+
+
+class LabelRule(Enum):
+    any = "any"
+    threshold = "threshold"
+    relative = "relative"
+
+
+def _check(condition: bool, key: str, value: object, wanted: str) -> None:
+    if not condition:
+        raise ValueError(f"{key}={value} is out of range: it must be {wanted}")
+
+
+@dataclass(kw_only=True, slots=True)
+class Columns:
+    """Names of the input columns; a dot descends into a nested field. Empty: the column is not read."""
+
+    id: str = "id"
+    problem: str = "problem"
+    answer: str = "answer"
+    steps: str = "steps"
+    solution: str = "solution"
+
+
+@dataclass(kw_only=True, slots=True)
+class DataConfig:
+    path: str = "???"
+    layout: Layout = Layout.rows
+    columns: Columns = field(default_factory=Columns)
+    answer_in_text: bool = False
+    """The answer column holds a text that states the final answer (GSM8K's `#### 72`, MATH's `\\boxed{}`)."""
+    splitter: Splitter = Splitter.newline
+    pattern: str | None = None
+    """With splitter=regex: each match ends a step."""
+    separator: str = "\n"
+    """Joins given `steps` into the solution text."""
+    limit: int | None = None
+    """Use only the first so many rows."""
+    max_chars: int = 100_000
+    """A longer field is rejected."""
+    max_steps: int = 500
+
+    def __post_init__(self) -> None:
+        _check(self.limit is None or self.limit >= 1, "data.limit", self.limit, "at least 1")
+        _check(self.max_chars >= 1, "data.max_chars", self.max_chars, "at least 1")
+        _check(1 <= self.max_steps <= 10_000, "data.max_steps", self.max_steps, "1 to 10000")
+        if self.splitter is Splitter.regex:
+            if not self.pattern:
+                raise ValueError("data.splitter=regex needs data.pattern")
+            try:
+                re.compile(self.pattern)
+            except re.error as error:
+                raise ValueError(f"data.pattern is not a regular expression: {error}") from error
+
+
+@dataclass(kw_only=True, slots=True)
+class Example:
+    """A worked example shown to the policy before the problem."""
+
+    problem: str = "???"
+    solution: str = "???"
+
+
+@dataclass(kw_only=True, slots=True)
+class PromptConfig:
+    style: PromptStyle = PromptStyle.chat
+    system: str = ""
+    instruction: str = ""
+    """Put behind the problem, on a line of its own."""
+    template: str = "Problem: {problem}\nSolution:\n"
+    """style=plain only; `{problem}` is replaced."""
+    examples: list[Example] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        _check(
+            "{problem}" in self.template, "policy.prompt.template", repr(self.template), "a text with {problem} in it"
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class OracleConfig:
+    """The engine with known success probabilities: what it answers, how slowly, and which faults it plays."""
+
+    seed: int = 0
+    spread: float = 0.35
+    """How far the value of a prefix may lie from its problem's."""
+    tokens_per_step: int = 20
+    tokens_per_second: float = 0.0
+    """0: no delay."""
+    fail_after: int = 0
+    """The engine dies after so many completions; 0: never."""
+    hang_after: int = 0
+    """The engine stops answering after so many completions; 0: never."""
+
+    def __post_init__(self) -> None:
+        _check(0 <= self.spread <= 1, "policy.oracle.spread", self.spread, "between 0 and 1")
+        _check(self.tokens_per_step >= 1, "policy.oracle.tokens_per_step", self.tokens_per_step, "at least 1")
+        _check(self.tokens_per_second >= 0, "policy.oracle.tokens_per_second", self.tokens_per_second, "0 or more")
+        _check(self.fail_after >= 0, "policy.oracle.fail_after", self.fail_after, "0 or more")
+        _check(self.hang_after >= 0, "policy.oracle.hang_after", self.hang_after, "0 or more")
+
+
+@dataclass(kw_only=True, slots=True)
+class PolicyConfig:
+    kind: PolicyKind = PolicyKind.embedded
+    model: str = ""
+    """policy=hf: a Hugging Face name or a local folder."""
+    revision: str | None = None
+    dtype: str = "auto"
+    quantization: str | None = None
+    tensor_parallel: int = 1
+    max_model_len: int | None = None
+    memory_share: float = 0.9
+    """Share of the GPU's memory that vLLM may take."""
+    kv_cache_gib: float = 2.0
+    """On a CPU: memory for the KV cache."""
+    max_num_seqs: int | None = None
+    enforce_eager: bool | None = None
+    load_format: str = "auto"
+    prompt: PromptConfig = field(default_factory=PromptConfig)
+    oracle: OracleConfig = field(default_factory=OracleConfig)
+
+    def __post_init__(self) -> None:
+        _check(self.tensor_parallel >= 1, "policy.tensor_parallel", self.tensor_parallel, "at least 1")
+        _check(0 < self.memory_share <= 1, "policy.memory_share", self.memory_share, "above 0 and at most 1")
+        _check(self.kv_cache_gib > 0, "policy.kv_cache_gib", self.kv_cache_gib, "above 0")
+        _check(
+            self.max_num_seqs is None or self.max_num_seqs >= 1, "policy.max_num_seqs", self.max_num_seqs, "at least 1"
+        )
+        _check(
+            self.max_model_len is None or self.max_model_len >= 16,
+            "policy.max_model_len",
+            self.max_model_len,
+            "at least 16",
+        )
+        if self.kind is PolicyKind.hf and not self.model:
+            raise ValueError("policy=hf needs policy.model=NAME_OR_FOLDER")
+        if self.kind is not PolicyKind.hf and self.model:
+            raise ValueError(
+                f"policy.model={self.model} needs policy=hf: policy={self.kind.value} has a model of its own"
+            )
+
+
+@dataclass(kw_only=True, slots=True)
+class SamplingConfig:
+    rollouts: int = 8
+    """Completions per prefix."""
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    """0: all tokens."""
+    min_p: float = 0.0
+    max_tokens: int = 1024
+    stop: list[str] = field(default_factory=list)
+    solutions: int = 4
+    """Chains the policy samples for a problem that comes without any."""
+    keep: Keep = Keep.all
+
+    def __post_init__(self) -> None:
+        _check(1 <= self.rollouts <= 99_999, "sampling.rollouts", self.rollouts, "1 to 99999")
+        _check(self.temperature >= 0, "sampling.temperature", self.temperature, "0 or more")
+        _check(0 < self.top_p <= 1, "sampling.top_p", self.top_p, "above 0 and at most 1")
+        _check(self.top_k >= 0, "sampling.top_k", self.top_k, "0 or more")
+        _check(0 <= self.min_p <= 1, "sampling.min_p", self.min_p, "between 0 and 1")
+        _check(self.max_tokens >= 1, "sampling.max_tokens", self.max_tokens, "at least 1")
+        _check(1 <= self.solutions <= 1000, "sampling.solutions", self.solutions, "1 to 1000")
+
+
+@dataclass(kw_only=True, slots=True)
+class EstimatorConfig:
+    name: EstimatorName = EstimatorName.fixed
+    interval: Interval = Interval.clopper_pearson
+    confidence: float = 0.95
+    rule: LabelRule = LabelRule.any
+    threshold: float = 0.5
+    """rule=threshold: label 1 where the value is above it; rule=relative: above this share of the root's value."""
+
+    def __post_init__(self) -> None:
+        _check(0 < self.confidence < 1, "estimator.confidence", self.confidence, "between 0 and 1, exclusive")
+        _check(0 <= self.threshold < 1, "estimator.threshold", self.threshold, "at least 0 and below 1")
+
+
+@dataclass(kw_only=True, slots=True)
+class GraderConfig:
+    fallback: Fallback = Fallback.none
+    """What counts as the answer of a text without `\\boxed{}`, `####` or "the answer is": nothing, or its last number."""
+    answer_pattern: str | None = None
+    """A regular expression whose last match's first group is the final answer, before any built-in marker."""
+    relative_tolerance: float = 0.0
+    """For decimal numbers; 0: exact."""
+    deadline_seconds: float = 2.0
+    memory_mib: int = 2048
+    processes: int = 1
+
+    def __post_init__(self) -> None:
+        _check(0 <= self.relative_tolerance < 0.1, "grader.relative_tolerance", self.relative_tolerance, "0 to 0.1")
+        _check(
+            0 < self.deadline_seconds <= 600, "grader.deadline_seconds", self.deadline_seconds, "above 0, at most 600"
+        )
+        _check(self.memory_mib >= 512, "grader.memory_mib", self.memory_mib, "at least 512")
+        _check(1 <= self.processes <= 256, "grader.processes", self.processes, "1 to 256")
+        if self.answer_pattern is not None:
+            try:
+                groups = re.compile(self.answer_pattern).groups
+            except re.error as error:
+                raise ValueError(f"grader.answer_pattern is not a regular expression: {error}") from error
+            _check(
+                groups >= 1, "grader.answer_pattern", repr(self.answer_pattern), "a pattern with a group for the answer"
+            )
+
+
+@dataclass(kw_only=True, slots=True)
+class RunConfig:
+    unit_problems: int = 32
+    """Problems per unit: the grain of scheduling, retry and commit."""
+    units_in_flight: int = 4
+    """Units a worker holds at once, so that the tail of one never idles the engine."""
+    attempts: int = 3
+    """How often a unit is tried before the run gives up."""
+    start_timeout_seconds: float = 1800.0
+    """How long the cluster may take to give a worker its resources and the worker to load its model."""
+    stall_seconds: float = 600.0
+    """A worker that finishes no rollout for so long is taken for hung and replaced."""
+    progress_seconds: float = 5.0
+    show_chains: int = 4
+    """How many chains are printed at the end."""
+
+    def __post_init__(self) -> None:
+        _check(1 <= self.unit_problems <= 10_000, "run.unit_problems", self.unit_problems, "1 to 10000")
+        _check(1 <= self.units_in_flight <= 1000, "run.units_in_flight", self.units_in_flight, "1 to 1000")
+        _check(self.attempts >= 1, "run.attempts", self.attempts, "at least 1")
+        _check(self.start_timeout_seconds > 0, "run.start_timeout_seconds", self.start_timeout_seconds, "above 0")
+        _check(self.stall_seconds > 0, "run.stall_seconds", self.stall_seconds, "above 0")
+        _check(self.progress_seconds > 0, "run.progress_seconds", self.progress_seconds, "above 0")
+        _check(self.show_chains >= 0, "run.show_chains", self.show_chains, "0 or more")
+
+
+@dataclass(kw_only=True, slots=True)
+class ClusterConfig:
+    address: str | None = None
+    """None: a private Ray on this machine, loopback only; `auto` or an address: join that cluster."""
+    workers: int | None = None
+    """None: one per GPU of the cluster for a GPU policy, else 1."""
+    cpus_per_worker: float | None = None
+    gpus_per_worker: float | None = None
+
+    def __post_init__(self) -> None:
+        _check(self.workers is None or self.workers >= 1, "cluster.workers", self.workers, "at least 1")
+        _check(
+            self.cpus_per_worker is None or self.cpus_per_worker > 0,
+            "cluster.cpus_per_worker",
+            self.cpus_per_worker,
+            "above 0",
+        )
+        _check(
+            self.gpus_per_worker is None or self.gpus_per_worker >= 0,
+            "cluster.gpus_per_worker",
+            self.gpus_per_worker,
+            "0 or more",
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class LabelConfig:
+    """Everything `label` needs."""
+
+    run_dir: str | None = None
+    """None: a folder under `runs/` named after what the run is the result of, so that the same command resumes it."""
+    data: DataConfig = field(default_factory=DataConfig)
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    estimator: EstimatorConfig = field(default_factory=EstimatorConfig)
+    grader: GraderConfig = field(default_factory=GraderConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+    cluster: ClusterConfig = field(default_factory=ClusterConfig)
+
+    def __post_init__(self) -> None:
+        if self.run_dir is not None and not self.run_dir.strip():
+            raise ValueError("run_dir is empty: give run_dir=FOLDER, or leave it out for one under runs/")

@@ -1,0 +1,47 @@
+"""Who is to blame, in one place. Every error a user can meet is one of these; each message names the place and the remedy."""
+
+
+class StepvalueError(Exception):
+    """Base of all errors this package raises on purpose. `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class UsageError(StepvalueError):
+    """The command line or a setting is wrong: nothing was started."""
+
+    exit_code = 2
+
+
+class InputError(StepvalueError):
+    """The input as a whole cannot be used (a single bad row becomes a `Reject` instead)."""
+
+    exit_code = 2
+
+
+class PolicyError(StepvalueError):
+    """The policy model cannot be loaded here: missing model, missing device, too little memory."""
+
+
+class EngineDied(StepvalueError):
+    """The engine stopped working during a run. The run directory holds what was finished: start the command again."""
+
+
+class ClusterError(StepvalueError):
+    """No Ray cluster where one was named, or it lacks the resources asked for."""
+
+
+class Interrupted(StepvalueError):
+    """A signal asked the run to stop; the same command goes on with what is owed."""
+
+    exit_code = 75
+
+
+class RunConflict(StepvalueError):
+    """The run directory belongs to another run; nothing in it was touched."""
+
+    exit_code = 2
+
+
+class StoreError(StepvalueError):
+    """The run directory cannot be written, or a file in it is damaged."""

@@ -1,0 +1,34 @@
+"""Content hashes and file names: the one place that makes either.
+
+An id is the first 80 bits of a BLAKE2b hash as 20 hexadecimal digits: among 10^9 ids the chance of any collision is
+below 10^-6. File names are built from ids alone, never from text of the input or of a model.
+"""
+
+import hashlib
+import re
+
+ID_DIGITS = 20
+_SAFE_NAME = re.compile(r"[a-z]+-[0-9a-f]{20}(-[0-9a-f]{12})?\.(parquet|json)")
+
+
+def content_id(*parts: str) -> str:
+    """Hash of a tuple of texts; different tuples give different input to the hash, whatever the texts contain."""
+    digest = hashlib.blake2b(digest_size=ID_DIGITS // 2)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def rollout_id(prefix_id: str, issue_index: int) -> str:
+    """Id of the `issue_index`-th completion of a prefix: fixed before the work starts, so that nothing is counted twice."""
+    return f"{prefix_id}-{issue_index:05d}"
+
+
+def file_name(kind: str, unit_id: str, sha256: str = "", suffix: str = "parquet") -> str:
+    """`kind-unit[-sha].suffix`; raises ValueError for anything that is not made of a plain word and hexadecimal digits."""
+    name = f"{kind}-{unit_id}-{sha256[:12]}.{suffix}" if sha256 else f"{kind}-{unit_id}.{suffix}"
+    if not _SAFE_NAME.fullmatch(name):
+        raise ValueError(f"unsafe file name {name!r}")
+    return name

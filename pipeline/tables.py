@@ -1,0 +1,293 @@
+"""One Arrow schema per table, and the way from records to tables. The schema is the contract: never widened on the fly."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.records import (
+    InputRow,
+    LabelledChain,
+    Place,
+    Problem,
+    Reject,
+    Rollout,
+    SampledSolution,
+    Solution,
+    StepValue,
+)
+
+SCHEMA_VERSION = 1
+
+_ENUM = pa.dictionary(pa.int8(), pa.string())
+
+
+_STRINGS = pa.list_(pa.string())
+
+
+def _required(name: str, kind: pa.DataType) -> "pa.Field[Any]":
+    return pa.field(name, kind, nullable=False)
+
+
+def _optional(name: str, kind: pa.DataType) -> "pa.Field[Any]":
+    return pa.field(name, kind)
+
+
+INPUTS = pa.schema(
+    [
+        _required("problem_id", pa.string()),
+        _required("problem", pa.string()),
+        _required("gold_answers", _STRINGS),
+        _optional("chain_id", pa.string()),
+        _optional("source_id", pa.string()),
+        _optional("solution", pa.string()),
+        _optional("step_ends", pa.list_(pa.int32())),
+        _required("file", pa.string()),
+        _required("line", pa.int64()),
+    ]
+)
+
+SOLUTIONS = pa.schema(
+    [
+        _required("chain_id", pa.string()),
+        _required("problem_id", pa.string()),
+        _required("draw", pa.int32()),
+        _required("text", pa.string()),
+        _required("token_ids", pa.list_(pa.int32())),
+        _required("step_ends", pa.list_(pa.int32())),
+        _required("token_ends", pa.list_(pa.int32())),
+        _required("finish", _ENUM),
+        _required("answer", pa.string()),
+        _required("verdict", _ENUM),
+    ]
+)
+
+ROLLOUTS = pa.schema(
+    [
+        _required("rollout_id", pa.string()),
+        _required("prefix_id", pa.string()),
+        _required("problem_id", pa.string()),
+        _required("step_index", pa.int32()),
+        _required("issue_index", pa.int32()),
+        _required("text", pa.string()),
+        _required("finish", _ENUM),
+        _required("n_tokens", pa.int32()),
+        _required("answer", pa.string()),
+        _required("verdict", _ENUM),
+        _required("grader", _ENUM),
+    ]
+)
+
+REJECTS = pa.schema(
+    [
+        _required("file", pa.string()),
+        _required("line", pa.int64()),
+        _optional("source_id", pa.string()),
+        _optional("step_index", pa.int32()),
+        _required("reason", pa.string()),
+        _required("detail", pa.string()),
+    ]
+)
+
+_PER_PREFIX: list[tuple[str, pa.DataType]] = [
+    ("value", pa.float64()),
+    ("n_correct", pa.int32()),
+    ("n_rollouts", pa.int32()),
+    ("n_ungraded", pa.int32()),
+    ("n_truncated", pa.int32()),
+    ("low", pa.float64()),
+    ("high", pa.float64()),
+    ("posterior_mean", pa.float64()),
+    ("posterior_sd", pa.float64()),
+    ("origin", pa.string()),
+]
+
+LABELS = pa.schema(
+    [
+        _required("chain_id", pa.string()),
+        _required("problem_id", pa.string()),
+        _optional("source_id", pa.string()),
+        _required("problem", pa.string()),
+        _required("gold_answer", pa.string()),
+        _required("gold_answers", _STRINGS),
+        _required("solution", pa.string()),
+        _required("steps", _STRINGS),
+        _required("step_ends", pa.list_(pa.int32())),
+        _optional("final_answer", pa.string()),
+        _optional("outcome", pa.bool_()),
+        *(_required(name, pa.list_(kind)) for name, kind in _PER_PREFIX),
+        _required("label", pa.list_(pa.int8())),
+        *(_optional(f"root_{name}", kind) for name, kind in _PER_PREFIX),
+        _required("estimator", pa.string()),
+        _required("label_rule", pa.string()),
+        _required("policy", pa.string()),
+        _required("rollout_tokens", pa.int64()),
+    ]
+)
+
+SCHEMAS = {"inputs": INPUTS, "solutions": SOLUTIONS, "rollouts": ROLLOUTS, "rejects": REJECTS, "labels": LABELS}
+
+
+def rollouts_table(rollouts: Sequence[Rollout], grader: str) -> pa.Table:
+    """The log, one row per completion, sorted by `rollout_id` so that equal content gives equal bytes."""
+    ordered = sorted(rollouts, key=lambda rollout: rollout.completion.request.request_id)
+    completions = [rollout.completion for rollout in ordered]
+    requests = [completion.request for completion in completions]
+    return _table(
+        ROLLOUTS,
+        {
+            "rollout_id": [request.request_id for request in requests],
+            "prefix_id": [request.prefix.prefix_id for request in requests],
+            "problem_id": [request.problem.problem_id for request in requests],
+            "step_index": [request.prefix.step_index for request in requests],
+            "issue_index": [request.issue_index for request in requests],
+            "text": [storable(completion.text) for completion in completions],
+            "finish": [completion.finish.value for completion in completions],
+            "n_tokens": [completion.n_tokens for completion in completions],
+            "answer": [storable(rollout.grade.answer) for rollout in ordered],
+            "verdict": [rollout.grade.verdict.value for rollout in ordered],
+            "grader": [grader] * len(ordered),
+        },
+    )
+
+
+def solutions_table(solutions: Sequence[SampledSolution]) -> pa.Table:
+    """Chains the policy drew itself, with the tokens it drew, kept or not."""
+    return _table(
+        SOLUTIONS,
+        {
+            "chain_id": [drawn.solution.chain_id for drawn in solutions],
+            "problem_id": [drawn.solution.problem_id for drawn in solutions],
+            "draw": [drawn.draw for drawn in solutions],
+            "text": [drawn.solution.text for drawn in solutions],
+            "token_ids": [list(drawn.solution.token_ids) for drawn in solutions],
+            "step_ends": [list(drawn.solution.ends) for drawn in solutions],
+            "token_ends": [list(drawn.solution.token_ends) for drawn in solutions],
+            "finish": [drawn.finish.value for drawn in solutions],
+            "answer": [storable(drawn.grade.answer) for drawn in solutions],
+            "verdict": [drawn.grade.verdict.value for drawn in solutions],
+        },
+    )
+
+
+def inputs_table(rows: Sequence[InputRow]) -> pa.Table:
+    """Used rows of one unit: a problem with a chain each, or a problem alone for which the policy is to sample chains."""
+    chains = [row.solution for row in rows]
+    return _table(
+        INPUTS,
+        {
+            "problem_id": [row.problem.problem_id for row in rows],
+            "problem": [row.problem.text for row in rows],
+            "gold_answers": [list(row.problem.golds) for row in rows],
+            "chain_id": [chain and chain.chain_id for chain in chains],
+            "source_id": [row.source_id for row in rows],
+            "solution": [chain and chain.text for chain in chains],
+            "step_ends": [chain and list(chain.ends) for chain in chains],
+            "file": [row.place.file for row in rows],
+            "line": [row.place.line for row in rows],
+        },
+    )
+
+
+def input_rows(table: pa.Table) -> list[InputRow]:
+    """The inverse of `inputs_table`."""
+    return [
+        InputRow(
+            place=Place(file=row["file"], line=row["line"]),
+            source_id=row["source_id"],
+            problem=Problem(problem_id=row["problem_id"], text=row["problem"], golds=tuple(row["gold_answers"])),
+            solution=None
+            if row["chain_id"] is None
+            else Solution(
+                chain_id=row["chain_id"],
+                problem_id=row["problem_id"],
+                source_id=row["source_id"],
+                text=row["solution"],
+                ends=tuple(row["step_ends"]),
+            ),
+        )
+        for row in table.to_pylist()
+    ]
+
+
+def rejects_table(rejects: Sequence[Reject]) -> pa.Table:
+    """Rows that were not used, and single prefixes that could not be measured (those have a `step_index`)."""
+    return _table(
+        REJECTS,
+        {
+            "file": [reject.place.file for reject in rejects],
+            "line": [reject.place.line for reject in rejects],
+            "source_id": [None if reject.source_id is None else storable(reject.source_id) for reject in rejects],
+            "step_index": [reject.step_index for reject in rejects],
+            "reason": [reject.reason.value for reject in rejects],
+            "detail": [storable(reject.detail) for reject in rejects],
+        },
+    )
+
+
+def labels_table(
+    chains: Sequence[LabelledChain], steps: Sequence[Sequence[str]], *, estimator: str, label_rule: str, policy: str
+) -> pa.Table:
+    """One row per chain, lists with one entry per step; `steps` holds the trimmed step texts of each chain."""
+    per_step: dict[str, list[object]] = {name: [] for name, _ in _PER_PREFIX}
+    root: dict[str, list[object]] = {f"root_{name}": [] for name, _ in _PER_PREFIX}
+    for chain in chains:
+        for name, _ in _PER_PREFIX:
+            per_step[name].append([_entry(step, name) for step in chain.steps])
+            root[f"root_{name}"].append(_entry(chain.root, name))
+    return _table(
+        LABELS,
+        {
+            "chain_id": [chain.solution.chain_id for chain in chains],
+            "problem_id": [chain.problem.problem_id for chain in chains],
+            "source_id": [chain.solution.source_id for chain in chains],
+            "problem": [chain.problem.text for chain in chains],
+            "gold_answer": [chain.problem.golds[0] for chain in chains],
+            "gold_answers": [list(chain.problem.golds) for chain in chains],
+            "solution": [chain.solution.text for chain in chains],
+            "steps": [list(texts) for texts in steps],
+            "step_ends": [list(chain.solution.ends) for chain in chains],
+            "final_answer": [None if chain.final_answer is None else storable(chain.final_answer) for chain in chains],
+            "outcome": [chain.outcome for chain in chains],
+            **per_step,
+            "label": [list(chain.labels) for chain in chains],
+            **root,
+            "estimator": [estimator] * len(chains),
+            "label_rule": [label_rule] * len(chains),
+            "policy": [policy] * len(chains),
+            "rollout_tokens": [
+                chain.root.counts.tokens + sum(step.counts.tokens for step in chain.steps) for chain in chains
+            ],
+        },
+    )
+
+
+def storable(text: str) -> str:
+    """The text with lone surrogates, which no Parquet string can hold, replaced by `?`. Model output may contain them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _entry(step: StepValue, name: str) -> object:
+    counts = step.counts
+    match name:
+        case "n_correct":
+            return counts.correct
+        case "n_rollouts":
+            return counts.graded
+        case "n_ungraded":
+            return counts.ungraded
+        case "n_truncated":
+            return counts.truncated
+        case "origin":
+            return step.origin.value
+        case _:
+            return getattr(step, name)
+
+
+def _table(schema: pa.Schema, columns: dict[str, list[object]]) -> pa.Table:
+    arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)

@@ -1,0 +1,193 @@
+"""Every setting has a default that is in range, and every value out of range is refused by its dotted name."""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline import config
+from pipeline.config import (
+    ClusterConfig,
+    DataConfig,
+    EstimatorConfig,
+    Example,
+    GraderConfig,
+    LabelConfig,
+    OracleConfig,
+    PolicyConfig,
+    PolicyKind,
+    PromptConfig,
+    RunConfig,
+    SamplingConfig,
+    Splitter,
+)
+
+SCHEMAS = [
+    schema
+    for schema in vars(config).values()
+    if isinstance(schema, type) and dataclasses.is_dataclass(schema) and schema.__module__ == config.__name__
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.__name__)
+def test_every_default_is_in_range(schema: type) -> None:
+    made = schema()
+    assert made == schema()
+    for field in dataclasses.fields(made):
+        value = getattr(made, field.name)
+        assert field.name in get_type_hints(schema)
+        if isinstance(value, list):
+            assert value is not getattr(schema(), field.name)
+
+
+def setting_types(schema: type) -> Iterator[Any]:
+    """The plain types that the settings of a schema have, sections left out."""
+    for kind in get_type_hints(schema).values():
+        if dataclasses.is_dataclass(kind):
+            assert isinstance(kind, type)
+            yield from setting_types(kind)
+        else:
+            yield from get_args(kind) or (kind,)
+
+
+def test_every_type_is_one_that_composition_knows() -> None:
+    plain = {str, int, float, bool, type(None), Example}
+    for kind in setting_types(LabelConfig):
+        assert kind in plain or issubclass(kind, Enum)
+
+
+OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
+    (DataConfig, "data", "limit", [0, -1]),
+    (DataConfig, "data", "max_chars", [0]),
+    (DataConfig, "data", "max_steps", [0, 10_001]),
+    (OracleConfig, "policy.oracle", "spread", [-0.1, 1.1, math.nan]),
+    (OracleConfig, "policy.oracle", "tokens_per_step", [0]),
+    (OracleConfig, "policy.oracle", "tokens_per_second", [-1.0, math.nan]),
+    (OracleConfig, "policy.oracle", "fail_after", [-1]),
+    (OracleConfig, "policy.oracle", "hang_after", [-1]),
+    (PolicyConfig, "policy", "tensor_parallel", [0]),
+    (PolicyConfig, "policy", "memory_share", [0.0, 1.01, math.nan]),
+    (PolicyConfig, "policy", "kv_cache_gib", [0.0, -1.0, math.nan]),
+    (PolicyConfig, "policy", "max_num_seqs", [0]),
+    (PolicyConfig, "policy", "max_model_len", [15, 0, -1]),
+    (PromptConfig, "policy.prompt", "template", ["", "no place for it", "{Problem}"]),
+    (SamplingConfig, "sampling", "rollouts", [0, -3, 100_000]),
+    (SamplingConfig, "sampling", "temperature", [-0.1, math.nan]),
+    (SamplingConfig, "sampling", "top_p", [0.0, 1.1, math.nan]),
+    (SamplingConfig, "sampling", "top_k", [-1]),
+    (SamplingConfig, "sampling", "min_p", [-0.1, 1.1]),
+    (SamplingConfig, "sampling", "max_tokens", [0]),
+    (SamplingConfig, "sampling", "solutions", [0, 1001]),
+    (EstimatorConfig, "estimator", "confidence", [0.0, 1.0, 95.0, math.nan]),
+    (EstimatorConfig, "estimator", "threshold", [-0.1, 1.0, math.nan]),
+    (GraderConfig, "grader", "relative_tolerance", [-0.1, 0.1, math.nan]),
+    (GraderConfig, "grader", "deadline_seconds", [0.0, 601.0, math.nan]),
+    (GraderConfig, "grader", "memory_mib", [511]),
+    (GraderConfig, "grader", "processes", [0, 257]),
+    (GraderConfig, "grader", "answer_pattern", ["no group", ""]),
+    (RunConfig, "run", "unit_problems", [0, 10_001]),
+    (RunConfig, "run", "units_in_flight", [0, 1001]),
+    (RunConfig, "run", "attempts", [0]),
+    (RunConfig, "run", "start_timeout_seconds", [0.0, math.nan]),
+    (RunConfig, "run", "stall_seconds", [0.0, -1.0]),
+    (RunConfig, "run", "progress_seconds", [0.0]),
+    (RunConfig, "run", "show_chains", [-1]),
+    (ClusterConfig, "cluster", "workers", [0]),
+    (ClusterConfig, "cluster", "cpus_per_worker", [0.0, math.nan]),
+    (ClusterConfig, "cluster", "gpus_per_worker", [-1.0]),
+]
+
+
+@pytest.mark.parametrize(
+    ("schema", "key", "name", "value"),
+    [
+        pytest.param(schema, f"{section}.{name}", name, value, id=f"{section}.{name}={value}")
+        for schema, section, name, values in OUT_OF_RANGE
+        for value in values
+    ],
+)
+def test_a_value_out_of_range_is_refused_by_name(schema: type, key: str, name: str, value: object) -> None:
+    with pytest.raises(ValueError, match="out of range: it must be ") as caught:
+        schema(**{name: value})
+    assert str(caught.value).startswith(f"{key}={value!r}" if isinstance(value, str) else f"{key}={value} ")
+
+
+@pytest.mark.parametrize(
+    ("section", "schema"),
+    [
+        ("data", DataConfig),
+        ("policy", PolicyConfig),
+        ("policy.oracle", OracleConfig),
+        ("sampling", SamplingConfig),
+        ("estimator", EstimatorConfig),
+        ("grader", GraderConfig),
+        ("run", RunConfig),
+        ("cluster", ClusterConfig),
+    ],
+)
+def test_every_number_has_a_range(section: str, schema: type) -> None:
+    """A new number has to be given a range and its place in the table above."""
+    numbers = {
+        f"{section}.{name}"
+        for name, kind in get_type_hints(schema).items()
+        if {int, float} & {kind, *get_args(kind)} and f"{section}.{name}" != "policy.oracle.seed"
+    }
+    assert numbers <= {f"{where}.{name}" for _, where, name, _ in OUT_OF_RANGE}
+
+
+@pytest.mark.parametrize(
+    ("schema", "settings"),
+    [
+        (DataConfig, {"limit": 1, "max_chars": 1, "max_steps": 10_000}),
+        (OracleConfig, {"spread": 1.0, "tokens_per_step": 1, "seed": -5}),
+        (PolicyConfig, {"memory_share": 1.0, "max_model_len": 16, "max_num_seqs": 1}),
+        (SamplingConfig, {"rollouts": 99_999, "temperature": 0.0, "top_p": 1.0, "min_p": 1.0, "solutions": 1000}),
+        (EstimatorConfig, {"threshold": 0.0, "confidence": 0.999}),
+        (GraderConfig, {"relative_tolerance": 0.0, "deadline_seconds": 600.0, "memory_mib": 512, "processes": 256}),
+        (GraderConfig, {"answer_pattern": "A: (.*)"}),
+        (RunConfig, {"unit_problems": 10_000, "units_in_flight": 1000, "attempts": 1, "show_chains": 0}),
+        (ClusterConfig, {"workers": 1, "gpus_per_worker": 0.0, "cpus_per_worker": 0.5}),
+    ],
+)
+def test_the_bounds_themselves_are_allowed(schema: type, settings: dict[str, object]) -> None:
+    made = schema(**settings)
+    assert {name: getattr(made, name) for name in settings} == settings
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        (None, "data.splitter=regex needs data.pattern"),
+        ("", "data.splitter=regex needs data.pattern"),
+        ("(", "data.pattern is not a regular expression"),
+    ],
+)
+def test_a_regex_splitter_needs_a_regex(pattern: str | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DataConfig(splitter=Splitter.regex, pattern=pattern)
+    assert DataConfig(splitter=Splitter.newline, pattern=pattern).pattern == pattern
+
+
+def test_a_broken_answer_pattern_is_told() -> None:
+    with pytest.raises(ValueError, match=r"grader\.answer_pattern is not a regular expression"):
+        GraderConfig(answer_pattern="(")
+
+
+def test_a_model_is_needed_to_serve_one() -> None:
+    with pytest.raises(ValueError, match=r"policy=hf needs policy\.model"):
+        PolicyConfig(kind=PolicyKind.hf)
+    assert PolicyConfig(kind=PolicyKind.hf, model="x/y").model == "x/y"
+
+
+@given(st.text() | st.tuples(st.text(), st.text()).map("{problem}".join))
+def test_any_template_is_taken_or_refused_by_name(template: str) -> None:
+    if "{problem}" in template:
+        assert PromptConfig(template=template).template == template
+    else:
+        with pytest.raises(ValueError, match=r"^policy\.prompt\.template="):
+            PromptConfig(template=template)

@@ -1,0 +1,223 @@
+"""Tables have exactly their schemas, lose nothing, and open in every reader that users have."""
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipeline.config import EstimatorConfig
+from pipeline.estimate.fixed import measured, terminal
+from pipeline.ids import rollout_id
+from pipeline.records import (
+    Completion,
+    Counts,
+    Finish,
+    Grade,
+    InputRow,
+    LabelledChain,
+    Place,
+    Prefix,
+    Problem,
+    Reject,
+    RejectReason,
+    Request,
+    Rollout,
+    SampledSolution,
+    Solution,
+    Verdict,
+)
+from pipeline.store.shards import write_shard
+from pipeline.tables import (
+    SCHEMAS,
+    input_rows,
+    inputs_table,
+    labels_table,
+    rejects_table,
+    rollouts_table,
+    solutions_table,
+    storable,
+)
+from tests import strategies as our
+
+PROBLEM = Problem(problem_id="a" * 20, text="Сколько?\nHow many?", golds=("3", "three"))
+CHAIN = Solution(
+    chain_id="b" * 20, problem_id="a" * 20, source_id="r1", text="one\ntwo\n3", ends=(4, 8, 9), token_ids=(5, 6)
+)
+STEPS = ("one", "two", "3")
+MEASURED = measured(Counts(correct=3, graded=7, ungraded=1, truncated=2, tokens=80), EstimatorConfig())
+UNMEASURED = measured(Counts(ungraded=4, tokens=11), EstimatorConfig())
+
+
+def labelled(chain: Solution = CHAIN, *, answer: str | None = "3", outcome: bool | None = True) -> LabelledChain:
+    return LabelledChain(
+        problem=PROBLEM,
+        solution=chain,
+        final_answer=answer,
+        outcome=outcome,
+        root=MEASURED,
+        steps=(MEASURED, UNMEASURED, terminal(True)),
+        labels=(1, None, 1),
+    )
+
+
+def labels(chains: Sequence[LabelledChain]) -> pa.Table:
+    return labels_table(
+        chains, [STEPS] * len(chains), estimator="fixed", label_rule="any", policy="oracle:seed=0,spread=0.35"
+    )
+
+
+@given(st.lists(our.input_rows(), max_size=5))
+def test_input_rows_come_back_as_they_went_in(rows: list[InputRow]) -> None:
+    table = inputs_table(rows)
+    assert table.schema.equals(SCHEMAS["inputs"])
+    assert input_rows(table) == rows
+
+
+@given(st.lists(our.rollouts(), max_size=8))
+def test_the_log_is_sorted_and_complete(rollouts: list[Rollout]) -> None:
+    table = rollouts_table(rollouts, "g1")
+    assert table.schema.equals(SCHEMAS["rollouts"])
+    table.validate(full=True)
+    rows = table.to_pylist()
+    assert [row["rollout_id"] for row in rows] == sorted(rollout.completion.request.request_id for rollout in rollouts)
+    expected = sorted(
+        (
+            completion.request.request_id,
+            completion.request.prefix.prefix_id,
+            completion.request.problem.problem_id,
+            completion.request.prefix.step_index,
+            completion.request.issue_index,
+            storable(completion.text),
+            completion.finish.value,
+            completion.n_tokens,
+            storable(rollout.grade.answer),
+            rollout.grade.verdict.value,
+            "g1",
+        )
+        for rollout in rollouts
+        for completion in [rollout.completion]
+    )
+    assert sorted(tuple(row.values()) for row in rows) == expected
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(our.rollouts(), min_size=1, max_size=8, unique_by=lambda rollout: rollout.completion.request.request_id),
+    st.randoms(use_true_random=False),
+)
+def test_equal_rollouts_in_any_order_give_equal_bytes(
+    tmp_path_factory: pytest.TempPathFactory, rollouts: list[Rollout], random: Random
+) -> None:
+    shuffled = list(rollouts)
+    random.shuffle(shuffled)
+    folder = tmp_path_factory.mktemp("equal")
+    left, right = (
+        write_shard(folder, "rollouts", "c" * 20, [rollouts_table(some, "g1")]) for some in (rollouts, shuffled)
+    )
+    assert left == right
+
+
+@given(our.any_text)
+def test_storable_text_is_utf8_and_differs_at_lone_surrogates_only(text: str) -> None:
+    stored = storable(text)
+    stored.encode()
+    assert len(stored) == len(text)
+    for before, after in zip(text, stored, strict=True):
+        assert after == ("?" if "\ud800" <= before <= "\udfff" else before)
+
+
+def test_lone_surrogates_can_be_stored_wherever_a_model_or_a_file_may_put_them() -> None:
+    lone = "a\ud800b"
+    rejects = rejects_table(
+        [
+            Reject(place=Place(file="f", line=1), reason=RejectReason.BAD_TEXT, detail=lone, source_id=lone),
+            Reject(place=Place(file="f", line=2), reason=RejectReason.CONTEXT, detail="long", step_index=3),
+        ]
+    )
+    assert rejects.schema.equals(SCHEMAS["rejects"])
+    assert rejects.to_pylist() == [
+        {"file": "f", "line": 1, "source_id": "a?b", "step_index": None, "reason": "bad_text", "detail": "a?b"},
+        {"file": "f", "line": 2, "source_id": None, "step_index": 3, "reason": "context", "detail": "long"},
+    ]
+    assert labels([labelled(answer=lone)])["final_answer"].to_pylist() == ["a?b"]
+
+
+def test_labels_keep_what_is_unknown_apart_from_zero() -> None:
+    table = labels([labelled(), labelled(answer=None, outcome=None)])
+    assert table.schema.equals(SCHEMAS["labels"])
+    table.validate(full=True)
+    first, second = table.to_pylist()
+    assert first["value"] == [3 / 7, None, 1.0]
+    assert first["low"] == [MEASURED.low, None, 1.0]
+    assert first["high"] == [MEASURED.high, None, 1.0]
+    assert first["posterior_mean"] == [MEASURED.posterior_mean, None, 1.0]
+    assert first["posterior_sd"] == [MEASURED.posterior_sd, None, 0.0]
+    assert first["n_correct"] == [3, 0, 0]
+    assert first["n_rollouts"] == [7, 0, 0]
+    assert first["n_ungraded"] == [1, 4, 0]
+    assert first["n_truncated"] == [2, 0, 0]
+    assert first["label"] == [1, None, 1]
+    assert first["origin"] == ["measured", "unmeasured", "terminal"]
+    assert (first["root_value"], first["root_n_correct"], first["root_n_rollouts"]) == (3 / 7, 3, 7)
+    assert first["rollout_tokens"] == 80 + 80 + 11
+    assert (first["gold_answer"], first["gold_answers"]) == ("3", ["3", "three"])
+    assert first["steps"] == ["one", "two", "3"]
+    bounds = itertools.pairwise((0, *first["step_ends"]))
+    assert "".join(first["solution"][start:end] for start, end in bounds) == CHAIN.text
+    assert (second["final_answer"], second["outcome"]) == (None, None)
+    assert (second["estimator"], second["label_rule"], second["policy"]) == (
+        "fixed",
+        "any",
+        "oracle:seed=0,spread=0.35",
+    )
+
+
+def every_table() -> dict[str, pa.Table]:
+    prefix = Prefix(prefix_id="e" * 20, step_index=1, text="one\n", prompt_ids=(1, 2))
+    request = Request(request_id=rollout_id("e" * 20, 4), issue_index=4, problem=PROBLEM, prefix=prefix)
+    grade = Grade(verdict=Verdict.TIMEOUT, answer="\\frac{1}{2}", ms=1.0)
+    completion = Completion(request=request, text="so 3", finish=Finish.LENGTH, n_tokens=2, token_ids=(5, 6))
+    row = InputRow(place=Place(file="ф.jsonl", line=7), source_id=None, problem=PROBLEM, solution=CHAIN)
+    bare = InputRow(place=Place(file="ф.jsonl", line=8), source_id="x", problem=PROBLEM, solution=None)
+    return {
+        "inputs": inputs_table([row, bare]),
+        "solutions": solutions_table([SampledSolution(solution=CHAIN, draw=2, finish=Finish.STOP, grade=grade)]),
+        "rollouts": rollouts_table([Rollout(completion=completion, grade=grade)], "g1"),
+        "rejects": rejects_table(
+            [Reject(place=Place(file="f", line=1), reason=RejectReason.NOT_JSON, detail="no JSON")]
+        ),
+        "labels": labels([labelled(), labelled(answer=None, outcome=None)]),
+    }
+
+
+def test_every_table_is_tested_for_its_readers() -> None:
+    assert every_table().keys() == SCHEMAS.keys()
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_table_opens_in_pyarrow_and_polars(name: str, tmp_path: Path) -> None:
+    table = every_table()[name]
+    path = tmp_path / write_shard(tmp_path, name, "d" * 20, [table]).file
+    assert pq.read_table(path, page_checksum_verification=True).to_pylist() == table.to_pylist()
+    assert pads.dataset(path.parent).to_table().to_pylist() == table.to_pylist()
+    assert pl.read_parquet(path.parent / "*.parquet").to_dicts() == table.to_pylist()
+
+
+def test_every_table_opens_in_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "HF_DATASETS_DISABLE_PROGRESS_BARS"):
+        monkeypatch.setitem(os.environ, name, "1")
+    datasets = pytest.importorskip("datasets")
+    for name, table in every_table().items():
+        write_shard(tmp_path, name, "d" * 20, [table])
+        files = str(tmp_path / name / "*.parquet")
+        loaded = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(tmp_path / "cache"))
+        assert loaded.to_list() == table.to_pylist()
