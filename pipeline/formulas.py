@@ -1,0 +1,87 @@
+r"""Where the formulas of a text are, so that nothing cuts through one.
+
+Known: `$...$`, `$$...$$`, `\(...\)`, `\[...\]` and `\begin{x}...\end{x}`, nested in any way. Text of a model is often
+not quite LaTeX, so what is opened and never closed is no formula and hides nothing:
+
+- `$` and `$$` never reach over a blank line.
+- A `$` opens only before a non-space and closes only after a non-space and not before a digit (`$5 and $7` is money, as
+  in Pandoc). The first `$` after an opening one closes it or shows it to be a lone one.
+- A `$` before a digit is money when plain words stand between it and its partner: `$5 per day ($x$ days)`.
+- A closing `\)`, `\]` or `\end{x}` belongs to the nearest open partner; what was opened in between is dropped.
+
+Not covered: over-escaped text (`\\[ x \\]`), where `\\[` cannot be told from a line break with its spacing.
+"""
+
+import re
+from collections import Counter
+
+_TOKEN = re.compile(
+    r"\\\\|\\\$"  # passed over: a line break (so that `\\[2pt]` opens nothing) and a literal dollar
+    r"|\\[()\[\]]|\\(?:begin|end)\{[^{}\n]{1,40}\}|\$\$|\$|\n[^\S\n]*+\n"
+)
+_COMMANDS = re.compile(r"\\[A-Za-z]++|\{[^{}]*+\}")
+_PLAIN_WORD = re.compile(r"\s[A-Za-z]{2}")
+_OPENS = {r"\)": r"\(", r"\]": r"\["}
+
+
+def formulas(text: str) -> list[tuple[int, int]]:
+    """Start and end of every outermost formula with its delimiters, in order and apart. Time grows linearly."""
+    spans: list[tuple[int, int]] = []
+    open_: list[tuple[str, int]] = []
+    waiting: Counter[str] = Counter()
+    dollar = display = -1
+    for token in _TOKEN.finditer(text):
+        word, at = token.group(), token.start()
+        if word in (r"\\", r"\$"):
+            continue
+        if word[0] == "\n":
+            dollar = display = -1
+        elif word == "$":
+            if dollar >= 0 and _is_inline(text, dollar, at):
+                spans.append((dollar, at + 1))
+                dollar = -1
+            else:
+                dollar = at if _opens_inline(text, at) else -1
+        elif word == "$$":
+            if display >= 0:
+                spans.append((display, at + 2))
+                dollar = display = -1
+            elif dollar >= 0 and _is_inline(text, dollar, at):  # `$x$$y$`: one ends, the next begins
+                spans.append((dollar, at + 1))
+                dollar = at + 1 if _opens_inline(text, at + 1) else -1
+            else:
+                dollar, display = -1, at
+        elif word in (r"\(", r"\[") or word.startswith(r"\begin"):
+            open_.append((word, at))
+            waiting[word] += 1
+        else:
+            partner = _OPENS.get(word) or word.replace("end", "begin", 1)
+            while waiting[partner]:
+                kind, start = open_.pop()
+                waiting[kind] -= 1
+                if kind == partner:
+                    spans.append((start, token.end()))
+                    break
+    return _outermost(spans)
+
+
+def _opens_inline(text: str, at: int) -> bool:
+    return at + 1 < len(text) and not text[at + 1].isspace()
+
+
+def _is_inline(text: str, start: int, end: int) -> bool:
+    """Whether the dollars at `start` and `end`, with none between them, enclose a formula."""
+    if text[end - 1].isspace() or text[end + 1 : end + 2].isdigit():
+        return False
+    content = text[start + 1 : end]
+    return content != "" and not (content[0].isdigit() and _PLAIN_WORD.search(_COMMANDS.sub("", content)))
+
+
+def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

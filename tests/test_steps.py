@@ -1,0 +1,170 @@
+"""Splitting loses nothing, never makes a blank step and never cuts through a formula."""
+
+import re
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config import Splitter
+from pipeline.formulas import formulas
+from pipeline.steps import join, prefix_text, split, step_texts
+from tests import strategies as our
+
+PATTERN = r"[;.]|\n"
+
+
+def slices(text: str, ends: tuple[int, ...]) -> list[str]:
+    return [text[start:end] for start, end in zip((0, *ends), ends, strict=False)]
+
+
+def cut(text: str, splitter: Splitter, pattern: str | None = None) -> list[str]:
+    return slices(text, split(text, splitter, pattern))
+
+
+@given(our.texts, st.sampled_from(Splitter))
+def test_split_is_lossless_and_has_no_blank_step(text: str, splitter: Splitter) -> None:
+    ends = split(text, splitter, PATTERN)
+    assert list(ends) == sorted(set(ends))
+    if not text.strip():
+        assert ends == ()
+        return
+    assert "".join(slices(text, ends)) == text
+    assert ends[-1] == len(text)
+    assert all(step_texts(text, ends))
+
+
+@given(our.texts, st.sampled_from(Splitter))
+def test_no_cut_falls_inside_a_formula_that_was_found(text: str, splitter: Splitter) -> None:
+    ends = split(text, splitter, PATTERN)
+    assert not [(start, end) for start, end in formulas(text) for at in ends if start < at < end]
+
+
+@given(our.pieces, st.sampled_from(Splitter))
+def test_every_whole_formula_in_prose_is_kept_whole(pieces: list[tuple[bool, str]], splitter: Splitter) -> None:
+    text = ""
+    inside: set[int] = set()
+    for is_formula, piece in pieces:
+        text += " "
+        if is_formula:
+            inside.update(range(len(text) + 1, len(text) + len(piece)))
+        text += piece
+    assert not inside & set(split(text, splitter, PATTERN))
+
+
+@given(our.texts, st.sampled_from(Splitter))
+def test_slices_joined_are_split_the_same(text: str, splitter: Splitter) -> None:
+    ends = split(text, splitter, PATTERN)
+    assert join(slices(text, ends), "") == (text if ends else "", ends)
+
+
+@given(our.step_lists, st.sampled_from(["\n", "\n\n", " ", " ки\n", ""]))
+def test_join_gives_every_step_its_separator_but_the_last(steps: list[str], separator: str) -> None:
+    text, ends = join(steps, separator)
+    assert text == separator.join(steps)
+    assert slices(text, ends) == [step + separator for step in steps[:-1]] + steps[-1:]
+    if not separator.strip():
+        assert step_texts(text, ends) == [step.strip() for step in steps]
+
+
+def test_join_of_nothing_is_nothing() -> None:
+    assert join([], "\n") == ("", ())
+
+
+@given(our.texts)
+def test_prefixes_grow_from_nothing_to_the_text(text: str) -> None:
+    ends = split(text, Splitter.newline)
+    prefixes = [prefix_text(text, ends, k) for k in range(len(ends) + 1)]
+    assert prefixes[0] == ""
+    assert prefixes[-1] == (text if ends else "")
+    assert all(longer.startswith(shorter) for shorter, longer in pairwise(prefixes))
+
+
+@pytest.mark.parametrize("k", [-1, 3])
+def test_prefix_out_of_range_is_refused(k: int) -> None:
+    with pytest.raises(ValueError, match="no prefix of"):
+        prefix_text("a\nb", (2, 3), k)
+
+
+@pytest.mark.parametrize(
+    ("splitter", "text", "steps"),
+    [
+        (Splitter.newline, "a\nb\n\n  c\n", ["a\n", "b\n\n", "  c\n"]),
+        (Splitter.newline, "\n \na\r\nb", ["\n \na\r\n", "b"]),
+        (Splitter.newline, "\rho\nb", ["\rho\n", "b"]),
+        (Splitter.newline, "It is $5 and $7.\nSo $12.", ["It is $5 and $7.\n", "So $12."]),
+        (Splitter.newline, "It is $5.\nLet ($x$)\nbe $y$", ["It is $5.\n", "Let ($x$)\n", "be $y$"]),
+        (Splitter.newline, "$2x^2 +\n\\text{cost of} x$\nb", ["$2x^2 +\n\\text{cost of} x$\n", "b"]),
+        (Splitter.newline, "$x\n\nb\nc$", ["$x\n\n", "b\n", "c$"]),
+        (Splitter.newline, "\\[ a\nb\n\\[ c\nd \\]\ne", ["\\[ a\n", "b\n", "\\[ c\nd \\]\n", "e"]),
+        (Splitter.newline, "\\begin{a}\nb\nc", ["\\begin{a}\n", "b\n", "c"]),
+        (Splitter.newline, "\\$5\n\\$6", ["\\$5\n", "\\$6"]),
+        (Splitter.newline, "$x$$y\nz$\nb", ["$x$$y\nz$\n", "b"]),
+        (Splitter.blank_line, "a\nb\n \t\n\nc\n\n", ["a\nb\n \t\n\n", "c\n\n"]),
+        (Splitter.step_label, "Intro. Step 1: a. Step 2: b", ["Intro. Step 1: a. ", "Step 2: b"]),
+        (Splitter.step_label, "Add first.\nStep 2: b", ["Add first.\n", "Step 2: b"]),
+        (
+            Splitter.step_label,
+            "**Step 1:** a\n## Step 2\nb\n- Step 3. c",
+            ["**Step 1:** a\n", "## Step 2\nb\n", "- Step 3. c"],
+        ),
+        (Splitter.step_label, "as in step 1: a\nof Step 2: b", ["as in step 1: a\nof Step 2: b"]),
+        (Splitter.sentence, "It is 3.5. So 7! Why? Yes.", ["It is 3.5. ", "So 7! ", "Why? ", "Yes."]),
+        (Splitter.sentence, "By e.g. Eq. 3, Mr. X has 2 vs. 3.", ["By e.g. Eq. 3, Mr. X has 2 vs. 3."]),
+        (Splitter.sentence, "At 5 p.m. he left at 6 p.m. Then no.", ["At 5 p.m. he left at 6 p.m. ", "Then no."]),
+        (Splitter.sentence, "1. Add a.\n2. Add b.", ["1. Add a.\n", "2. Add b."]),
+        (Splitter.sentence, "The sum is 12. Then 5! = 120. Hm.", ["The sum is 12. ", "Then 5! = 120. ", "Hm."]),
+        (Splitter.sentence, "1, 2, ... and so on... Done.", ["1, 2, ... and so on... ", "Done."]),
+        (Splitter.sentence, 'He said "no." So $x=5.$ Then', ['He said "no." ', "So $x=5.$ ", "Then"]),
+        (Splitter.sentence, "Heading\n\nText. 完。了", ["Heading\n\n", "Text. ", "完。", "了"]),
+        (Splitter.math_shepherd, "Step 1: яблоки ки\nStep 2: b ки\n", ["Step 1: яблоки ки\n", "Step 2: b ки\n"]),
+        (Splitter.whole, "a\nb\n", ["a\nb\n"]),
+    ],
+)
+def test_splitters_cut_where_a_reader_would(splitter: Splitter, text: str, steps: list[str]) -> None:
+    assert cut(text, splitter) == steps
+
+
+def test_regex_ends_a_step_behind_each_match() -> None:
+    assert cut("a;b;; c", Splitter.regex, ";+") == ["a;", "b;;", " c"]
+    with pytest.raises(ValueError, match="needs a pattern"):
+        split("a", Splitter.regex)
+    with pytest.raises(re.error):
+        split("a", Splitter.regex, "(")
+
+
+def test_formulas_are_outermost_and_apart() -> None:
+    text = r"a $x$ \[ \text{\(y\)} \] \) \end{b} $5 for 2 days ($z$)"
+    assert [text[start:end] for start, end in formulas(text)] == ["$x$", r"\[ \text{\(y\)} \]", "$z$"]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        ".",
+        " ",
+        "\n",
+        "$x ",
+        "$5 aa",
+        "\\(",
+        "\\begin{a}",
+        "Step 1 ",
+        "*",
+        "\n ",
+        "a. ",
+        ".)",
+        "$$",
+        "\n\na",
+        "ки ",
+        "{",
+        "a! ",
+    ],
+)
+def test_hostile_repetition_takes_linear_time(unit: str) -> None:
+    text = "$1" + unit * (100_000 // len(unit)) + "\\end{b}x"
+    started = time.process_time()
+    for splitter in Splitter:
+        split(text, splitter, r"\n")
+    assert time.process_time() - started < 3
