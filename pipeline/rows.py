@@ -1,0 +1,206 @@
+"""Raw rows out of files and data sets, one at a time: memory does not grow with the input.
+
+A path is one file, a folder, a glob, `sample` (the shipped example) or `hf://OWNER/NAME[/CONFIG][:SPLIT]`. Files are
+`.jsonl`, `.jsonl.gz`, `.jsonl.zst`, `.parquet`, or `.json` with an array or with one row a line. A row that cannot be
+read becomes a Reject; a file that cannot be read is an InputError, also when the damage shows half-way.
+
+Not covered: folders within folders (use a glob: `data/**/*.jsonl`), and JSON arrays too large to be read at once.
+"""
+
+import glob
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Literal, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.errors import InputError
+from pipeline.hub import PREFIX, Row, hub_commit, hub_rows
+from pipeline.records import Place, Reject, RejectReason
+
+SAMPLE = Path(__file__).parent / "sample.jsonl"
+SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet")
+MAX_LINE_BYTES = 64 * 2**20
+"""A longer line is passed over without being held in memory."""
+MAX_ARRAY_BYTES = 64 * 2**20
+"""A larger JSON array, which has to be read at once, is refused."""
+_PARQUET_BATCH_ROWS = 64
+_CHUNK_BYTES = 2**20
+_BOM = b"\xef\xbb\xbf"
+_COMPRESSION: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
+
+
+def read_rows(data_path: str, limit: int | None) -> Iterator[tuple[Place, Row | Reject]]:
+    """The first `limit` rows in order, each with its place; unreadable ones count. Blank lines are no rows.
+
+    Raises InputError at once for a path that leads nowhere, and while iterating for a damaged file or a data set.
+    """
+    if data_path.startswith(PREFIX):
+        return islice(hub_rows(data_path), limit)
+    return islice(chain.from_iterable(map(_file_rows, input_files(data_path))), limit)
+
+
+def input_files(data_path: str) -> list[Path]:
+    """The files that a path stands for, by name; none for `hf://`. Raises InputError where there are none."""
+    if data_path.startswith(PREFIX):
+        return []
+    path = SAMPLE if data_path == "sample" else Path(data_path)
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.is_file() and _is_input(file) and file.name[0] != ".")
+        if not files:
+            raise InputError(f"data.path: the folder {path} holds no file that ends in {' '.join(SUFFIXES)}")
+        return files
+    if path.is_file():
+        files = [path]
+    else:
+        files = sorted(Path(name) for name in glob.glob(data_path, recursive=True) if Path(name).is_file())
+    if not files:
+        raise InputError(f"data.path: there is no file or folder {path}; check the name, from the folder {Path.cwd()}")
+    for file in files:
+        if not _is_input(file):
+            raise InputError(f"data.path: {file} must end in one of {' '.join(SUFFIXES)}; rename or convert it")
+    return files
+
+
+def input_digest(data_path: str) -> str:
+    """What the input was: sha256 of the files' bytes in order, as of `cat FILES | sha256sum`.
+
+    For `hf://` the sha256 of the path and the data set's present commit. Raises InputError like `read_rows`.
+    """
+    digest = hashlib.sha256()
+    if data_path.startswith(PREFIX):
+        digest.update(f"{data_path}@{hub_commit(data_path)}".encode())
+    for file in input_files(data_path):
+        with _blame(file), file.open("rb") as stream:
+            while chunk := stream.read(_CHUNK_BYTES):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _is_input(path: Path) -> bool:
+    return path.name.lower().endswith(SUFFIXES)
+
+
+@contextmanager
+def _blame(path: Path | str) -> Iterator[None]:
+    """Whatever goes wrong with the file itself is the owner's to mend, and says which file it is."""
+    try:
+        yield
+    except (OSError, EOFError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"data.path: {path} cannot be read: {reason}. Check its permissions, or fetch it again"
+        ) from error
+
+
+def _file_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
+    with _blame(path):
+        if path.suffix.lower() == ".parquet":
+            yield from _parquet_rows(path)
+        elif path.suffix.lower() == ".json" and _is_array(path):
+            yield from _array_rows(path)
+        else:
+            yield from _line_rows(path)
+
+
+def _place(path: Path, line: int) -> Place:
+    return Place(file=str(path).encode("utf-8", "replace").decode(), line=line)
+
+
+def _open(path: Path) -> IO[bytes]:
+    compression = _COMPRESSION.get(path.suffix.lower())
+    if compression is None:
+        return path.open("rb")
+    # pyarrow's streams, unlike zstandard's, refuse a file that was cut short.
+    return io.BufferedReader(cast(io.RawIOBase, pa.input_stream(str(path), compression=compression)))
+
+
+def _line_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
+    with _open(path) as stream:
+        for number, line in enumerate(_lines(stream), start=1):
+            place = _place(path, number)
+            if line is None:
+                detail = f"The line is longer than {MAX_LINE_BYTES:,} bytes; shorten or split it."
+                yield place, Reject(place=place, reason=RejectReason.TOO_LARGE, detail=detail)
+                continue
+            content = line.removeprefix(_BOM) if number == 1 else line
+            if content.strip():
+                yield place, _parse(content, place)
+
+
+def _lines(stream: IO[bytes]) -> Iterator[bytes | None]:
+    """The lines of a stream, None for one that is too long."""
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        if len(line) <= MAX_LINE_BYTES or line.endswith(b"\n"):
+            yield line
+            continue
+        while (rest := stream.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
+            pass
+        yield None
+
+
+def _parse(line: bytes, place: Place) -> Row | Reject:
+    try:
+        return _as_row(json.loads(line.rstrip(b"\r\n").decode("utf-8")), place)
+    except UnicodeDecodeError as error:
+        detail = (
+            f"Byte {error.start} of the line, counted from 0, is not UTF-8 ({error.reason}); save the file as UTF-8."
+        )
+        return Reject(place=place, reason=RejectReason.NOT_UTF8, detail=detail)
+    except json.JSONDecodeError as error:
+        detail = f"The line is not JSON at column {error.colno} ({error.msg}); every line must be one JSON object."
+    except (ValueError, RecursionError) as error:
+        detail = f"The line cannot be read as JSON ({error}); shorten its numbers or nest its lists less deeply."
+    return Reject(place=place, reason=RejectReason.NOT_JSON, detail=detail)
+
+
+def _as_row(value: object, place: Place) -> Row | Reject:
+    if isinstance(value, dict):
+        return value
+    detail = f"The row is a JSON {type(value).__name__}; it must be an object with named columns."
+    return Reject(place=place, reason=RejectReason.NOT_A_ROW, detail=detail)
+
+
+def _is_array(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(_CHUNK_BYTES).removeprefix(_BOM).lstrip().startswith(b"[")
+
+
+def _array_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
+    if path.stat().st_size > MAX_ARRAY_BYTES:
+        limit = f"{MAX_ARRAY_BYTES:,} bytes"
+        raise InputError(f"data.path: {path} is a JSON array of more than {limit}; make it JSONL: jq -c '.[]' {path}")
+    try:
+        values = json.loads(path.read_bytes().removeprefix(_BOM).decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"data.path: {path} begins like a JSON array but is none: {error}; mend it") from error
+    for number, value in enumerate(values, start=1):
+        place = _place(path, number)
+        yield place, _as_row(value, place)
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
+    number = 0
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        for batch in file.iter_batches(batch_size=_PARQUET_BATCH_ROWS):
+            for index in range(batch.num_rows):
+                number += 1
+                place = _place(path, number)
+                yield place, _parquet_row(batch.slice(index, 1), place)
+
+
+def _parquet_row(row: pa.RecordBatch, place: Place) -> Row | Reject:
+    try:
+        return cast(Row, row.to_pylist()[0])
+    except UnicodeDecodeError as error:
+        detail = f"A text of the row is not UTF-8 at its byte {error.start}, counted from 0; write the file again."
+        return Reject(place=place, reason=RejectReason.NOT_UTF8, detail=detail)
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        detail = f"A value of the row cannot be read ({error}); leave its column out of the file."
+        return Reject(place=place, reason=RejectReason.NOT_A_ROW, detail=detail)
