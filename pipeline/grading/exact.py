@@ -1,0 +1,162 @@
+r"""Plain numbers as exact fractions: what a number may look like, and which words behind it are only its unit. Pure.
+
+Read: 1,234.5  1 000  -3/4  \frac{3}{4}  1 1/2  1\frac{1}{2}  1.5e-3  1.5\times10^{-3}  10^{6}  0.1\overline{6}  seven
+$5  50%  12 cm  7 nickels  90^\circ  3 million. Not read, so left to others: 5x  2k  7 pm  5 or 6  0,111
+"""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pipeline.grading.limits import MAX_DIGITS
+
+MAX_POWER = 400
+MAX_UNIT_WORDS = 4
+
+_WHOLE = r"(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?: \d{3})+|\d+)"
+_DECIMAL = rf"(?:{_WHOLE}(?:\.\d*)?|\.\d+)"
+_SIGNED = rf"[+-]?{_DECIMAL}"
+_NUMBER = re.compile(
+    rf"(?P<sign>[+-]?)(?:"
+    rf"(?P<lead>\d+)(?:(?: |\+)?\\frac\{{(?P<mixtop>\d+)\}}\{{(?P<mixlow>\d+)\}}| (?P<plaintop>\d+)/(?P<plainlow>\d+))"
+    rf"|\\frac\{{(?P<top>{_SIGNED})\}}\{{(?P<low>{_SIGNED})\}}"
+    rf"|(?P<over>{_DECIMAL})/(?P<under>{_DECIMAL})"
+    rf"|(?P<head>\d*\.\d*)\\(?:overline|bar)\{{(?P<cycle>\d+)\}}"
+    rf"|(?P<base>\d+)\^(?:\{{(?P<power>[+-]?\d+)\}}|(?P<digit>\d+))"
+    rf"|(?P<mantissa>{_DECIMAL})(?:[eE](?P<exponent>[+-]?\d+)"
+    rf"|(?:\\times|\\cdot|\*|x) ?10\^(?:\{{(?P<ten>[+-]?\d+)\}}|(?P<tendigit>\d)))?"
+    rf")"
+)
+_CURRENCY = re.compile(r"^([+-]?)\s*(?:US)?[$£€¥₹]\s*|^([+-]?)\s*(?:Rs\.?|USD|EUR|GBP)\s*(?=\d)")
+_APPROXIMATE = re.compile(r"^(?:approximately|about|around|exactly|\\approx)\s*", re.IGNORECASE)
+_PERCENT = re.compile(r"^ ?(?:%|percent(?:age)?\b|per cent\b|pct\b)(?: points?$)?", re.IGNORECASE)
+_UNIT = re.compile(r"^ ?(?P<name>[A-Za-z][A-Za-z'-]*(?:[ /][A-Za-z][A-Za-z'-]*)*)(?:\^\{?[23]\}?)?$")
+_TRAILING_UNIT = re.compile(r"(?<=[\w})]) [A-Za-z]{2,}(?:[ /][A-Za-z]+)*(?:\^\{?[23]\}?)?$")
+_SCALE = re.compile(r"^ ?(thousand|million|billion|trillion)\b", re.IGNORECASE)
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_NOT_UNITS = frozenset(
+    {
+        "and", "or", "to", "of", "out", "over", "under", "plus", "minus", "times", "divided", "by", "mod", "am",
+        "pm", "is", "are", "if", "sin", "cos", "tan", "log", "ln", "pi", "infinity", "i", "e", "hundred", "dozen",
+        "dozens", "half", "halves", "third", "thirds", "quarter", "quarters", "fourth", "fourths", "fifth",
+        "fifths", "tenth", "tenths", "th", "st", "nd", "rd", "not", "no", "less", "more", "than", "base",
+    }
+)  # fmt: skip
+_UNIT_NAMES = {
+    "cm": "cm centimeter centimeters centimetre centimetres", "mm": "mm millimeter millimeters", "ft": "ft foot feet",
+    "m": "m meter meters metre metres", "km": "km kilometer kilometers", "in": "in inch inches", "yd": "yd yard yards",
+    "mi": "mi mile miles", "kg": "kg kilogram kilograms", "g": "g gram grams", "mg": "mg", "lb": "lb lbs pound pounds",
+    "oz": "oz ounce ounces", "s": "s sec secs second seconds", "min": "min mins minute minutes",
+    "h": "h hr hrs hour hours", "day": "day days", "week": "week weeks", "month": "month months", "year": "year years",
+    "l": "l L liter liters litre litres", "ml": "ml mL", "mph": "mph", "dollar": "dollar dollars USD",
+    "cent": "cent cents", "degree": "degree degrees", "radian": "rad radian radians",
+}  # fmt: skip
+_CANONICAL = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
+_SMALL = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+)  # fmt: skip
+_TENS = ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_WORDS = {word: Fraction(value) for value, word in enumerate(_SMALL)}
+_WORDS |= {word: Fraction(10 * tens) for tens, word in enumerate(_TENS, 3)}
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """A number without its dress: `unit` is one of a few known units or None; `decimal`: written with a point."""
+
+    value: Fraction
+    percent: bool = False
+    unit: str | None = None
+    decimal: bool = False
+
+
+def exact_value(normal: str) -> Exact | None:
+    """Read a normal form as one plain number, or None where it is, or may be, something else."""
+    if normal.isascii() and normal.isdigit():
+        return Exact(Fraction(int(normal))) if len(normal) <= MAX_DIGITS else None
+    if normal.isalpha():
+        word = _WORDS.get(normal.lower())
+        return Exact(word) if word is not None else None
+    text = _CURRENCY.sub(r"\1\2", _APPROXIMATE.sub("", normal))
+    match = _NUMBER.match(text)
+    if match is None or not match.group():
+        return None
+    value = _value(match)
+    rest = text[match.end() :]
+    if value is None or (rest and rest[0] in "0123456789.,"):
+        return None
+    decimal = "." in match.group()
+    if not rest:
+        return Exact(value, decimal=decimal)
+    if percent := _PERCENT.match(rest):
+        tail = rest[percent.end() :].strip()
+        return None if tail and not _unit_words(" " + tail) else Exact(value, percent=True, decimal=decimal)
+    if scale := _SCALE.match(rest):
+        value, rest = value * _SCALES[scale.group(1).lower()], rest[scale.end() :]
+    rest = re.sub(r"^\^\\circ ?[CF]?$", "", rest)
+    if not rest.strip():
+        return Exact(value, decimal=decimal)
+    words = _unit_words(rest)
+    if words is None:
+        return None
+    return Exact(value, unit=_CANONICAL.get(" ".join(words)), decimal=decimal)
+
+
+def without_unit(normal: str) -> str:
+    """An expression without the unit words behind it: `2\\pi cm` is `2\\pi`. One letter stays: it may be a factor."""
+    match = _TRAILING_UNIT.search(normal)
+    return normal[: match.start()] if match and _unit_words(match.group()) else normal
+
+
+def _unit_words(rest: str) -> list[str] | None:
+    """The words behind a number if they can only be its unit."""
+    match = _UNIT.match(rest)
+    if match is None:
+        return None
+    words = re.split(r"[ /]", match.group("name"))
+    if len(words) > MAX_UNIT_WORDS or any(word.lower() in _NOT_UNITS for word in words):
+        return None
+    # "5x" and "5m" may be products; "5cm", "5 m" and "5 nickels" are not.
+    if not rest.startswith(" ") and len(rest) == 1:
+        return None
+    if all(word in _CANONICAL or word in ("per", "square", "cubic", "sq", "cu") for word in words):
+        return words
+    return words if rest.startswith(" ") and all(len(word) >= 3 or word in _CANONICAL for word in words) else None
+
+
+def _value(match: re.Match[str]) -> Fraction | None:
+    part = {name: text for name, text in match.groupdict().items() if text}
+    if any(len(text) > MAX_DIGITS for text in part.values()):
+        return None
+    sign = -1 if part.get("sign") == "-" else 1
+    if "lead" in part:
+        top, low = part.get("mixtop") or part["plaintop"], part.get("mixlow") or part["plainlow"]
+        return sign * (int(part["lead"]) + Fraction(int(top), int(low))) if int(low) else None
+    if "top" in part or "over" in part:
+        below = _decimal(part.get("low") or part["under"])
+        return sign * _decimal(part.get("top") or part["over"]) / below if below else None
+    if "cycle" in part:
+        head = part["head"]
+        places = len(head) - head.index(".") - 1
+        cycle = int(part["cycle"]) / (_raised(10, len(part["cycle"])) - 1) / _raised(10, places)
+        return sign * ((_decimal(head) if head != "." else Fraction(0)) + cycle)
+    if "base" in part:
+        power = _power(part.get("power") or part["digit"])
+        base = int(part["base"])
+        return None if power is None or (base == 0 and power <= 0) or base > 10**6 else sign * _raised(base, power)
+    power = _power(part.get("exponent") or part.get("ten") or part.get("tendigit") or "0")
+    return None if power is None else sign * _decimal(part["mantissa"]) * _raised(10, power)
+
+
+def _raised(base: int, power: int) -> Fraction:
+    size: int = base ** abs(power)
+    return Fraction(size) if power >= 0 else Fraction(1, size)
+
+
+def _power(text: str) -> int | None:
+    return int(text) if len(text) <= 5 and abs(int(text)) <= MAX_POWER else None
+
+
+def _decimal(text: str) -> Fraction:
+    return Fraction(text.replace(",", "").replace(" ", "").rstrip(".") or "0")

@@ -1,0 +1,80 @@
+"""What is too large to be worth deciding: each limit has a name, and an answer over one is never parsed.
+
+The limits refuse what is known to stall computer algebra (power towers, huge exponents and factorials, deep nesting).
+They do not promise that everything below them is quick: that is what the deadline in `pool` is for.
+"""
+
+import math
+import re
+
+MAX_CHARS = 512
+MAX_DEPTH = 20
+MAX_DIGITS = 200
+MAX_EXPONENT = 10_000
+MAX_SCIENTIFIC = 999
+MAX_FACTORIAL = 1_000
+MAX_EXPONENT_FACTORIAL = 6
+MAX_POWERS = 24
+
+_DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
+_EXPONENT = re.compile(r"(?:\^|\*\*)[{(+-]*(\d+)")
+_TOWER = re.compile(r"(?:\^|\*\*)[{(+-]*(\d+)[})]*(?:\^|\*\*)[{(+-]*(\d+)")
+_SCIENTIFIC = re.compile(r"[\d.][eE][+-]?0*(\d+)")
+_FACTORIAL = re.compile(r"(\d+)[})]*!")
+_EXPONENT_FACTORIAL = re.compile(r"(?:\^|\*\*)[{(+-]*(\d+)[})]*!")
+_FACTORIAL_OF_EXPRESSION = re.compile(r"[})!]!")
+_BRACKETS = re.compile(r"[{(\[]|[})\]]")
+
+
+def exceeded(answer: str) -> str | None:
+    """Name the limit that `answer` is over, or None. Linear in the text, never raises."""
+    if len(answer) > MAX_CHARS:
+        return "characters"
+    if answer.isdigit():
+        return "digits" if len(answer) > MAX_DIGITS else None
+    if _DIGITS.search(answer):
+        return "digits"
+    if _depth(answer) > MAX_DEPTH:
+        return "depth"
+    if _SCIENTIFIC.search(answer) and any(_above(digits, MAX_SCIENTIFIC) for digits in _SCIENTIFIC.findall(answer)):
+        return "exponent"
+    if "^" in answer or "**" in answer or "!" in answer:
+        return _powers_exceeded("".join(answer.split()))
+    return None
+
+
+def _powers_exceeded(dense: str) -> str | None:
+    if dense.count("^") + dense.count("**") > MAX_POWERS:
+        return "powers"
+    if any(_above(digits, MAX_EXPONENT) for digits in _EXPONENT.findall(dense)):
+        return "exponent"
+    # Overlapping matches are needed (each level of a tower), so the search restarts one character on.
+    position = 0
+    while match := _TOWER.search(dense, position):
+        base, exponent = match.groups()
+        if int(base) > 1 and int(exponent) * math.log10(int(base)) > math.log10(MAX_EXPONENT):
+            return "tower"
+        position = match.start() + 1
+    if any(_above(digits, MAX_FACTORIAL) for digits in _FACTORIAL.findall(dense)):
+        return "factorial"
+    if any(_above(digits, MAX_EXPONENT_FACTORIAL) for digits in _EXPONENT_FACTORIAL.findall(dense)):
+        return "factorial"
+    powered = "^" in dense or "**" in dense
+    if _FACTORIAL_OF_EXPRESSION.search(dense) and (powered or "!!" in dense or ")!)!" in dense):
+        return "factorial"
+    return None
+
+
+def _above(digits: str, limit: int) -> bool:
+    return len(digits.lstrip("0")) > len(str(limit)) or int(digits) > limit
+
+
+def _depth(answer: str) -> int:
+    depth = deepest = 0
+    for bracket in _BRACKETS.findall(answer):
+        if bracket in "{([":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif depth:
+            depth -= 1
+    return deepest

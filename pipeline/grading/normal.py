@@ -1,0 +1,111 @@
+r"""One spelling for what is written in many: Unicode, LaTeX layout and spaces. Pure, and linear in the text.
+
+The result is still LaTeX and still means the same; equal results mean equal answers, different results mean nothing.
+"""
+
+import re
+import unicodedata
+
+_SYMBOLS = str.maketrans(
+    {
+        "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ",
+        "∙": r"\cdot ", "÷": "/", "∕": "/", "⁄": "/", "°": "^\\circ ", "º": "^\\circ ", "π": r"\pi ", "∞": r"\infty ",
+        "∅": r"\emptyset ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ",
+        "±": r"\pm ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "λ": r"\lambda ", "∠": r"\angle ", "’": "'",
+        "，": ",", "：": ":", "。": ".", "％": "%", "⟨": "<", "⟩": ">", "|": "|",
+    }
+)  # fmt: skip
+_SUPERSCRIPTS = {ord(mark): f"^{{{plain}}}" for mark, plain in zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n", strict=True)}
+_ROOT = re.compile(r"√\s*(?:(\d+|[A-Za-z])|\(([^()]*)\))")
+_LAYOUT = re.compile(
+    r"\\(?:left|right|bigg?|Bigg?|displaystyle|textstyle|rm|bf|it|limits|nolimits|mathstrut)(?![A-Za-z])\.?|\\(?:phantom|hspace|vspace)\{[^{}]*\}"
+)
+_THOUSANDS = re.compile(r"(?<=\d)(?:\{,\}|,\s*\\!|\\,|,\\ )\s*(?=\d{3}(?!\d))")
+_SPACING = re.compile(r"\\[!]|\\(?:[,;: ]|q?quad(?![A-Za-z])|enspace|thinspace)|~|\s+")
+_TEXT = re.compile(
+    r"\\(?:text(?:bf|it|rm|normal|sf|tt|up)?|mathrm|mathbf|mathit|mathsf|mbox|hbox|operatorname\*?|emph|boldsymbol|bm)\s*\{([^{}]*)\}"
+)
+_STYLED_FRACTION = re.compile(r"\\[dtc]frac(?![A-Za-z])")
+_SHORT_FRACTION = re.compile(r"\\frac\s*(?:(\d|\\pi)|\{([^{}]*)\})\s*(?:(\d|\\pi)|\{([^{}]*)\})")
+_SHORT_ROOT = re.compile(r"\\sqrt\s*(\d|[A-Za-z](?![A-Za-z]))")
+_DEGREES = re.compile(r"\s*(?:(?:\^\s*|(?<=\d)\s*)\{?\s*\\circ\s*\}?|\\degrees?(?![A-Za-z])|°)\s*")
+_SYNONYMS = re.compile(r"\\(leq|geq|neq|lt|gt|varnothing|infin|to|tfrac|land|lor)(?![A-Za-z])")
+_SYNONYM = {"leq": r"\le", "geq": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "varnothing": r"\emptyset",
+            "infin": r"\infty", "to": r"\rightarrow", "tfrac": r"\frac", "land": r"\wedge", "lor": r"\vee"}  # fmt: skip
+_LOOSE_SPACE = re.compile(r" (?![A-Za-z0-9.])|(?<![A-Za-z0-9,.%}]) |(?<=,) (?!\d{3}(?!\d))")
+_BARE_SYMBOLS = frozenset({"pi", "infty", "infinity"})
+_BARE_FUNCTION = re.compile(r"(?<![A-Za-z\\])(?:(pi|infty|infinity)(?![A-Za-z])|sqrt ?\(([^()]*)\)|sqrt(?![A-Za-z]))")
+_COMMAND_SPACE = re.compile(r"(\\[A-Za-z]+) (?![A-Za-z])")
+_ONE_LETTER_UNITS = {"m": "meters", "g": "grams", "s": "seconds", "h": "hours", "L": "liters"}
+MAX_TEXT_NESTING = 4
+
+
+def normal_form(answer: str) -> str:
+    """The same answer in one spelling: ASCII and LaTeX for symbols, no layout commands, no needless space."""
+    if answer.isascii() and answer.isalnum() and answer not in _BARE_SYMBOLS:
+        return answer
+    text = answer if answer.isascii() else _ascii(answer)
+    if not text.isprintable():
+        text = "".join(mark for mark in text if mark.isprintable() or mark.isspace())
+    if "\\" in text or "{,}" in text:
+        text = _latex(text)
+    if "pi" in text or "sqrt" in text or "infi" in text:
+        text = _BARE_FUNCTION.sub(_command, text)
+    text = text.replace("\\%", "%").replace("\\$", "").replace("$", "").replace("\\#", "#").replace("\\_", "_")
+    text = _DEGREES.sub("^\\\\circ ", text) if "circ" in text or "degree" in text else text
+    text = _SPACING.sub(" ", text).replace("**", "^").replace("!=", "\\ne ")
+    text = _LOOSE_SPACE.sub("", text.strip())
+    text = _COMMAND_SPACE.sub(r"\1", text)
+    text = text.strip(" ").rstrip(".,;: ")
+    while len(text) > 2 and text[0] == "{" and text[-1] == "}" and "{" not in text[1:-1] and "}" not in text[1:-1]:
+        text = text[1:-1].strip()
+    return text
+
+
+def _ascii(text: str) -> str:
+    text = _ROOT.sub(lambda match: rf"\sqrt{{{match.group(1) or match.group(2)}}}", text)
+    text = text.translate(_SUPERSCRIPTS).translate(_SYMBOLS)
+    if text.isascii():
+        return text
+    marks = []
+    for mark in text:
+        category = "L" if mark.isascii() else unicodedata.category(mark)
+        if category == "No" and "⁄" in (plain := unicodedata.normalize("NFKC", mark)):
+            marks.append(" " + plain.replace("⁄", "/"))
+        # Invisible marks are dropped: text that looks equal is equal.
+        elif category not in ("Cf", "Cc", "Cs", "Co", "Cn"):
+            marks.append(mark)
+    return unicodedata.normalize("NFKC", "".join(marks)).translate(_SYMBOLS)
+
+
+def _latex(text: str) -> str:
+    text = _LAYOUT.sub("", text)
+    text = _THOUSANDS.sub("", text)
+    text = text.replace("\\!", "")
+    for _ in range(MAX_TEXT_NESTING):
+        unwrapped = _TEXT.sub(_content, text)
+        if unwrapped == text:
+            break
+        text = unwrapped
+    text = _STYLED_FRACTION.sub(r"\\frac", text)
+    text = _SHORT_FRACTION.sub(_fraction, text)
+    text = _SHORT_ROOT.sub(r"\\sqrt{\1}", text)
+    return _SYNONYMS.sub(lambda match: _SYNONYM[match.group(1)] + " ", text)
+
+
+def _command(match: re.Match[str]) -> str:
+    if match.group(1):
+        return r"\pi " if match.group(1) == "pi" else r"\infty "
+    return r"\sqrt" if match.group(2) is None else rf"\sqrt{{{match.group(2)}}}"
+
+
+def _content(match: re.Match[str]) -> str:
+    # Outside the braces a lone "m" would be a variable.
+    inside = match.group(1)
+    return f" {_ONE_LETTER_UNITS.get(inside.strip(' ~'), inside)} "
+
+
+def _fraction(match: re.Match[str]) -> str:
+    upper = match.group(1) or match.group(2) or ""
+    lower = match.group(3) or match.group(4) or ""
+    return rf"\frac{{{upper.strip()}}}{{{lower.strip()}}}"

@@ -1,0 +1,249 @@
+"""The checker as the rest of the pipeline sees it: text in, `Grade` out, whatever the text holds.
+
+Covered: an answer that would stall, crash or exhaust algebra costs its child process, never the caller. The
+caller waits for at most the deadline per gold answer, counted from the moment a ready child has the task. Usable from
+any thread.
+Not covered: algebra that is wrong. A verdict that is not CORRECT or INCORRECT says why, and is never turned into one.
+"""
+
+import json
+import os
+import queue
+import re
+import select
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+
+import pipeline
+from pipeline.config import Fallback, GraderConfig
+from pipeline.errors import StepvalueError
+from pipeline.grading import compare, extract, limits
+from pipeline.records import Grade, Verdict
+
+START_SECONDS = 120.0
+TASKS_PER_CHILD = 5_000
+MEMO_ENTRIES = 50_000
+MAX_ANSWER_KEPT = 1_000
+
+_PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
+_INHERITED = ("LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "COVERAGE_PROCESS_START")
+# What a set of golds yields when none matched: the first of these that occurred.
+_PRECEDENCE = (Verdict.TIMEOUT, Verdict.CRASHED, Verdict.OVER_LIMIT, Verdict.UNPARSEABLE)
+
+
+class _Child:
+    """One process of `pipeline.grading.child`, started when first needed and replaced after it was lost."""
+
+    def __init__(self, config: GraderConfig) -> None:
+        self._config = config
+        self._tasks = 0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, task: dict[str, str]) -> Verdict:
+        """The child's verdict on one task; TIMEOUT or CRASHED where it gave none. Raises if no child can be started."""
+        process = self.process
+        if process is None or process.poll() is not None or self._tasks >= TASKS_PER_CHILD:
+            self.kill()
+            process = self._start()
+        self._tasks += 1
+        try:
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(task).encode() + b"\n")
+            reply = _read_line(process, self._config.deadline_seconds)
+        except TimeoutError:
+            self.kill()
+            return Verdict.TIMEOUT
+        except (OSError, ValueError):
+            reply = b""
+        if not reply:
+            self.kill()
+            return Verdict.CRASHED
+        return Verdict(json.loads(reply)["verdict"])
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        config = self._config
+        # A relative entry would be looked up in whatever directory the child starts in.
+        paths = [_PACKAGE_ROOT, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        arguments = [str(config.memory_mib), str(config.deadline_seconds), str(config.relative_tolerance)]
+        # -P: a file in the working directory must not be imported instead of a library.
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "pipeline.grading.child", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd="/",
+            start_new_session=True,
+            env=environment | {"PYTHONPATH": os.pathsep.join(paths)},
+        )
+        self.process, self._tasks = process, 0
+        try:
+            ready = _read_line(process, START_SECONDS)
+        except (TimeoutError, OSError):
+            ready = b""
+        if not ready:
+            self.kill()
+            raise StepvalueError(
+                f"the answer checker's process does not start; run `{sys.executable} -m pipeline.grading.child"
+                f" {' '.join(arguments)}` to see why (grader.memory_mib={config.memory_mib} may be too little)"
+            )
+        return process
+
+    def kill(self) -> None:
+        process, self.process = self.process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def _read_line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
+    """One line from the child, b"" if it ended. Raises TimeoutError after `seconds`."""
+    assert process.stdout is not None
+    descriptor = process.stdout.fileno()
+    # Not select(): a worker with many open files has descriptors above its limit of 1024.
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    deadline = time.monotonic() + seconds
+    line = b""
+    while not line.endswith(b"\n"):
+        if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            raise TimeoutError
+        piece = os.read(descriptor, 4096)
+        if not piece:
+            return b""
+        line += piece
+    return line
+
+
+class Checker:
+    """Grades answers. Holds up to `config.processes` children, started when the first answer needs algebra."""
+
+    def __init__(self, config: GraderConfig) -> None:
+        self._config = config
+        self._pattern = re.compile(config.answer_pattern) if config.answer_pattern else None
+        self._memo: dict[tuple[tuple[str, ...], str], Grade] = {}
+        self._lock = threading.Lock()
+        self._children = [_Child(config) for _ in range(config.processes)]
+        # Last in, first out: few children are started where few are needed.
+        self._idle: queue.LifoQueue[_Child] = queue.LifoQueue()
+        for child in self._children:
+            self._idle.put(child)
+        self._closed = False
+
+    def final_answer(self, text: str, *, complete: bool = True) -> str | None:
+        """The answer that a text states, by the settings of this checker.
+
+        Of a text that was cut short (`complete` false) only an explicit statement counts, never `grader.fallback`, and only
+        with something behind it: "the answer is 12" may have been on its way to 125.
+        """
+        fallback = self._config.fallback if complete else Fallback.none
+        answer = extract.final_answer(text, pattern=self._pattern, fallback=fallback)
+        return None if not complete and answer is not None and text.endswith(answer) else answer
+
+    def grade(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade:
+        """The verdict on the final answer of a whole output. Waits at most the deadline per gold."""
+        answer = self.final_answer(text, complete=complete)
+        return self.quick_answer(golds, answer) or self._slow_answer(golds, answer or "")
+
+    def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
+        """The verdict on a bare answer."""
+        return self.quick_answer(golds, answer) or self._slow_answer(golds, answer)
+
+    def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
+        """The verdict of `grade` where it takes microseconds; None where a child must decide."""
+        return self.quick_answer(golds, self.final_answer(text, complete=complete))
+
+    def parses(self, gold: str) -> bool:
+        """Whether answers can be compared with `gold`: a number, words, a letter, or LaTeX that is read whole."""
+        if not gold.strip() or limits.exceeded(gold):
+            return False
+        return compare.is_plain(gold) or self._ask({"parse": gold}) is Verdict.CORRECT
+
+    def close(self) -> None:
+        """End the children. Grades that need none can still be had."""
+        self._closed = True
+        for _ in self._children:
+            # Waits for a child at work; its own deadline ends it.
+            self._idle.get().kill()
+        for child in self._children:
+            self._idle.put(child)
+
+    def __enter__(self) -> "Checker":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
+        """The verdict of `grade_answer` where it takes microseconds; None where a child must decide."""
+        if answer is None or not (answer := answer.strip()):
+            return Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
+        key = (golds, answer)
+        with self._lock:
+            known = self._memo.pop(key, None)
+            if known is not None:
+                self._memo[key] = known
+                return known
+        began = time.perf_counter()
+        verdict = self._quick_verdict(golds, answer)
+        return None if verdict is None else self._remember(key, verdict, began)
+
+    def _quick_verdict(self, golds: tuple[str, ...], answer: str) -> Verdict | None:
+        if limits.exceeded(answer):
+            return Verdict.OVER_LIMIT
+        tolerance = self._config.relative_tolerance
+        verdicts = {compare.quick_verdict(gold, answer, relative_tolerance=tolerance) for gold in golds}
+        if Verdict.CORRECT in verdicts:
+            return Verdict.CORRECT
+        if verdicts == {Verdict.INCORRECT}:
+            return Verdict.INCORRECT
+        return None if compare.normal_form(answer) else Verdict.NO_ANSWER
+
+    def _slow_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
+        answer = answer.strip()
+        began = time.perf_counter()
+        tolerance = self._config.relative_tolerance
+        verdicts = set()
+        for gold in golds:
+            verdict = compare.quick_verdict(gold, answer, relative_tolerance=tolerance)
+            if verdict is None:
+                over = limits.exceeded(gold)
+                verdict = Verdict.OVER_LIMIT if over else self._ask({"gold": gold, "answer": answer})
+            verdicts.add(verdict)
+            if verdict is Verdict.CORRECT:
+                break
+        if Verdict.CORRECT in verdicts:
+            final = Verdict.CORRECT
+        else:
+            final = next((verdict for verdict in _PRECEDENCE if verdict in verdicts), Verdict.INCORRECT)
+        return self._remember((golds, answer), final, began)
+
+    def _ask(self, task: dict[str, str]) -> Verdict:
+        child = self._idle.get()
+        try:
+            if self._closed:
+                raise StepvalueError("this checker is closed")
+            return child.ask(task)
+        finally:
+            self._idle.put(child)
+
+    def _remember(self, key: tuple[tuple[str, ...], str], verdict: Verdict, began: float) -> Grade:
+        grade = Grade(verdict=verdict, answer=key[1][:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)
+        # A crash may be the machine's doing, so the next such answer is tried again.
+        if verdict is not Verdict.CRASHED:
+            with self._lock:
+                self._memo[key] = grade
+                if len(self._memo) > MEMO_ENTRIES:
+                    del self._memo[next(iter(self._memo))]
+        return grade
