@@ -1,0 +1,45 @@
+"""What the rest of the pipeline asks of an engine."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from pipeline.prompts import Tokenizer
+from pipeline.records import Completion, Load, Request
+
+
+class Engine(Protocol):
+    """Samples completions. One engine serves many calls of `generate` at once, in one event loop."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    @property
+    def max_model_len(self) -> int:
+        """Context of the policy in tokens."""
+        ...
+
+    @property
+    def policy(self) -> str:
+        """Identity of the policy, as it stands in the column `policy`."""
+        ...
+
+    @property
+    def load(self) -> Load: ...
+
+    async def start(self) -> None:
+        """Load the policy. Raises PolicyError with a remedy when it cannot be loaded here."""
+        ...
+
+    def generate(
+        self, requests: Sequence[Request], *, keep_tokens: bool = False
+    ) -> AsyncIterator[Sequence[Completion]]:
+        """Every request's completion, exactly once, in batches as they finish, which need not be the order of issue.
+
+        Requests are started in the order given. With `keep_tokens` completions carry their token ids. Raises EngineDied
+        when the engine stopped working; what was yielded before stands.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Free the device; safe to call twice and after a failed start."""
+        ...

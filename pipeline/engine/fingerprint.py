@@ -1,0 +1,34 @@
+"""Which weights a policy name stands for, as far as that can be told without loading them."""
+
+from pathlib import Path
+
+from pipeline.config import PolicyConfig, PolicyKind
+from pipeline.errors import PolicyError
+from pipeline.ids import content_id
+
+_READ = (".json", ".jinja", ".txt", ".model")  # small files that decide how weights and texts are read
+_MAX_READ_BYTES = 64 * 1024 * 1024
+
+
+def policy_fingerprint(policy: PolicyConfig) -> str:
+    """A hash over a local model folder: the content of its settings and tokenizer, names and sizes of its weights.
+
+    Empty for the shipped policies and for Hugging Face names, which `policy.revision` pins. Raises PolicyError for something
+    that is written like a folder and is none, or holds no `config.json`.
+    """
+    if policy.kind is not PolicyKind.hf:
+        return ""
+    folder = Path(policy.model).expanduser()
+    if not folder.is_dir():
+        if policy.model.startswith(("/", ".", "~")) or policy.model.count("/") > 1:
+            raise PolicyError(f"there is no folder policy.model={policy.model}: give a folder or a Hugging Face name")
+        return ""
+    if not (folder / "config.json").is_file():
+        raise PolicyError(f"policy.model={policy.model} holds no config.json: give the folder of a Hugging Face model")
+    parts = []
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        size = path.stat().st_size
+        parts += [path.name, str(size)]
+        if path.suffix in _READ and size <= _MAX_READ_BYTES:
+            parts.append(path.read_text(errors="replace"))
+    return content_id("model", *parts)

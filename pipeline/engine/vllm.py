@@ -1,0 +1,237 @@
+"""vLLM's asynchronous engine in this process: the only file that imports vllm.
+
+Requests go in one by one (n=1) with token-id prompts and without seeds: vLLM's CPU worker crashes on seeded requests and the
+GPU one loops over them row by row, so what was sampled is recorded instead. Prefix caching is on: requests of one prefix are
+adjacent, hence its prefill happens once.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.config import PolicyConfig, PolicyKind, SamplingConfig
+from pipeline.engine.blame import load_failure
+from pipeline.engine.embedded import embedded_model
+from pipeline.engine.output import captured_output
+from pipeline.engine.reaper import EngineGuard
+from pipeline.errors import EngineDied, PolicyError
+from pipeline.prompts import Tokenizer
+from pipeline.records import Completion, Finish, Load, Request
+
+CPU_MAX_NUM_SEQS = 128
+"""Default number of running sequences on a CPU: more only make each step slower there."""
+BACKLOG = 1.2
+"""Requests handed to vLLM over the number it can run: enough that a finished one is replaced at once."""
+_FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "abort": Finish.ABORT}
+
+
+class HfTokenizer:
+    """A Hugging Face tokenizer as `prompts` wants it."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def encode(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def encode_plain(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=True))
+
+    def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
+        if not self._tokenizer.chat_template:
+            raise PolicyError(
+                "this model has no chat template: set policy.prompt.style=plain and policy.prompt.template"
+            )
+        text = self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
+        return self.encode(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+
+class VllmEngine:
+    """One model on the devices this process sees. `cpus` is the share of the machine a CPU engine may use."""
+
+    def __init__(self, policy: PolicyConfig, sampling: SamplingConfig, *, cpus: int) -> None:
+        self._config = policy
+        self._sampling = sampling
+        self._cpus = cpus
+        self._engine: Any = None
+        self._guard: EngineGuard | None = None
+        self._tokenizer: HfTokenizer | None = None
+        self._room: asyncio.Semaphore | None = None
+        self._params: Any = None
+        self._running = 0
+        self._waiting = 0
+        self._max_num_seqs = 0
+        self.max_model_len = 0
+        self.policy = ""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        if self._tokenizer is None:
+            raise RuntimeError("the engine has not been started")
+        return self._tokenizer
+
+    @property
+    def load(self) -> Load:
+        running = min(self._running, self._max_num_seqs)
+        return Load(running=running, waiting=self._waiting + self._running - running)
+
+    async def start(self) -> None:
+        model = str(embedded_model()) if self._config.kind is PolicyKind.embedded else self._config.model
+        _set_environment(self._config, self._cpus)
+        try:
+            from vllm.engine.arg_utils import AsyncEngineArgs
+            from vllm.platforms import current_platform
+            from vllm.sampling_params import RequestOutputKind, SamplingParams
+            from vllm.v1.engine.async_llm import AsyncLLM
+        except ImportError as error:
+            raise PolicyError(
+                f"vLLM is not installed here: install the cpu or gpu extra as the README says ({error})"
+            ) from error
+
+        on_cpu = bool(current_platform.is_cpu())
+        dtype = cpu_dtype() if on_cpu and self._config.dtype == "auto" else self._config.dtype
+        config = self._config
+        optional = {
+            "max_model_len": config.max_model_len,
+            "max_num_seqs": config.max_num_seqs or (CPU_MAX_NUM_SEQS if on_cpu else None),
+            "quantization": config.quantization,
+            "revision": config.revision,
+        }
+        self._guard = EngineGuard()
+        # vLLM prints the root cause of a failed start in a child and leaves it out of its exception.
+        with captured_output() as log:
+            try:
+                self._engine = AsyncLLM.from_engine_args(
+                    AsyncEngineArgs(
+                        model=model,
+                        dtype=dtype,
+                        tensor_parallel_size=config.tensor_parallel,
+                        gpu_memory_utilization=config.memory_share,
+                        enforce_eager=on_cpu if config.enforce_eager is None else config.enforce_eager,
+                        load_format=config.load_format,
+                        enable_prefix_caching=True,
+                        trust_remote_code=False,
+                        disable_log_stats=True,
+                        **{key: value for key, value in optional.items() if value is not None},
+                    )
+                )
+            except Exception as error:  # vLLM raises anything from OSError to RuntimeError here; all mean "cannot load"
+                name = config.model or "embedded"
+                raise PolicyError(load_failure(name, str(error), log.read_text(errors="replace"))) from error
+        self._tokenizer = HfTokenizer(self._engine.get_tokenizer())
+        self.max_model_len = int(self._engine.model_config.max_model_len)
+        self._max_num_seqs = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
+        self._room = asyncio.Semaphore(max(self._max_num_seqs + 1, int(BACKLOG * self._max_num_seqs)))
+        sampling = self._sampling
+        self._params = SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            min_p=sampling.min_p,
+            max_tokens=sampling.max_tokens,
+            stop=list(sampling.stop),
+            include_stop_str_in_output=True,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        name = "SmolLM2-135M-Instruct" if config.kind is PolicyKind.embedded else config.model
+        device = "cpu" if on_cpu else "gpu"
+        self.policy = (
+            f"{name}@{config.revision or 'main'}:{str(self._engine.model_config.dtype).removeprefix('torch.')}:{device}"
+        )
+
+    async def generate(
+        self, requests: Sequence[Request], *, keep_tokens: bool = False
+    ) -> AsyncIterator[Sequence[Completion]]:
+        finished: asyncio.Queue[Completion | EngineDied] = asyncio.Queue()
+        tasks = [asyncio.create_task(self._sample(request, keep_tokens, finished)) for request in requests]
+        try:
+            outstanding = len(tasks)
+            while outstanding:
+                batch = [await finished.get()]
+                while not finished.empty():
+                    batch.append(finished.get_nowait())
+                outstanding -= len(batch)
+                completions = [item for item in batch if isinstance(item, Completion)]
+                if completions:
+                    yield completions
+                for item in batch:
+                    if isinstance(item, EngineDied):
+                        raise item
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def close(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.shutdown()
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.release()
+
+    async def _sample(
+        self, request: Request, keep_tokens: bool, finished: "asyncio.Queue[Completion | EngineDied]"
+    ) -> None:
+        assert self._room is not None
+        self._waiting += 1
+        try:
+            await self._room.acquire()
+        finally:
+            self._waiting -= 1
+        self._running += 1
+        try:
+            finished.put_nowait(await self._complete(request, keep_tokens))
+        except Exception as error:  # noqa: BLE001  whatever ends a request leaves the engine in doubt: its owner replaces it
+            finished.put_nowait(EngineDied(f"vLLM failed on {request.request_id}: {type(error).__name__}: {error}"))
+        finally:
+            self._running -= 1
+            self._room.release()
+
+    async def _complete(self, request: Request, keep_tokens: bool) -> Completion:
+        prompt = {"prompt_token_ids": list(request.prefix.prompt_ids)}
+        async for output in self._engine.generate(prompt, self._params, request.request_id):
+            if output.finished:
+                sample = output.outputs[0]
+                return Completion(
+                    request=request,
+                    text=sample.text,
+                    finish=_FINISHES.get(sample.finish_reason, Finish.ABORT),
+                    n_tokens=len(sample.token_ids),
+                    token_ids=tuple(sample.token_ids) if keep_tokens else (),
+                )
+        raise EngineDied("vLLM ended a request without an output")
+
+
+def _set_environment(policy: PolicyConfig, cpus: int) -> None:
+    usable = sorted(os.sched_getaffinity(0))[:cpus]
+    defaults = {
+        "VLLM_CPU_KVCACHE_SPACE": f"{policy.kv_cache_gib:g}",
+        # All cores: vLLM's own default keeps one free and halves the speed of a two-core machine.
+        "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, usable)) if len(usable) == os.cpu_count() else "nobind",
+        "OMP_NUM_THREADS": str(cpus),
+        "VLLM_LOGGING_LEVEL": "ERROR",
+        "VLLM_NO_USAGE_STATS": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    for name, value in defaults.items():
+        if name == "OMP_NUM_THREADS":
+            os.environ[name] = value  # Ray has set it already, to the actor's share of cores
+        else:
+            os.environ.setdefault(name, value)
+
+
+def cpu_dtype() -> str:
+    """bfloat16 where the processor computes in it; elsewhere it is emulated, at a third of the speed of float32."""
+    with contextlib.suppress(OSError):
+        flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        if flags and {"avx512_bf16", "amx_bf16"} & set(flags.group(1).split()):
+            return "bfloat16"
+    return "float32"

@@ -1,0 +1,118 @@
+"""The embedded model on vLLM's real CPU engine."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import compose_label
+from pipeline.engine.reaper import MARK, marked
+from pipeline.engine.vllm import VllmEngine
+from pipeline.errors import EngineDied
+from pipeline.ids import rollout_id
+from pipeline.prompts import Prompter
+from pipeline.records import Completion, Finish, Problem, Request
+from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
+
+pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
+
+PROBLEM = Problem(
+    problem_id="p", text="Ann has 3 bags with 4 nuts in each bag. How many nuts does she have?", golds=("12",)
+)
+
+
+def requests(engine: VllmEngine, config: Any, count: int, batch: int) -> list[Request]:
+    prompter = Prompter(
+        tokenizer=engine.tokenizer,
+        config=config.policy.prompt,
+        max_tokens=config.sampling.max_tokens,
+        max_model_len=engine.max_model_len,
+    )
+    root = prompter.root(PROBLEM)
+    return [
+        Request(request_id=rollout_id(f"{batch}", issue), issue_index=issue, problem=PROBLEM, prefix=root)
+        for issue in range(count)
+    ]
+
+
+def test_the_engine_samples_and_its_death_is_noticed() -> None:
+    config = compose_label(["data=sample", "run_dir=x", "policy=embedded", "sampling.max_tokens=24"])
+
+    async def work() -> tuple[list[Completion], VllmEngine, str]:
+        engine = VllmEngine(config.policy, config.sampling, cpus=2)
+        await engine.start()
+        token = os.environ[MARK]
+        try:
+            asked = requests(engine, config, 6, batch=0)
+            done = [completion async for group in engine.generate(asked, keep_tokens=True) for completion in group]
+            for pid in marked(token):
+                os.kill(pid, signal.SIGKILL)
+            with pytest.raises(EngineDied):
+                async for _ in engine.generate(requests(engine, config, 2, batch=1)):
+                    pass
+        finally:
+            await engine.close()
+        return done, engine, token
+
+    done, engine, token = asyncio.run(work())
+    assert sorted(completion.request.issue_index for completion in done) == list(range(6))
+    for completion in done:
+        assert 0 < completion.n_tokens == len(completion.token_ids) <= 24
+        assert (completion.finish is Finish.LENGTH) == (
+            completion.n_tokens == 24 and completion.finish is not Finish.STOP
+        )
+        assert engine.tokenizer.decode(completion.token_ids).startswith(completion.text[:5])
+    assert len({completion.text for completion in done}) > 1
+    assert engine.max_model_len == 1024
+    assert engine.policy.startswith("SmolLM2-135M-Instruct@main:")
+    assert marked(token) == []
+
+
+def test_the_whole_job_with_a_real_model(tmp_path: Path) -> None:
+    """Given chains, a chain without a stated answer, a problem alone, and real GSM8K rows where they are at hand."""
+    rows: list[dict[str, Any]] = [
+        {
+            "id": "given",
+            "problem": PROBLEM.text,
+            "answer": "12",
+            "steps": ["The bags hold 3 * 4 = 12 nuts.", "The answer is 12."],
+        },
+        {
+            "id": "open",
+            "problem": PROBLEM.text,
+            "answer": "12",
+            "solution": "The bags hold 3 * 4 = 12 nuts.\nSo 12 nuts.",
+        },
+        {"id": "alone", "problem": "A box has 5 red pens and 4 blue pens. How many pens are in the box?", "answer": 9},
+    ]
+    data = write_rows(tmp_path / "rows.jsonl", rows)
+    gsm8k = SHARED_DATA / "gsm8k_dev.jsonl"
+    if gsm8k.exists():
+        with data.open("a") as file, gsm8k.open() as source:
+            file.writelines(next(source) for _ in range(2))
+    settings = ["sampling.rollouts=2", "sampling.solutions=2", "sampling.max_tokens=48"]
+    done = run_stepvalue(["label", f"data.path={data}", f"run_dir={tmp_path / 'run'}", *settings])
+    assert done.returncode == 0, done.stderr
+    labels = pl.read_parquet(tmp_path / "run" / "labels" / "*.parquet")
+    rollouts = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
+    assert rollouts["rollout_id"].n_unique() == rollouts.height
+    assert set(rollouts.group_by("prefix_id").len()["len"]) == {2}
+    by_id = {row["source_id"]: row for row in labels.iter_rows(named=True)}
+    assert by_id["given"]["origin"] == ["measured", "terminal"]
+    assert by_id["given"]["outcome"] is True
+    assert by_id["open"]["origin"] == ["measured", "measured"]
+    assert by_id["given"]["value"][0] == by_id["open"]["value"][0]
+    assert all(row["policy"].startswith("SmolLM2-135M-Instruct") for row in by_id.values())
+    for row in labels.iter_rows(named=True):
+        ends = row["step_ends"]
+        assert "".join(row["solution"][a:b] for a, b in zip([0, *ends], ends, strict=False)) == row["solution"]
+        for origin, graded, ungraded in zip(row["origin"], row["n_rollouts"], row["n_ungraded"], strict=True):
+            assert graded + ungraded == (0 if origin == "terminal" else 2)
+    drawn = pl.read_parquet(tmp_path / "run" / "solutions" / "*.parquet")
+    assert drawn.height == 2
+    for row in drawn.iter_rows(named=True):  # the end of the turn is drawn, and is no part of the chain
+        assert len(row["token_ids"]) - row["token_ends"][-1] == (row["finish"] == "stop")
