@@ -1,0 +1,144 @@
+"""Ray: joining or starting it, and what a worker may take of it. With `driver`, the only files that import ray."""
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import ray
+
+from pipeline.config import ClusterConfig, PolicyConfig, PolicyKind
+from pipeline.engine.output import captured_output
+from pipeline.errors import ClusterError
+
+OBJECT_STORE_BYTES = 100 * 1024 * 1024
+"""For a private Ray: it carries receipts only, so little more than Ray's own minimum."""
+LOOPBACK = "127.0.0.1"
+CONNECT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """How many workers there are, and what each takes."""
+
+    workers: int
+    cpus: float
+    gpus: float
+
+
+@contextmanager
+def cluster(config: ClusterConfig) -> Iterator[None]:
+    """Join the cluster that is named, or start a private one on the loopback interface. Raises ClusterError."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    reached = _check_answers(config.address)
+    try:
+        if config.address is None:
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="ERROR",
+                object_store_memory=OBJECT_STORE_BYTES,
+            )
+            _check_loopback()
+        else:
+            # Refused, Ray writes a line a second past Python's logging before it gives up.
+            with captured_output([2]):
+                ray.init(address=config.address, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise ClusterError(_no_cluster(config.address, str(error), reached=reached)) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def share(config: ClusterConfig, policy: PolicyConfig) -> Share:
+    """What each worker takes, with the defaults filled in. Raises ClusterError when the cluster cannot hold the workers."""
+    have = ray.cluster_resources()
+    cpus_here, gpus_here = have.get("CPU", 0.0), have.get("GPU", 0.0)
+    serves_model = policy.kind is not PolicyKind.oracle
+    gpus = config.gpus_per_worker
+    if gpus is None:
+        gpus = float(policy.tensor_parallel) if serves_model and gpus_here else 0.0
+    workers = config.workers or (max(1, int(gpus_here // gpus)) if gpus else 1)
+    cpus = config.cpus_per_worker
+    if cpus is None:
+        cpus = 1.0 if gpus or not serves_model else max(1.0, min(_largest_node_cpus(), cpus_here // workers))
+    if (room := _room(cpus, gpus)) < workers:
+        raise ClusterError(
+            f"{workers} workers of {cpus:g} CPUs and {gpus:g} GPUs each do not fit: the cluster's nodes have room for {room}; "
+            "lower cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker"
+        )
+    return Share(workers=workers, cpus=cpus, gpus=gpus)
+
+
+def _nodes() -> list[dict[str, float]]:
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+def _largest_node_cpus() -> float:
+    return max((node.get("CPU", 0.0) for node in _nodes()), default=0.0)
+
+
+def _room(cpus: float, gpus: float) -> int:
+    """How many workers the nodes hold when nothing else runs on them; a worker lies on one node."""
+    return sum(
+        int(min(node.get(name, 0.0) // need for name, need in (("CPU", cpus), ("GPU", gpus)) if need))
+        for node in _nodes()
+    )
+
+
+def _check_loopback() -> None:
+    address = ray.util.get_node_ip_address()
+    if address != LOOPBACK:
+        ray.shutdown()
+        raise ClusterError(
+            f"the private Ray would listen on {address}, not on {LOOPBACK} alone: start it through the command line, or "
+            "name a cluster with cluster.address"
+        )
+
+
+def _check_answers(address: str | None) -> bool:
+    """Whether an address was named and something listens there. Ray itself tries for minutes where nobody does."""
+    named = _host_and_port(_running_cluster() if address == "auto" else address)
+    if named is None:
+        return False
+    try:
+        socket.create_connection(named, timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        raise ClusterError(_no_cluster(address, str(error), reached=False)) from error
+    return True
+
+
+def _running_cluster() -> str | None:
+    """The address that `auto` stands for: the one in the environment, else that of the last `ray start` here."""
+    if address := os.environ.get("RAY_ADDRESS"):
+        return address
+    with contextlib.suppress(OSError):
+        return (Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster").read_text().strip()
+    return None
+
+
+def _host_and_port(address: str | None) -> tuple[str, int] | None:
+    host, colon, port = (address or "").rpartition(":")
+    return (host, int(port)) if colon and "/" not in host and port.isdecimal() else None
+
+
+def _no_cluster(address: str | None, error: str, *, reached: bool) -> str:
+    reason = " ".join(error.split())[:200]
+    if address is None:
+        return f"Ray cannot start on this machine: {reason}"
+    if reached:
+        return (
+            f"what answers at cluster.address={address} does not let this client in, or is no Ray of this version: set "
+            f"RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to the cluster's token (on its head: `ray get-auth-token`) ({reason})"
+        )
+    return (
+        f"no Ray cluster answers at cluster.address={address}: start one with `ray start --head`, give its address, "
+        f"or leave cluster.address out to use this machine alone ({reason})"
+    )

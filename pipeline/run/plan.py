@@ -1,0 +1,72 @@
+"""Pure decisions of a run: what it is the result of, and which units are still owed."""
+
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import asdict
+from enum import Enum
+
+from pipeline import __version__
+from pipeline.config import LabelConfig, PolicyKind
+from pipeline.ids import content_id
+from pipeline.store.run_record import STAGED_INPUT
+from pipeline.store.units import UnitRef
+from pipeline.tables import SCHEMA_VERSION
+
+# What does not change the meaning of a label, and the path, for which the hash of the content stands.
+_NOT_IDENTITY = {
+    "data": {"path"},
+    "policy": {"tensor_parallel", "memory_share", "kv_cache_gib", "max_num_seqs", "enforce_eager", "load_format"},
+    "grader": {"processes", "memory_mib"},
+}
+_ORACLE_IDENTITY = {"policy.oracle.seed", "policy.oracle.spread", "policy.oracle.tokens_per_step"}
+_SECTIONS = ("data", "policy", "sampling", "estimator", "grader")
+
+
+def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "") -> dict[str, object]:
+    """What a run directory is the result of, flat: dotted setting -> plain value."""
+    facts: dict[str, object] = {
+        "input": input_digest,
+        "policy_fingerprint": policy_fingerprint,
+        "schema": SCHEMA_VERSION,
+        "grader_version": grader_version(),
+        "run.unit_problems": config.run.unit_problems,
+    }
+    for section in _SECTIONS:
+        values = asdict(getattr(config, section))
+        for key, value in values.items():
+            if key not in _NOT_IDENTITY.get(section, ()):
+                facts.update(_flat(f"{section}.{key}", value))
+    shaping = _ORACLE_IDENTITY if config.policy.kind is PolicyKind.oracle else ()
+    facts = {key: value for key, value in facts.items() if not key.startswith("policy.oracle.") or key in shaping}
+    return {**facts, STAGED_INPUT: _input_id(facts)}
+
+
+def _input_id(facts: dict[str, object]) -> str:
+    """Id of the staged input: it depends on the content of the input and on how rows are read."""
+    relevant = {
+        key: value for key, value in facts.items() if key == "input" or key.startswith(("data.", "grader.", "run."))
+    }
+    return content_id("input", json.dumps(relevant, sort_keys=True))
+
+
+def run_name(facts: dict[str, object]) -> str:
+    """A folder name for the run: equal for equal facts."""
+    return content_id("run", json.dumps(facts, sort_keys=True))[:12]
+
+
+def owed(units: Iterable[UnitRef], done: Collection[str]) -> list[UnitRef]:
+    """Units without a commit record, in the order of the input."""
+    return [unit for unit in units if unit.unit_id not in done]
+
+
+def grader_version() -> str:
+    """What graded a rollout, as it stands in the log."""
+    return f"stepvalue-{__version__}"
+
+
+def _flat(key: str, value: object) -> dict[str, object]:
+    if isinstance(value, dict):
+        return {name: plain for part, inner in value.items() for name, plain in _flat(f"{key}.{part}", inner).items()}
+    if isinstance(value, Enum):
+        return {key: value.value}
+    return {key: value}
