@@ -1,0 +1,168 @@
+"""What a person sees in the terminal: progress while a run works, its chains and its totals afterwards."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.status import Status as Spinner
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.records import Status, Summary
+
+_BAR = 10
+_RULES = {1: ("+", "green"), 0: ("-", "red"), None: ("?", "yellow")}
+
+
+class ProgressView:
+    """One moving line in a terminal, plain lines in a log file."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._stage = ""
+        self._began = time.monotonic()
+        self._spinner: Spinner | None = console.status("") if console.is_terminal else None
+
+    def __enter__(self) -> "ProgressView":
+        if self._spinner:
+            self._spinner.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._spinner:
+            self._spinner.stop()
+
+    def __call__(self, status: Status) -> None:
+        changed = status.stage != self._stage
+        if changed:
+            self._stage = status.stage
+            self._began = time.monotonic()
+        line = progress_line(status, time.monotonic() - self._began)
+        if self._spinner:
+            self._spinner.update(Text(line))
+        elif changed or status.rollouts:
+            self._console.print(Text(line), soft_wrap=True)
+
+
+def progress_line(status: Status, seconds: float) -> str:
+    """The status as one line; `seconds` is how long its stage has lasted."""
+    parts = [f"{status.stage} {_duration(seconds)}"]
+    if status.units:
+        parts.append(f"units {status.units_done}/{status.units}")
+    if status.rollouts:
+        expected = f"/{status.rollouts_expected:,}" if status.rollouts_expected else ""
+        parts.append(f"rollouts {status.rollouts:,}{expected}")
+        if seconds >= 1:
+            parts.append(f"{status.tokens / seconds:,.0f} tokens/s")
+        parts.append(f"running {status.load.running}, waiting {status.load.waiting}")
+        if status.rollouts_expected:
+            left = max(0, status.rollouts_expected - status.rollouts) * seconds / status.rollouts
+            parts.append(f"{_duration(left)} left")
+    return " | ".join(parts)
+
+
+def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
+    """One block per chain: each step's text, value, interval, counts and label."""
+    problem = None
+    for chain in chains:
+        if chain["problem_id"] != problem:
+            problem = chain["problem_id"]
+            console.print()
+            console.print(Text(_plain(chain["problem"]), style="bold"))
+            root = _estimate(chain["root_value"], chain["root_low"], chain["root_high"])
+            console.print(
+                Text(f"answer {_plain(chain['gold_answer'])}; from the bare problem: {root}, ")
+                + Text(_counts(chain["root_n_correct"], chain["root_n_rollouts"]))
+            )
+        outcome = {True: "right", False: "wrong", None: "open"}[chain["outcome"]]
+        table = Table(
+            title=Text(_plain(f"{chain['source_id'] or chain['chain_id']} ({outcome})")),
+            title_justify="left",
+            box=None,
+            pad_edge=False,
+        )
+        table.add_column("step", justify="right")
+        table.add_column("text", overflow="fold", min_width=24, ratio=1)
+        for name in ("value", "interval", "correct", "label"):
+            table.add_column(name, no_wrap=True)
+        columns = ("steps", "value", "low", "high", "n_correct", "n_rollouts", "label", "origin")
+        for index, entry in enumerate(zip(*(chain[name] for name in columns), strict=True), start=1):
+            text, value, low, high, correct, rollouts, label, origin = entry
+            mark, colour = _RULES[label]
+            table.add_row(
+                str(index),
+                Text(_plain(text)),
+                Text(_bar(value)),
+                Text("" if value is None or origin == "terminal" else f"{low:.2f}-{high:.2f}"),
+                Text(origin if origin in ("terminal", "unmeasured") else _counts(correct, rollouts)),
+                Text(mark, style=colour),
+            )
+        console.print(table)
+
+
+def print_summary(console: Console, summary: Summary) -> None:
+    """Counts that add up, and what this start of the run cost."""
+
+    def line(text: str) -> None:
+        console.print(Text(text), soft_wrap=True)
+
+    totals = summary.totals
+    if summary.units_done_now == 0:
+        line("Nothing was owed: this run was finished before.")
+    line(f"rows      {totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
+    line(f"work      {totals.problems:,} problems, {totals.chains:,} chains, {totals.prefixes:,} distinct prefixes")
+    line(
+        f"rollouts  {totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect "
+        f"+ {totals.no_answer:,} without an answer + {totals.ungraded:,} ungraded"
+    )
+    if totals.truncated:
+        line(f"          {totals.truncated:,} of them cut by sampling.max_tokens")
+    if totals.too_long:
+        line(f"          {totals.too_long:,} prefixes were too long for the policy's context: see rejects/")
+    line(
+        f"tokens    {totals.tokens:,} in rollouts"
+        + (f", {totals.solution_tokens:,} in sampled solutions" if totals.solution_tokens else "")
+    )
+    if summary.units_done_now:
+        seconds = summary.seconds_labelling
+        rate = f" ({summary.tokens_now / seconds:,.0f} tokens/s)" if seconds >= 1 else ""
+        line(
+            f"time      {summary.seconds_starting:.0f} s to start, {seconds:.0f} s to label "
+            f"{summary.rollouts_now:,} rollouts{rate}"
+        )
+    line(f"labels    {summary.run_dir}/labels/*.parquet" if totals.chains else f"labels    none in {summary.run_dir}")
+
+
+def print_rejects(console: Console, counts: Mapping[str, int]) -> None:
+    """Why rows were not used."""
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+    console.print(Text(f"rejected  {reasons}: rejects/ names each row and the remedy"), soft_wrap=True)
+
+
+def _plain(text: str) -> str:
+    """Model text without control characters, which a terminal would obey."""
+    return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)
+
+
+def _estimate(value: float | None, low: float | None, high: float | None) -> str:
+    if value is None or low is None or high is None:
+        return "no value"
+    return f"{value:.2f} ({low:.2f}-{high:.2f})"
+
+
+def _counts(correct: int, rollouts: int) -> str:
+    return f"{correct}/{rollouts}"
+
+
+def _bar(value: float | None) -> str:
+    if value is None:
+        return "-"
+    full = round(value * _BAR)
+    return f"{value:.2f} {'█' * full}{'·' * (_BAR - full)}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"

@@ -1,0 +1,234 @@
+"""What is printed is what is stored: text stays text, nothing unknown looks like a number, totals are shown whole."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from pipeline.records import Load, Status, Summary, Totals
+from pipeline.report.terminal import ProgressView, print_chains, print_summary, progress_line
+from tests import strategies as our
+
+
+def console(*, terminal: bool = False, width: int = 100) -> Console:
+    return Console(file=io.StringIO(), width=width, force_terminal=terminal, highlight=False, _environ={})
+
+
+def printed(output: Console) -> str:
+    assert isinstance(output.file, io.StringIO)
+    return output.file.getvalue()
+
+
+def chain(**changes: object) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "problem_id": "p1",
+        "chain_id": "c1",
+        "source_id": "row-1",
+        "problem": "How many apples?",
+        "gold_answer": "3",
+        "outcome": True,
+        "root_value": 0.5,
+        "root_low": 0.16,
+        "root_high": 0.84,
+        "root_n_correct": 4,
+        "root_n_rollouts": 8,
+        "steps": ["Take one.", "Take two.", "So 3."],
+        "value": [0.25, None, 1.0],
+        "low": [0.03, None, 1.0],
+        "high": [0.65, None, 1.0],
+        "n_correct": [2, 0, 0],
+        "n_rollouts": [8, 0, 0],
+        "label": [1, None, 0],
+        "origin": ["measured", "unmeasured", "terminal"],
+    }
+    return row | changes
+
+
+def shown(*chains: Mapping[str, Any], terminal: bool = False) -> str:
+    output = console(terminal=terminal)
+    print_chains(output, chains)
+    return printed(output)
+
+
+def line_of(text: str, start: str) -> str:
+    (line,) = [line for line in text.splitlines() if start in line]
+    return " ".join(line.split())
+
+
+def test_a_chain_is_shown_step_by_step() -> None:
+    text = shown(chain())
+    assert "How many apples?" in text
+    assert "answer 3; from the bare problem: 0.50 (0.16-0.84), 4/8" in text
+    assert "row-1 (right)" in text
+    assert line_of(text, "Take one.").startswith("1 Take one. 0.25 ██········ 0.03-0.65 2/8 +")
+    assert line_of(text, "Take two.") == "2 Take two. - unmeasured ?"
+    assert line_of(text, "So 3.") == "3 So 3. 1.00 ██████████ terminal -"
+
+
+def test_what_is_unknown_never_looks_like_a_number() -> None:
+    text = shown(chain(outcome=None, source_id=None, root_value=None, root_low=None, root_high=None, root_n_rollouts=0))
+    assert "from the bare problem: no value" in text
+    assert "c1 (open)" in text
+    assert "None" not in text
+
+
+def test_a_problem_is_told_once_for_all_its_chains() -> None:
+    text = shown(chain(), chain(source_id="row-2", outcome=False), chain(problem_id="p2", problem="And pears?"))
+    assert text.count("How many apples?") == 1
+    assert text.count("And pears?") == 1
+    assert "row-2 (wrong)" in text
+
+
+def test_nothing_to_show_is_nothing_shown() -> None:
+    assert shown().strip() == ""
+
+
+HOSTILE = "\x1b[31mred\x1b]0;title\x07 [bold]x[/bold] [/] \x00\x08\r\u202e\x9b2J [link=file:///etc]y[/link]"
+
+
+@pytest.mark.parametrize("place", ["problem", "gold_answer", "source_id", "steps"])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_hostile_text_is_shown_and_not_obeyed(place: str, terminal: bool) -> None:
+    dirty = chain(**{place: [HOSTILE, "b", "c"] if place == "steps" else HOSTILE})
+    clean = chain(**{place: ["t", "b", "c"] if place == "steps" else "t"})
+    text, plain = shown(dirty, terminal=terminal), shown(clean, terminal=terminal)
+    assert "[bold]x[/bold]" in text.replace("\n", "")
+    assert set(text) & set("\x00\x07\x08\r\u202e\x9b") == set()
+    # The only escapes are the styles that the clean text has too.
+    assert {part.partition("m")[0] for part in text.split("\x1b")[1:]} <= {
+        part.partition("m")[0] for part in plain.split("\x1b")[1:]
+    }
+    assert "[31mred" not in text.replace("�[31mred", "")
+
+
+@given(our.any_text)
+def test_no_text_of_a_model_brings_a_control_character(text: str) -> None:
+    output = shown(chain(problem=text, steps=[text, "b", "c"], gold_answer=text))
+    assert all(character.isprintable() or character == "\n" for character in output)
+
+
+def test_long_steps_are_folded_and_not_cut() -> None:
+    words = [f"word{number}" for number in range(60)]
+    text = shown(chain(steps=[" ".join(words), "x" * 300, "c"]))
+    assert all(word in text for word in words)
+    assert text.count("x") >= 300
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "line"),
+    [
+        (Status(stage="reading the input"), 0.2, "reading the input 0:00:00"),
+        (Status(stage="starting Ray", units=3), 61, "starting Ray 0:01:01 | units 0/3"),
+        (
+            Status(stage="labelling", units=3, units_done=1, rollouts=1500, rollouts_expected=4500, tokens=90_000,
+                   load=Load(running=128, waiting=70)),
+            30,
+            "labelling 0:00:30 | units 1/3 | rollouts 1,500/4,500 | 3,000 tokens/s | running 128, waiting 70 | 0:01:00 left",
+        ),
+        (
+            Status(stage="labelling", units=3, rollouts=10, tokens=90),
+            0.5,
+            "labelling 0:00:00 | units 0/3 | rollouts 10 | running 0, waiting 0",
+        ),
+        (
+            Status(stage="labelling", units=1, units_done=1, rollouts=12, rollouts_expected=10, tokens=12),
+            3600 * 26 + 59,
+            "labelling 26:00:59 | units 1/1 | rollouts 12/10 | 0 tokens/s | running 0, waiting 0 | 0:00:00 left",
+        ),
+    ],
+)  # fmt: skip
+def test_progress_is_one_line(status: Status, seconds: float, line: str) -> None:
+    assert progress_line(status, seconds) == line
+
+
+@given(
+    st.builds(
+        Status,
+        stage=st.just("labelling"),
+        units=st.integers(0, 10**6),
+        units_done=st.integers(0, 10**6),
+        rollouts=st.integers(0, 10**12),
+        rollouts_expected=st.integers(0, 10**12),
+        tokens=st.integers(0, 10**15),
+    ),
+    st.floats(0, 10**7),
+)
+def test_any_progress_fits_on_a_line_of_a_log(status: Status, seconds: float) -> None:
+    line = progress_line(status, seconds)
+    assert "\n" not in line
+    assert "-" not in line
+    assert len(line) < 200
+
+
+def test_a_log_file_gets_a_line_per_stage_and_per_report() -> None:
+    output = console()
+    with ProgressView(output) as view:
+        view(Status(stage="reading the input"))
+        view(Status(stage="reading the input"))
+        view(Status(stage="loading [bold]it"))
+        view(Status(stage="labelling", rollouts=3))
+        view(Status(stage="labelling", rollouts=4))
+    lines = printed(output).splitlines()
+    assert [line.partition(" 0:00")[0] for line in lines] == [
+        "reading the input",
+        "loading [bold]it",
+        "labelling",
+        "labelling",
+    ]
+
+
+TOTALS = Totals(
+    rows=1234, used=1230, rejected=4, problems=600, chains=1230, prefixes=7000, rollouts=56_000, tokens=5_600_000,
+    correct=30_000, incorrect=20_000, no_answer=5_000, ungraded=1_000, truncated=77, too_long=3, solution_tokens=888,
+)  # fmt: skip
+
+
+def summary(totals: Totals = TOTALS, units_done_now: int = 2) -> str:
+    output = console()
+    print_summary(
+        output,
+        Summary(
+            run_dir=Path("/runs/[red]a"),
+            totals=totals,
+            units=40,
+            units_done_now=units_done_now,
+            rollouts_now=2_800,
+            tokens_now=280_000,
+            seconds_starting=12.4,
+            seconds_labelling=100.0,
+        ),
+    )
+    return printed(output)
+
+
+def test_a_summary_shows_counts_that_add_up() -> None:
+    text = summary()
+    assert "1,234 read = 1,230 used + 4 rejected" in text
+    assert "600 problems, 1,230 chains, 7,000 distinct prefixes" in text
+    assert "56,000 = 30,000 correct + 20,000 incorrect + 5,000 without an answer + 1,000 ungraded" in text
+    assert "77 of them cut by sampling.max_tokens" in text
+    assert "3 prefixes were too long" in text
+    assert "5,600,000 in rollouts, 888 in sampled solutions" in text
+    assert "12 s to start, 100 s to label 2,800 rollouts (2,800 tokens/s)" in text
+    assert "/runs/[red]a/labels/*.parquet" in text
+    assert "Nothing was owed" not in text
+
+
+def test_a_finished_run_says_so_and_tells_no_speed() -> None:
+    text = summary(units_done_now=0)
+    assert "Nothing was owed: this run was finished before." in text
+    assert "tokens/s" not in text
+    assert "1,234 read" in text
+
+
+def test_what_did_not_happen_is_not_mentioned() -> None:
+    text = summary(Totals(rows=1, used=1, problems=1, chains=1, prefixes=2, rollouts=8, tokens=80, correct=8))
+    assert "cut by" not in text
+    assert "too long" not in text
+    assert "sampled solutions" not in text
