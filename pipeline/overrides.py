@@ -1,0 +1,61 @@
+"""Settings from the command line, checked before Hydra sees them: a typo is one line with the nearest right key."""
+
+import dataclasses
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, get_type_hints
+
+from pipeline.errors import UsageError
+
+_BY_GROUP = {"policy.kind": "policy=embedded, policy=hf or policy=oracle"}
+_IMPLIED = {"policy.model": "policy=hf"}
+"""Naming a model means serving it: `policy.model=X` alone chooses the policy that does."""
+
+
+def check_overrides(parsed: Sequence[Any], schema: type, groups: Mapping[str, Sequence[str]]) -> list[str]:
+    """The overrides to compose with, from Hydra's parsed ones. Raises UsageError for keys and options that do not exist."""
+    keys = setting_keys(schema)
+    for override in parsed:
+        key = override.key_or_group
+        if override.is_sweep_override():
+            raise UsageError(f"{override.input_line}: one value at a time; put quotes around a value with commas")
+        if override.is_add() or override.is_force_add() or override.is_delete():
+            raise UsageError(f"{override.input_line}: settings are written key=value, without a sign in front")
+        if key in groups:
+            option = str(override.value())
+            if option not in groups[key]:
+                raise UsageError(f"{key}={option}: there is no such option, choose from {', '.join(groups[key])}")
+        elif key in _BY_GROUP:
+            raise UsageError(
+                f"{override.input_line}: write {_BY_GROUP[key]}, which brings the settings that belong to it"
+            )
+        elif key not in keys:
+            raise UsageError(f"there is no setting {key}{_nearest(key, [*keys, *groups])}")
+    lines = [str(override.input_line) for override in parsed]
+    named = {override.key_or_group for override in parsed}
+    return lines + [group for key, group in _IMPLIED.items() if key in named and group.partition("=")[0] not in named]
+
+
+def setting_keys(schema: type, prefix: str = "") -> list[str]:
+    """All dotted keys of a schema, sections included."""
+    keys = []
+    hints = get_type_hints(schema)
+    for field in dataclasses.fields(schema):
+        key = f"{prefix}{field.name}"
+        keys.append(key)
+        if dataclasses.is_dataclass(hints[field.name]):
+            keys.extend(setting_keys(hints[field.name], f"{key}."))
+    return keys
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _nearest(key: str, keys: Sequence[str]) -> str:
+    near = difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
+    if not near:
+        last = key.rpartition(".")[2]
+        near = [known for known in keys if known.rpartition(".")[2] == last][:1]
+    return f": did you mean {near[0]}?" if near else "; --cfg job prints all there are"

@@ -1,0 +1,280 @@
+"""The command line: every file of `conf/` composes, every mistake is one line that says what to do, nothing starts for it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import ray
+import yaml
+
+from pipeline.__main__ import compose_label, main
+from pipeline.config import (
+    LabelConfig,
+    Layout,
+    PolicyKind,
+    PromptStyle,
+    Splitter,
+)
+from pipeline.errors import UsageError
+from pipeline.records import Totals
+from pipeline.store.commits import UNIT, Commit, publish
+from pipeline.store.run_record import claim
+
+CONF = Path(__file__).parents[1] / "conf"
+OPTIONS = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))
+FILLED = ["data.path=x", "run_dir=x"]
+
+Told = pytest.CaptureFixture[str]
+
+
+def refused(capsys: Told, *arguments: str) -> str:
+    """The one line that a wrong command line is answered with."""
+    assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert told.err.endswith("\n")
+    assert told.err.count("\n") == 1
+    assert told.err.startswith("stepvalue: ")
+    assert "Traceback" not in told.err + told.out
+    return told.err.removeprefix("stepvalue: ").rstrip("\n")
+
+
+@pytest.mark.parametrize(("group", "option"), [pytest.param(*pair, id="=".join(pair)) for pair in OPTIONS])
+def test_every_file_of_conf_composes(group: str, option: str) -> None:
+    model = ["policy.model=x"] if option == "hf" else []
+    # The embedded policy sets some of the other groups' values; here each file speaks for itself.
+    model = model if group == "policy" else ["policy=oracle"]
+    config = compose_label([f"{group}={option}", *model, *FILLED])
+    assert isinstance(config, LabelConfig)
+    text = yaml.safe_load((CONF / group / f"{option}.yaml").read_text())
+    wanted = text if "policy" in text else {group: text}
+    for section, settings in wanted.items():
+        for name, value in settings.items():
+            if value != "???" and not isinstance(value, dict) and f"{section}.{name}" != "data.path":
+                found = getattr(getattr(config, section), name)
+                assert getattr(found, "value", found) == value
+
+
+def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
+    assert {option for group, option in OPTIONS if group == "policy"} == {kind.value for kind in PolicyKind}
+    sections = set(LabelConfig.__dataclass_fields__) - {"run_dir"}
+    assert {group for group, _ in OPTIONS} == sections
+    assert sorted(path.name for path in CONF.glob("*.yaml")) == ["label.yaml"]
+
+
+def test_the_default_is_the_embedded_model_with_its_prompt() -> None:
+    config = compose_label(["data=sample", "run_dir=x"])
+    assert config.policy.kind is PolicyKind.embedded
+    assert config.data.path == "sample"
+    assert config.policy.prompt.style is PromptStyle.chat
+    assert len(config.policy.prompt.examples) == 3
+    assert all(example.problem and example.solution for example in config.policy.prompt.examples)
+
+
+def test_presets_read_their_data_sets() -> None:
+    gsm8k = compose_label(["data=gsm8k", *FILLED]).data
+    assert (gsm8k.columns.problem, gsm8k.columns.answer, gsm8k.columns.solution) == ("question", "answer", "answer")
+    assert gsm8k.answer_in_text
+    assert compose_label(["data=math", *FILLED]).data.splitter is Splitter.sentence
+    for layout in (Layout.prm800k, Layout.processbench, Layout.math_shepherd):
+        assert compose_label([f"data={layout.value}", *FILLED]).data.layout is layout
+
+
+def test_what_the_user_says_wins_over_every_file() -> None:
+    config = compose_label(
+        ["sampling.temperature=0.1", "policy=embedded", "policy.max_model_len=77", "data.path=x", "run_dir=x"]
+    )
+    assert config.sampling.temperature == 0.1
+    assert config.policy.max_model_len == 77
+    assert compose_label(["policy=embedded", "data.path=x", "run_dir=x"]).sampling.temperature == 0.7
+
+
+def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
+    config = compose_label(["policy.model=org/name", "data.path=x", "run_dir=x"])
+    assert (config.policy.kind, config.policy.model) == (PolicyKind.hf, "org/name")
+    assert "boxed" in config.policy.prompt.instruction
+    assert config.policy.prompt.examples == []
+    assert compose_label(["policy=oracle", *FILLED]).policy.kind is PolicyKind.oracle
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["lable"], ["there is no command 'lable'", "label"]),
+        (["--verbose"], ["there is no command '--verbose'"]),
+        (["label", "sampling.rolouts=3"], ["no setting sampling.rolouts", "did you mean sampling.rollouts?"]),
+        (["label", "rollouts=3"], ["no setting rollouts", "did you mean sampling.rollouts?"]),
+        (["label", "samplng=default"], ["no setting samplng", "did you mean sampling?"]),
+        (["label", "zzzzzz=1"], ["no setting zzzzzz", "--cfg job"]),
+        (["label", "sampling.rollouts=many"], ["sampling.rollouts", "many", "Integer"]),
+        (["label", "sampling.rollouts=1.5"], ["sampling.rollouts", "1.5", "Integer"]),
+        (["label", "data.splitter=words"], ["data.splitter", "words", "newline, blank_line, step_label"]),
+        (["label", "policy.enforce_eager=maybe"], ["policy.enforce_eager", "maybe", "bool"]),
+        (["label", "data.path=null"], ["data.path"]),
+        (["label", "policy.prompt=null", *FILLED], ["policy.prompt"]),
+        (["label", "sampling.rollouts=0", *FILLED], ["sampling.rollouts=0 is out of range: it must be 1 to 99999"]),
+        (["label", "estimator.confidence=95", *FILLED], ["estimator.confidence=95.0 is out of range"]),
+        (["label", "policy.prompt.template=x", *FILLED], ["policy.prompt.template='x' is out of range"]),
+        (["label", "data.splitter=regex", "data.pattern='('", *FILLED], ["data.pattern is not a regular expression"]),
+        (["label", "policy=gpt"], ["policy=gpt: there is no such option, choose from embedded, hf, oracle"]),
+        (["label", "data=foo"], ["data=foo", "gsm8k, math, math_shepherd, prm800k, processbench, rows, sample"]),
+        (["label", "sampling={rollouts: 3}"], ["no such option, choose from default"]),
+        (["label", "sampling=null"], ["no such option, choose from default"]),
+        (["label", "data=sample", "run_dir="], ["run_dir is empty"]),
+        (["label", "data=sample", "policy.kind=oracle"], ["policy.kind=oracle: write policy="]),
+        (["label"], ["is not set: give "]),
+        (["label", "run_dir=x"], ["data.path is not set: give data.path=..."]),
+        (["label", "policy=hf", *FILLED], ["policy", "model"]),
+        (["label", "policy=oracle", "policy.model=x", *FILLED], ["policy.model=x needs policy=hf"]),
+        (["label", "+x=1"], ["+x=1: settings are written key=value, without a sign in front"]),
+        (["label", "++sampling.rollouts=1"], ["without a sign in front"]),
+        (["label", "~policy"], ["~policy: settings are written key=value"]),
+        (["label", "sampling.rollouts=1,2"], ["sampling.rollouts=1,2: one value at a time"]),
+        (["label", "sampling.rollouts=range(1,5)"], ["one value at a time"]),
+        (["label", "policy=oracle,hf"], ["one value at a time"]),
+        (["label", "word"], ["word", "settings are written key=value"]),
+        (["label", "sampling.stop=["], ["settings are written key=value"]),
+        (["label", "data.path=a\nb"], ["settings are written key=value"]),
+        (["label", "--multirun"], ["there is no option --multirun"]),
+        (["label", "--cfg", "hydra"], ["--cfg job"]),
+        (["label", "hydra.run.dir=x"], ["no setting hydra.run.dir"]),
+        (["label", "hydra/launcher=joblib"], ["no setting hydra/launcher"]),
+        (["label", "run_dir=${nothing}", "data.path=x"], ["run_dir", "nothing"]),
+        (["label", "data.path=${data.path}", "run_dir=x"], ["data.path"]),
+        (["label", "_target_=os.system"], ["no setting _target_"]),
+        (["label", "policy._target_=os.system"], ["no setting policy._target_"]),
+        (["label", "policy.oracle={_target_: os.system}", *FILLED], ["_target_"]),
+        (["label", "policy.prompt.examples=[{_target_: os.system}]", *FILLED], ["_target_"]),
+        (["label", "+policy._target_=os.system"], ["without a sign in front"]),
+        (["label", "policy.kind.__class__=x"], ["no setting policy.kind.__class__"]),
+    ],
+    ids=lambda value: " ".join(value)[:60].encode("ascii", "replace").decode() if isinstance(value, list) else None,
+)
+def test_a_mistake_is_one_line_that_names_it(arguments: list[str], said: list[str], capsys: Told) -> None:
+    line = refused(capsys, *arguments)
+    assert all(part in line for part in said), line
+
+
+def test_markup_in_an_argument_is_shown_as_it_is(capsys: Told) -> None:
+    assert "'[red]x[/red]'" in refused(capsys, "[red]x[/red]")
+    assert "nofile[/]" in refused(capsys, "label", "policy=oracle", "data.path='nofile[/]'", "run_dir=x")
+
+
+def test_help_needs_nothing_and_names_everything(capsys: Told) -> None:
+    for word in ("-h", "--help", "help"):
+        assert main([word]) == 0
+        assert "label" in capsys.readouterr().out
+    assert main(["label", "-h"]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    for group, option in OPTIONS:
+        (line,) = [line for line in told.out.splitlines() if line.startswith(f"  {group} ")]
+        assert option in line.split()[1:]
+    assert "python -m pipeline label" in told.out
+    assert main(["label", "policy=oracle", "--help"]) == 0
+    assert "kind: oracle" in capsys.readouterr().out
+
+
+def test_no_command_is_wrong_usage_and_shows_the_help(capsys: Told) -> None:
+    assert main([]) == 2
+    assert "usage:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ask", [["--cfg", "job"], ["-c", "job"], ["--cfg=job"]])
+def test_cfg_prints_the_settings_that_would_run(ask: list[str], capsys: Told) -> None:
+    assert main(["label", "sampling.rollouts=17", "data=gsm8k", *ask]) == 0
+    told = capsys.readouterr()
+    settings = yaml.safe_load(told.out)
+    assert told.err == ""
+    assert settings["sampling"]["rollouts"] == 17
+    assert settings["data"]["columns"]["problem"] == "question"
+    assert settings["run_dir"] is None
+    assert settings.keys() == set(LabelConfig.__dataclass_fields__)
+
+
+def test_compose_itself_raises_for_a_program_that_uses_it() -> None:
+    with pytest.raises(UsageError, match="out of range"):
+        compose_label(["sampling.top_p=2", *FILLED])
+
+
+def files(folder: Path) -> dict[str, bytes | None]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")
+    }
+
+
+def label(data: Path, run_dir: Path) -> list[str]:
+    return ["label", "policy=oracle", f"data.path={data}", f"run_dir={run_dir}"]
+
+
+GOOD = json.dumps({"problem": "1+1?", "answer": "2", "steps": ["It is 2."]})
+
+
+def test_a_missing_input_is_named(tmp_path: Path, capsys: Told) -> None:
+    line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
+    assert f"there is no file or folder {tmp_path / 'rows.jsonl'}" in line
+    assert files(tmp_path) == {}
+    assert not ray.is_initialized()
+
+
+def test_a_file_of_another_kind_is_named_with_the_kinds_there_are(tmp_path: Path, capsys: Told) -> None:
+    (tmp_path / "rows.csv").write_text("problem,answer\n")
+    line = refused(capsys, *label(tmp_path / "rows.csv", tmp_path / "run"))
+    assert "rows.csv must end in one of .jsonl" in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("content", ["", "\n \n"])
+def test_an_empty_input_is_told(content: str, tmp_path: Path, capsys: Told) -> None:
+    (tmp_path / "rows.jsonl").write_text(content)
+    assert "rows.jsonl holds no rows" in refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
+    assert not ray.is_initialized()
+
+
+def test_where_nothing_can_be_used_the_first_lines_and_reasons_are_told(tmp_path: Path, capsys: Told) -> None:
+    rows = ["{", json.dumps({"question": "1+1?", "answer": "2"}), json.dumps({"problem": "1+1?", "steps": ["2"]})]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+    line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
+    assert "none of the 3 rows" in line
+    assert "rows.jsonl:1: The line is not JSON" in line
+    assert "rows.jsonl:2: " in line
+    assert "problem" in line
+    assert not ray.is_initialized()
+
+
+def test_a_mended_input_can_use_the_run_dir_of_the_broken_one(tmp_path: Path, capsys: Told) -> None:
+    """The second start gets as far as its own mistake: the first has not taken the directory for itself."""
+    (tmp_path / "rows.jsonl").write_text("{")
+    refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
+    (tmp_path / "rows.jsonl").write_text("[")
+    assert "none of the 1 rows" in refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_a_run_dir_that_is_a_file_is_left_alone(below: str, tmp_path: Path, capsys: Told) -> None:
+    (tmp_path / "rows.jsonl").write_text(GOOD)
+    (tmp_path / "notes.txt").write_text("mine")
+    before = files(tmp_path)
+    line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "notes.txt" / below))
+    assert f"run_dir={tmp_path / 'notes.txt'}" in line
+    assert files(tmp_path) == before
+    assert not ray.is_initialized()
+
+
+def test_a_run_dir_with_other_files_is_left_alone(tmp_path: Path, capsys: Told) -> None:
+    (tmp_path / "rows.jsonl").write_text(GOOD)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").write_text("mine")
+    before = files(tmp_path)
+    line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "home"))
+    assert "holds other files (thesis.tex" in line
+    assert files(tmp_path) == before
+    assert not ray.is_initialized()
+
+
+def test_a_run_dir_of_another_run_names_what_differs(tmp_path: Path, capsys: Told) -> None:
+    (tmp_path / "rows.jsonl").write_text(GOOD)
+    claim(tmp_path / "run", {"sampling.rollouts": 3})
+    publish(tmp_path / "run", Commit(kind=UNIT, unit_id="1" * 20, shards=(), totals=Totals(), seconds=0.0))
+    line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
+    assert "sampling.rollouts was 3, now 8" in line
+    assert not ray.is_initialized()
