@@ -1,0 +1,1 @@
+"""Benches: they print the figures of the README and assert nothing."""
