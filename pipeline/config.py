@@ -253,7 +253,7 @@ class GraderConfig:
     """A regular expression whose last match's first group is the final answer, before any built-in marker."""
     relative_tolerance: float = 0.0
     """For decimal numbers; 0: exact."""
-    deadline_seconds: float = 2.0
+    deadline_seconds: float = 1.0
     memory_mib: int = 2048
     processes: int = 1
 

@@ -17,6 +17,7 @@ import threading
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import pipeline
 from pipeline.config import Fallback, GraderConfig
@@ -124,7 +125,7 @@ def _read_line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
     return line
 
 
-class Checker:
+class MathChecker:
     """Grades answers. Holds up to `config.processes` children, started when the first answer needs algebra."""
 
     def __init__(self, config: GraderConfig) -> None:
@@ -177,7 +178,7 @@ class Checker:
         for child in self._children:
             self._idle.put(child)
 
-    def __enter__(self) -> "Checker":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

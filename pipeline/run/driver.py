@@ -17,7 +17,7 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 from pipeline.config import LabelConfig
 from pipeline.engine.fingerprint import policy_fingerprint
 from pipeline.errors import ClusterError, EngineDied, StepvalueError
-from pipeline.grading.pool import Checker
+from pipeline.grading.choose import checker_for
 from pipeline.records import Load, Status, Summary, Totals
 from pipeline.rows import input_digest
 from pipeline.run.cluster import Share, cluster, share
@@ -81,7 +81,7 @@ def _staged(run_dir: Path, config: LabelConfig, staged_id: str, stop: StopSignal
     known = committed_unit(run_dir, INPUT, staged_id)
     if known:
         return known
-    with Checker(config.grader) as checker:
+    with checker_for(config.grader) as checker:
         return stage(run_dir, staged_id, config.data, config.run, checker, stop.check)
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pipeline.config import DataConfig, RunConfig
 from pipeline.errors import InputError
-from pipeline.grading.pool import Checker
+from pipeline.grading.base import Checker
 from pipeline.ids import content_id
 from pipeline.problems import read_row
 from pipeline.records import InputRow, Place, Problem, Reject, RejectReason, Solution, Totals

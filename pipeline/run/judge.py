@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pipeline.grading.pool import Checker
+from pipeline.grading.base import Checker
 from pipeline.records import UNGRADED, Completion, Finish, Grade, Problem, Solution, Verdict
 
 

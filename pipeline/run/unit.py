@@ -12,7 +12,7 @@ from pipeline.config import LabelConfig
 from pipeline.engine.base import Engine
 from pipeline.estimate import fixed
 from pipeline.estimate.labels import step_labels
-from pipeline.grading.pool import Checker
+from pipeline.grading.base import Checker
 from pipeline.ids import rollout_id
 from pipeline.prompts import Prompter
 from pipeline.records import (

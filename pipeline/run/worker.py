@@ -14,7 +14,7 @@ from pipeline.engine.oracle import OracleEngine
 from pipeline.engine.vllm import VllmEngine
 from pipeline.errors import EngineDied
 from pipeline.estimate.labels import rule_name
-from pipeline.grading.pool import Checker
+from pipeline.grading.choose import checker_for
 from pipeline.ids import content_id
 from pipeline.records import Load, Totals
 from pipeline.run.plan import grader_version
@@ -52,7 +52,7 @@ class Worker:
         self._config = config
         self._run_dir = Path(config.run_dir or ".")
         self._engine = _engine(config, cpus, attempt)
-        self._checker = Checker(config.grader)
+        self._checker = checker_for(config.grader)
         self._labeller: UnitLabeller | None = None
 
     async def start(self) -> str:

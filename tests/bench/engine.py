@@ -14,7 +14,7 @@ from typing import Any
 from pipeline.__main__ import compose_label
 from pipeline.engine.embedded import embedded_model
 from pipeline.engine.vllm import CPU_MAX_NUM_SEQS, HfTokenizer, cpu_dtype
-from pipeline.grading.pool import Checker
+from pipeline.grading.choose import checker_for
 from pipeline.records import Completion, Load, Request
 from pipeline.rows import input_digest
 from pipeline.run.intake import stage
@@ -88,7 +88,7 @@ def _prompts(run_dir: Path) -> list[list[int]]:
 
     config = compose_label(_overrides(run_dir))
     recorder = _Recorder(HfTokenizer(AutoTokenizer.from_pretrained(embedded_model())))
-    with Checker(config.grader) as checker:
+    with checker_for(config.grader) as checker:
         staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
         staged = stage(run_dir, staged_id, config.data, config.run, checker)
         labeller = UnitLabeller(config, recorder, checker)

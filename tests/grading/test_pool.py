@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.config import Fallback, GraderConfig
 from pipeline.errors import StepvalueError
-from pipeline.grading.pool import Checker
+from pipeline.grading.pool import MathChecker
 from pipeline.records import Verdict
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text().splitlines()]
@@ -46,12 +46,12 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="module")
-def checker() -> Iterator[Checker]:
-    with Checker(GraderConfig(deadline_seconds=5.0)) as open_checker:
+def checker() -> Iterator[MathChecker]:
+    with MathChecker(GraderConfig(deadline_seconds=5.0)) as open_checker:
         yield open_checker
 
 
-def child_of(checker: Checker) -> "subprocess.Popen[bytes]":
+def child_of(checker: MathChecker) -> "subprocess.Popen[bytes]":
     assert checker.grade_answer((NEEDS_ALGEBRA[0],), NEEDS_ALGEBRA[1]).verdict is Verdict.CORRECT
     process = checker._children[0].process
     assert process is not None
@@ -59,11 +59,11 @@ def child_of(checker: Checker) -> "subprocess.Popen[bytes]":
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['gold']} ~ {case['answer']}")
-def test_cases(checker: Checker, case: dict[str, str]) -> None:
+def test_cases(checker: MathChecker, case: dict[str, str]) -> None:
     assert checker.grade_answer((case["gold"],), case["answer"]).verdict == case["verdict"]
 
 
-def test_whole_outputs(checker: Checker) -> None:
+def test_whole_outputs(checker: MathChecker) -> None:
     grade = checker.grade(("72",), "She sold 48 + 24 clips.\n#### 72")
     assert (grade.verdict, grade.answer) == (Verdict.CORRECT, "72")
     assert checker.grade(("72",), "I do not know.").verdict is Verdict.NO_ANSWER
@@ -75,14 +75,14 @@ def test_whole_outputs(checker: Checker) -> None:
     assert known.verdict is Verdict.CORRECT
 
 
-def test_any_of_several_golds_counts(checker: Checker) -> None:
+def test_any_of_several_golds_counts(checker: MathChecker) -> None:
     assert checker.grade_answer(("5", "x^2-1"), "(x-1)(x+1)").verdict is Verdict.CORRECT
     assert checker.grade_answer(("5", "6"), "6").verdict is Verdict.CORRECT
     assert checker.grade_answer(("5", "6"), "7").verdict is Verdict.INCORRECT
     assert checker.grade_answer(("5", "x+"), "x").verdict is Verdict.UNPARSEABLE
 
 
-def test_golds_are_checked(checker: Checker) -> None:
+def test_golds_are_checked(checker: MathChecker) -> None:
     good = ["5", "\\frac12", "no solution", "B", "(1,2)", "x^2-1", "[3,\\infty)", "12\\text{ and }13", "90^\\circ"]
     bad = ["", " ", "x+", "\\frac{1}{", "9^{9^{9^9}}", "1" * 1000]
     assert [gold for gold in good if not checker.parses(gold)] == []
@@ -91,7 +91,7 @@ def test_golds_are_checked(checker: Checker) -> None:
 
 def test_hostile_answers_get_a_verdict_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with Checker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
+    with MathChecker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
         child_of(checker)
         for answer in HOSTILE:
             for gold in ("7", "x^2-1"):
@@ -106,13 +106,13 @@ def test_hostile_answers_get_a_verdict_and_leave_nothing(tmp_path: Path, monkeyp
 def test_a_file_in_the_working_directory_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sympy.py").write_text("open('pwned', 'w')")
     monkeypatch.chdir(tmp_path)
-    with Checker(GraderConfig()) as checker:
+    with MathChecker(GraderConfig()) as checker:
         child_of(checker)
     assert not (tmp_path / "pwned").exists()
 
 
 def test_a_stall_is_a_timeout_and_the_next_answer_works() -> None:
-    with Checker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
+    with MathChecker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
         process = child_of(checker)
         began = time.monotonic()
         assert checker.grade_answer(("5",), STALLS).verdict is Verdict.TIMEOUT
@@ -124,7 +124,7 @@ def test_a_stall_is_a_timeout_and_the_next_answer_works() -> None:
 
 
 def test_a_stopped_child_is_a_timeout_and_a_killed_one_a_crash() -> None:
-    with Checker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
+    with MathChecker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
         os.kill(child_of(checker).pid, signal.SIGSTOP)
         assert checker.grade_answer(("2x",), "x+x").verdict is Verdict.TIMEOUT
         process = child_of_new(checker)
@@ -134,7 +134,7 @@ def test_a_stopped_child_is_a_timeout_and_a_killed_one_a_crash() -> None:
         assert checker.grade_answer(("4x",), "x+3x").verdict is Verdict.CORRECT
 
 
-def child_of_new(checker: Checker) -> "subprocess.Popen[bytes]":
+def child_of_new(checker: MathChecker) -> "subprocess.Popen[bytes]":
     assert checker.grade_answer(("3x",), "x+2x").verdict is Verdict.CORRECT
     process = checker._children[0].process
     assert process is not None
@@ -143,7 +143,7 @@ def child_of_new(checker: Checker) -> "subprocess.Popen[bytes]":
 
 def test_any_thread_may_ask() -> None:
     verdicts: list[Verdict] = []
-    with Checker(GraderConfig(processes=2, deadline_seconds=20.0)) as checker:
+    with MathChecker(GraderConfig(processes=2, deadline_seconds=20.0)) as checker:
 
         def work(number: int) -> None:
             verdicts.append(checker.grade((f"{number}x",), f"The answer is ${number - 1}x+x$.").verdict)
@@ -157,7 +157,7 @@ def test_any_thread_may_ask() -> None:
 
 
 def test_closing_ends_the_children() -> None:
-    checker = Checker(GraderConfig())
+    checker = MathChecker(GraderConfig())
     process = child_of(checker)
     checker.close()
     assert process.returncode is not None
@@ -169,8 +169,8 @@ def test_closing_ends_the_children() -> None:
 
 def test_a_child_ends_when_its_parent_dies() -> None:
     code = (
-        "import os\nfrom pipeline.config import GraderConfig\nfrom pipeline.grading.pool import Checker\n"
-        "c = Checker(GraderConfig())\nc.grade_answer(('2x',), 'x+x')\n"
+        "import os\nfrom pipeline.config import GraderConfig\nfrom pipeline.grading.pool import MathChecker\n"
+        "c = MathChecker(GraderConfig())\nc.grade_answer(('2x',), 'x+x')\n"
         "print(c._children[0].process.pid, flush=True)\nos._exit(0)"
     )
     parent = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -185,8 +185,8 @@ def test_a_child_ends_when_its_parent_dies() -> None:
 
 def test_nothing_symbolic_is_loaded_into_the_caller() -> None:
     code = (
-        "import sys\nfrom pipeline.config import GraderConfig\nfrom pipeline.grading.pool import Checker\n"
-        "with Checker(GraderConfig()) as c:\n    c.grade_answer(('2x',), 'x+x')\n"
+        "import sys\nfrom pipeline.config import GraderConfig\nfrom pipeline.grading.pool import MathChecker\n"
+        "with MathChecker(GraderConfig()) as c:\n    c.grade_answer(('2x',), 'x+x')\n"
         "sys.exit(any(name.split('.')[0] in ('sympy', 'math_verify', 'latex2sympy2_extended') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
@@ -195,7 +195,7 @@ def test_nothing_symbolic_is_loaded_into_the_caller() -> None:
 @pytest.mark.skipif(not DATA.exists(), reason="the audited model outputs are not beside this checkout")
 def test_real_outputs_are_judged_as_people_judged_them() -> None:
     rows = [json.loads(line) for line in DATA.read_text().splitlines()[:300]]
-    with Checker(GraderConfig(fallback=Fallback.none)) as checker:
+    with MathChecker(GraderConfig(fallback=Fallback.none)) as checker:
         right = sum(
             (checker.grade((row["gold"],), row["prediction"]).verdict is Verdict.CORRECT) == row["expected"]
             for row in rows

@@ -14,7 +14,7 @@ from pipeline.__main__ import compose_label
 from pipeline.config import LabelConfig
 from pipeline.engine.oracle import OracleEngine
 from pipeline.errors import InputError
-from pipeline.grading.pool import Checker
+from pipeline.grading.choose import checker_for
 from pipeline.ids import content_id, rollout_id
 from pipeline.records import Prefix, Problem, Request, Totals
 from pipeline.rows import input_digest
@@ -42,7 +42,7 @@ WRONG = {
 
 
 def staged(run_dir: Path, config: LabelConfig) -> Commit:
-    with Checker(config.grader) as checker:
+    with checker_for(config.grader) as checker:
         facts = identity(config, input_digest(config.data.path))
         return stage(run_dir, str(facts[STAGED_INPUT]), config.data, config.run, checker)
 
