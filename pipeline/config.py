@@ -54,6 +54,7 @@ class Fallback(Enum):
 
     none = "none"
     last_number = "last_number"
+    closing_statement = "closing_statement"
 
 
 class EstimatorName(Enum):
@@ -247,8 +248,9 @@ class EstimatorConfig:
 
 @dataclass(kw_only=True, slots=True)
 class GraderConfig:
-    fallback: Fallback = Fallback.none
-    """What counts as the answer of a text without `\\boxed{}`, `####` or "the answer is": nothing, or its last number."""
+    fallback: Fallback = Fallback.closing_statement
+    """What counts as the answer of a text without `\\boxed{}`, `####` or "the answer is": what its closing line comes down to
+    (its last formula, number, choice or bold words), the last number anywhere, or nothing, which is the verdict no_answer."""
     answer_pattern: str | None = None
     """A regular expression whose last match's first group is the final answer, before any built-in marker."""
     relative_tolerance: float = 0.0

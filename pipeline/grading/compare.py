@@ -1,37 +1,45 @@
-r"""Equality that needs no algebra: same spelling, same number, same words. Pure, microseconds, exact.
+r"""Equality that needs no algebra: same spelling, same number, same words, same polynomial, item by item. Pure and exact.
 
 What it holds to:
-- numbers are equal as fractions, never as floats: 1/3 is not 0.333333 unless a relative tolerance is asked for;
+- numbers are equal exactly, never as floats: 1/3 is not 0.333333 unless a relative tolerance is asked for;
 - "50%" equals "50" (the sign is often left out) and "0.5" (the same number), but "50%" never equals "0.5%";
-- a unit behind a number is ignored, unless both sides name different well-known units;
-- words are compared as words, never as products of symbols: "east" is not "seat".
+- a unit behind a number is ignored, unless both sides name different well-known units: then one is converted;
+- answers of different kinds are different: a set is no pair, an open interval no closed one.
 Anything else is None: undecided here, not wrong.
 """
 
 import re
+from fractions import Fraction
 from functools import lru_cache
 
-from pipeline.grading.exact import Exact, exact_value
+from pipeline.grading.exact import Exact, converted, decimal_comma, exact_value, number_before_letter, without_unit
+from pipeline.grading.expression import close, equal, expression
+from pipeline.grading.extract import unwrapped
+from pipeline.grading.forms import Form, Kind, read_form
 from pipeline.grading.normal import normal_form
+from pipeline.grading.phrases import (
+    choice,
+    choice_with_text,
+    is_phrase,
+    same_numeral,
+    same_ratio,
+    same_time,
+    same_words,
+    words,
+)
+from pipeline.grading.structure import Leaf, same_form
 from pipeline.records import Verdict
 
-__all__ = ["is_plain", "normal_form", "quick_verdict"]
+# What binary floating point does to a decimal: 326.5 comes back as 326.50000000000006. Far below any rounding by people.
+FLOAT_NOISE = Fraction(1, 10**13)
+FLOAT_DIGITS = 15
 
-_CHOICE = re.compile(r"(?:[Oo]ption |[Cc]hoice )?\(?([A-Ja-j])\)?")
-_CHOICE_WITH_TEXT = re.compile(r"(?:\(([A-J])\)|([A-J])[).:])[ \\\w$(-].*", re.DOTALL)
-_WORDS = re.compile(r"[A-Za-z][A-Za-z]+(?:[ '-]+[A-Za-z]+)*|[A-Za-z](?:[ '-]+[A-Za-z]+)+")
 _SENTENCE = re.compile(r"(?:[A-Za-z][a-z'-]*,? ){1,10}(?=[-+$£€]?[\d.\\])")
 _NOT_A_STATEMENT = re.compile(
     r"\b(?:not|or|and|no|less|more|than|least|most|between|if|over|out|root|negative|minus|half|step|part|case|question|problem|example|equation)\b",
     re.I,
 )
-_ARTICLE = re.compile(r"^(?:a|an|the) ")
-_LABEL = re.compile(r"^([A-Za-z](?:_(?:\w|\{\w+\}))?) ?= ?(?=[^=])")
-_BASED = re.compile(r"([0-9A-Z]+)_\{?(\d+)\}?")
-_CLOCK = re.compile(r"(\d{1,9}):(\d{1,9})")
-_SHORT_WORDS = frozenset({"no", "on", "yes", "up", "or", "is", "ne", "nw", "se", "sw", "ok"})
-_MATHEMATICAL = frozenset({"pi", "infinity", "inf", "infty", "oo", "nan", "i", "e", "ln", "log", "sin", "cos", "tan"})
-_VOWELS = frozenset("aeiouy")
+_DEGREES = "^\\circ"
 
 
 def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) -> Verdict | None:
@@ -40,49 +48,103 @@ def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) ->
         return Verdict.CORRECT
     if gold.isdigit() and answer.isdigit() and gold.isascii() and answer.isascii() and not relative_tolerance:
         return Verdict.CORRECT if gold.lstrip("0") == answer.lstrip("0") else Verdict.INCORRECT
-    wanted, given = _gold_form(gold), normal_form(answer)
+    wanted, given = gold_form(gold), normal_form(answer)
     if wanted == given:
         return Verdict.CORRECT if wanted else None
     if not wanted or not given:
         return None
-    right = _equal(wanted, given, relative_tolerance)
+    right = same_answer(wanted, given, relative_tolerance)
     return None if right is None else Verdict.CORRECT if right else Verdict.INCORRECT
 
 
 # Every rollout of a problem asks for the same gold.
-_gold_form = lru_cache(maxsize=4096)(normal_form)
+@lru_cache(maxsize=4096)
+def gold_form(gold: str) -> str:
+    """The normal form of a gold answer, without wrappers."""
+    return normal_form(unwrapped(gold))
 
 
 def is_plain(gold: str) -> bool:
-    """Whether a gold answer is one this module decides on: a number, a word or a choice letter."""
-    normal = normal_form(gold)
-    return bool(
-        exact_value(normal) or any(form.fullmatch(normal) for form in (_CHOICE, _BASED, _CLOCK)) or _words(normal)
-    )
+    """Whether a gold answer is one that this module reads whole: numbers, words, letters and what is made of them."""
+    normal = gold_form(gold)
+    return is_phrase(normal) or _is_read(read_form(normal))
 
 
-def _equal(wanted: str, given: str, tolerance: float) -> bool | None:
-    wanted_label, given_label = _LABEL.match(wanted), _LABEL.match(given)
-    if wanted_label and given_label and wanted_label.group(1) != given_label.group(1):
-        return None
-    right = exact_value(wanted[wanted_label.end() :] if wanted_label else wanted)
-    number = exact_value(given[given_label.end() :] if given_label else given)
+def _is_read(form: Form) -> bool:
+    if form.kind is Kind.EXPRESSION:
+        return bool(exact_value(form.text) or expression(without_unit(form.text)) or is_phrase(form.text))
+    return all(_is_read(item) for item in form.items) and bool(form.items or form.kind is Kind.SET)
+
+
+def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = None) -> bool | None:
+    """Compare two normal forms; `leaf` compares their smallest parts, by default without algebra.
+
+    1,234 is a number and may be two, 0,5 is two numbers and may be one: a second reading counts where the first fails.
+    """
+    right, number = _gold_number(wanted), exact_value(given)
+    if right and number:
+        return _same_number(right, number, tolerance)
+    chosen = _same_choice(wanted, given)
+    if chosen is not None:
+        return chosen
+    decide = leaf or (lambda one, other: same_expression(one, other, tolerance))
+    first = same_form(read_form(wanted), read_form(given), decide)
+    if first or ("," not in wanted and "," not in given):
+        return first
+    comma, point = (decimal_comma(wanted), number) if number else (decimal_comma(given), right)
+    if comma is not None and point is not None and point.decimal and comma == point.value:
+        return True
+    return same_form(read_form(wanted, thousands=False), read_form(given, thousands=False), decide) or first
+
+
+def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
+    """Compare two normal forms that are one number, one expression or one phrase each."""
+    if wanted == given:
+        return True
+    right, number = _gold_number(wanted), exact_value(given)
     if right and not number:
         number = _number_of_sentence(given)
     if right and number:
         return _same_number(right, number, tolerance)
-    choice = _CHOICE.fullmatch(wanted)
-    if choice:
-        return _same_choice(choice.group(1), given, number)
-    words, said = _words(wanted), _words(given)
-    if words and said:
-        return _same_words(words, said)
-    if right:
-        other = _CHOICE.fullmatch(given)
-        return False if (said and said not in _MATHEMATICAL) or (other and other.group(1) not in "ei") else None
-    if words and number:
-        return None if words in _MATHEMATICAL else False
-    return _same_marks(wanted, given)
+    if right and right.unit is None and number_before_letter(given) == right.value:
+        # "5m" for a gold of 5 is five metres, not five times m.
+        return True
+    for same in (same_numeral, same_ratio, same_time):
+        decided = same(wanted, given)
+        if decided is not None:
+            return decided
+    phrase, said = words(wanted), words(given)
+    if phrase and said:
+        return same_words(phrase, said)
+    left, other = expression(without_unit(wanted)), expression(without_unit(given))
+    if left and other:
+        same_value = equal(left, other)
+        if tolerance and not same_value and ((right and right.decimal) or (number and number.decimal)):
+            return close(left, other, tolerance) or same_value
+        return same_value
+    if _DEGREES in wanted or _DEGREES in given:
+        return _same_angle(wanted, given)
+    if (phrase and (number or other)) or (said and (right or left)):
+        return False if (phrase or said) and not _may_be_product(phrase or said or "") else None
+    return None
+
+
+_gold_number = lru_cache(maxsize=4096)(exact_value)
+
+
+def _may_be_product(word: str) -> bool:
+    return len(word) <= 2
+
+
+def _same_angle(wanted: str, given: str) -> bool | None:
+    """90 degrees and pi/2."""
+    degrees, radians = (wanted, given) if _DEGREES in wanted else (given, wanted)
+    left, right = expression(degrees.replace(_DEGREES, "").strip()), expression(radians)
+    if left is None or right is None or _DEGREES in radians or "\\pi" not in radians:
+        return None
+    half_turn = expression("\\frac{\\pi}{180}")
+    assert half_turn is not None
+    return equal(type(left)(left.ratio * half_turn.ratio, left.values | half_turn.values), right)
 
 
 def _number_of_sentence(given: str) -> Exact | None:
@@ -93,54 +155,43 @@ def _number_of_sentence(given: str) -> Exact | None:
     return exact_value(given[match.end() :])
 
 
-def _same_number(right: Exact, number: Exact, tolerance: float) -> bool | None:
+def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
     if right.unit and number.unit and right.unit != number.unit:
-        return False if right.value == number.value else None
-    values = {number.value}
-    wanted = {right.value}
+        return converted(number, right.unit) == right.value
+    given, wanted = {number.value}, {right.value}
     if right.percent != number.percent:
-        values |= {number.value / 100} if number.percent else set()
+        given |= {number.value / 100} if number.percent else set()
         wanted |= {right.value / 100} if right.percent else set()
-    if values & wanted:
+    if given & wanted:
         return True
-    if tolerance and (right.decimal or number.decimal):
-        return any(abs(a - b) <= tolerance * max(abs(a), abs(b)) for a in values for b in wanted)
-    return False
+    limit = Fraction(tolerance) if tolerance and (right.decimal or number.decimal) else Fraction(0)
+    if (right.decimal and _is_float_noise(number)) or (number.decimal and _is_float_noise(right)):
+        limit = max(limit, FLOAT_NOISE)
+    return bool(limit) and any(abs(a - b) <= limit * max(abs(a), abs(b)) for a in given for b in wanted)
 
 
-def _same_choice(letter: str, given: str, number: Exact | None) -> bool | None:
-    match = _CHOICE.fullmatch(given) or _CHOICE_WITH_TEXT.fullmatch(given)
-    if match:
-        return letter.upper() == next(group for group in match.groups() if group).upper()
-    if (number and letter not in "ei") or (_words(given) and given.lower() not in _MATHEMATICAL):
-        return False
-    return None
+def _is_float_noise(number: Exact) -> bool:
+    """Whether a number has the digits of a float that arithmetic left, as a decimal or over a power of two."""
+    bottom = number.value.denominator
+    return bottom >= 10**FLOAT_DIGITS // 4 and (number.decimal or bottom & (bottom - 1) == 0)
 
 
-def _words(normal: str) -> str | None:
-    """The words of a plainly textual answer, folded; None if it may be mathematics."""
-    if not _WORDS.fullmatch(normal):
+def _same_choice(wanted: str, given: str) -> bool | None:
+    """Letter against letter, letter and text, or what is no letter at all."""
+    letter, pair = choice(wanted), choice_with_text(wanted)
+    if letter is None and pair is None:
         return None
-    folded = re.sub(r"[ '-]+", " ", normal.lower())
-    folded = _ARTICLE.sub("", folded)
-    return None if folded in _MATHEMATICAL else folded
-
-
-def _same_words(words: str, said: str) -> bool | None:
-    if words == said:
-        return True
-    # Letters in another order may be a product ("xy" and "yx") where they are no word.
-    spelled = words in _SHORT_WORDS or (len(words) > 2 and bool(_VOWELS & set(words)))
-    return None if not spelled and sorted(words) == sorted(said) else False
-
-
-def _same_marks(wanted: str, given: str) -> bool | None:
-    """Numerals of a named base, and clock times or ratios, are compared mark by mark."""
-    based, other = _BASED.fullmatch(wanted), _BASED.fullmatch(given)
-    if based and other:
-        return based.groups() == other.groups()
-    clock, hour = _CLOCK.fullmatch(wanted), _CLOCK.fullmatch(given)
-    if clock and hour:
-        a, b, c, d = (int(text) for text in (*clock.groups(), *hour.groups()))
-        return (a, b) == (c, d) or (None if a * d == b * c else False)
+    answered, answered_pair = choice(given), choice_with_text(given)
+    if pair:
+        if answered or answered_pair:
+            return pair[0] == (answered or (answered_pair or ("", ""))[0])
+        return True if normal_form(pair[1]) == given else None
+    if answered:
+        return answered == letter if wanted.isupper() or given.isupper() or wanted == given else None
+    if answered_pair:
+        return answered_pair[0] == letter
+    if letter in ("E", "I"):
+        return None
+    if exact_value(given) or words(given):
+        return False
     return None

@@ -1,14 +1,16 @@
 r"""Plain numbers as exact fractions: what a number may look like, and which words behind it are only its unit. Pure.
 
 Read: 1,234.5  1 000  -3/4  \frac{3}{4}  1 1/2  1\frac{1}{2}  1.5e-3  1.5\times10^{-3}  10^{6}  0.1\overline{6}  seven
-$5  50%  12 cm  7 nickels  90^\circ  3 million. Not read, so left to others: 5x  2k  7 pm  5 or 6  0,111
+$5  50%  12 cm  7 nickels  3 hours 30 minutes  90^\circ  3 million  1.234,5. Not read: 5x  2k  7 pm  5 or 6  0,111
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 
 from pipeline.grading.limits import MAX_DIGITS
+from pipeline.grading.numerals import number_in_words
 
 MAX_POWER = 400
 MAX_UNIT_WORDS = 4
@@ -27,11 +29,18 @@ _NUMBER = re.compile(
     rf"|(?:\\times|\\cdot|\*|x) ?10\^(?:\{{(?P<ten>[+-]?\d+)\}}|(?P<tendigit>\d)))?"
     rf")"
 )
+# 1.234,5 and 1.234.567 can only be European.
+_EUROPEAN = re.compile(r"[+-]?[1-9]\d{0,2}(?:(?:[. ]\d{3})+,\d+|(?:\.\d{3}){2,})(?![\d.,])")
+_TO_POINT = str.maketrans({".": "", " ": "", ",": "."})
+_COMMA_DECIMAL = re.compile(r"[+-]?(?:0|[1-9]\d*),\d+")
 _CURRENCY = re.compile(r"^([+-]?)\s*(?:US)?[$£€¥₹]\s*|^([+-]?)\s*(?:Rs\.?|USD|EUR|GBP)\s*(?=\d)")
+_LETTERS = re.compile(r"[A-Za-z]+(?:[ -][A-Za-z]+)*")
 _APPROXIMATE = re.compile(r"^(?:approximately|about|around|exactly|\\approx)\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"^ ?(?:%|percent(?:age)?\b|per cent\b|pct\b)(?: points?$)?", re.IGNORECASE)
 _UNIT = re.compile(r"^ ?(?P<name>[A-Za-z][A-Za-z'-]*(?:[ /][A-Za-z][A-Za-z'-]*)*)(?:\^\{?[23]\}?)?$")
-_TRAILING_UNIT = re.compile(r"(?<=[\w})]) [A-Za-z]{2,}(?:[ /][A-Za-z]+)*(?:\^\{?[23]\}?)?$")
+_TRAILING_UNIT = re.compile(
+    r"(?<=[\w})]) (?:[A-Za-z]{2,}(?:[ /][A-Za-z]+)*)(?:\^\{?[23]\}?)?$|(?<=[\d})])(?:cm|mm|km|ft|kg|mph)(?:\^\{?[23]\}?)?$"
+)
 _SCALE = re.compile(r"^ ?(thousand|million|billion|trillion)\b", re.IGNORECASE)
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _NOT_UNITS = frozenset(
@@ -51,14 +60,24 @@ _UNIT_NAMES = {
     "l": "l L liter liters litre litres", "ml": "ml mL", "mph": "mph", "dollar": "dollar dollars USD",
     "cent": "cent cents", "degree": "degree degrees", "radian": "rad radian radians",
 }  # fmt: skip
+# A known length of each unit of one quantity: 180 minutes are 3 hours.
+_SIZES: dict[str, dict[str, Fraction]] = {
+    "time": {"s": Fraction(1), "min": Fraction(60), "h": Fraction(3600), "day": Fraction(86_400), "week": Fraction(604_800)},
+    "length": {
+        "mm": Fraction(1, 1000), "cm": Fraction(1, 100), "m": Fraction(1), "km": Fraction(1000), "in": Fraction(254, 10_000),
+        "ft": Fraction(3048, 10_000), "yd": Fraction(9144, 10_000), "mi": Fraction(1_609_344, 1000),
+    },
+    "mass": {"mg": Fraction(1, 1000), "g": Fraction(1), "kg": Fraction(1000)},
+    "weight": {"oz": Fraction(1, 16), "lb": Fraction(1)},
+    "volume": {"ml": Fraction(1, 1000), "l": Fraction(1)},
+    "money": {"cent": Fraction(1, 100), "dollar": Fraction(1)},
+}  # fmt: skip
+_SIZE_OF = {unit: (quantity, size) for quantity, sizes in _SIZES.items() for unit, size in sizes.items()}
+_GLUED = re.compile(r"\d+(?:\.\d+)?[mgshL]")
+# Degrees are left out, as is "(seven)" behind 7.
+_REMARK = re.compile(r"^\^\\circ ?[CF]?$|^ ?[€£¥₹$]$| ?\([A-Za-z][A-Za-z -]*\)$")
+_PART = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)(?:,? and ?| ?,)? ?")
 _CANONICAL = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
-_SMALL = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
-)  # fmt: skip
-_TENS = ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_WORDS = {word: Fraction(value) for value, word in enumerate(_SMALL)}
-_WORDS |= {word: Fraction(10 * tens) for tens, word in enumerate(_TENS, 3)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +94,16 @@ def exact_value(normal: str) -> Exact | None:
     """Read a normal form as one plain number, or None where it is, or may be, something else."""
     if normal.isascii() and normal.isdigit():
         return Exact(Fraction(int(normal))) if len(normal) <= MAX_DIGITS else None
-    if normal.isalpha():
-        word = _WORDS.get(normal.lower())
+    if normal[:1].isalpha() and _LETTERS.fullmatch(normal):
+        word = number_in_words(normal)
         return Exact(word) if word is not None else None
     text = _CURRENCY.sub(r"\1\2", _APPROXIMATE.sub("", normal))
+    if "$" in normal and text != normal:
+        exact = exact_value(text)
+        return replace(exact, unit=exact.unit or "dollar") if exact else None
+    match = _EUROPEAN.match(text)
+    if match:
+        text = text[: match.end()].translate(_TO_POINT) + text[match.end() :]
     match = _NUMBER.match(text)
     if match is None or not match.group():
         return None
@@ -94,13 +119,45 @@ def exact_value(normal: str) -> Exact | None:
         return None if tail and not _unit_words(" " + tail) else Exact(value, percent=True, decimal=decimal)
     if scale := _SCALE.match(rest):
         value, rest = value * _SCALES[scale.group(1).lower()], rest[scale.end() :]
-    rest = re.sub(r"^\^\\circ ?[CF]?$", "", rest)
+    rest = _REMARK.sub("", rest)
     if not rest.strip():
         return Exact(value, decimal=decimal)
     words = _unit_words(rest)
     if words is None:
+        return _compound(text)
+    unit = None if "^" in rest else _CANONICAL.get(" ".join(words))
+    return Exact(value, unit=unit, decimal=decimal)
+
+
+def decimal_comma(normal: str) -> Fraction | None:
+    """0,111 as a European decimal. It may as well be a list, so this is a second reading, for the caller to try."""
+    if not _COMMA_DECIMAL.fullmatch(normal) or len(normal) > MAX_DIGITS or re.fullmatch(_WHOLE, normal.lstrip("+-")):
         return None
-    return Exact(value, unit=_CANONICAL.get(" ".join(words)), decimal=decimal)
+    return Fraction(normal.replace(",", "."))
+
+
+def converted(number: Exact, unit: str) -> Fraction | None:
+    """The value of a number with a unit in another unit of the same quantity, None where there is none."""
+    have, want = _SIZE_OF.get(number.unit or ""), _SIZE_OF.get(unit)
+    return number.value * have[1] / want[1] if have and want and have[0] == want[0] else None
+
+
+def _compound(text: str) -> Exact | None:
+    """3 hours 30 minutes: descending units of one quantity, in the first of them."""
+    parts = _PART.findall(text)
+    if not 2 <= len(parts) <= MAX_UNIT_WORDS or _PART.sub("", text):
+        return None
+    units = [_CANONICAL.get(name, "") for _, name in parts]
+    sizes = [_SIZE_OF.get(unit, ("", Fraction(0))) for unit in units]
+    if len({quantity for quantity, _ in sizes}) != 1 or any(a[1] <= b[1] for a, b in pairwise(sizes)):
+        return None
+    total = sum((Fraction(number) * size for (number, _), (_, size) in zip(parts, sizes, strict=True)), Fraction(0))
+    return Exact(total / sizes[0][1], unit=units[0])
+
+
+def number_before_letter(normal: str) -> Fraction | None:
+    """The number of "5m", whose letter may be a unit or a factor."""
+    return Fraction(normal[:-1]) if _GLUED.fullmatch(normal) and len(normal) <= MAX_DIGITS else None
 
 
 def without_unit(normal: str) -> str:

@@ -9,8 +9,10 @@ Not covered: an answer that is stated in none of these forms (unless the fallbac
 """
 
 import re
+from operator import itemgetter
 
 from pipeline.config import Fallback
+from pipeline.grading.closing import TAIL, closing_statement, last_number
 
 MAX_STATEMENT = 2_000
 MAX_SCAN = 100_000
@@ -18,17 +20,17 @@ MAX_MENTIONS = 500
 MAX_BOXES = 8
 MAX_BARE = 64
 MAX_ANSWER_WORDS = 6
-TAIL = 4_000
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"\s*(-?[\w.,/]{1,100})")
 _JOINT = re.compile(
-    r"[\s$.]*(?:\\[()\[\]])*[\s$]*(?:,|;|and|or|,\s*and|\\quad|\\text\s*\{\s*,?\s*(?:and|or)\s*\}|\\[()\[\]]|[\s$])*",
+    r"[\s$.]*(?:\\[()\[\]])*[\s$]*(?:,|;|and|or|,\s*and|\\quad|\\text\s*\{\s*,?\s*(?:and|or)\s*\}|\\[()\[\]]|[\s$]|[A-Za-z](?:_(?:\w|\{\w{1,4}\}))?\s{0,2}=)*",
     re.ASCII,
 )
 _JOINER = re.compile(r"[,;]|and|or")
+_MENTIONS = ("nswer", "NSWER", "答案")
 _STATEMENT = re.compile(
-    r"nswers?(?:\s{0,4}\*{2})?(?:"
+    r"答案\s{0,4}(?:是|为|[:：=])\s{0,4}|nswers?(?:\s{0,4}\*{2})?(?:"
     r"\s{0,4}[:=：](?:\s{0,4}\*{2})?"
     r"|(?:\s{1,4}(?:to|for|of)\s[^.\n]{1,80}?)?"
     r"\s{1,4}(?:is|are|was|equals|would be|will be|should be|must be)\b\s{0,4}[:=]?"
@@ -42,10 +44,11 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(
-    r"[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|\n|(?:,|;|\s)\s*(?:because|since|which|so|as|where|with|but|when)\s"
+    r",\s(?:it|they|he|she|we)\s|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|\n|(?:,|;|\s)\s*(?:because|since|which|so|as|where|with|but|when)\s"
 )
 _CLOSERS = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
+_DOLLAR = re.compile(r"(?<!\\)\$")
 _WRAP = " \t\r\n\f\v*`\"'“”‘’"
 _TAGS = re.compile(r"(?:\s*(?:ки|<[|/][a-z_|]{1,20}>))+$")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|[A-Za-z]")
@@ -57,9 +60,11 @@ _NO_PAYLOAD = re.compile(
     r"(?:in)?correct|right|wrong|reasonable|valid|not\b.*|found|complete|as follows|below|given by|clear", re.I
 )
 _CLOSING_LINE = re.compile(r"[^\n]{1,64}")
-_NUMBER = re.compile(
-    r"\\[dt]?frac\{-?\d{1,400}\}\{-?\d{1,400}\}|(?:(?<![\w)\]}.])-)?(?:\d[\d,]{0,400}(?:\.\d{1,400})?|\.\d{1,400})(?:/\d{1,400})?%?"
+_CHECKING = re.compile(
+    r"(?:check|verif|confirm|test|review|compar)\w*\s{1,4}(?:\w{1,6}\s{1,4}){0,2}(?:final\s{1,4})?[Aa]$", re.IGNORECASE
 )
+_THINKING_ENDS, _THINKING_BEGINS = "</think>", "<think>"
+_TAGGED = re.compile(r"<answer>(.{1,2000}?)(?:</answer>|$)", re.DOTALL)
 
 
 def final_answer(
@@ -72,14 +77,33 @@ def final_answer(
     if pattern is not None:
         matches = list(pattern.finditer(text))
         if matches and matches[-1].group(1):
-            return _clean(matches[-1].group(1)) or None
+            return unwrapped(matches[-1].group(1)) or None
+    thought = text.rfind(_THINKING_ENDS)
+    if thought >= 0:
+        text = text[thought + len(_THINKING_ENDS) :]
+    elif _THINKING_BEGINS in text:
+        # What is said in thought that never ended is not said to anyone.
+        return None
     answer = _stated(text)
     if answer is None and fallback is Fallback.last_number:
-        return _last_number(text)
+        return last_number(text)
+    if answer is None and fallback is Fallback.closing_statement:
+        closing = closing_statement(text)
+        return unwrapped(closing) or None if closing else None
     return answer
 
 
 def _stated(text: str) -> str | None:
+    tag = text.rfind("<answer>")
+    if tag >= 0:
+        inside = _TAGGED.match(text, tag)
+        if inside:
+            text = inside.group(1)
+            return _stated_plainly(text) or unwrapped(text) or None
+    return _stated_plainly(text)
+
+
+def _stated_plainly(text: str) -> str | None:
     box = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
     if box >= 0:
         content, end = _box_at(text, box)
@@ -91,7 +115,7 @@ def _stated(text: str) -> str | None:
         return None if content is None else _join_boxes(text, box, content)
     said = _last_statement(text, 0)
     if said is None and len(text) <= MAX_BARE and _BARE_ANSWER.fullmatch(text.strip()):
-        return _clean(text) or None
+        return unwrapped(text) or None
     return said
 
 
@@ -106,7 +130,7 @@ def _last_statement(text: str, start: int) -> str | None:
         heading = stop >= 0 and payload[:2].isalpha() and bool(line[stop:].strip())
         if not heading and payload.strip():
             said = _in_words(text, hashes)
-            return _clean(payload) or None if said is None else said
+            return unwrapped(payload) or None if said is None else said
     said = _in_words(text, start)
     if said is None:
         line_start = max(text.rfind("\nA: ", start), 0 if text.startswith("A: ") and start == 0 else -1)
@@ -114,26 +138,23 @@ def _last_statement(text: str, start: int) -> str | None:
             line_start += 3 if text[line_start] == "\n" else 2
             rest = _CLOSING_LINE.match(text, line_start)
             if rest and not text[rest.end() : rest.end() + TAIL].strip():
-                return _clean(rest.group()) or None
+                return unwrapped(rest.group()) or None
     return said
 
 
 def _in_words(text: str, start: int) -> str | None:
     """The payload of the last "answer is x" or "Answer: x" at or behind `start`."""
-    lower, upper = text.rfind("nswer", start), text.rfind("NSWER", start)
+    mentions = {mark: text.rfind(mark, start) for mark in _MENTIONS}
     for _ in range(MAX_MENTIONS):
-        found = max(lower, upper)
+        mark, found = max(mentions.items(), key=itemgetter(1))
         if found < 0:
             return None
         match = _STATEMENT.match(text, found) or _heading(text, found)
-        if match:
+        if match and not _CHECKING.search(text, max(0, found - 40), found):
             payload = _payload(text, match.end())
             if payload and not _NO_PAYLOAD.fullmatch(payload) and not _is_prose(payload):
                 return payload
-        if found == lower:
-            lower = text.rfind("nswer", start, found)
-        else:
-            upper = text.rfind("NSWER", start, found)
+        mentions[mark] = text.rfind(mark, start, found)
     return None
 
 
@@ -157,9 +178,9 @@ def _payload(text: str, start: int) -> str:
     if closer:
         close = chunk.find(closer, 2)
         if close >= 0:
-            return _clean(chunk[2:close])
+            return unwrapped(chunk[2:close])
     stop = _SENTENCE_END.search(chunk)
-    return _clean(chunk[: stop.start()] if stop else chunk)
+    return unwrapped(chunk[: stop.start()] if stop else chunk)
 
 
 def _box_at(text: str, box: int) -> tuple[str | None, int]:
@@ -185,7 +206,7 @@ def _box_at(text: str, box: int) -> tuple[str | None, int]:
 
 def _join_boxes(text: str, box: int, content: str) -> str | None:
     """The last box, with those before it that are joined to it by commas or words alone."""
-    parts = [_clean(content)]
+    parts = [unwrapped(content)]
     for _ in range(MAX_BOXES):
         earlier = max(text.rfind("\\boxed", 0, box), text.rfind("\\fbox", 0, box))
         if earlier < 0:
@@ -196,17 +217,17 @@ def _join_boxes(text: str, box: int, content: str) -> str | None:
         between = text[end:box]
         if not _JOINER.search(between) or not _JOINT.fullmatch(between):
             break
-        parts.append(_clean(inside))
+        parts.append(unwrapped(inside))
         box = earlier
     distinct = list(dict.fromkeys(part for part in reversed(parts) if part))
     return ", ".join(distinct) or None
 
 
-def _clean(answer: str) -> str:
-    """Without the wrappers that carry no meaning: `**`, quotes, `$`, `\\(`, a trailing full stop."""
+def unwrapped(answer: str) -> str:
+    """An answer without the wrappers that carry no meaning: `**`, quotes, `$`, `\\(`, a trailing full stop."""
     if _PLAIN.fullmatch(answer):
         return answer
-    answer = answer[:MAX_STATEMENT].replace("\\$", "").replace("$", "").replace('\\"', '"').strip()
+    answer = _DOLLAR.sub("", answer[:MAX_STATEMENT]).replace('\\"', '"').strip()
     if answer.endswith(("и", ">")):
         answer = _TAGS.sub("", answer)
     if "\\" in answer:
@@ -219,11 +240,3 @@ def _clean(answer: str) -> str:
             answer = answer[answer.index("{") + 1 : -1]
     # A backslash left alone by the stripping ("5\.", "\ 5") means nothing.
     return answer.rstrip("\\ ")
-
-
-def _last_number(text: str) -> str | None:
-    for part in (text[-TAIL:], text[-MAX_SCAN:]):
-        found = _NUMBER.findall(part)
-        if found:
-            return str(found[-1]).rstrip(",.") or None
-    return None

@@ -12,7 +12,7 @@ _SYMBOLS = str.maketrans(
         "∙": r"\cdot ", "÷": "/", "∕": "/", "⁄": "/", "°": "^\\circ ", "º": "^\\circ ", "π": r"\pi ", "∞": r"\infty ",
         "∅": r"\emptyset ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ",
         "±": r"\pm ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "λ": r"\lambda ", "∠": r"\angle ", "’": "'",
-        "，": ",", "：": ":", "。": ".", "％": "%", "⟨": "<", "⟩": ">", "|": "|",
+        "，": ",", "：": ":", "。": ".", "％": "%", "⟨": "(", "⟩": ")", "|": "|",
     }
 )  # fmt: skip
 _SUPERSCRIPTS = {ord(mark): f"^{{{plain}}}" for mark, plain in zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n", strict=True)}
@@ -21,17 +21,23 @@ _LAYOUT = re.compile(
     r"\\(?:left|right|bigg?|Bigg?|displaystyle|textstyle|rm|bf|it|limits|nolimits|mathstrut)(?![A-Za-z])\.?|\\(?:phantom|hspace|vspace)\{[^{}]*\}"
 )
 _THOUSANDS = re.compile(r"(?<=\d)(?:\{,\}|,\s*\\!|\\,|,\\ )\s*(?=\d{3}(?!\d))")
-_SPACING = re.compile(r"\\[!]|\\(?:[,;: ]|q?quad(?![A-Za-z])|enspace|thinspace)|~|\s+")
+_SPACING = re.compile(r"\\[!]|(?<!\\)\\(?:[,;: ]|q?quad|enspace|thinspace)|~|\s+")
+_DELIMITER = re.compile(r"(?<!\\)\$")
+_DOUBLED = re.compile(r"\\\\(?=[A-Za-z])")
 _TEXT = re.compile(
     r"\\(?:text(?:bf|it|rm|normal|sf|tt|up)?|mathrm|mathbf|mathit|mathsf|mbox|hbox|operatorname\*?|emph|boldsymbol|bm)\s*\{([^{}]*)\}"
 )
-_STYLED_FRACTION = re.compile(r"\\[dtc]frac(?![A-Za-z])")
-_SHORT_FRACTION = re.compile(r"\\frac\s*(?:(\d|\\pi)|\{([^{}]*)\})\s*(?:(\d|\\pi)|\{([^{}]*)\})")
+_STYLED_FRACTION = re.compile(r"\\[dtc](frac|binom)(?![A-Za-z])")
+_SHORT_FRACTION = re.compile(
+    r"\\(frac|binom)\s*(?:(\d|[A-Za-z]|\\pi)|\{([^{}]*)\})\s*(?:(\d|[A-Za-z]|\\pi)|\{([^{}]*)\})"
+)
 _SHORT_ROOT = re.compile(r"\\sqrt\s*(\d|[A-Za-z](?![A-Za-z]))")
 _DEGREES = re.compile(r"\s*(?:(?:\^\s*|(?<=\d)\s*)\{?\s*\\circ\s*\}?|\\degrees?(?![A-Za-z])|°)\s*")
-_SYNONYMS = re.compile(r"\\(leq|geq|neq|lt|gt|varnothing|infin|to|tfrac|land|lor)(?![A-Za-z])")
-_SYNONYM = {"leq": r"\le", "geq": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "varnothing": r"\emptyset",
-            "infin": r"\infty", "to": r"\rightarrow", "tfrac": r"\frac", "land": r"\wedge", "lor": r"\vee"}  # fmt: skip
+_SYNONYM = {
+    "leq": r"\le", "geq": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "varnothing": r"\emptyset", "infin": r"\infty",
+    "langle": "(", "rangle": ")", "to": r"\rightarrow", "land": r"\wedge", "lor": r"\vee",
+}  # fmt: skip
+_SYNONYMS = re.compile(rf"\\({'|'.join(_SYNONYM)})(?![A-Za-z])")
 _LOOSE_SPACE = re.compile(r" (?![A-Za-z0-9.])|(?<![A-Za-z0-9,.%}]) |(?<=,) (?!\d{3}(?!\d))")
 _BARE_SYMBOLS = frozenset({"pi", "infty", "infinity"})
 _BARE_FUNCTION = re.compile(r"(?<![A-Za-z\\])(?:(pi|infty|infinity)(?![A-Za-z])|sqrt ?\(([^()]*)\)|sqrt(?![A-Za-z]))")
@@ -51,12 +57,15 @@ def normal_form(answer: str) -> str:
         text = _latex(text)
     if "pi" in text or "sqrt" in text or "infi" in text:
         text = _BARE_FUNCTION.sub(_command, text)
-    text = text.replace("\\%", "%").replace("\\$", "").replace("$", "").replace("\\#", "#").replace("\\_", "_")
+    if "$" in text:
+        # A dollar that is not escaped delimits a formula.
+        text = _DELIMITER.sub("", text).replace("\\$", "$")
+    text = text.replace("\\%", "%").replace("\\#", "#").replace("\\_", "_")
     text = _DEGREES.sub("^\\\\circ ", text) if "circ" in text or "degree" in text else text
     text = _SPACING.sub(" ", text).replace("**", "^").replace("!=", "\\ne ")
     text = _LOOSE_SPACE.sub("", text.strip())
     text = _COMMAND_SPACE.sub(r"\1", text)
-    text = text.strip(" ").rstrip(".,;: ")
+    text = text.strip(" ").rstrip(".,;: ").lstrip("= ")
     while len(text) > 2 and text[0] == "{" and text[-1] == "}" and "{" not in text[1:-1] and "}" not in text[1:-1]:
         text = text[1:-1].strip()
     return text
@@ -79,6 +88,9 @@ def _ascii(text: str) -> str:
 
 
 def _latex(text: str) -> str:
+    if "\\\\" in text and "\\begin" not in text:
+        # Escaped once too often, as in program output; rows of a matrix need two.
+        text = _DOUBLED.sub(r"\\", text)
     text = _LAYOUT.sub("", text)
     text = _THOUSANDS.sub("", text)
     text = text.replace("\\!", "")
@@ -87,7 +99,7 @@ def _latex(text: str) -> str:
         if unwrapped == text:
             break
         text = unwrapped
-    text = _STYLED_FRACTION.sub(r"\\frac", text)
+    text = _STYLED_FRACTION.sub(r"\\\1", text)
     text = _SHORT_FRACTION.sub(_fraction, text)
     text = _SHORT_ROOT.sub(r"\\sqrt{\1}", text)
     return _SYNONYMS.sub(lambda match: _SYNONYM[match.group(1)] + " ", text)
@@ -106,6 +118,6 @@ def _content(match: re.Match[str]) -> str:
 
 
 def _fraction(match: re.Match[str]) -> str:
-    upper = match.group(1) or match.group(2) or ""
-    lower = match.group(3) or match.group(4) or ""
-    return rf"\frac{{{upper.strip()}}}{{{lower.strip()}}}"
+    command, *sides = match.groups()
+    upper, lower = sides[0] or sides[1] or "", sides[2] or sides[3] or ""
+    return rf"\{command}{{{upper.strip()}}}{{{lower.strip()}}}"

@@ -23,6 +23,7 @@ import pipeline
 from pipeline.config import Fallback, GraderConfig
 from pipeline.errors import StepvalueError
 from pipeline.grading import compare, extract, limits
+from pipeline.grading.normal import normal_form
 from pipeline.records import Grade, Verdict
 
 START_SECONDS = 120.0
@@ -125,6 +126,14 @@ def _read_line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
     return line
 
 
+def _bare(answer: str) -> str:
+    """An answer without what people and models wrap around it. One over the limits stays what it is."""
+    answer = answer.strip()
+    if answer.isalnum() or len(answer) > limits.MAX_CHARS:
+        return answer
+    return (extract.final_answer(answer) if "\\boxed" in answer else None) or extract.unwrapped(answer)
+
+
 class MathChecker:
     """Grades answers. Holds up to `config.processes` children, started when the first answer needs algebra."""
 
@@ -165,7 +174,7 @@ class MathChecker:
 
     def parses(self, gold: str) -> bool:
         """Whether answers can be compared with `gold`: a number, words, a letter, or LaTeX that is read whole."""
-        if not gold.strip() or limits.exceeded(gold):
+        if not compare.gold_form(gold) or limits.exceeded(gold):
             return False
         return compare.is_plain(gold) or self._ask({"parse": gold}) is Verdict.CORRECT
 
@@ -188,7 +197,7 @@ class MathChecker:
 
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
         """The verdict of `grade_answer` where it takes microseconds; None where a child must decide."""
-        if answer is None or not (answer := answer.strip()):
+        if answer is None or not (answer := _bare(answer)):
             return Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
         key = (golds, answer)
         with self._lock:
@@ -209,10 +218,10 @@ class MathChecker:
             return Verdict.CORRECT
         if verdicts == {Verdict.INCORRECT}:
             return Verdict.INCORRECT
-        return None if compare.normal_form(answer) else Verdict.NO_ANSWER
+        return None if normal_form(answer) else Verdict.NO_ANSWER
 
     def _slow_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
-        answer = answer.strip()
+        answer = _bare(answer)
         began = time.perf_counter()
         tolerance = self._config.relative_tolerance
         verdicts = set()

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.grading.compare import is_plain, normal_form, quick_verdict
+from pipeline.grading.compare import is_plain, quick_verdict
 from pipeline.grading.exact import exact_value
+from pipeline.grading.normal import normal_form
 from pipeline.records import Verdict
 
 REWRITES: list[Callable[[int], str]] = [
@@ -110,11 +111,14 @@ def test_a_tolerance_is_for_decimals_and_only_when_asked_for() -> None:
     assert quick_verdict("1000000", "1000001", relative_tolerance=1e-4) is Verdict.INCORRECT
 
 
-@pytest.mark.parametrize("gold", ["5", "\\frac12", "no solution", "B", "12 cm", "4343_6", "3:30", "50\\%"])
+@pytest.mark.parametrize(
+    "gold",
+    ["5", "\\frac12", "no solution", "B", "12 cm", "4343_6", "3:30", "50\\%", "x+1", "(1,2)", "\\{1,\\sqrt2\\}", "x<3"],
+)
 def test_plain_golds_need_no_child(gold: str) -> None:
     assert is_plain(gold)
 
 
-@pytest.mark.parametrize("gold", ["x+1", "(1,2)", "\\sqrt2", "", "\\pi"])
+@pytest.mark.parametrize("gold", ["", "x+", "\\sum_{k=1}^n k", "(1,", "\\frac{1}{2", "\\{\\}x", "f(2)"])
 def test_other_golds_do(gold: str) -> None:
     assert not is_plain(gold)

@@ -18,7 +18,14 @@ from pipeline.records import Verdict
 CASES = [json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text().splitlines()]
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "grader_dev" / "real_outputs.jsonl"
 DEADLINE = 1.0
-NEEDS_ALGEBRA = ("x^2-1", "(x-1)(x+1)")
+
+
+def identity(number: int) -> tuple[str, str]:
+    """A gold and a right answer that takes a child to see."""
+    return str(number), f"{number}\\sin^2 x + {number}\\cos^2 x"
+
+
+NEEDS_ALGEBRA = identity(1)
 # Under every limit, and beyond what sympy does in a second.
 STALLS = "\\sum_{i=1}^{\\infty} \\frac{\\sin i}{i^5}"
 HOSTILE = [
@@ -58,9 +65,16 @@ def child_of(checker: MathChecker) -> "subprocess.Popen[bytes]":
     return process
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['gold']} ~ {case['answer']}")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['kind']}: {case['gold']} ~ {case['prediction'][:40]}")
 def test_cases(checker: MathChecker, case: dict[str, str]) -> None:
-    assert checker.grade_answer((case["gold"],), case["answer"]).verdict == case["verdict"]
+    grade = checker.grade if case["extracts"] else checker.grade_answer
+    assert grade((case["gold"],), case["prediction"]).verdict == case["verdict"]
+
+
+def test_golds_of_the_cases_are_accepted_and_equal_themselves(checker: MathChecker) -> None:
+    golds = {case["gold"] for case in CASES}
+    assert [gold for gold in golds if not checker.parses(gold)] == []
+    assert [gold for gold in golds if checker.grade_answer((gold,), gold).verdict is not Verdict.CORRECT] == []
 
 
 def test_whole_outputs(checker: MathChecker) -> None:
@@ -68,9 +82,9 @@ def test_whole_outputs(checker: MathChecker) -> None:
     assert (grade.verdict, grade.answer) == (Verdict.CORRECT, "72")
     assert checker.grade(("72",), "I do not know.").verdict is Verdict.NO_ANSWER
     assert checker.grade_answer(("72",), "\0\u200b").verdict is Verdict.NO_ANSWER
-    assert checker.quick(("x^2-4",), "\\boxed{(x-2)(x+2)}") is None
-    assert checker.grade(("x^2-4",), "\\boxed{(x-2)(x+2)}").verdict is Verdict.CORRECT
-    known = checker.quick(("x^2-4",), "\\boxed{(x-2)(x+2)}")
+    assert checker.quick((identity(4)[0],), f"\\boxed{{{identity(4)[1]}}}") is None
+    assert checker.grade((identity(4)[0],), f"\\boxed{{{identity(4)[1]}}}").verdict is Verdict.CORRECT
+    known = checker.quick((identity(4)[0],), f"\\boxed{{{identity(4)[1]}}}")
     assert known is not None
     assert known.verdict is Verdict.CORRECT
 
@@ -120,22 +134,22 @@ def test_a_stall_is_a_timeout_and_the_next_answer_works() -> None:
         assert process.poll() is not None
         assert checker.grade_answer(("5",), STALLS).ms >= DEADLINE * 1000 * 0.9  # remembered, not stalled on again
         assert time.monotonic() - began < DEADLINE + 2
-        assert checker.grade_answer(("2x",), "x+x").verdict is Verdict.CORRECT
+        assert checker.grade_answer((identity(2)[0],), identity(2)[1]).verdict is Verdict.CORRECT
 
 
 def test_a_stopped_child_is_a_timeout_and_a_killed_one_a_crash() -> None:
     with MathChecker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
         os.kill(child_of(checker).pid, signal.SIGSTOP)
-        assert checker.grade_answer(("2x",), "x+x").verdict is Verdict.TIMEOUT
+        assert checker.grade_answer((identity(2)[0],), identity(2)[1]).verdict is Verdict.TIMEOUT
         process = child_of_new(checker)
         os.kill(process.pid, signal.SIGSTOP)
         threading.Timer(0.2, lambda: os.kill(process.pid, signal.SIGKILL)).start()
-        assert checker.grade_answer(("4x",), "x+3x").verdict is Verdict.CRASHED
-        assert checker.grade_answer(("4x",), "x+3x").verdict is Verdict.CORRECT
+        assert checker.grade_answer((identity(4)[0],), identity(4)[1]).verdict is Verdict.CRASHED
+        assert checker.grade_answer((identity(4)[0],), identity(4)[1]).verdict is Verdict.CORRECT
 
 
 def child_of_new(checker: MathChecker) -> "subprocess.Popen[bytes]":
-    assert checker.grade_answer(("3x",), "x+2x").verdict is Verdict.CORRECT
+    assert checker.grade_answer((identity(3)[0],), identity(3)[1]).verdict is Verdict.CORRECT
     process = checker._children[0].process
     assert process is not None
     return process
@@ -146,7 +160,7 @@ def test_any_thread_may_ask() -> None:
     with MathChecker(GraderConfig(processes=2, deadline_seconds=20.0)) as checker:
 
         def work(number: int) -> None:
-            verdicts.append(checker.grade((f"{number}x",), f"The answer is ${number - 1}x+x$.").verdict)
+            verdicts.append(checker.grade((identity(number)[0],), f"The answer is ${identity(number)[1]}$.").verdict)
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(2, 10)]
         for thread in threads:
@@ -164,13 +178,13 @@ def test_closing_ends_the_children() -> None:
     checker.close()
     assert checker.grade_answer(("5",), "5.0").verdict is Verdict.CORRECT
     with pytest.raises(StepvalueError, match="closed"):
-        checker.grade_answer(("5x",), "x+4x")
+        checker.grade_answer((identity(5)[0],), identity(5)[1])
 
 
 def test_a_child_ends_when_its_parent_dies() -> None:
     code = (
         "import os\nfrom pipeline.config import GraderConfig\nfrom pipeline.grading.pool import MathChecker\n"
-        "c = MathChecker(GraderConfig())\nc.grade_answer(('2x',), 'x+x')\n"
+        "c = MathChecker(GraderConfig())\nc.grade_answer(('1',), '\\\\sin^2 x + \\\\cos^2 x')\n"
         "print(c._children[0].process.pid, flush=True)\nos._exit(0)"
     )
     parent = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -186,7 +200,7 @@ def test_a_child_ends_when_its_parent_dies() -> None:
 def test_nothing_symbolic_is_loaded_into_the_caller() -> None:
     code = (
         "import sys\nfrom pipeline.config import GraderConfig\nfrom pipeline.grading.pool import MathChecker\n"
-        "with MathChecker(GraderConfig()) as c:\n    c.grade_answer(('2x',), 'x+x')\n"
+        "with MathChecker(GraderConfig()) as c:\n    c.grade_answer(('1',), '\\\\sin^2 x + \\\\cos^2 x')\n"
         "sys.exit(any(name.split('.')[0] in ('sympy', 'math_verify', 'latex2sympy2_extended') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0

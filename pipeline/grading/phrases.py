@@ -1,0 +1,130 @@
+"""Answers that are no mathematics: choice letters, words, clock times, numerals of a named base. Pure.
+
+Words are compared as words, never as products of symbols: "east" is not "seat". Each function says True or False where
+it is certain and None where the answers are not of its kind.
+"""
+
+import re
+
+_CHOICE = re.compile(r"(?:(?:[Tt]he )?(?:correct )?(?:[Oo]ption|[Cc]hoice|[Aa]nswer)(?: is)?:? )?\(?([A-Ja-j])\)?")
+_CHOICE_WITH_TEXT = re.compile(r"(?:[Oo]ption |[Cc]hoice )?(?:\(([A-J])\)|([A-J])[).:])[ ]*([\\\w$(+.-].*)", re.DOTALL)
+_WORDS = re.compile(r"[A-Za-z][A-Za-z]+(?:[ '/-]+[A-Za-z]+)*|[A-Za-z](?:[ '-]+[A-Za-z]+)+")
+# June 20, Room 12, 3rd: a name with a number in it.
+_NUMBERED = re.compile(
+    r"[A-Za-z]{3,}(?: [A-Za-z]{3,})? \d{1,4}(?:st|nd|rd|th)?|\d{1,4}(?:st|nd|rd|th)(?: [A-Za-z]{3,}){0,2}"
+)
+_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
+_ARTICLE = re.compile(r"^(?:a|an|the|it is|it's|they are|there (?:is|are|exists?)) ")
+_BASED = re.compile(r"([0-9A-Z]+)(?:_\{?(\d+)\}?| ?(?:\(?in )?base (\d+)\)?)")
+_NUMERAL = re.compile(r"[0-9A-Z]+")
+_CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::(\d{2}))? ?([ap]\.?m\b\.?)?", re.IGNORECASE)
+_NAMED_TIMES = {"noon": "12:00 pm", "12 noon": "12:00 pm", "midnight": "12:00 am", "12 midnight": "12:00 am"}
+_RATIO = re.compile(r"(\d{1,9})(?::| to )(\d{1,9})")
+_SHORT_WORDS = frozenset({"no", "on", "yes", "up", "or", "is", "ne", "nw", "se", "sw", "ok"})
+_MATHEMATICAL = frozenset(
+    {"pi", "infinity", "inf", "infty", "oo", "nan", "i", "e", "ln", "log", "sin", "cos", "tan", "sqrt", "exp"}
+)
+_VOWELS = frozenset("aeiouy")
+_SYNONYMS = {
+    word: words[0]
+    for words in (
+        ("yes", "true", "correct"),
+        ("no", "false", "incorrect"),
+        ("no solution", "no solutions", "no real solution", "no real solutions", "no solution exists", "no solutions exist",
+         "no such number", "no such numbers exist", "no roots", "no real roots", "empty set", "empty", "no valid solution"),
+        ("undefined", "not defined", "does not exist", "dne", "doesn't exist", "not exist", "no limit"),
+        ("infinitely many", "infinitely many solutions", "infinite solutions", "infinite number of solutions",
+         "infinitely many values", "an infinite number of solutions", "infinite"),
+    )
+    for word in words
+}  # fmt: skip
+
+
+def is_phrase(normal: str) -> bool:
+    """Whether an answer is of a kind that this module decides on."""
+    return bool(
+        _CHOICE.fullmatch(normal)
+        or _BASED.fullmatch(normal)
+        or _RATIO.fullmatch(normal)
+        or _time(normal)
+        or words(normal)
+    )
+
+
+def words(normal: str) -> str | None:
+    """The words of a plainly textual answer, folded; None if it may be mathematics."""
+    if normal in ("\\emptyset", "\\{\\}"):
+        return "no solution"
+    if _NUMBERED.fullmatch(normal):
+        return _ORDINAL.sub("", normal.lower())
+    if not _WORDS.fullmatch(normal):
+        return None
+    folded = re.sub(r"[ '-]+", " ", normal.lower())
+    folded = _ARTICLE.sub("", folded)
+    return None if folded in _MATHEMATICAL else _SYNONYMS.get(folded, folded)
+
+
+def same_words(wanted: str, given: str) -> bool | None:
+    """Compare what `words` returned."""
+    if wanted == given:
+        return True
+    # Letters in another order may be a product ("xy" and "yx") where they are no word.
+    spelled = wanted in _SHORT_WORDS or (len(wanted) > 2 and bool(_VOWELS & set(wanted)))
+    return None if not spelled and sorted(wanted) == sorted(given) else False
+
+
+def choice(normal: str) -> str | None:
+    """The letter of a multiple choice answer."""
+    match = _CHOICE.fullmatch(normal)
+    return match.group(1).upper() if match else None
+
+
+def choice_with_text(normal: str) -> tuple[str, str] | None:
+    """Letter and text of "(B) 12", "B. the second"."""
+    match = _CHOICE_WITH_TEXT.fullmatch(normal)
+    return ((match.group(1) or match.group(2)), match.group(3)) if match else None
+
+
+def same_numeral(wanted: str, given: str) -> bool | None:
+    """Numerals of a named base, digit for digit; a base that one side leaves out is the other's."""
+    left, right = _BASED.fullmatch(wanted), _BASED.fullmatch(given)
+    if left and right:
+        return (left.group(1), left.group(2) or left.group(3)) == (right.group(1), right.group(2) or right.group(3))
+    if left and _NUMERAL.fullmatch(given):
+        return left.group(1) == given
+    if right and _NUMERAL.fullmatch(wanted):
+        return right.group(1) == wanted
+    return None
+
+
+def same_ratio(wanted: str, given: str) -> bool | None:
+    """Ratios a:b, equal as fractions; 1:02 and 2:04 look like times of day and are not."""
+    left, right = _RATIO.fullmatch(wanted), _RATIO.fullmatch(given)
+    if not left or not right:
+        return None
+    if _time(wanted) and _time(given):
+        return same_time(wanted, given)
+    a, b, c, d = (int(text) for text in (*left.groups(), *right.groups()))
+    return a * d == b * c and (a, b) != (0, 0) != (c, d)
+
+
+def same_time(wanted: str, given: str) -> bool | None:
+    """Times of day; a half of the day that one side leaves out is the other's."""
+    left, right = _time(wanted), _time(given)
+    if left is None or right is None:
+        return None
+    return left[0] == right[0] and (left[1] == right[1] or "" in (left[1], right[1]))
+
+
+def _time(normal: str) -> tuple[int, str] | None:
+    """Seconds into the half of the day, and "a" or "p" where it is known which. None for what is no time of day."""
+    match = _CLOCK.fullmatch(_NAMED_TIMES.get(normal.lower(), normal))
+    if match is None or (match.group(2) is None and match.group(4) is None):
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in match.groups()[:3])
+    if minutes > 59 or seconds > 59 or hours > 24:
+        return None
+    half = (match.group(4) or "").lower()[:1]
+    if not half and hours % 24 in (0, *range(13, 24)):
+        half = "p" if hours % 24 else "a"
+    return (hours % 12 * 60 + minutes) * 60 + seconds, half
