@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from pipeline.config import LabelConfig
+from pipeline.config import GradeConfig, LabelConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,12 @@ def _label(config: LabelConfig) -> int:
     return 0
 
 
+def _grade(config: GradeConfig) -> int:
+    from pipeline.grade import grade_lines
+
+    return grade_lines(config)
+
+
 def _set_up_ray(address: str | None) -> None:
     """Ray reads these when it is imported."""
     if "ray" in sys.modules:
@@ -85,4 +91,23 @@ label: sample completions from every step prefix, check their answers, write P(c
     run=_label,
 )
 
-COMMANDS = {command.name: command for command in (LABEL,)}
+GRADE = Command(
+    name="grade",
+    summary="check answers: lines with gold and prediction in, the same lines with a verdict out",
+    examples="""\
+grade: the answer checker alone. JSON lines in, the same lines in the same order out, with verdict, answer and ms.
+
+  python -m pipeline grade input=cases.jsonl output=verdicts.jsonl
+  zcat outputs.jsonl.gz | python -m pipeline grade grader.processes=2 | grep '"incorrect"'
+
+  {"gold": "1/2", "prediction": "So it is \\\\boxed{0.5}."}         a whole output that states its answer
+  {"gold": ["2", "-2"], "prediction": "-2", "extracts": false}   a bare answer; any of several golds counts
+
+A line that cannot be graded comes back with an error that names its number, and the exit code is 2. Blank lines are left out.
+Input may end in .gz or .zst. An output file appears when it is whole.
+""",
+    schema=GradeConfig,
+    run=_grade,
+)
+
+COMMANDS = {command.name: command for command in (LABEL, GRADE)}

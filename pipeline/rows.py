@@ -30,6 +30,7 @@ SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet")
 MAX_ARRAY_BYTES = 64 * 2**20
 """A larger JSON array, which has to be read at once, is refused."""
 T = TypeVar("T")
+_SETTING = "data.path"
 _PARQUET_BATCH_ROWS = 64
 _CHUNK_BYTES = 2**20
 _COMPRESSION: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
@@ -76,7 +77,7 @@ def input_digest(data_path: str) -> str:
     if data_path.startswith(PREFIX):
         digest.update(f"{data_path}@{hub_commit(data_path)}".encode())
     for file in input_files(data_path):
-        with _blame(file), file.open("rb") as stream:
+        with blame(_SETTING, file), file.open("rb") as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 digest.update(chunk)
     return digest.hexdigest()
@@ -87,19 +88,19 @@ def _is_input(path: Path) -> bool:
 
 
 @contextmanager
-def _blame(path: Path | str) -> Iterator[None]:
-    """Whatever goes wrong with the file itself is the owner's to mend, and says which file it is."""
+def blame(setting: str, path: Path | str) -> Iterator[None]:
+    """Whatever goes wrong with the file itself is the owner's to mend, and says which file it is and where it was named."""
     try:
         yield
     except (OSError, EOFError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise InputError(
-            f"data.path: {path} cannot be read: {reason}. Check its permissions, or fetch it again"
+            f"{setting}: {path} cannot be read: {reason}. Check its permissions, or fetch it again"
         ) from error
 
 
 def _file_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
-    with _blame(path):
+    with blame(_SETTING, path):
         if path.suffix.lower() == ".parquet":
             yield from _parquet_rows(path)
         elif path.suffix.lower() == ".json" and _is_array(path):
