@@ -99,7 +99,7 @@ def test_bad_lines_come_back_with_an_error_and_the_rest_goes_on(tmp_path: Path, 
         b'{"gold": 5}',
         b'{"gold": "\xff"}',
         b"",
-        b'{"gold": "x+", "prediction": "y", "extracts": false}',
+        b'{"gold": "\\\\frac{1}{", "prediction": 2}',
     ]
     good = json.dumps(CASES[0]).encode()
     (tmp_path / "cases.jsonl").write_bytes(b"\n".join([good, *bad, good]))
