@@ -1,7 +1,6 @@
 """The command line: compose the settings, check them, dispatch. The only file that knows of Hydra."""
 
-import os
-import secrets
+import dataclasses
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from rich.console import Console
 
+from pipeline.commands import COMMANDS, LABEL, Command
 from pipeline.config import LabelConfig
 from pipeline.errors import Interrupted, StepvalueError, UsageError
 from pipeline.overrides import check_overrides, first_line
@@ -27,20 +27,13 @@ stepvalue: Monte Carlo step values for process reward models.
 
 usage: python -m pipeline COMMAND [setting=value ...]      (installed: stepvalue COMMAND ...)
 
-  label    label the steps of reasoning chains; started again on the same run_dir it goes on with what is owed
-
+{commands}
 -h behind a command explains it, --cfg job prints the settings it would run with.
 exit codes: 0 done, 1 failed, 2 wrong usage or input, 75 interrupted: start the same command again to go on
 """
 
-_LABEL_HELP = """\
-label: sample completions from every step prefix, check their answers, write P(correct | prefix) as Parquet.
-
-  python -m pipeline label data=sample run_dir=runs/sample
-  python -m pipeline label data.path=my.jsonl run_dir=out sampling.rollouts=16
-  python -m pipeline label data=gsm8k data.path='hf://openai/gsm8k/main:train' policy.model=Qwen/Qwen2.5-Math-7B-Instruct \\
-      cluster.address=auto cluster.workers=8 run_dir=/shared/run
-
+_COMMAND_HELP = """\
+{examples}
 groups (choose with group=option):
 {groups}
 settings (now):
@@ -72,72 +65,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def compose_label(overrides: Sequence[str]) -> LabelConfig:
     """The settings of `label` as plain objects. Raises UsageError with one line that names the key and the remedy."""
-    config = OmegaConf.to_object(_composed("label", overrides))
+    config = _settings(LABEL, overrides)
     assert isinstance(config, LabelConfig)
     return config
 
 
 def _dispatch(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        sys.stdout.write(_HELP)
+        sys.stdout.write(_HELP.format(commands=_commands_text()))
         return 0 if arguments else UsageError.exit_code
-    command, rest = arguments[0], arguments[1:]
-    if command != "label":
-        raise UsageError(f"there is no command {command!r}: choose label (-h lists them)")
-    invocation = _parse(rest)
+    name, rest = arguments[0], arguments[1:]
+    if name not in COMMANDS:
+        raise UsageError(f"there is no command {name!r}: choose {' or '.join(COMMANDS)} (-h lists them)")
+    command, invocation = COMMANDS[name], _parse(rest)
     if invocation.show_help:
-        sys.stdout.write(_LABEL_HELP.format(groups=_groups_text(), settings=_yaml(invocation.overrides)))
+        sys.stdout.write(
+            _COMMAND_HELP.format(
+                examples=command.examples, groups=_groups_text(command), settings=_yaml(command, invocation.overrides)
+            )
+        )
         return 0
     if invocation.show_config:
-        sys.stdout.write(_yaml(invocation.overrides))
+        sys.stdout.write(_yaml(command, invocation.overrides))
         return 0
-    return _label(invocation.overrides)
-
-
-def _label(overrides: Sequence[str]) -> int:
-    try:
-        config = compose_label(overrides)
-    except MissingMandatoryValue as error:
-        key = error.full_key or "a setting"
-        raise UsageError(f"{key} is not set: give {key}=...") from error
-    _set_up_ray(config.cluster.address)
-    # Ray and the readers behind these are slow to load, and a wrong setting should be told at once.
-    from pipeline.report.labels import first_chains, reject_counts
-    from pipeline.report.terminal import ProgressView, print_chains, print_rejects, print_summary
-    from pipeline.run.driver import label
-    from pipeline.run.stop import StopSignal
-
-    console = Console(highlight=False)
-    stop = StopSignal()
-    stop.listen()
-    try:
-        with ProgressView(console) as view:
-            summary = label(config, view, stop)
-    finally:
-        stop.release()
-    if summary.totals.rejected:
-        print_rejects(console, reject_counts(summary.run_dir))
-    if config.run.show_chains:
-        print_chains(console, first_chains(summary.run_dir, config.run.show_chains))
-        console.print()
-    print_summary(console, summary)
-    return 0
-
-
-def _set_up_ray(address: str | None) -> None:
-    """Ray reads these when it is imported."""
-    if "ray" in sys.modules:
-        return
-    if address is not None:
-        # Ray 2.60 makes clusters that want a token, and clients that do not offer the one they have.
-        if "RAY_AUTH_TOKEN" in os.environ or (Path.home() / ".ray" / "auth_token").exists():
-            os.environ.setdefault("RAY_AUTH_MODE", "token")
-        return
-    # Ray has no setting for it on Linux, but stays on 127.0.0.1 where it believes that there can be no cluster.
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-    # A token of its own, which Ray would else make, and leave in the user's home.
-    if "RAY_AUTH_MODE" not in os.environ:
-        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+    return command.run(_settings(command, invocation.overrides))
 
 
 def _parse(arguments: Sequence[str]) -> Invocation:
@@ -160,19 +111,26 @@ def _parse(arguments: Sequence[str]) -> Invocation:
     return Invocation(overrides=overrides, show_config=show_config, show_help=show_help)
 
 
-def _composed(command: str, overrides: Sequence[str]) -> object:
-    folder = _conf_folder()
-    ConfigStore.instance().store(name=f"{command}_schema", node=LabelConfig)
+def _settings(command: Command, overrides: Sequence[str]) -> object:
+    try:
+        return OmegaConf.to_object(_composed(command, overrides))
+    except MissingMandatoryValue as error:
+        key = error.full_key or "a setting"
+        raise UsageError(f"{key} is not set: give {key}=...") from error
+
+
+def _composed(command: Command, overrides: Sequence[str]) -> object:
+    ConfigStore.instance().store(name=f"{command.name}_schema", node=command.schema)
     try:
         parsed = OverridesParser.create().parse_overrides(list(overrides))
     except HydraException as error:
         raise UsageError(
             f"{first_line(error)}: settings are written key=value, with quotes around blanks and commas"
         ) from error
-    checked = check_overrides(parsed, LabelConfig, _groups(folder))
+    checked = check_overrides(parsed, command.schema, _groups(command))
     try:
-        with initialize_config_dir(str(folder), version_base="1.3"):
-            config = compose(command, overrides=checked)
+        with initialize_config_dir(str(_conf_folder()), version_base="1.3"):
+            config = compose(command.name, overrides=checked)
         OmegaConf.to_object(config)
     except MissingMandatoryValue:
         return config
@@ -191,8 +149,8 @@ def _cause(error: BaseException) -> str:
     return f"{key}: {first_line(error)}" if key else first_line(error)
 
 
-def _yaml(overrides: Sequence[str]) -> str:
-    return OmegaConf.to_yaml(_composed("label", overrides))
+def _yaml(command: Command, overrides: Sequence[str]) -> str:
+    return OmegaConf.to_yaml(_composed(command, overrides))
 
 
 def _conf_folder() -> Path:
@@ -200,16 +158,22 @@ def _conf_folder() -> Path:
     return folder.resolve()
 
 
-def _groups(folder: Path) -> dict[str, list[str]]:
+def _groups(command: Command) -> dict[str, list[str]]:
+    """The options of the groups that fill a section of the command's settings."""
+    sections = {section.name for section in dataclasses.fields(command.schema)}
     return {
         group.name: sorted(option.stem for option in group.glob("*.yaml"))
-        for group in sorted(folder.iterdir())
-        if group.is_dir()
+        for group in sorted(_conf_folder().iterdir())
+        if group.is_dir() and group.name in sections
     }
 
 
-def _groups_text() -> str:
-    return "".join(f"  {name:<10} {' '.join(options)}\n" for name, options in _groups(_conf_folder()).items())
+def _groups_text(command: Command) -> str:
+    return "".join(f"  {name:<10} {' '.join(options)}\n" for name, options in _groups(command).items())
+
+
+def _commands_text() -> str:
+    return "".join(f"  {name:<8} {command.summary}\n" for name, command in COMMANDS.items())
 
 
 if __name__ == "__main__":

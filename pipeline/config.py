@@ -344,3 +344,17 @@ class LabelConfig:
     def __post_init__(self) -> None:
         if self.run_dir is not None and not self.run_dir.strip():
             raise ValueError("run_dir is empty: give run_dir=FOLDER, or leave it out for one under runs/")
+
+
+@dataclass(kw_only=True, slots=True)
+class GradeConfig:
+    """Everything `grade` needs. `-` stands for standard input and standard output."""
+
+    input: str = "-"
+    output: str = "-"
+    grader: GraderConfig = field(default_factory=GraderConfig)
+
+    def __post_init__(self) -> None:
+        for key, path in (("input", self.input), ("output", self.output)):
+            if not path.strip():
+                raise ValueError(f"{key} is empty: give {key}=FILE, or leave it out for standard {key}")

@@ -25,7 +25,7 @@ def check_overrides(parsed: Sequence[Any], schema: type, groups: Mapping[str, Se
             option = str(override.value())
             if option not in groups[key]:
                 raise UsageError(f"{key}={option}: there is no such option, choose from {', '.join(groups[key])}")
-        elif key in _BY_GROUP:
+        elif key in _BY_GROUP and key in keys:
             raise UsageError(
                 f"{override.input_line}: write {_BY_GROUP[key]}, which brings the settings that belong to it"
             )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from pipeline.config import DataConfig
+from pipeline.grading.question import MAX_ADJUSTED, plain_number
 from pipeline.ids import content_id
 from pipeline.layouts import Extract, Fields, UnusableRowError, column, column_names, read_fields
 from pipeline.records import InputRow, Place, Problem, Reject, RejectReason, Solution
@@ -65,7 +66,7 @@ def _golds(answer: object, data: DataConfig, extract: Extract | None) -> tuple[s
 
 def _gold(value: object, data: DataConfig, extract: Extract | None) -> str:
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        return _plain_number(value)
+        return _number(value)
     if not isinstance(value, str) or not value.strip():
         detail = f"The answer is {_kind(value)}; it must be a text or a number, or a list of those."
         raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
@@ -82,20 +83,16 @@ def _gold(value: object, data: DataConfig, extract: Extract | None) -> str:
     return stated.strip()
 
 
-def _plain_number(value: int | float | Decimal) -> str:
-    if isinstance(value, int):
-        if value.bit_length() > MAX_INTEGER_BITS:
-            raise UnusableRowError(RejectReason.TOO_LARGE, "The answer is a whole number of thousands of digits.")
-        return str(value)
-    exact = value if isinstance(value, Decimal) else Decimal(float.__repr__(value))
+def _number(value: int | float | Decimal) -> str:
+    if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
+        raise UnusableRowError(RejectReason.TOO_LARGE, "The answer is a whole number of thousands of digits.")
+    exact = Decimal(value)
     if not exact.is_finite():
         detail = "The answer is not a finite number; write it as a text, such as '\\infty'."
         raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
-    if abs(exact.adjusted()) > MAX_INTEGER_BITS:
+    if abs(exact.adjusted()) > MAX_ADJUSTED:
         raise UnusableRowError(RejectReason.TOO_LARGE, "The answer is a number of thousands of digits.")
-    digits = format(exact, "f")
-    plain = digits.rstrip("0").rstrip(".") if "." in digits else digits
-    return "0" if plain == "-0" else plain
+    return plain_number(value)
 
 
 def _solution(fields: Fields, problem: Problem, source_id: str | None, data: DataConfig) -> Solution | None:

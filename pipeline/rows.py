@@ -11,28 +11,28 @@ import glob
 import hashlib
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import IO, Literal, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import InputError
 from pipeline.hub import PREFIX, Row, hub_commit, hub_rows
+from pipeline.jsonl import BYTE_ORDER_MARK, UnusableLineError, as_object, numbered_lines, parse_object
 from pipeline.records import Place, Reject, RejectReason
 
 SAMPLE = Path(__file__).parent / "sample.jsonl"
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet")
-MAX_LINE_BYTES = 64 * 2**20
-"""A longer line is passed over without being held in memory."""
 MAX_ARRAY_BYTES = 64 * 2**20
 """A larger JSON array, which has to be read at once, is refused."""
+T = TypeVar("T")
+_SETTING = "data.path"
 _PARQUET_BATCH_ROWS = 64
 _CHUNK_BYTES = 2**20
-_BOM = b"\xef\xbb\xbf"
 _COMPRESSION: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 
 
@@ -77,7 +77,7 @@ def input_digest(data_path: str) -> str:
     if data_path.startswith(PREFIX):
         digest.update(f"{data_path}@{hub_commit(data_path)}".encode())
     for file in input_files(data_path):
-        with _blame(file), file.open("rb") as stream:
+        with blame(_SETTING, file), file.open("rb") as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 digest.update(chunk)
     return digest.hexdigest()
@@ -88,19 +88,19 @@ def _is_input(path: Path) -> bool:
 
 
 @contextmanager
-def _blame(path: Path | str) -> Iterator[None]:
-    """Whatever goes wrong with the file itself is the owner's to mend, and says which file it is."""
+def blame(setting: str, path: Path | str) -> Iterator[None]:
+    """Whatever goes wrong with the file itself is the owner's to mend, and says which file it is and where it was named."""
     try:
         yield
     except (OSError, EOFError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise InputError(
-            f"data.path: {path} cannot be read: {reason}. Check its permissions, or fetch it again"
+            f"{setting}: {path} cannot be read: {reason}. Check its permissions, or fetch it again"
         ) from error
 
 
 def _file_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
-    with _blame(path):
+    with blame(_SETTING, path):
         if path.suffix.lower() == ".parquet":
             yield from _parquet_rows(path)
         elif path.suffix.lower() == ".json" and _is_array(path):
@@ -113,7 +113,8 @@ def _place(path: Path, line: int) -> Place:
     return Place(file=str(path).encode("utf-8", "replace").decode(), line=line)
 
 
-def _open(path: Path) -> IO[bytes]:
+def open_lines(path: Path) -> IO[bytes]:
+    """A file of lines, unpacked where its name ends in `.gz` or `.zst`. Raises OSError, also later where it is damaged."""
     compression = _COMPRESSION.get(path.suffix.lower())
     if compression is None:
         return path.open("rb")
@@ -122,54 +123,22 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _line_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
-    with _open(path) as stream:
-        for number, line in enumerate(_lines(stream), start=1):
+    with open_lines(path) as stream:
+        for number, line in numbered_lines(stream):
             place = _place(path, number)
-            if line is None:
-                detail = f"The line is longer than {MAX_LINE_BYTES:,} bytes; shorten or split it."
-                yield place, Reject(place=place, reason=RejectReason.TOO_LARGE, detail=detail)
-                continue
-            content = line.removeprefix(_BOM) if number == 1 else line
-            if content.strip():
-                yield place, _parse(content, place)
+            yield place, _row(parse_object, line, place)
 
 
-def _lines(stream: IO[bytes]) -> Iterator[bytes | None]:
-    """The lines of a stream, None for one that is too long."""
-    while line := stream.readline(MAX_LINE_BYTES + 1):
-        if len(line) <= MAX_LINE_BYTES or line.endswith(b"\n"):
-            yield line
-            continue
-        while (rest := stream.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
-            pass
-        yield None
-
-
-def _parse(line: bytes, place: Place) -> Row | Reject:
+def _row(read: Callable[[T], Row], source: T, place: Place) -> Row | Reject:
     try:
-        return _as_row(json.loads(line.rstrip(b"\r\n").decode("utf-8")), place)
-    except UnicodeDecodeError as error:
-        detail = (
-            f"Byte {error.start} of the line, counted from 0, is not UTF-8 ({error.reason}); save the file as UTF-8."
-        )
-        return Reject(place=place, reason=RejectReason.NOT_UTF8, detail=detail)
-    except json.JSONDecodeError as error:
-        detail = f"The line is not JSON at column {error.colno} ({error.msg}); every line must be one JSON object."
-    except (ValueError, RecursionError) as error:
-        detail = f"The line cannot be read as JSON ({error}); shorten its numbers or nest its lists less deeply."
-    return Reject(place=place, reason=RejectReason.NOT_JSON, detail=detail)
-
-
-def _as_row(value: object, place: Place) -> Row | Reject:
-    if isinstance(value, dict):
-        return value
-    detail = f"The row is a JSON {type(value).__name__}; it must be an object with named columns."
-    return Reject(place=place, reason=RejectReason.NOT_A_ROW, detail=detail)
+        return read(source)
+    except UnusableLineError as unusable:
+        return Reject(place=place, reason=unusable.reason, detail=unusable.detail)
 
 
 def _is_array(path: Path) -> bool:
     with path.open("rb") as stream:
-        return stream.read(_CHUNK_BYTES).removeprefix(_BOM).lstrip().startswith(b"[")
+        return stream.read(_CHUNK_BYTES).removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"[")
 
 
 def _array_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
@@ -177,12 +146,12 @@ def _array_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
         limit = f"{MAX_ARRAY_BYTES:,} bytes"
         raise InputError(f"data.path: {path} is a JSON array of more than {limit}; make it JSONL: jq -c '.[]' {path}")
     try:
-        values = json.loads(path.read_bytes().removeprefix(_BOM).decode("utf-8"))
+        values = json.loads(path.read_bytes().removeprefix(BYTE_ORDER_MARK).decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"data.path: {path} begins like a JSON array but is none: {error}; mend it") from error
     for number, value in enumerate(values, start=1):
         place = _place(path, number)
-        yield place, _as_row(value, place)
+        yield place, _row(as_object, value, place)
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:

@@ -9,6 +9,7 @@ import yaml
 
 from pipeline.__main__ import compose_label, main
 from pipeline.config import (
+    GradeConfig,
     LabelConfig,
     Layout,
     PolicyKind,
@@ -58,7 +59,7 @@ def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
     assert {option for group, option in OPTIONS if group == "policy"} == {kind.value for kind in PolicyKind}
     sections = set(LabelConfig.__dataclass_fields__) - {"run_dir"}
     assert {group for group, _ in OPTIONS} == sections
-    assert sorted(path.name for path in CONF.glob("*.yaml")) == ["label.yaml"]
+    assert sorted(path.name for path in CONF.glob("*.yaml")) == ["grade.yaml", "label.yaml"]
 
 
 def test_the_default_is_the_embedded_model_with_its_prompt() -> None:
@@ -99,7 +100,15 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["lable"], ["there is no command 'lable'", "label"]),
+        (["lable"], ["there is no command 'lable'", "label or grade"]),
+        (["grade", "inptu=x"], ["no setting inptu", "did you mean input?"]),
+        (["grade", "procceses=2"], ["no setting procceses", "did you mean grader.processes?"]),
+        (["grade", "grader.processes=0"], ["grader.processes=0 is out of range"]),
+        (["grade", "input="], ["input is empty: give input=FILE"]),
+        (["grade", "output=''"], ["output is empty: give output=FILE"]),
+        (["grade", "input=null"], ["input"]),
+        (["grade", "data=sample"], ["no setting data"]),
+        (["grade", "policy.kind=oracle"], ["no setting policy.kind"]),
         (["--verbose"], ["there is no command '--verbose'"]),
         (["label", "sampling.rolouts=3"], ["no setting sampling.rolouts", "did you mean sampling.rollouts?"]),
         (["label", "rollouts=3"], ["no setting rollouts", "did you mean sampling.rollouts?"]),
@@ -189,6 +198,18 @@ def test_cfg_prints_the_settings_that_would_run(ask: list[str], capsys: Told) ->
     assert settings["data"]["columns"]["problem"] == "question"
     assert settings["run_dir"] is None
     assert settings.keys() == set(LabelConfig.__dataclass_fields__)
+
+
+def test_grade_explains_itself_with_its_own_groups_and_settings(capsys: Told) -> None:
+    assert main(["grade", "-h"]) == 0
+    told = capsys.readouterr().out
+    assert "python -m pipeline grade input=" in told
+    assert "  grader     default" in told
+    assert "  policy" not in told
+    assert main(["grade", "grader.processes=3", "output=x.jsonl", "--cfg", "job"]) == 0
+    settings = yaml.safe_load(capsys.readouterr().out)
+    assert settings.keys() == set(GradeConfig.__dataclass_fields__)
+    assert (settings["input"], settings["output"], settings["grader"]["processes"]) == ("-", "x.jsonl", 3)
 
 
 def test_compose_itself_raises_for_a_program_that_uses_it() -> None:

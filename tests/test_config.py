@@ -16,6 +16,7 @@ from pipeline.config import (
     DataConfig,
     EstimatorConfig,
     Example,
+    GradeConfig,
     GraderConfig,
     LabelConfig,
     OracleConfig,
@@ -57,7 +58,7 @@ def setting_types(schema: type) -> Iterator[Any]:
 
 def test_every_type_is_one_that_composition_knows() -> None:
     plain = {str, int, float, bool, type(None), Example}
-    for kind in setting_types(LabelConfig):
+    for kind in [*setting_types(LabelConfig), *setting_types(GradeConfig)]:
         assert kind in plain or issubclass(kind, Enum)
 
 

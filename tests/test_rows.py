@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline import rows
+from pipeline import jsonl, rows
 from pipeline.errors import InputError
 from pipeline.records import Place, Reject, RejectReason
 from pipeline.rows import input_digest, input_files, read_rows
@@ -145,7 +145,7 @@ def test_a_bad_line_is_rejected_and_the_others_read(tmp_path: Path, line: bytes,
 def test_a_line_too_long_is_passed_over_without_being_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(rows, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(jsonl, "MAX_LINE_BYTES", 1000)
     fits = b'{"a": "' + b"x" * 991 + b'"}'
     content = fits + b"\n" + b"y" * 20_000_000 + b'\n{"a": 2}\n' + b"z" * 1001
     pack = {".gz": gzip.compress, ".zst": zstd}.get(Path(name).suffix, bytes)

@@ -9,7 +9,9 @@ import contextlib
 import hashlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from pipeline.errors import StoreError
 
@@ -22,20 +24,17 @@ def publish_if_absent(path: Path, data: bytes | memoryview) -> bool:
     """Publish `data` under `path`; False, and no change, when that name is taken. Raises StoreError with the remedy."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return False
-        _sync_folder(path.parent)
-    except OSError as error:
-        raise StoreError(
-            f"{path} cannot be written: {error.strerror or error}; free space or permit writing, then start again"
-        ) from error
+        with _blame(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+            _sync_folder(path.parent)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -44,14 +43,42 @@ def publish_if_absent(path: Path, data: bytes | memoryview) -> bool:
 
 def replace(path: Path, data: bytes | memoryview) -> None:
     """Put `data` in the place of a file; a reader sees the old content or the new. Raises StoreError with the remedy."""
+    with replaced_at_end(path) as file, _blame(path):
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replaced_at_end(path: Path) -> Iterator[IO[bytes]]:
+    """A new file that takes the place of `path` when the block ends; where the block raises, nothing of it is left.
+
+    Raises StoreError with the remedy where the file cannot be made or published; an OSError of the block stays one.
+    """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    publish_if_absent(temporary, data)
+    with _blame(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = temporary.open("xb")
     try:
-        temporary.replace(path)
-        _sync_folder(path.parent)
+        yield file
+        with _blame(path):
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+            temporary.replace(path)
+            _sync_folder(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            file.close()
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _blame(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise StoreError(
-            f"{path} cannot be written: {error.strerror or error}; permit writing, then start again"
+            f"{path} cannot be written: {error.strerror or error}; free space or permit writing, then start again"
         ) from error
 
 

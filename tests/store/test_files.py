@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import StoreError
-from pipeline.store.files import publish_if_absent, read, sha256_of
+from pipeline.store.files import publish_if_absent, read, replace, replaced_at_end, sha256_of
 
 
 def names(folder: Path) -> list[str]:
@@ -69,3 +69,42 @@ def test_what_cannot_be_read_is_told(tmp_path: Path, name: str) -> None:
 def test_hashes_are_sha256() -> None:
     assert sha256_of(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert sha256_of(memoryview(b"abc")) == sha256_of(b"abc")
+
+
+def test_a_file_is_replaced_when_the_block_has_ended(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a"
+    with replaced_at_end(path) as file:
+        file.write(b"first")
+        assert not path.exists()
+    assert read(path) == b"first"
+    with replaced_at_end(path) as file:
+        file.write(b"second")
+        assert read(path) == b"first"
+    assert read(path) == b"second"
+    replace(path, b"third")
+    assert read(path) == b"third"
+    assert names(tmp_path) == ["new", "new/a"]
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError, ValueError])
+def test_a_block_that_fails_changes_nothing(tmp_path: Path, failure: type[BaseException]) -> None:
+    replace(tmp_path / "a", b"old")
+
+    def replace_half() -> None:
+        with replaced_at_end(tmp_path / "a") as file:
+            file.write(b"new")
+            raise failure
+
+    with pytest.raises(failure):
+        replace_half()
+    assert read(tmp_path / "a") == b"old"
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_place_for_a_replacement_that_cannot_be_had_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    with pytest.raises(StoreError, match="cannot be written"), replaced_at_end(tmp_path / "file" / "a"):
+        pytest.fail("the block was entered")
+    with pytest.raises(StoreError, match="cannot be written"):
+        replace(tmp_path, b"data")
+    assert names(tmp_path) == ["file"]
