@@ -73,7 +73,7 @@ class _Child:
         arguments = [str(config.memory_mib), str(config.deadline_seconds), str(config.relative_tolerance)]
         # -P: a file in the working directory must not be imported instead of a library.
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pipeline.grading.child", *arguments],
+            [sys.executable, "-P", "-m", "pipeline.grading.serve", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -90,7 +90,7 @@ class _Child:
         if not ready:
             self.kill()
             raise StepvalueError(
-                f"the answer checker's process does not start; run `{sys.executable} -m pipeline.grading.child"
+                f"the answer checker's process does not start; run `{sys.executable} -m pipeline.grading.serve"
                 f" {' '.join(arguments)}` to see why (grader.memory_mib={config.memory_mib} may be too little)"
             )
         return process
