@@ -1,4 +1,5 @@
 import tempfile
+import tracemalloc
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -69,6 +70,16 @@ def test_a_flood_outlives_its_processes(checker: Checker) -> None:
     assert Verdict.CORRECT not in wake.verdicts
     assert wake.children > 1
     assert wake.stuck == 0
+
+
+def test_long_answers_are_not_kept(checker: Checker) -> None:
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            assert checker.grade_answer(("7919",), f"{number}" * LONG_CHARS).verdict is Verdict.OVER_LIMIT
+        assert tracemalloc.get_traced_memory()[0] < LONG_CHARS
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_generator_makes_what_it_promises() -> None:
