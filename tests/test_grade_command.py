@@ -146,7 +146,8 @@ def test_a_device_is_written_to_and_not_replaced(cases: Path, capsys: Told) -> N
 
 def test_several_children_work_at_once_and_the_order_stays(tmp_path: Path) -> None:
     many: list[dict[str, object]] = [
-        {"gold": f"{n}", "prediction": f"{n}\\sin^2 x+{n}\\cos^2 x" if n % 3 else f"{n}x", "extracts": False} for n in range(2, 60)
+        {"gold": f"{n}", "prediction": f"{n}\\sin^2 x+{n}\\cos^2 x" if n % 3 else "x", "extracts": False}
+        for n in range(2, 60)
     ]
     cases = [*many, {"gold": "5", "prediction": STALLS, "extracts": False}, *many]
     write_rows(tmp_path / "cases.jsonl", cases)

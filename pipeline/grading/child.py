@@ -1,243 +1,35 @@
-"""The process that owns math-verify and sympy: one JSON task per line in, one JSON result per line out.
+"""The process that `algebra` runs in: one JSON task per line in, one JSON result per line out.
 
     {"gold": "\\\\frac12", "answer": "2^{-1}"}  ->  {"verdict": "correct"}
     {"parse": "\\\\frac12"}                     ->  {"verdict": "correct"} if it parses, else {"verdict": "unparseable"}
 
 Covered: memory (RLIMIT_AS), processor time per task (RLIMIT_CPU, so that a child whose parent died does not spin on),
-no core files, stray prints. Not covered: time as such. The parent kills a child that is late; nothing here uses alarms.
-Text reaches sympy through the LaTeX grammar of latex2sympy2 alone, which evaluates nothing; sympy's own parsers do.
+no core files, stray prints, text that would run as Python. Not covered: time as such. The parent kills a child that is late;
+nothing here uses alarms.
 """
 
-import contextlib
 import json
 import math
 import os
-import re
 import resource
 import select
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import lru_cache
-from itertools import permutations
-from typing import Any
 
-import sympy
-from latex2sympy2_extended import latex2sympy, normalize_latex
-from latex2sympy2_extended.sets import FiniteSet
-from math_verify import LatexExtractionConfig, verify
-from math_verify.grader import should_treat_as_complex
-
-from pipeline.grading.compare import same_answer, same_expression
-from pipeline.grading.exact import without_unit
-from pipeline.grading.normal import normal_form
-from pipeline.grading.precise import same_value
+from pipeline.grading.algebra import judge, parses, warm_up
+from pipeline.grading.unevaluated import evaluate_nothing
 from pipeline.records import Verdict
 
-PRECISION = 60
-AGREEMENT = sympy.Rational(1, 10**30)
-MAX_PERMUTED = 5
 CPU_SLACK_SECONDS = 5
 PARENT_CHECK_SECONDS = 10
-FLOAT_PLACES = 12
-# Of the points at which expressions are compared. Only positive ones prove a difference: sqrt(x^2) is x to most people.
-_UNDONE = (sympy.Sum, sympy.Product, sympy.Integral, sympy.Derivative, sympy.Limit)
-_SIGNS = ((1,), (1,), (-1, 1), (1, -1))
-
-# Units off: it would read 2ab as 2.
-_NORMALIZATION = replace(LatexExtractionConfig().normalization_config, units=False)
-_COMMAND = re.compile(r"\\[A-Za-z]+")
-_WORD = re.compile(r"[A-Za-z]{3,}")
-_FUNCTIONS = frozenset(
-    {
-        "sin", "cos", "tan", "cot", "sec", "csc", "log", "exp", "and", "arcsin", "arccos", "arctan", "min", "max",
-        "mod", "gcd", "lcm", "det", "sqrt",
-    }
-)  # fmt: skip
-# The grammar reads "5 6" as a sum, "1e5" as 5e, "52_8" as 52 and "2,02" as a pair: refuse what it would misread.
-_MISREAD = re.compile(r"\d \d|\d[eE][+-]?\d|\d_|\\overline")
-_SHORT_SCRIPT = re.compile(r"([_^])([A-Za-z0-9])(?![A-Za-z0-9])")
-_BARE_LOG = re.compile(r"\\log(?![A-Za-z_])")
-_CHAIN = re.compile(r"\\approx|\\doteq|\\simeq")
-
-
-class UnparseableError(Exception):
-    """The text is not mathematics that the grammar reads whole, or nothing that algebra can compare."""
-
-
-@lru_cache(maxsize=1024)
-def read(normal: str) -> Any:
-    """Parse a normal form into a sympy object, floats turned into exact fractions. Raises `UnparseableError`."""
-    text = without_unit(_CHAIN.split(normal)[0].strip())
-    if text.endswith("%"):
-        text = text[:-1].strip()
-    if not text or "%" in text or _MISREAD.search(text):
-        raise UnparseableError
-    text = _SHORT_SCRIPT.sub(r"\1{\2}", text)
-    words = _WORD.findall(_COMMAND.sub(" ", text))
-    if any(word.lower() not in _FUNCTIONS for word in words) and not re.search(r"\\begin\{", text):
-        raise UnparseableError
-    try:
-        latex = normalize_latex(text, _NORMALIZATION)
-        parsed = latex2sympy(
-            latex, is_real=not should_treat_as_complex(latex), convert_degrees=False, normalization_config=None
-        )
-    except MemoryError:
-        raise
-    except Exception as error:
-        # The grammar raises bare Exception on what it cannot read.
-        raise UnparseableError from error
-    return _without_floats(parsed)
-
-
-def _without_floats(parsed: Any) -> Any:
-    if not hasattr(parsed, "atoms"):
-        return parsed
-    try:
-        floats = parsed.atoms(sympy.Float)
-        return parsed.xreplace({number: sympy.Rational(str(number)) for number in floats}) if floats else parsed
-    except (TypeError, ValueError, AttributeError):
-        return parsed
-
-
-def equal(gold: Any, answer: Any, tolerance: float) -> bool:
-    """Whether two parsed answers are equal; values to 30 significant digits, numbers to `tolerance` if that is wider.
-
-    Raises `UnparseableError` where that stays open.
-    """
-    if isinstance(gold, sympy.Tuple) and isinstance(answer, sympy.Tuple):
-        return len(gold) == len(answer) and all(equal(g, a, tolerance) for g, a in zip(gold, answer, strict=True))
-    if _is_set(gold) and _is_set(answer) and len(gold.args) == len(answer.args) <= MAX_PERMUTED:
-        return any(
-            all(equal(g, a, tolerance) for g, a in zip(gold.args, order, strict=True))
-            for order in permutations(answer.args)
-        )
-    try:
-        if isinstance(gold, sympy.Expr) and isinstance(answer, sympy.Expr):
-            identical = _identical(gold, answer, tolerance)
-            if identical is not None:
-                return identical
-        return bool(
-            verify(
-                [gold],
-                [answer],
-                float_rounding=FLOAT_PLACES,
-                numeric_precision=PRECISION,
-                timeout_seconds=None,
-                raise_on_error=True,
-            )
-        )
-    except MemoryError:
-        raise
-    except Exception as error:
-        # Undecided is not wrong.
-        raise UnparseableError from error
-
-
-def _is_set(parsed: Any) -> bool:
-    return isinstance(parsed, sympy.FiniteSet | FiniteSet)
-
-
-def _is_number(parsed: Any) -> bool:
-    return isinstance(parsed, sympy.Expr) and not parsed.free_symbols and parsed.is_number is not False
-
-
-def _identical(gold: sympy.Expr, answer: sympy.Expr, tolerance: float) -> bool | None:
-    """Equality by value: at one point for numbers, at several for expressions. None where they have no value.
-
-    math-verify's own test is absolute, so that 2^-99 is 0 to it, and its simplifications have no bound on time.
-    """
-    # A sum is only a sum at whole numbers, so it is summed before a point is put in.
-    gold, answer = gold.doit(), answer.doit()
-    if _is_number(gold) and _is_number(answer):
-        return _close(gold, answer, tolerance)
-    if gold.has(*_UNDONE) or answer.has(*_UNDONE):
-        return None
-    symbols = sorted(gold.free_symbols | answer.free_symbols, key=str)
-    for round_, signs in enumerate(_SIGNS):
-        point = {
-            symbol: sympy.Rational(signs[place % len(signs)] * (31 + 7 * place + 13 * round_), 37)
-            for place, symbol in enumerate(symbols)
-        }
-        near = _close(gold.xreplace(point), answer.xreplace(point), 0.0)
-        if near is None or (not near and -1 in signs):
-            return None
-        if not near:
-            return False
-    return True
-
-
-def _close(gold: Any, answer: Any, tolerance: float) -> bool | None:
-    """Relative nearness of two numbers, None where they have no value."""
-    try:
-        g, a = (sympy.N(side, PRECISION) for side in (gold, answer))
-        if not (g.is_finite and a.is_finite):
-            return None
-        scale = max(abs(g), abs(a))
-        limit = max(AGREEMENT, sympy.Rational(tolerance))
-        return bool(scale == 0 or abs(g - a) <= limit * scale)
-    except (TypeError, ValueError, AttributeError, ArithmeticError, NotImplementedError):
-        return None
-
-
-def judge(gold: str, answer: str, tolerance: float) -> Verdict:
-    """The verdict on one pair. An unreadable answer is UNPARSEABLE, unless it is plain words: those are INCORRECT."""
-    wanted, given = normal_form(gold), normal_form(answer)
-    if wanted == given:
-        return Verdict.CORRECT
-
-    def by_algebra(one: str, other: str) -> bool | None:
-        decided = same_expression(one, other, tolerance)
-        if decided is None:
-            decided = same_value(without_unit(one), without_unit(other))
-        if decided is None:
-            # log is 10's to one writer and e's to another.
-            if bool(_BARE_LOG.search(one)) != bool(_BARE_LOG.search(other)):
-                return None
-            with contextlib.suppress(UnparseableError):
-                decided = equal(read(one), read(other), tolerance)
-        return decided
-
-    decided = same_answer(wanted, given, tolerance, by_algebra)
-    if decided is not None:
-        return Verdict.CORRECT if decided else Verdict.INCORRECT
-    return _judge_whole(wanted, given, tolerance)
-
-
-def _judge_whole(wanted: str, given: str, tolerance: float) -> Verdict:
-    """What has no parts that compare one by one: unions that overlap, relations that need solving."""
-    if bool(_BARE_LOG.search(wanted)) != bool(_BARE_LOG.search(given)):
-        return Verdict.UNPARSEABLE
-    try:
-        expected = read(wanted)
-    except UnparseableError:
-        # A gold in words has no algebra: an answer in other words or symbols is not it.
-        return Verdict.INCORRECT if _WORD.search(_COMMAND.sub(" ", wanted)) else Verdict.UNPARSEABLE
-    try:
-        found = read(given)
-    except UnparseableError:
-        plain_words = _WORD.search(given) and not re.search(r"[\d\\=^+*/<>]", given)
-        return Verdict.INCORRECT if plain_words else Verdict.UNPARSEABLE
-    # Brackets tell a closed interval from an open one; the grammar keeps them for pairs only.
-    bracketed = wanted[0] in "[(" and given[0] in "[(" and (wanted[0], wanted[-1]) != (given[0], given[-1])
-    if bracketed and not (isinstance(expected, sympy.Expr) and isinstance(found, sympy.Expr)):
-        return Verdict.INCORRECT
-    try:
-        return Verdict.CORRECT if equal(expected, found, tolerance) else Verdict.INCORRECT
-    except UnparseableError:
-        return Verdict.UNPARSEABLE
 
 
 def answer_task(task: dict[str, str], tolerance: float) -> Verdict:
     """Carry out one task of the protocol."""
     try:
         if "parse" in task:
-            try:
-                read(normal_form(task["parse"]))
-            except UnparseableError:
-                return Verdict.UNPARSEABLE
-            return Verdict.CORRECT
+            return Verdict.CORRECT if parses(task["parse"]) else Verdict.UNPARSEABLE
         return judge(task["gold"], task["answer"], tolerance)
     except RecursionError:
         return Verdict.UNPARSEABLE
@@ -274,8 +66,9 @@ def main(memory_mib: int, cpu_seconds: float, tolerance: float) -> None:
     os.dup2(silence, 1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _limit(resource.RLIMIT_AS, memory_mib << 20)
-    # The first parse builds the grammar's tables; that time is the start's, not the first answer's.
-    judge("\\frac{x^2-1}{2}", "\\frac{(x-1)(x+1)}{2}", tolerance)
+    evaluate_nothing()
+    # What the first answers would wait for is the start's time.
+    warm_up()
     os.write(results, b'{"ready": true}\n')
     for line in _lines():
         used = math.ceil(time.process_time() + cpu_seconds) + CPU_SLACK_SECONDS

@@ -250,8 +250,8 @@ class MathChecker:
 
     def _remember(self, key: tuple[tuple[str, ...], str], verdict: Verdict, began: float) -> Grade:
         grade = Grade(verdict=verdict, answer=key[1][:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)
-        # A crash may be the machine's doing, so the next such answer is tried again.
-        if verdict is not Verdict.CRASHED:
+        # A crash may be the machine's doing, so the next such answer is tried again. A text of any length would fill memory.
+        if verdict is not Verdict.CRASHED and len(key[1]) <= MAX_ANSWER_KEPT:
             with self._lock:
                 self._memo[key] = grade
                 if len(self._memo) > MEMO_ENTRIES:

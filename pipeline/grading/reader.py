@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import blake2b
 from typing import Any
 
 from pipeline.grading.limits import MAX_EXPONENT, MAX_READ_FACTORIAL
@@ -323,7 +324,9 @@ class _Reader:
     def _opaque(self, name: str, arguments: list[Ratio]) -> Ratio:
         """A term that is taken as a variable of its own, with its value at the fixed point."""
         numbers = self._numbers
-        key = f"{OPAQUE}{name}({'; '.join(argument.key() for argument in arguments)})"
+        described = "; ".join(argument.key() for argument in arguments)
+        # A digest, for a name that held the names inside it would grow without bound.
+        key = f"{OPAQUE}{name} {blake2b(described.encode(), digest_size=16).hexdigest()}"
         points = [evaluate(argument, self._values, numbers.exact) for argument in arguments]
         steady = all(abs(value) < numbers.largest_angle and scale < numbers.largest_angle for value, scale in points)
         self._values[key] = numbers.functions[name](*(value for value, _ in points)) if steady else math.nan

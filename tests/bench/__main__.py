@@ -1,4 +1,4 @@
-"""`python -m tests.bench [control] [engine] [demo]`: the figures of the README, measured anew; all by default."""
+"""`python -m tests.bench [grading] [control] [engine] [demo]`: the figures of the README, measured anew; all by default."""
 
 import platform
 import sys
@@ -7,8 +7,14 @@ from collections.abc import Callable
 from tests.bench.control import control_plane
 from tests.bench.demo import demo
 from tests.bench.engine import engine_share
+from tests.bench.grading import grading
 
-PARTS: dict[str, Callable[[], None]] = {"control": control_plane, "engine": engine_share, "demo": demo}
+PARTS: dict[str, Callable[[], None]] = {
+    "grading": grading,
+    "control": control_plane,
+    "engine": engine_share,
+    "demo": demo,
+}
 
 
 def main() -> int:

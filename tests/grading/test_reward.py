@@ -135,7 +135,9 @@ def test_verl_may_leave_out_and_may_add_arguments() -> None:
 
 def test_verl_calls_from_the_threads_of_an_executor() -> None:
     with ThreadPoolExecutor(8) as threads:
-        calls = [threads.submit(compute_score, "math", f"\\boxed{{{n}\\sin^2 x+{n}\\cos^2 x}}", str(n)) for n in range(2, 30)]
+        calls = [
+            threads.submit(compute_score, "math", f"\\boxed{{{n}\\sin^2 x+{n}\\cos^2 x}}", str(n)) for n in range(2, 30)
+        ]
         assert [call.result(100) for call in calls] == [1.0] * 28
 
 

@@ -1,0 +1,178 @@
+"""The answer checker: accuracy beside math-verify's, what a verdict costs, and what hostile answers do to it."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import mean
+
+from pipeline.config import GraderConfig
+from pipeline.grading.choose import checker_for
+from pipeline.records import Verdict
+from tests.bench import math_verify
+from tests.bench.grading_hostile import hostile_flood
+from tests.bench.grading_time import FILE, REPETITIONS, Times, decisions, quantile, repetitions
+from tests.grading.dev_files import FOLDER, REQUIRED, Outcome, Score, canaries, cases_of, judge, meets, score
+from tests.grading.flood import Wake
+
+LEAST_QUICK_PERCENT = 75.0
+MOST_MEAN_US = 50.0
+MOST_SLOW_P99_MS = 100.0
+# A process that is still growing at the end of a flood has grown by more than this in its second half.
+MOST_GROWTH_MIB = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One bar: what is asked, what was measured, and whether that is enough."""
+
+    asked: str
+    measured: str
+    met: bool
+
+
+def grading() -> None:
+    marks = []
+    if FOLDER.exists():
+        marks += _accuracy()
+        marks += _time(repetitions())
+    else:
+        print(f"\ngrading: the audited answers are not there ({FOLDER}): no accuracy and no times")
+    marks += _hostile(hostile_flood())
+    print("\ngrading: bars")
+    for mark in marks:
+        print(f"  {'met    ' if mark.met else 'NOT MET'}  {mark.asked}: {mark.measured}")
+
+
+def _accuracy() -> list[Mark]:
+    print(f"\ngrading: audited answers, settings at their defaults, beside math-verify {version('math-verify')}")
+    print("  golds and bare answers are given to math-verify in $...$; times per case hold all work, extraction too")
+    print(
+        f"  {'file':<13}{'checker':<13}{'cases':>6}{'right %':>9}{'bar':>7}{'false +':>9}{'false -':>9}"
+        f"{'late':>5}{'files':>6}{'mean ms':>9}{'p50':>7}{'p99':>8}{'max':>9}  ungraded"
+    )
+    marks = []
+    for name, bar in REQUIRED.items():
+        cases = cases_of(name)
+        with _fresh_folder() as folder, checker_for(GraderConfig()) as checker:
+            checker.grade_answer(("1",), "\\sin^2 x+\\cos^2 x")
+            ours = [judge(checker, case) for case in cases]
+            left = len(canaries(cases, folder))
+        result = score(ours)
+        _row(name, "stepvalue", result, ours, left, f"{bar.accuracy:g}")
+        with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name_of_folder:
+            theirs = math_verify.judge_all(cases, Path(name_of_folder))
+            _row(name, "math-verify", score(theirs), theirs, len(canaries(cases, Path(name_of_folder))), "")
+        asked = f"{name} at least {bar.accuracy:g} % right"
+        measured = f"{result.accuracy:.2f} %"
+        if bar.false_positives < 100:
+            asked += f", false positives at most {bar.false_positives:g} %"
+            measured += f", {result.false_positive_percent:.2f} %"
+        marks.append(Mark(asked=asked, measured=measured, met=meets(result, bar)))
+        if any(case.max_seconds for case in cases):
+            marks.append(
+                Mark(
+                    asked=f"{name}: nothing late, nothing executed",
+                    measured=f"{result.late} late, {left} files",
+                    met=not result.late and not left,
+                )
+            )
+    return marks
+
+
+def _row(name: str, checker: str, result: Score, outcomes: Sequence[Outcome], left: int, bar: str) -> None:
+    spent = [outcome.seconds * 1000 for outcome in outcomes]
+    lost = {kind: sum(outcome.verdict == kind for outcome in outcomes) for kind in (math_verify.HANG, math_verify.DIED)}
+    ungraded = ", ".join(f"{count} {kind}" for kind, count in (result.ungraded | lost).items() if count)
+    print(
+        f"  {name:<13}{checker:<13}{result.cases:>6}{result.accuracy:>9.2f}{bar:>7}"
+        f"{result.false_positives:>9}{result.false_negatives:>9}{result.late:>5}{left:>6}"
+        f"{mean(spent):>9.2f}{quantile(spent, 0.5):>7.2f}{quantile(spent, 0.99):>8.1f}{max(spent):>9.1f}  {ungraded}"
+    )
+
+
+def _time(taken: Sequence[Times]) -> list[Mark]:
+    best = min(taken, key=lambda times: mean(times.decision))
+    means = sorted(mean(times.decision) / 1e3 for times in taken)
+    print(
+        f"\ngrading: time per verdict on {FILE}, in file order; best of {REPETITIONS} processes"
+        f" (mean {means[0]:.1f} to {means[-1]:.1f} µs); reading the clock, {best.clock} ns, is taken off"
+    )
+    extraction = [nanoseconds / 1e3 for nanoseconds in best.extraction]
+    print(f"  extraction: p50 {quantile(extraction, 0.5):.1f} µs, p99 {quantile(extraction, 0.99):.1f} µs")
+    print(f"  the memo alone answers {100 * mean(best.repeated):.1f} % (same gold, same answer as before)")
+    print(
+        f"  {'after extraction':<18}{'outputs':>8}{'<= 5 µs':>9}{'mean µs':>9}{'no child':>10}{'their mean µs':>15}"
+        f"{'slow path ms: p50':>19}{'p99':>7}{'max':>8}"
+    )
+    for name, repeats in (("all", True), ("without repeats", False)):
+        row = decisions(best, repeats=repeats)
+        print(
+            f"  {name:<18}{row.outputs:>8}{row.quick_percent:>8.1f}%{row.mean_us:>9.1f}{row.childless_percent:>9.1f}%"
+            f"{row.childless_mean_us:>15.1f}"
+            f"{row.slow_p50_ms:>19.1f}{row.slow_p99_ms:>7.1f}{row.slow_max_ms:>8.1f}  ({row.slow} slow)"
+        )
+    result = decisions(best, repeats=True)
+    return [
+        Mark(
+            asked=f"at least {LEAST_QUICK_PERCENT:g} % decided in 5 µs after extraction",
+            measured=f"{result.quick_percent:.1f} %",
+            met=result.quick_percent >= LEAST_QUICK_PERCENT,
+        ),
+        Mark(
+            asked=f"mean at most {MOST_MEAN_US:g} µs",
+            measured=f"{result.mean_us:.1f} µs",
+            met=result.mean_us <= MOST_MEAN_US,
+        ),
+        Mark(
+            asked=f"slow path p99 at most {MOST_SLOW_P99_MS:g} ms",
+            measured=f"{result.slow_p99_ms:.1f} ms",
+            met=result.slow_p99_ms <= MOST_SLOW_P99_MS,
+        ),
+    ]
+
+
+def _hostile(wake: Wake) -> list[Mark]:
+    start, middle, end = wake.usage
+    print(f"\ngrading: {wake.answers:,} hostile answers through one checker")
+    print(f"  {wake.seconds:.0f} s, {wake.answers / wake.seconds:,.0f} answers/s")
+    print("  " + ", ".join(f"{count:,} {verdict}" for verdict, count in sorted(wake.verdicts.items())))
+    print(f"  slowest answer {wake.slowest_ms:.0f} ms ({wake.slowest_kind}), start of a new child included")
+    print(f"  {wake.lost} timeouts and crashes, remembered ones included; {wake.children} child processes in all")
+    for holder, mib in (
+        ("caller", (start.parent_mib, middle.parent_mib, end.parent_mib)),
+        ("child", (start.children_mib, middle.children_mib, end.children_mib)),
+    ):
+        print(f"  resident MiB of the {holder} at start, middle and end: {mib[0]:.0f}, {mib[1]:.0f}, {mib[2]:.0f}")
+    print(f"  open descriptors before and after: {start.descriptors}, {end.descriptors}")
+    print(f"  files in working and temporary folder before and after: {start.files}, {end.files}")
+    print(f"  stuck slots: {wake.stuck}")
+    right = wake.verdicts.get(Verdict.CORRECT, 0)
+    growth = end.parent_mib - middle.parent_mib
+    return [
+        Mark(
+            asked=f"{wake.answers:,} hostile answers: none right, no stuck slot, no descriptor or file left",
+            measured=f"{right} right, {wake.stuck} stuck, {end.descriptors - start.descriptors} descriptors,"
+            f" {end.files - start.files} files",
+            met=not (right or wake.stuck or end.descriptors > start.descriptors or end.files > start.files),
+        ),
+        Mark(
+            asked=f"caller grows by at most {MOST_GROWTH_MIB:g} MiB over the second half",
+            measured=f"{growth:.1f} MiB",
+            met=growth <= MOST_GROWTH_MIB,
+        ),
+    ]
+
+
+@contextmanager
+def _fresh_folder() -> Iterator[Path]:
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as folder:
+        os.chdir(folder)
+        try:
+            yield Path(folder)
+        finally:
+            os.chdir(before)

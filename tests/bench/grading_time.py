@@ -1,0 +1,123 @@
+"""What one verdict costs on real outputs, in file order as a run would meet them, in a process that starts cold.
+
+The checker's child is started beforehand, as it is once in a run. Collection of garbage is on, as in production. What reading
+the clock costs is taken off. Started as a program: prints the times of one repetition as JSON.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from statistics import mean, median
+
+from pipeline.config import GraderConfig
+from pipeline.grading.choose import checker_for
+from tests.conftest import ROOT
+from tests.grading.dev_files import cases_of
+
+FILE = "real_outputs"
+REPETITIONS = 5
+QUICK_NS = 5_000
+CLOCK_READINGS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Nanoseconds per output. `repeated`: the same gold and answer came before. `by_child`: a child decided."""
+
+    extraction: list[int]
+    decision: list[int]
+    repeated: list[bool]
+    by_child: list[bool]
+    clock: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """Decisions after extraction: shares in percent, microseconds; the slow ones are a child's, in milliseconds."""
+
+    outputs: int
+    quick_percent: float
+    mean_us: float
+    childless_percent: float
+    childless_mean_us: float
+    slow: int
+    slow_p50_ms: float
+    slow_p99_ms: float
+    slow_max_ms: float
+
+
+def repetitions() -> list[Times]:
+    """Each in a process of its own, so that no cache of one helps the next."""
+    return [
+        Times(
+            **json.loads(
+                subprocess.run(
+                    [sys.executable, "-m", "tests.bench.grading_time"], cwd=ROOT, capture_output=True, check=True
+                ).stdout
+            )
+        )
+        for _ in range(REPETITIONS)
+    ]
+
+
+def decisions(times: Times, *, repeats: bool) -> Decisions:
+    """The figures of one repetition, with or without what the memo answered."""
+    kept = [number for number, repeated in enumerate(times.repeated) if repeats or not repeated]
+    spent = [times.decision[number] for number in kept]
+    slow = [times.decision[number] / 1e6 for number in kept if times.by_child[number]]
+    childless = [times.decision[number] for number in kept if not times.by_child[number]]
+    return Decisions(
+        outputs=len(kept),
+        quick_percent=100 * mean(nanoseconds <= QUICK_NS for nanoseconds in spent),
+        mean_us=mean(spent) / 1e3,
+        childless_percent=100 * len(childless) / len(kept),
+        childless_mean_us=mean(childless) / 1e3,
+        slow=len(slow),
+        slow_p50_ms=quantile(slow, 0.5),
+        slow_p99_ms=quantile(slow, 0.99),
+        slow_max_ms=quantile(slow, 1.0),
+    )
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The least value that at least this share of the values does not exceed; 0 of none."""
+    ordered = sorted(values)
+    return ordered[max(0, -int(-share * len(ordered)) - 1)] if ordered else 0.0
+
+
+def measure() -> Times:
+    """One repetition, in this process."""
+    clock = _clock()
+    extraction, decision, repeated, by_child = [], [], [], []
+    seen: set[tuple[str, str]] = set()
+    cases = cases_of(FILE)
+    with checker_for(GraderConfig()) as checker:
+        checker.grade_answer(("1",), "\\sin^2 x+\\cos^2 x")
+        for case in cases:
+            golds = (case.gold,)
+            began = time.perf_counter_ns()
+            answer = checker.final_answer(case.prediction)
+            extracted = time.perf_counter_ns()
+            grade = checker.quick_answer(golds, answer)
+            if slow := grade is None:
+                checker.grade_answer(golds, answer or "")
+            decided = time.perf_counter_ns()
+            extraction.append(max(0, extracted - began - clock))
+            decision.append(max(0, decided - extracted - clock))
+            repeated.append((case.gold, answer or "") in seen)
+            by_child.append(slow)
+            seen.add((case.gold, answer or ""))
+    return Times(extraction=extraction, decision=decision, repeated=repeated, by_child=by_child, clock=clock)
+
+
+def _clock() -> int:
+    readings = [time.perf_counter_ns() for _ in range(CLOCK_READINGS)]
+    return int(median(later - earlier for earlier, later in pairwise(readings)))
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(measure())))

@@ -1,0 +1,23 @@
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import GraderConfig
+from pipeline.grading.choose import checker_for
+from tests.grading.dev_files import FOLDER, HELD, canaries, cases_of, judge, meets, score
+
+pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="the audited answers are not beside this checkout")
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_audited_answers_are_judged_as_people_judged_them(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cases = cases_of(name)
+    with checker_for(GraderConfig()) as checker:
+        outcomes = [judge(checker, case) for case in cases]
+    result = score(outcomes)
+    assert meets(result, HELD[name]), result
+    assert result.late == 0
+    assert canaries(cases, tmp_path) == []
