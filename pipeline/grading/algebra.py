@@ -1,12 +1,11 @@
 """Equality by computer algebra, for what the exact comparisons leave open. It runs in `child`, never in the caller.
 
 Text reaches sympy through the LaTeX grammar of latex2sympy2 alone, once `unevaluated` took out of both what runs text as
-Python. What the exact comparisons know of kinds stays in force: algebra decides on the parts of an answer, and on the whole of one only
-where it has no parts that compare one by one.
+Python. What the exact comparisons know of kinds stays in force: algebra decides on the parts of an answer, and on the whole
+of one only where it has no parts that compare one by one.
 """
 
 import contextlib
-import re
 from dataclasses import replace
 from functools import lru_cache
 from itertools import permutations
@@ -22,33 +21,19 @@ from pipeline.grading.compare import same_answer, same_expression
 from pipeline.grading.exact import without_unit
 from pipeline.grading.normal import normal_form
 from pipeline.grading.precise import same_value
+from pipeline.grading.readable import for_grammar, without_algebra
 from pipeline.records import Verdict
 
 PRECISION = 60
 AGREEMENT = sympy.Rational(1, 10**30)
 MAX_PERMUTED = 5
 FLOAT_PLACES = 12
-# Of the points at which expressions are compared. Only positive ones prove a difference: sqrt(x^2) is x to most people.
 _UNDONE = (sympy.Sum, sympy.Product, sympy.Integral, sympy.Derivative, sympy.Limit)
+# Of the points at which expressions are compared. Only positive ones prove a difference: sqrt(x^2) is x to most people.
 _SIGNS = ((1,), (1,), (-1, 1), (1, -1))
 
 # Units off: it would read 2ab as 2.
 _NORMALIZATION = replace(LatexExtractionConfig().normalization_config, units=False)
-_COMMAND = re.compile(r"\\[A-Za-z]+")
-_WORD = re.compile(r"[A-Za-z]{3,}")
-_FUNCTIONS = frozenset(
-    {
-        "sin", "cos", "tan", "cot", "sec", "csc", "log", "exp", "and", "arcsin", "arccos", "arctan", "min", "max",
-        "mod", "gcd", "lcm", "det", "sqrt",
-    }
-)  # fmt: skip
-# The grammar reads "5 6" as a sum, "1e5" as 5e, "52_8" as 52 and "2,02" as a pair: refuse what it would misread.
-_MISREAD = re.compile(r"\d \d|\d[eE][+-]?\d|\d_|\\overline")
-_SHORT_SCRIPT = re.compile(r"([_^])([A-Za-z0-9])(?![A-Za-z0-9])")
-_BARE_LOG = re.compile(r"\\log(?![A-Za-z_])")
-_CHAIN = re.compile(r"\\approx|\\doteq|\\simeq")
-
-
 _EXAMPLES = (
     ("\\frac{n(n+1)}{2}", "\\sum_{k=1}^{n} k"),
     ("\\sin^{2}x+\\cos^{2}x", "\\sqrt{1}"),
@@ -67,14 +52,8 @@ class UnparseableError(Exception):
 @lru_cache(maxsize=1024)
 def read(normal: str) -> Any:
     """Parse a normal form into a sympy object, floats turned into exact fractions. Raises `UnparseableError`."""
-    text = without_unit(_CHAIN.split(normal)[0].strip())
-    if text.endswith("%"):
-        text = text[:-1].strip()
-    if not text or "%" in text or _MISREAD.search(text):
-        raise UnparseableError
-    text = _SHORT_SCRIPT.sub(r"\1{\2}", text)
-    words = _WORD.findall(_COMMAND.sub(" ", text))
-    if any(word.lower() not in _FUNCTIONS for word in words) and not re.search(r"\\begin\{", text):
+    text = for_grammar(normal)
+    if text is None:
         raise UnparseableError
     try:
         latex = normalize_latex(text, _NORMALIZATION)
@@ -190,8 +169,7 @@ def judge(gold: str, answer: str, tolerance: float) -> Verdict:
         if decided is None:
             decided = same_value(without_unit(one), without_unit(other))
         if decided is None:
-            # log is 10's to one writer and e's to another.
-            if bool(_BARE_LOG.search(one)) != bool(_BARE_LOG.search(other)):
+            if without_algebra(one, other) is not None:
                 return None
             with contextlib.suppress(UnparseableError):
                 decided = equal(read(one), read(other), tolerance)
@@ -205,23 +183,15 @@ def judge(gold: str, answer: str, tolerance: float) -> Verdict:
 
 def _judge_whole(wanted: str, given: str, tolerance: float) -> Verdict:
     """What has no parts that compare one by one: unions that overlap, relations that need solving."""
-    if bool(_BARE_LOG.search(wanted)) != bool(_BARE_LOG.search(given)):
-        return Verdict.UNPARSEABLE
-    try:
-        expected = read(wanted)
-    except UnparseableError:
-        # A gold in words has no algebra: an answer in other words or symbols is not it.
-        return Verdict.INCORRECT if _WORD.search(_COMMAND.sub(" ", wanted)) else Verdict.UNPARSEABLE
-    try:
-        found = read(given)
-    except UnparseableError:
-        plain_words = _WORD.search(given) and not re.search(r"[\d\\=^+*/<>]", given)
-        return Verdict.INCORRECT if plain_words else Verdict.UNPARSEABLE
+    unread = without_algebra(wanted, given)
+    if unread is not None:
+        return unread
     # Brackets tell a closed interval from an open one; the grammar keeps them for pairs only.
     bracketed = wanted[0] in "[(" and given[0] in "[(" and (wanted[0], wanted[-1]) != (given[0], given[-1])
-    if bracketed and not (isinstance(expected, sympy.Expr) and isinstance(found, sympy.Expr)):
-        return Verdict.INCORRECT
     try:
+        expected, found = read(wanted), read(given)
+        if bracketed and not (isinstance(expected, sympy.Expr) and isinstance(found, sympy.Expr)):
+            return Verdict.INCORRECT
         return Verdict.CORRECT if equal(expected, found, tolerance) else Verdict.INCORRECT
     except UnparseableError:
         return Verdict.UNPARSEABLE

@@ -36,15 +36,17 @@ _MATHEMATICS = re.compile(r"[\d\\^+*/=<>|∞πθ√°%]|\b[b-zB-HJ-Z]\b")
 _NO_ANSWER = re.compile(
     "|".join(
         (
-            r"\. |^[,;:.&<>)\]]|[-+*/^=,&(\[{<>]$",  # the rest of a sentence, or cut off
+            r"\. |^(?:[,;:&<>)\]]|\.(?!\d))|[-+*/^=,&(\[{<>]$",  # the rest of a sentence, or cut off
             r"[,;] ?(?:and|so|or|but)\b|\d[^\d\\]*[A-Za-z]{3,}[^\\]*\d",  # a second statement: 10 apples in 2 baskets
-            r"[A-Za-z_]{3,}\(|[A-Za-z]_[A-Za-z]{2,}",  # code
+            r"(?<![\\A-Za-z_])[A-Za-z_]{3,}\(|[A-Za-z]_[A-Za-z]{2,}",  # code
             r"[^\W\d_a-zA-Zπθ]",  # another script
         )
     )
 )
 _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
 _WORD = re.compile(r"[A-Za-z]{2,}")
+_LONG_WORD = re.compile(r"[A-Za-z]{3,}")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _DIGIT = re.compile(r"\d")
 
 
@@ -89,8 +91,9 @@ def _said(line: str) -> str | None:
 
 def _is_whole(said: str) -> bool:
     """Whether a phrase can be an answer: no code, no second statement, nothing that was cut off."""
-    balanced = all(said.count(opener) == said.count(closer) for opener, closer in ("()", "{}"))
-    return bool(said) and balanced and not _NO_ANSWER.search(said)
+    # An interval may open with one kind of bracket and close with another.
+    opened, closed = (sum(map(said.count, marks)) for marks in ("([{", ")]}"))
+    return bool(said) and opened == closed and not _NO_ANSWER.search(said)
 
 
 def _last_formula(tail: str) -> tuple[str | None, int]:
@@ -112,7 +115,7 @@ def _last_formula(tail: str) -> tuple[str | None, int]:
     else:
         return None, 0
     # "costs $5 and not $7" holds no formula.
-    prose = "\\" not in content and " " in content and _WORD.search(content)
+    prose = "\\" not in content and " " in content and _LONG_WORD.search(content)
     if len(content) > MAX_CHARS or prose:
         return None, 0
-    return (content, end) if _is_whole(content.rstrip(".,")) and _MATHEMATICS.search(content) else (None, 0)
+    return (content, end) if _is_whole(content.rstrip(".,")) and _LETTER_OR_DIGIT.search(content) else (None, 0)

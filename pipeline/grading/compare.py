@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from pipeline.grading.exact import Exact, converted, decimal_comma, exact_value, number_before_letter, without_unit
-from pipeline.grading.expression import close, equal, expression
+from pipeline.grading.expression import Expression, close, equal, expression
 from pipeline.grading.extract import unwrapped
 from pipeline.grading.forms import Form, Kind, read_form
 from pipeline.grading.normal import normal_form
@@ -27,12 +27,16 @@ from pipeline.grading.phrases import (
     same_words,
     words,
 )
+from pipeline.grading.ratio import constant
+from pipeline.grading.readable import without_algebra
 from pipeline.grading.structure import Leaf, same_form
 from pipeline.records import Verdict
 
 # What binary floating point does to a decimal: 326.5 comes back as 326.50000000000006. Far below any rounding by people.
 FLOAT_NOISE = Fraction(1, 10**13)
 FLOAT_DIGITS = 15
+
+LETTERS = "ABCDEFGHIJ"
 
 _SENTENCE = re.compile(r"(?:[A-Za-z][a-z'-]*,? ){1,10}(?=[-+$£€]?[\d.\\])")
 _NOT_A_STATEMENT = re.compile(
@@ -42,19 +46,31 @@ _NOT_A_STATEMENT = re.compile(
 _DEGREES = "^\\circ"
 
 
-def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) -> Verdict | None:
-    """CORRECT or INCORRECT where that is certain without algebra, else None."""
+def glance(gold: str, answer: str) -> Verdict | None:
+    """CORRECT for the same spelling, and what is plain of whole numbers and choice letters; else None. Under a microsecond."""
     if gold == answer and gold:
         return Verdict.CORRECT
-    if gold.isdigit() and answer.isdigit() and gold.isascii() and answer.isascii() and not relative_tolerance:
+    if gold.isdigit() and answer.isdigit() and gold.isascii() and answer.isascii():
         return Verdict.CORRECT if gold.lstrip("0") == answer.lstrip("0") else Verdict.INCORRECT
+    if gold in LETTERS and answer in LETTERS and gold and answer:
+        return Verdict.INCORRECT
+    return None
+
+
+def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) -> Verdict | None:
+    """The verdict where it is certain without algebra, UNPARSEABLE where algebra could not read the pair, else None."""
+    plain = glance(gold, answer)
+    if plain is not None:
+        return plain
     wanted, given = gold_form(gold), normal_form(answer)
     if wanted == given:
         return Verdict.CORRECT if wanted else None
     if not wanted or not given:
         return None
     right = same_answer(wanted, given, relative_tolerance)
-    return None if right is None else Verdict.CORRECT if right else Verdict.INCORRECT
+    if right is None:
+        return without_algebra(wanted, given)
+    return Verdict.CORRECT if right else Verdict.INCORRECT
 
 
 # Every rollout of a problem asks for the same gold.
@@ -116,17 +132,25 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     phrase, said = words(wanted), words(given)
     if phrase and said:
         return same_words(phrase, said)
-    left, other = expression(without_unit(wanted)), expression(without_unit(given))
+    if _DEGREES in wanted or _DEGREES in given:
+        angles = _same_angle(wanted, given)
+        if angles is not None:
+            return angles
+    left, other = _expression_of(wanted, right), _expression_of(given, number)
     if left and other:
         same_value = equal(left, other)
         if tolerance and not same_value and ((right and right.decimal) or (number and number.decimal)):
             return close(left, other, tolerance) or same_value
         return same_value
-    if _DEGREES in wanted or _DEGREES in given:
-        return _same_angle(wanted, given)
     if (phrase and (number or other)) or (said and (right or left)):
         return False if (phrase or said) and not _may_be_product(phrase or said or "") else None
     return None
+
+
+def _expression_of(normal: str, number: Exact | None) -> Expression | None:
+    if number and not number.percent:
+        return Expression(constant(number.value), {})
+    return expression(without_unit(normal))
 
 
 _gold_number = lru_cache(maxsize=4096)(exact_value)
@@ -190,8 +214,6 @@ def _same_choice(wanted: str, given: str) -> bool | None:
         return answered == letter if wanted.isupper() or given.isupper() or wanted == given else None
     if answered_pair:
         return answered_pair[0] == letter
-    if letter in ("E", "I"):
+    if letter is None or letter in ("E", "I"):
         return None
-    if exact_value(given) or words(given):
-        return False
-    return None
+    return False if letter not in given.upper() or exact_value(given) or words(given) else None

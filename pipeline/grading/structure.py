@@ -130,8 +130,11 @@ def _pieces(form: Form) -> list[Form] | None:
             return None
         for low, high, piece in ends:
             start, end = _number(low.text), _number(high.text)
-            if start is None or end is None or start > end:
+            if start is None or end is None:
                 return None
+            if start > end:
+                # From right to left there is nothing.
+                continue
             placed.append((start, end, piece))
     placed.sort(key=lambda piece: piece[:2])
     for (_, end, left), (start, _, right) in pairwise(placed):

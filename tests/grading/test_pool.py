@@ -77,6 +77,46 @@ def test_golds_of_the_cases_are_accepted_and_equal_themselves(checker: MathCheck
     assert [gold for gold in golds if checker.grade_answer((gold,), gold).verdict is not Verdict.CORRECT] == []
 
 
+SENTENCES = [
+    "We compute. So $\\boxed{{{}}}$.",
+    "The answer is ${}$.",
+    "Thus we get\n\\[\n{}\n\\]",
+    "Hence the value is ${}$.",
+    "#### {}",
+    "**Final Answer**: ${}$",
+    "Final Answer: The final answer is ${}$. I hope it is correct.",
+    "The final answer is \\({}\\).",
+    "Answer: {}",
+    "<think>Maybe 7.</think>\nIt is $\\boxed{{{}}}$",
+    "<answer>{}</answer>",
+]
+REWRITINGS = [
+    ("\\frac", "\\dfrac"),
+    ("\\frac", "\\tfrac"),
+    (",", ", "),
+    ("\\pi", "π"),
+    ("-", "−"),
+    ("\\infty", "∞"),
+    ("\\cup", "∪"),
+]
+FORMULAS = sorted({case["gold"] for case in CASES if "\\" in case["gold"] and "\\text" not in case["gold"]})
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_a_gold_equals_itself_however_it_is_stated(checker: MathChecker, sentence: str) -> None:
+    golds = [gold for gold in FORMULAS if not gold.startswith(("\\$", "\\begin"))]
+    assert [
+        gold for gold in golds if checker.grade((gold,), sentence.format(gold)).verdict is not Verdict.CORRECT
+    ] == []
+
+
+@pytest.mark.parametrize(("old", "new"), REWRITINGS)
+def test_a_gold_equals_itself_however_it_is_spelled(checker: MathChecker, old: str, new: str) -> None:
+    spelled = [(gold, gold.replace(old, new)) for gold in FORMULAS if old in gold]
+    assert spelled
+    assert [pair for pair in spelled if checker.grade_answer((pair[0],), pair[1]).verdict is not Verdict.CORRECT] == []
+
+
 def test_whole_outputs(checker: MathChecker) -> None:
     grade = checker.grade(("72",), "She sold 48 + 24 clips.\n#### 72")
     assert (grade.verdict, grade.answer) == (Verdict.CORRECT, "72")
