@@ -105,7 +105,10 @@ class _Staging:
             return Reject(
                 place=place,
                 reason=RejectReason.UNPARSEABLE_ANSWER,
-                detail=f"the gold answer {problem.golds[0][:80]!r} cannot be understood: give a number, LaTeX or words",
+                detail=(
+                    f"the gold answer {problem.golds[0][:80]!r} cannot be understood: "
+                    "give a number, LaTeX or words, and with grader=code a test suite"
+                ),
                 source_id=source,
             )
         self._remember(place, source, content)
