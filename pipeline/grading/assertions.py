@@ -27,9 +27,13 @@ def holds_tests(tree: ast.Module, *, entry_point: str | None) -> bool:
 
 
 def names_used(tree: ast.Module) -> Names:
-    """The names that must come from elsewhere. One that is only ever `name.attribute` and a standard module is the module."""
+    """The names that must come from elsewhere. One that is only ever `name.attribute` and a standard module is the module.
+
+    Tests that use no name but built-in ones test a program that defines one of those: MBPP has a function named `sum`.
+    """
     loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    free = loaded - _bound(tree) - set(dir(builtins))
+    unbound = loaded - _bound(tree)
+    free = unbound - set(dir(builtins)) or unbound
     owners = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     alone = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in owners}
     modules = (free & sys.stdlib_module_names) - alone

@@ -231,6 +231,8 @@ def _content(value: dict[str, Any]) -> Iterator[int]:
 
 
 def _stated(descriptor: int) -> Statement | None:
-    """What the process with the tests has stated, None where it ended before."""
-    text = content_of(descriptor)
-    return Statement(json.loads(text)) if text else None
+    """What the process with the tests has stated, None where it ended before or wrote something else."""
+    try:
+        return Statement(content_of(descriptor))
+    except ValueError:
+        return None

@@ -50,7 +50,7 @@ def probe() -> None:
     """State what this confined process is kept from."""
     _announce()
     found = effective()
-    _state([name for name in ("system_calls", "files") if getattr(found, name)])
+    _state(" ".join(name for name in ("system_calls", "files") if getattr(found, name)))
 
 
 def run_program() -> None:
@@ -192,6 +192,7 @@ def _module(name: str) -> ModuleType:
     module = ModuleType(name)
     module.__dict__["__builtins__"] = builtins
     sys.modules[name] = module
+    sys.argv[:] = [_PROGRAM]
     return module
 
 
@@ -229,6 +230,6 @@ def _announce() -> None:
     os.close(Descriptor.READY)
 
 
-def _state(statement: object, code: int = 0) -> NoReturn:
-    os.write(Descriptor.STATEMENT, json.dumps(statement).encode())
+def _state(statement: str, code: int = 0) -> NoReturn:
+    os.write(Descriptor.STATEMENT, statement.encode())
     os._exit(code)

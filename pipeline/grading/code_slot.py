@@ -75,6 +75,7 @@ class Slot:
                 pass_fds=(theirs.fileno(),),
                 env=environment | {"PYTHONPATH": _PACKAGE_ROOT, "PYTHONHASHSEED": "0"},
             )  # fmt: skip
+            theirs.close()
             if not self._heard(START_SECONDS):
                 self.kill()
                 last = content_of(errors).strip().rpartition("\n")[2] or "it says nothing"
@@ -129,8 +130,9 @@ class Slot:
         memory_bytes = self._config.memory_mib << 20
         task = Task(kind=Kind.PROBE, cpu_seconds=START_SECONDS, wall_seconds=START_SECONDS, memory_bytes=memory_bytes)
         with memory_file(b"{}") as content, memory_file() as statement:
-            self._run(task, [content, statement])
-            found = json.loads(content_of(statement) or "[]")
+            if self._run(task, [content, statement]) is None:
+                raise StepvalueError("the process that runs programs was lost at its first task: it needs Linux 5.3 or newer")
+            found = content_of(statement).split()
         missing = [_MISSING[name] for name in required if name not in found]
         if missing:
             self.kill()

@@ -4,8 +4,8 @@ Covered, always: memory, processor time, sizes and number of files, core dumps (
 descriptors; capabilities, new privileges and life beyond the parent's. With seccomp (`syscalls`): network, new processes,
 other programs, signals to others, every kernel interface not needed for computing. With Landlock: files can be read only
 where Python and the system's libraries live, and written only in the folder given, which takes no folders.
-Where Landlock is missing, or too old to guard against truncation, seccomp refuses all writing, but everything that the
-account may read can be read.
+Where Landlock is too old to guard against truncation, or missing, seccomp refuses all writing. Where it is missing, everything
+that the account may read can be read, the memory of its other processes in /proc included.
 Not covered: bugs of the kernel; side channels, such as time and load; names, sizes and dates of files anywhere, which can
 be asked for; the program's own process, in which it may do as it likes. The account is the operator's: no other user is
 switched to, and no name spaces or control groups are used.
