@@ -131,7 +131,9 @@ class Slot:
         task = Task(kind=Kind.PROBE, cpu_seconds=START_SECONDS, wall_seconds=START_SECONDS, memory_bytes=memory_bytes)
         with memory_file(b"{}") as content, memory_file() as statement:
             if self._run(task, [content, statement]) is None:
-                raise StepvalueError("the process that runs programs was lost at its first task: it needs Linux 5.3 or newer")
+                raise StepvalueError(
+                    "the process that runs programs was lost at its first task: it needs Linux 5.3 or newer"
+                )
             found = content_of(statement).split()
         missing = [_MISSING[name] for name in required if name not in found]
         if missing:

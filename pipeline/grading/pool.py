@@ -13,7 +13,6 @@ import re
 import select
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -23,11 +22,11 @@ import pipeline
 from pipeline.config import Fallback, GraderConfig
 from pipeline.errors import StepvalueError
 from pipeline.grading import compare, extract, limits
+from pipeline.grading.memo import Memo
 from pipeline.records import Grade, Verdict
 
 START_SECONDS = 120.0
 TASKS_PER_CHILD = 5_000
-MEMO_ENTRIES = 50_000
 MAX_ANSWER_KEPT = 1_000
 
 _PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
@@ -131,8 +130,7 @@ class MathChecker:
     def __init__(self, config: GraderConfig) -> None:
         self._config = config
         self._pattern = re.compile(config.answer_pattern) if config.answer_pattern else None
-        self._memo: dict[tuple[tuple[str, ...], str], Grade] = {}
-        self._lock = threading.Lock()
+        self._memo: Memo[tuple[tuple[str, ...], str]] = Memo()
         self._children = [_Child(config) for _ in range(config.processes)]
         # Last in, first out: few children are started where few are needed.
         self._idle: queue.LifoQueue[_Child] = queue.LifoQueue()
@@ -191,11 +189,9 @@ class MathChecker:
         if answer is None or not (answer := answer.strip()):
             return Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
         key = (golds, answer)
-        with self._lock:
-            known = self._memo.pop(key, None)
-            if known is not None:
-                self._memo[key] = known
-                return known
+        known = self._memo.get(key)
+        if known is not None:
+            return known
         began = time.perf_counter()
         verdict = self._quick_verdict(golds, answer)
         return None if verdict is None else self._remember(key, verdict, began)
@@ -243,8 +239,5 @@ class MathChecker:
         grade = Grade(verdict=verdict, answer=key[1][:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)
         # A crash may be the machine's doing, so the next such answer is tried again.
         if verdict is not Verdict.CRASHED:
-            with self._lock:
-                self._memo[key] = grade
-                if len(self._memo) > MEMO_ENTRIES:
-                    del self._memo[next(iter(self._memo))]
+            self._memo.keep(key, grade)
         return grade
