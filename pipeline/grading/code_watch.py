@@ -2,7 +2,8 @@
 
 Covered: wall time, processor time (finer than the kernel's own limit, which counts whole seconds), the number of threads,
 the content of the working folder. Everything the run started is gone when `watch` returns, also what left its session.
-Not covered: what happens between two looks, `TICK_SECONDS` apart.
+Not covered: what happens between two looks, `TICK_SECONDS` apart; files that are removed and still open, whose number and
+size the kernel limits.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""`python -m tests.bench [control] [engine] [demo]`: the figures of the README, measured anew; all by default."""
+"""`python -m tests.bench [control] [engine] [demo] [programs]`: the figures of the README, measured anew; all by default."""
 
 import platform
 import sys
@@ -7,8 +7,14 @@ from collections.abc import Callable
 from tests.bench.control import control_plane
 from tests.bench.demo import demo
 from tests.bench.engine import engine_share
+from tests.bench.programs import programs
 
-PARTS: dict[str, Callable[[], None]] = {"control": control_plane, "engine": engine_share, "demo": demo}
+PARTS: dict[str, Callable[[], None]] = {
+    "control": control_plane,
+    "engine": engine_share,
+    "demo": demo,
+    "programs": programs,
+}
 
 
 def main() -> int:
