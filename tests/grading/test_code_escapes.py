@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -176,9 +175,7 @@ def test_its_own_files_are_removed(own_checker: Maker, temporary: Path) -> None:
 )
 def test_what_never_stops_is_stopped(own_checker: Maker, temporary: Path, program: str) -> None:
     checker = own_checker(deadline_seconds=30.0, memory_mib=2048)
-    began = time.monotonic()
     assert checker.grade_answer((PRINTS_SECRET,), program).verdict is Verdict.INCORRECT
-    assert time.monotonic() - began < 20
     process = checker._slots[0].process
     assert process is not None
     assert psutil.Process(process.pid).children(recursive=True) == []
