@@ -57,6 +57,24 @@ class Fallback(Enum):
     closing_statement = "closing_statement"
 
 
+class GraderKind(Enum):
+    """What an answer is, and so how it is checked."""
+
+    math = "math"
+    code = "code"
+
+
+class Sandbox(Enum):
+    """What the machine must keep programs from, for them to be run at all. What else it can enforce, it does."""
+
+    full = "full"
+    """Network, new processes, and files outside of a temporary folder."""
+    standard = "standard"
+    """Network and new processes."""
+    limits = "limits"
+    """Nothing: memory, time and size have limits, but programs can do what the account can do."""
+
+
 class EstimatorName(Enum):
     fixed = "fixed"
 
@@ -95,6 +113,8 @@ class DataConfig:
     columns: Columns = field(default_factory=Columns)
     answer_in_text: bool = False
     """The answer column holds a text that states the final answer (GSM8K's `#### 72`, MATH's `\\boxed{}`)."""
+    answer_is_suite: bool = False
+    """grader=code: the answer column holds a test suite, so a list or an object in it is one suite, kept as JSON."""
     splitter: Splitter = Splitter.newline
     pattern: str | None = None
     """With splitter=regex: each match ends a step."""
@@ -248,6 +268,7 @@ class EstimatorConfig:
 
 @dataclass(kw_only=True, slots=True)
 class GraderConfig:
+    kind: GraderKind = GraderKind.math
     fallback: Fallback = Fallback.closing_statement
     """What counts as the answer of a text without `\\boxed{}`, `####` or "the answer is": what its closing line comes down to
     (its last formula, number, choice or bold words), the last number anywhere, or nothing, which is the verdict no_answer."""
@@ -256,8 +277,15 @@ class GraderConfig:
     relative_tolerance: float = 0.0
     """For decimal numbers; 0: exact."""
     deadline_seconds: float = 1.0
+    """Wall time per answer; kind=code: per run of a program."""
     memory_mib: int = 2048
     processes: int = 1
+    cpu_seconds: float = 4.0
+    """kind=code: processor time that a program may use on one test of standard input, or on one suite of calls."""
+    suite_seconds: float = 60.0
+    """kind=code: wall time after which no further test of a suite is begun."""
+    sandbox: Sandbox = Sandbox.standard
+    """kind=code."""
 
     def __post_init__(self) -> None:
         _check(0 <= self.relative_tolerance < 0.1, "grader.relative_tolerance", self.relative_tolerance, "0 to 0.1")
@@ -266,6 +294,8 @@ class GraderConfig:
         )
         _check(self.memory_mib >= 512, "grader.memory_mib", self.memory_mib, "at least 512")
         _check(1 <= self.processes <= 256, "grader.processes", self.processes, "1 to 256")
+        _check(0 < self.cpu_seconds <= 600, "grader.cpu_seconds", self.cpu_seconds, "above 0, at most 600")
+        _check(0 < self.suite_seconds <= 3600, "grader.suite_seconds", self.suite_seconds, "above 0, at most 3600")
         if self.answer_pattern is not None:
             try:
                 groups = re.compile(self.answer_pattern).groups

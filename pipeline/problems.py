@@ -4,6 +4,7 @@ Everything that could fail later, in a tokenizer, in the checker or while Parque
 a model is loaded. Whether an answer can be *graded* is not decided here; see `grading`.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -57,11 +58,24 @@ def _problem(fields: Fields, row: Mapping[str, object], data: DataConfig, final_
 
 def _golds(answer: object, data: DataConfig, extract: Extract | None) -> tuple[str, ...]:
     """The known answers without repetition, in their order; `extract` where they stand in a text."""
+    if data.answer_is_suite:
+        answer = _as_text(answer)
     listed = list(answer) if isinstance(answer, list | tuple) else [answer]
     golds = [_gold(value, data, extract) for value in listed]
     if not golds:
         raise UnusableRowError(RejectReason.MISSING_ANSWER, "The list of answers is empty; it must hold at least one.")
     return tuple(dict.fromkeys(golds))
+
+
+def _as_text(suite: object) -> object:
+    """A list or an object as JSON, anything else as it is."""
+    if not isinstance(suite, list | tuple | dict) or not suite:
+        return suite
+    try:
+        return json.dumps(suite, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        detail = f"The test suite cannot be written as JSON ({error}); store it as a text."
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail) from error
 
 
 def _gold(value: object, data: DataConfig, extract: Extract | None) -> str:

@@ -125,7 +125,7 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["label", "policy.prompt.template=x", *FILLED], ["policy.prompt.template='x' is out of range"]),
         (["label", "data.splitter=regex", "data.pattern='('", *FILLED], ["data.pattern is not a regular expression"]),
         (["label", "policy=gpt"], ["policy=gpt: there is no such option, choose from embedded, hf, oracle"]),
-        (["label", "data=foo"], ["data=foo", "gsm8k, math, math_shepherd, prm800k, processbench, rows, sample"]),
+        (["label", "data=foo"], ["data=foo", "gsm8k, math, math_shepherd, mbpp, prm800k, processbench, rows, sample"]),
         (["label", "sampling={rollouts: 3}"], ["no such option, choose from default"]),
         (["label", "sampling=null"], ["no such option, choose from default"]),
         (["label", "data=sample", "run_dir="], ["run_dir is empty"]),
@@ -204,7 +204,7 @@ def test_grade_explains_itself_with_its_own_groups_and_settings(capsys: Told) ->
     assert main(["grade", "-h"]) == 0
     told = capsys.readouterr().out
     assert "python -m pipeline grade input=" in told
-    assert "  grader     default" in told
+    assert "  grader     code default" in told
     assert "  policy" not in told
     assert main(["grade", "grader.processes=3", "output=x.jsonl", "--cfg", "job"]) == 0
     settings = yaml.safe_load(capsys.readouterr().out)

@@ -89,6 +89,8 @@ OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
     (GraderConfig, "grader", "relative_tolerance", [-0.1, 0.1, math.nan]),
     (GraderConfig, "grader", "deadline_seconds", [0.0, 601.0, math.nan]),
     (GraderConfig, "grader", "memory_mib", [511]),
+    (GraderConfig, "grader", "cpu_seconds", [0.0, 601.0, math.nan]),
+    (GraderConfig, "grader", "suite_seconds", [0.0, 3601.0, math.nan]),
     (GraderConfig, "grader", "processes", [0, 257]),
     (GraderConfig, "grader", "answer_pattern", ["no group", ""]),
     (RunConfig, "run", "unit_problems", [0, 10_001]),

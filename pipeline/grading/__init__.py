@@ -1,9 +1,8 @@
-"""Is this answer right? `grade(gold, prediction)` says so.
+"""Is this answer right? `grade(gold, prediction)` says so. `base` says what a checker promises, `choose` picks one.
 
-Reading order: limits, extract, normal, exact, compare, then child and pool, then question and what is asked through it.
-
-Everything here treats model output as hostile: text is never evaluated, the fast path is linear in the text and pure,
-and all symbolic work happens in child processes that can be killed.
+Mathematics, in reading order: limits, extract, closing; normal, exact, ratio, reader, expression, forms, structure, phrases,
+compare; then algebra, child and pool. Everything here treats model output as hostile: text is never evaluated, the fast path is
+pure, and computer algebra runs in child processes that can be killed. Programs have a checker of their own in `code`.
 """
 
 from typing import TYPE_CHECKING, Any

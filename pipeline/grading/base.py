@@ -12,6 +12,9 @@ class Checker(Protocol):
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
         """The answer that a whole output states, None where it states none. `complete` false: it was cut short."""
 
+    def stated_answer(self, text: str, *, complete: bool = True) -> str | None:
+        """The answer that a text marks as its final one, None where it marks none: no fallback, for golds and given chains."""
+
     def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
         """The grade of a whole output where it is known at once, else None."""
 

@@ -13,7 +13,6 @@ import re
 import select
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -23,12 +22,12 @@ import pipeline
 from pipeline.config import Fallback, GraderConfig
 from pipeline.errors import StepvalueError
 from pipeline.grading import compare, extract, limits
+from pipeline.grading.memo import Memo
 from pipeline.grading.normal import normal_form
 from pipeline.records import Grade, Verdict
 
 START_SECONDS = 120.0
 TASKS_PER_CHILD = 5_000
-MEMO_ENTRIES = 50_000
 MAX_ANSWER_KEPT = 1_000
 
 NO_ANSWER = Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
@@ -149,8 +148,7 @@ class MathChecker:
     def __init__(self, config: GraderConfig) -> None:
         self._config = config
         self._pattern = re.compile(config.answer_pattern) if config.answer_pattern else None
-        self._memo: dict[tuple[tuple[str, ...], str], Grade] = {}
-        self._lock = threading.Lock()
+        self._memo: Memo[tuple[tuple[str, ...], str]] = Memo()
         self._children = [_Child(config) for _ in range(config.processes)]
         # Last in, first out: few children are started where few are needed.
         self._idle: queue.LifoQueue[_Child] = queue.LifoQueue()
@@ -164,8 +162,13 @@ class MathChecker:
         Of a text that was cut short (`complete` false) only an explicit statement counts, never `grader.fallback`, and only
         with something behind it: "the answer is 12" may have been on its way to 125.
         """
-        fallback = self._config.fallback if complete else Fallback.none
-        answer = extract.final_answer(text, pattern=self._pattern, fallback=fallback)
+        if not complete:
+            return self.stated_answer(text, complete=False)
+        return extract.final_answer(text, pattern=self._pattern, fallback=self._config.fallback)
+
+    def stated_answer(self, text: str, *, complete: bool = True) -> str | None:
+        """The answer that a text marks as its final one, never what `grader.fallback` would take."""
+        answer = extract.final_answer(text, pattern=self._pattern, fallback=Fallback.none)
         return None if not complete and answer is not None and text.endswith(answer) else answer
 
     def grade(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade:
@@ -218,11 +221,9 @@ class MathChecker:
         if not answer:
             return NO_ANSWER
         key = (golds, answer)
-        with self._lock:
-            known = self._memo.pop(key, None)
-            if known is not None:
-                self._memo[key] = known
-                return known
+        known = self._memo.get(key)
+        if known is not None:
+            return known
         began = time.perf_counter()
         verdict = self._quick_verdict(golds, answer)
         return None if verdict is None else self._remember(key, verdict, began)
@@ -264,8 +265,5 @@ class MathChecker:
         grade = Grade(verdict=verdict, answer=key[1][:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)
         # A crash may be the machine's doing, so the next such answer is tried again. A text of any length would fill memory.
         if verdict is not Verdict.CRASHED and len(key[1]) <= MAX_ANSWER_KEPT:
-            with self._lock:
-                self._memo[key] = grade
-                if len(self._memo) > MEMO_ENTRIES:
-                    del self._memo[next(iter(self._memo))]
+            self._memo.keep(key, grade)
         return grade

@@ -71,7 +71,7 @@ def _gold(given: object) -> object:
     if isinstance(given, list | tuple):
         return [_gold(entry) for entry in given]
     if isinstance(given, str) and any(mark in given for mark in _STATED):
-        return shared_checker().final_answer(given) or given
+        return shared_checker().stated_answer(given) or given
     return given
 
 

@@ -93,7 +93,7 @@ class _Staging:
         self._ordinal = 0
 
     def take(self, place: Place, row: dict[str, object], data: DataConfig) -> Reject | None:
-        read = read_row(row, place, data, self._checker.final_answer)
+        read = read_row(row, place, data, self._checker.stated_answer)
         if isinstance(read, Reject):
             return read
         problem, solution, source = read.problem, read.solution, read.source_id
@@ -105,7 +105,10 @@ class _Staging:
             return Reject(
                 place=place,
                 reason=RejectReason.UNPARSEABLE_ANSWER,
-                detail=f"the gold answer {problem.golds[0][:80]!r} cannot be understood: give a number, LaTeX or words",
+                detail=(
+                    f"the gold answer {problem.golds[0][:80]!r} cannot be understood: "
+                    "give a number, LaTeX or words, and with grader=code a test suite"
+                ),
                 source_id=source,
             )
         self._remember(place, source, content)

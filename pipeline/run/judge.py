@@ -29,7 +29,7 @@ class Judge:
 
         (None, None) where it states none; (answer, None) where the answer cannot be graded.
         """
-        answer = self._checker.final_answer(solution.text, complete=solution.complete)
+        answer = self._checker.stated_answer(solution.text, complete=solution.complete)
         if answer is None:
             return None, None
         grade = self._checker.quick_answer(problem.golds, answer)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from enum import Enum
 
 from pipeline import __version__
-from pipeline.config import LabelConfig, PolicyKind
+from pipeline.config import GraderKind, LabelConfig, PolicyKind
 from pipeline.ids import content_id
 from pipeline.store.run_record import STAGED_INPUT
 from pipeline.store.units import UnitRef
@@ -16,8 +16,10 @@ from pipeline.tables import SCHEMA_VERSION
 _NOT_IDENTITY = {
     "data": {"path"},
     "policy": {"tensor_parallel", "memory_share", "kv_cache_gib", "max_num_seqs", "enforce_eager", "load_format"},
-    "grader": {"processes", "memory_mib"},
+    "grader": {"processes", "memory_mib", "cpu_seconds", "suite_seconds", "sandbox"},
 }
+# What a program may use decides whether it is right; what algebra may use decides only whether there is a verdict.
+_CODE_IDENTITY = {"memory_mib", "cpu_seconds", "suite_seconds"}
 _ORACLE_IDENTITY = {"policy.oracle.seed", "policy.oracle.spread", "policy.oracle.tokens_per_step"}
 _SECTIONS = ("data", "policy", "sampling", "estimator", "grader")
 
@@ -31,10 +33,12 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
         "grader_version": grader_version(),
         "run.unit_problems": config.run.unit_problems,
     }
+    shaping_code = _CODE_IDENTITY if config.grader.kind is GraderKind.code else set()
+    left_out = _NOT_IDENTITY | {"grader": _NOT_IDENTITY["grader"] - shaping_code}
     for section in _SECTIONS:
         values = asdict(getattr(config, section))
         for key, value in values.items():
-            if key not in _NOT_IDENTITY.get(section, ()):
+            if key not in left_out.get(section, ()):
                 facts.update(_flat(f"{section}.{key}", value))
     shaping = _ORACLE_IDENTITY if config.policy.kind is PolicyKind.oracle else ()
     facts = {key: value for key, value in facts.items() if not key.startswith("policy.oracle.") or key in shaping}

@@ -1,4 +1,4 @@
-"""`python -m tests.bench [grading] [control] [engine] [demo]`: the figures of the README, measured anew; all by default."""
+"""`python -m tests.bench [grading] [programs] [control] [engine] [demo]`: the README's figures, measured anew; default: all."""
 
 import platform
 import sys
@@ -8,9 +8,11 @@ from tests.bench.control import control_plane
 from tests.bench.demo import demo
 from tests.bench.engine import engine_share
 from tests.bench.grading import grading
+from tests.bench.programs import programs
 
 PARTS: dict[str, Callable[[], None]] = {
     "grading": grading,
+    "programs": programs,
     "control": control_plane,
     "engine": engine_share,
     "demo": demo,

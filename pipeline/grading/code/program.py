@@ -1,0 +1,70 @@
+"""The program in a model's output: its last fenced Python block, else its last fenced block, else the text if it is code.
+
+Covered: fences of backticks or tildes, of any length, indented or not, and the last one left open by a stop text.
+Not covered: whether it is Python. A text without a fence is taken for code by how its first line begins, without parsing.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAX_PROGRAM_CHARS = 100_000
+"""A longer program is over the limit and never run."""
+
+_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\n`]*)")
+_PYTHON = frozenset({"python", "py", "python3", "py3", "{python}", "{.python}"})
+_FIRST_LINE_OF_CODE = re.compile(
+    r"(?:from\s+[\w.]+\s+import\b|import\s+\w|(?:async\s+)?def\s+\w+\s*\(|class\s+\w+\s*[:(]|@\w|#!|print\(|\"\"\"|'''"
+    r"|\w+(?:\s*,\s*\w+)*\s*=[^=]|(?:for\s.+\sin\s|while\s|if\s|with\s).+:\s*$|try:\s*$)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """The text between two fences. `closed` is false for a last one that runs to the end of the output."""
+
+    language: str
+    text: str
+    closed: bool
+
+
+def program_in(output: str, *, complete: bool = True) -> str | None:
+    """The program that an output states, unchanged but for the indentation of its fence; None where it states none.
+
+    Of an output that was cut short (`complete` false) only a closed block counts. Linear in the text, never raises.
+    """
+    found = list(blocks(output))
+    usable = [block for block in found if block.text.strip() and (block.closed or complete)]
+    if usable:
+        python = [block for block in usable if block.language in _PYTHON]
+        return (python or usable)[-1].text
+    return output if complete and not found and _is_code(output) else None
+
+
+def blocks(output: str) -> Iterator[Block]:
+    """The fenced blocks of an output, in order."""
+    opening: re.Match[str] | None = None
+    lines: list[str] = []
+    for line in output.split("\n"):
+        fence = _FENCE.fullmatch(line.rstrip("\r"))
+        if opening is None:
+            if fence:
+                opening, lines = fence, []
+        elif fence and fence[2].startswith(opening[2]) and not fence[3].strip():
+            yield _block(opening, lines, closed=True)
+            opening = None
+        else:
+            lines.append(line)
+    if opening is not None:
+        yield _block(opening, lines, closed=False)
+
+
+def _block(opening: re.Match[str], lines: list[str], *, closed: bool) -> Block:
+    indent, words = opening[1], opening[3].split()
+    text = "\n".join(line.removeprefix(indent) for line in lines)
+    return Block(language=words[0].lower() if words else "", text=text, closed=closed)
+
+
+def _is_code(output: str) -> bool:
+    lines = (line for line in output.split("\n") if line.strip() and not re.match(r"#(?!!)", line))
+    return _FIRST_LINE_OF_CODE.match(next(lines, "")) is not None

@@ -1,0 +1,292 @@
+"""Calls between two processes: the tests on one side, the program on the other, neither in the memory of the other.
+
+Plain values (None, numbers, texts, bytes, lists, tuples, sets, dicts) are copied. Everything else stays where it is, and the
+other side holds a `Remote` for it, which forwards calls, attributes, items, iteration and texts. So a program's claim
+about a value is a plain value, compared where the program has no say: a `Remote` equals no plain value and has no
+arithmetic. Lists, dicts and sets that a call changes in place are changed on the caller's side too.
+Not covered: subclasses (an exact type is copied; of others only the usual ones from the standard library), changes deep
+inside arguments, exceptions of a class of the other side's own, which arrive as their nearest built-in base.
+"""
+
+import builtins
+import json
+import operator
+import os
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from typing import Any, NoReturn
+
+MAX_MESSAGE_BYTES = 16 * 2**20
+MAX_OBJECTS = 100_000
+_READ_BYTES = 2**16
+
+_SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset"}
+_MAPPINGS = frozenset({dict, OrderedDict, Counter, defaultdict})
+_MAKERS: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "call": lambda function, *arguments, **named: function(*arguments, **named),
+    "get": getattr,
+    "set": setattr,
+    "item": operator.getitem,
+    "put": operator.setitem,
+    "drop": operator.delitem,
+    "len": len,
+    "iter": iter,
+    "next": next,
+    "str": str,
+    "repr": repr,
+    "bool": bool,
+    "same": lambda left, right: bool(left == right),
+    "isinstance": lambda kind, value: isinstance(value, kind),
+}
+
+
+class OtherSideEndedError(BaseException):
+    """The other process has ended, or does not keep to the protocol. No `except Exception` of a test may swallow it."""
+
+
+class Remote:
+    """An object of the other process."""
+
+    __slots__ = ("_key", "_peer")
+
+    def __init__(self, peer: "Peer", key: int) -> None:
+        object.__setattr__(self, "_peer", peer)
+        object.__setattr__(self, "_key", key)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._peer.ask("call", self, *arguments, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._peer.ask("get", self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._peer.ask("set", self, name, value)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._peer.ask("item", self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._peer.ask("put", self, key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self._peer.ask("drop", self, key)
+
+    def __len__(self) -> int:
+        return int(self._peer.ask("len", self))
+
+    def __iter__(self) -> Any:
+        return self._peer.ask("iter", self)
+
+    def __next__(self) -> Any:
+        return self._peer.ask("next", self)
+
+    def __str__(self) -> Any:
+        return self._peer.ask("str", self)
+
+    def __repr__(self) -> Any:
+        return self._peer.ask("repr", self)
+
+    def __bool__(self) -> Any:
+        return self._peer.ask("bool", self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Remote) and (self._key == other._key or bool(self._peer.ask("same", self, other)))
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return isinstance(instance, Remote) and bool(self._peer.ask("isinstance", self, instance))
+
+
+class Peer:
+    """One end of the connection: asks the other side, and serves it while it waits. `serves` decides what it may ask."""
+
+    def __init__(self, reading: int, writing: int, serves: Callable[[str, Any, tuple[Any, ...]], bool]) -> None:
+        self._reading = reading
+        self._writing = writing
+        self._serves = serves
+        self._objects: list[Any] = []
+        self._rest = b""
+        self.ended = False
+
+    def export(self, value: object) -> int:
+        """The key by which the other side may refer to an object."""
+        if len(self._objects) >= MAX_OBJECTS:
+            raise MemoryError
+        self._objects.append(value)
+        return len(self._objects) - 1
+
+    def ask(self, operation: str, target: Remote, *arguments: Any, **named: Any) -> Any:
+        """Have the other side do something. Raises what it raises there, or OtherSideEndedError."""
+        given = [self._packed(value) for value in arguments]
+        request = {"do": operation, "on": target._key, "args": given}
+        self._send(request | ({"named": {name: self._packed(value) for name, value in named.items()}} if named else {}))
+        while True:
+            message = self._receive()
+            if "do" in message:
+                self._answer(message)
+                continue
+            for place, changed in message.get("changed", ()):
+                _overwrite(arguments[place], self._unpacked(changed))
+            if "raised" in message:
+                self._raise(message["raised"], message["text"])
+            return self._unpacked(message["value"])
+
+    def serve(self) -> None:
+        """Do what the other side asks until it ends."""
+        try:
+            while True:
+                self._answer(self._receive())
+        except OtherSideEndedError:
+            return
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        try:
+            target = self._objects[request["on"]]
+            arguments = tuple(map(self._unpacked, request["args"]))
+            if not self._serves(request["do"], target, arguments):
+                raise AttributeError(request["do"])
+            named = {name: self._unpacked(value) for name, value in request.get("named", {}).items()}
+            value = OPERATIONS[request["do"]](target, *arguments, **named)
+            packed = [self._packed(argument) if _mutable(argument) else None for argument in arguments]
+            changed = [
+                [place, now] for place, now in enumerate(packed) if now is not None and now != request["args"][place]
+            ]
+            reply = {"value": self._packed(value)} | ({"changed": changed} if changed else {})
+        except OtherSideEndedError:
+            raise
+        except BaseException as error:  # noqa: BLE001  whatever was raised is the caller's
+            reply = {"raised": _builtin_name(error), "text": _text(error)}
+        self._send(reply)
+
+    def _raise(self, name: object, text: object) -> NoReturn:
+        kind = getattr(builtins, str(name), None)
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            # SystemExit and its like end a test run, and so does an exception that is none.
+            self._end()
+        raise kind(str(text)) if not issubclass(kind, UnicodeError) else ValueError(str(text))
+
+    def _end(self) -> NoReturn:
+        self.ended = True
+        raise OtherSideEndedError
+
+    def _send(self, message: dict[str, Any]) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        if len(data) > MAX_MESSAGE_BYTES:
+            self._end()
+        try:
+            while data:
+                data = data[os.write(self._writing, data) :]
+        except OSError:
+            self._end()
+
+    def _receive(self) -> dict[str, Any]:
+        pieces, size = [self._rest], len(self._rest)
+        while b"\n" not in pieces[-1]:
+            try:
+                piece = os.read(self._reading, _READ_BYTES)
+            except OSError:
+                piece = b""
+            size += len(piece)
+            if not piece or size > MAX_MESSAGE_BYTES:
+                self._end()
+            pieces.append(piece)
+        line, _, self._rest = b"".join(pieces).partition(b"\n")
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            self._end()
+        return message if isinstance(message, dict) else self._end()
+
+    def _packed(self, value: Any) -> Any:
+        kind = type(value)
+        if value is None or kind is bool or kind is str:
+            return value
+        if kind is int:
+            # Decimal digits would take time that grows with the square of their number.
+            return ["int", format(value, "x")]
+        if kind is float:
+            return ["float", value.hex()]
+        if kind is complex:
+            return ["complex", value.real.hex(), value.imag.hex()]
+        if kind is bytes or kind is bytearray:
+            return ["bytes", value.hex()]
+        if kind is Fraction:
+            return ["fraction", self._packed(value.numerator), self._packed(value.denominator)]
+        if kind is Decimal:
+            return ["decimal", str(value)]
+        if isinstance(value, Enum) and isinstance(value, int | str):
+            return self._packed(value.value)
+        name = _SEQUENCES.get(kind) or ("tuple" if isinstance(value, tuple) and hasattr(kind, "_fields") else None)
+        if name:
+            return [name, *map(self._packed, value)]
+        if kind in _MAPPINGS:
+            return ["dict", *([self._packed(key), self._packed(item)] for key, item in value.items())]
+        if kind is Remote and value._peer is self:
+            return ["yours", value._key]
+        return ["mine", self.export(value)]
+
+    def _unpacked(self, packed: Any) -> Any:
+        if not isinstance(packed, list):
+            return packed
+        match packed:
+            case ["int", str(digits)]:
+                return int(digits, 16)
+            case ["float", str(digits)]:
+                return float.fromhex(digits)
+            case ["complex", str(real), str(imaginary)]:
+                return complex(float.fromhex(real), float.fromhex(imaginary))
+            case ["bytes", str(digits)]:
+                return bytes.fromhex(digits)
+            case ["fraction", numerator, denominator]:
+                return Fraction(self._unpacked(numerator), self._unpacked(denominator))
+            case ["decimal", str(digits)]:
+                return Decimal(digits)
+            case ["dict", *pairs]:
+                return {self._unpacked(key): self._unpacked(item) for key, item in pairs}
+            case ["yours", int(key)]:
+                return self._objects[key]
+            case ["mine", int(key)]:
+                return Remote(self, key)
+            case [str(name), *items]:
+                return _MAKERS[name](map(self._unpacked, items))
+            case _:
+                raise ValueError("not a packed value")
+
+
+def _mutable(value: object) -> bool:
+    return type(value) in (list, dict, set)
+
+
+def _overwrite(old: Any, new: Any) -> None:
+    """Give a list, dict or set the content of another. Raises TypeError for anything else."""
+    if type(old) is not type(new):
+        raise TypeError("an argument changed its type")
+    if isinstance(old, list):
+        old[:] = new
+    else:
+        old.clear()
+        old.update(new)
+
+
+def _builtin_name(error: BaseException) -> str:
+    """The name of the nearest built-in class of an exception."""
+    for base in type(error).__mro__:
+        name = base.__name__
+        if getattr(builtins, name, None) is base:
+            return name
+    raise TypeError("not an exception")
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  a program's own exception may raise while it is shown
+        return ""
