@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -186,6 +187,18 @@ def test_a_stopped_child_is_a_timeout_and_a_killed_one_a_crash() -> None:
         threading.Timer(0.2, lambda: os.kill(process.pid, signal.SIGKILL)).start()
         assert checker.grade_answer((identity(4)[0],), identity(4)[1]).verdict is Verdict.CRASHED
         assert checker.grade_answer((identity(4)[0],), identity(4)[1]).verdict is Verdict.CORRECT
+
+
+def test_a_child_without_memory_is_a_crash_and_the_next_answer_works() -> None:
+    with MathChecker(GraderConfig(deadline_seconds=30.0)) as checker:
+        process = child_of(checker)
+        pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[0])
+        little = pages * resource.getpagesize() + (4 << 20)
+        resource.prlimit(
+            process.pid, resource.RLIMIT_AS, (little, resource.prlimit(process.pid, resource.RLIMIT_AS)[1])
+        )
+        assert checker.grade_answer(("\\int_0^1 x dx",), "\\prod_{k=1}^{3000} (x+k)^{k}").verdict is Verdict.CRASHED
+        assert checker.grade_answer((identity(2)[0],), identity(2)[1]).verdict is Verdict.CORRECT
 
 
 def child_of_new(checker: MathChecker) -> "subprocess.Popen[bytes]":
