@@ -1,9 +1,22 @@
 """What the rest of the pipeline knows of a checker. `pool` holds the one for mathematics."""
 
+from collections.abc import Collection
 from types import TracebackType
 from typing import Protocol, Self
 
-from pipeline.records import Grade
+from pipeline.records import Grade, Verdict
+
+MAX_ANSWER_KEPT = 1_000
+"""Characters of an answer that a `Grade` holds."""
+# What several golds yield when none matched: the first of these that occurred.
+_PRECEDENCE = (Verdict.TIMEOUT, Verdict.CRASHED, Verdict.OVER_LIMIT, Verdict.UNPARSEABLE)
+
+
+def of_any(verdicts: Collection[Verdict | None]) -> Verdict:
+    """The verdict on an answer of which these are the verdicts gold by gold: any right one counts."""
+    if Verdict.CORRECT in verdicts:
+        return Verdict.CORRECT
+    return next((verdict for verdict in _PRECEDENCE if verdict in verdicts), Verdict.INCORRECT)
 
 
 class Checker(Protocol):

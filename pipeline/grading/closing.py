@@ -1,7 +1,8 @@
 r"""The answer of a text that marks none: its last number, or what its closing line comes down to. Pure and linear.
 
 A closing line comes down to its formula in dollars or brackets, else to the choice it names ("option B"), else to what it sets
-in bold, else to what follows its last "is" or "=", else to its last number.
+in bold, else to what follows its last "is" or "=", else to its only number. One that denies or compares
+("more than 3") comes down to nothing.
 """
 
 import re
@@ -25,10 +26,12 @@ _BRACKETS = {"\\]": "\\[", "\\)": "\\("}
 _DOLLARS = re.compile(r"(?<!\\)\$\$?")
 _BOLD_END = re.compile(r"\*\*([^*\n]{1,200})\*\*[\s.!]*$")
 _CHOICE_END = re.compile(
-    r"(?:\b[Oo]ption|\b[Cc]hoice|\bselect|\bchoose|\bpick)\s{0,4}\(?([A-J])\)?[\s.!]*$|\(([A-J])\)[\s.!]*$"
+    r"\b(?:[Oo]ption|[Cc]hoice)\s{0,4}\(?([A-J])\)? is (?:the )?correct|\(?\b([A-J])\)? is the (?:correct|right)\b"
+    r"|(?:\b[Oo]ption|\b[Cc]hoice|\bselect|\bchoose|\bpick)\s{0,4}\(?([A-J])\)?[\s.!]*$|\(([A-J])\)[\s.!]*$"
 )
 _SAYS = re.compile(
-    r"\b(?:is|are|was|were|equals?|has|have|gets?|gives?|becomes?|obtain|find|lies in|belongs to|option|choice"
+    r"\b(?:is|are|was|were|should be|must be|will be|equals?|has|have|gets?|gives?|becomes?|obtain|find|lies in|belongs to"
+    r"|option|choice|(?<=t)'s"
     r"|therefore|thus|so|hence)\b[\s,:]*|[=:≈](?!\d)\s*",
     re.IGNORECASE,
 )
@@ -39,9 +42,16 @@ _NO_ANSWER = re.compile(
             r"\. |^(?:[,;:&<>)\]]|\.(?!\d))|[-+*/^=,&(\[{<>]$",  # the rest of a sentence, or cut off
             r"[,;] ?(?:and|so|or|but)\b|\d[^\d\\]*[A-Za-z]{3,}[^\\]*\d",  # a second statement: 10 apples in 2 baskets
             r"(?<![\\A-Za-z_])[A-Za-z_]{3,}\(|[A-Za-z]_[A-Za-z]{2,}",  # code
-            r"[^\W\d_a-zA-Zπθ]",  # another script
+            r"[^\W\d_a-zA-Zπθ²³½¼¾]",  # another script
         )
     )
+)
+# "It cannot be 5" names a number and no answer.
+_DENIAL = re.compile(r"(?:\b(?:not|cannot|never|neither|nor)\b|n't\b)[^,;:.]*$", re.IGNORECASE)
+_HEDGE = re.compile(
+    r"\b(?:than|at least|at most|between|instead|previously|case|part|step|problem|question|exercise)\b|≠|\\ne"
+    r"|=[^=\n]{1,40}(?:\band\b|\bor\b|,)\s{0,3}[A-Za-z]\w?\s{0,3}=",  # two values, of which the last is not the answer
+    re.IGNORECASE,
 )
 _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
 _WORD = re.compile(r"[A-Za-z]{2,}")
@@ -70,18 +80,26 @@ def closing_statement(text: str) -> str | None:
     line = _CALCULATOR.sub("", tail[tail.rfind("\n") + 1 :])[-MAX_LINE:]
     choice = _CHOICE_END.search(line)
     if choice:
-        return choice.group(1) or choice.group(2)
+        return next(letter for letter in choice.groups() if letter)
     bold = _BOLD_END.search(line)
     if bold:
         return bold.group(1)
-    return _said(line) or last_number(line)
+    if _DENIAL.search(line.rstrip(". ")):
+        return None
+    return _said(line) or _lone_number(line)
+
+
+def _lone_number(line: str) -> str | None:
+    """The number of a line that holds one and does not hedge it."""
+    numbers = {number.rstrip(",.") for number in _NUMBER.findall(line)} - {""}
+    return numbers.pop() if len(numbers) == 1 and not _HEDGE.search(line) else None
 
 
 def _said(line: str) -> str | None:
     """What follows the last "is", "=" or the like, if it is short; or the whole of a line that is."""
     verbs = list(_SAYS.finditer(line))
     said = (line[verbs[-1].end() :] if verbs else line).strip(" .!*$")
-    if not _is_whole(said):
+    if not _is_whole(said) or _HEDGE.search(line):
         return None
     if _MATHEMATICS.search(said):
         return said if len(_WORD.findall(said)) <= (MAX_WORDS_BESIDE_MATHEMATICS if verbs else MAX_BARE_WORDS) else None

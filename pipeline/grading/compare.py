@@ -12,15 +12,27 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
-from pipeline.grading.exact import Exact, converted, decimal_comma, exact_value, number_before_letter, without_unit
+from pipeline.grading.exact import (
+    COUNTED,
+    Exact,
+    converted,
+    decimal_comma,
+    exact_value,
+    number_before_letter,
+    trailing_unit,
+    without_unit,
+)
 from pipeline.grading.expression import Expression, close, equal, expression
 from pipeline.grading.extract import unwrapped
-from pipeline.grading.forms import Form, Kind, read_form
+from pipeline.grading.forms import Form, Kind, is_label, read_form
 from pipeline.grading.normal import normal_form
 from pipeline.grading.phrases import (
     choice,
     choice_with_text,
     is_phrase,
+    ratio_as_fraction,
+    same_letters,
+    same_literal,
     same_numeral,
     same_ratio,
     same_time,
@@ -38,11 +50,15 @@ FLOAT_DIGITS = 15
 
 LETTERS = "ABCDEFGHIJ"
 
-_SENTENCE = re.compile(r"(?:[A-Za-z][a-z'-]*,? ){1,10}(?=[-+$£€]?[\d.\\])")
-_NOT_A_STATEMENT = re.compile(
-    r"\b(?:not|or|and|no|less|more|than|least|most|between|if|over|out|root|negative|minus|half|step|part|case|question|problem|example|equation)\b",
-    re.I,
+# Words count as a statement of the number behind them only if they end on a verb: "Hillary has 7", but not "the square of 7".
+_STATEMENT = re.compile(
+    r"(?:[A-Za-z][a-z'-]*,? ){0,10}"
+    r"(?:is|are|was|were|has|have|had|gets?|got|makes?|made|takes?|took|needs?|equals?|costs?|gives?|spends?|spent|earns?|earned"
+    r"|paid|pays|sold|sells|bought|buys|ate|eats|left|total of) (?:(?:only|just|exactly|about|a total of) )?"
+    r"(?=[-+$£€]?[\d.\\])",
+    re.IGNORECASE,
 )
+_NEGATION = re.compile(r"\b(?:not|no|never|cannot|or|if|than|neither|without|except)\b|n't\b", re.IGNORECASE)
 _DEGREES = "^\\circ"
 
 
@@ -69,7 +85,8 @@ def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) ->
         return None
     right = same_answer(wanted, given, relative_tolerance)
     if right is None:
-        return without_algebra(wanted, given)
+        by_value = expression(without_unit(wanted)) and expression(without_unit(given))
+        return None if by_value else without_algebra(wanted, given)
     return Verdict.CORRECT if right else Verdict.INCORRECT
 
 
@@ -89,7 +106,9 @@ def is_plain(gold: str) -> bool:
 def _is_read(form: Form) -> bool:
     if form.kind is Kind.EXPRESSION:
         return bool(exact_value(form.text) or expression(without_unit(form.text)) or is_phrase(form.text))
-    return all(_is_read(item) for item in form.items) and bool(form.items or form.kind is Kind.SET)
+    return all(_is_read(item) for item in form.items if not is_label(item.text)) and bool(
+        form.items or form.kind is Kind.SET
+    )
 
 
 def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = None) -> bool | None:
@@ -97,17 +116,18 @@ def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = N
 
     1,234 is a number and may be two, 0,5 is two numbers and may be one: a second reading counts where the first fails.
     """
-    right, number = _gold_number(wanted), exact_value(given)
+    right, number = exact_value(wanted), exact_value(given)
     if right and number:
         return _same_number(right, number, tolerance)
-    chosen = _same_choice(wanted, given)
-    if chosen is not None:
-        return chosen
+    for same in (_same_choice, same_letters):
+        chosen = same(wanted, given)
+        if chosen is not None:
+            return chosen
     decide = leaf or (lambda one, other: same_expression(one, other, tolerance))
     first = same_form(read_form(wanted), read_form(given), decide)
     if first or ("," not in wanted and "," not in given):
         return first
-    comma, point = (decimal_comma(wanted), number) if number else (decimal_comma(given), right)
+    comma, point = (decimal_comma(wanted, sure=True), number) if number else (decimal_comma(given, sure=False), right)
     if comma is not None and point is not None and point.decimal and comma == point.value:
         return True
     return same_form(read_form(wanted, thousands=False), read_form(given, thousands=False), decide) or first
@@ -117,7 +137,7 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     """Compare two normal forms that are one number, one expression or one phrase each."""
     if wanted == given:
         return True
-    right, number = _gold_number(wanted), exact_value(given)
+    right, number = exact_value(wanted), exact_value(given)
     if right and not number:
         number = _number_of_sentence(given)
     if right and number:
@@ -125,10 +145,13 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     if right and right.unit is None and number_before_letter(given) == right.value:
         # "5m" for a gold of 5 is five metres, not five times m.
         return True
-    for same in (same_numeral, same_ratio, same_time):
+    for same in (same_literal, same_numeral, same_ratio, same_time):
         decided = same(wanted, given)
         if decided is not None:
             return decided
+    over, under = ratio_as_fraction(wanted) or wanted, ratio_as_fraction(given) or given
+    if (over, under) != (wanted, given):
+        return same_expression(over, under, tolerance)
     phrase, said = words(wanted), words(given)
     if phrase and said:
         return same_words(phrase, said)
@@ -136,6 +159,9 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
         angles = _same_angle(wanted, given)
         if angles is not None:
             return angles
+    units = trailing_unit(wanted), trailing_unit(given)
+    if all(units) and units[0] != units[1]:
+        return False
     left, other = _expression_of(wanted, right), _expression_of(given, number)
     if left and other:
         same_value = equal(left, other)
@@ -151,9 +177,6 @@ def _expression_of(normal: str, number: Exact | None) -> Expression | None:
     if number and not number.percent:
         return Expression(constant(number.value), {})
     return expression(without_unit(normal))
-
-
-_gold_number = lru_cache(maxsize=4096)(exact_value)
 
 
 def _may_be_product(word: str) -> bool:
@@ -173,14 +196,14 @@ def _same_angle(wanted: str, given: str) -> bool | None:
 
 def _number_of_sentence(given: str) -> Exact | None:
     """The number of "Hillary has 7 nickels": words, one number, and at most its unit."""
-    match = _SENTENCE.match(given)
-    if match is None or _NOT_A_STATEMENT.search(match.group()):
+    match = _STATEMENT.match(given)
+    if match is None or _NEGATION.search(match.group()):
         return None
     return exact_value(given[match.end() :])
 
 
 def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
-    if right.unit and number.unit and right.unit != number.unit:
+    if right.unit and number.unit and right.unit != number.unit and _are_comparable(right.unit, number.unit):
         return converted(number, right.unit) == right.value
     given, wanted = {number.value}, {right.value}
     if right.percent != number.percent:
@@ -192,6 +215,14 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
     if (right.decimal and _is_float_noise(number)) or (number.decimal and _is_float_noise(right)):
         limit = max(limit, FLOAT_NOISE)
     return bool(limit) and any(abs(a - b) <= limit * max(abs(a), abs(b)) for a in given for b in wanted)
+
+
+def _are_comparable(unit: str, other: str) -> bool:
+    """Whether two units are both known, or both the name of a thing with no word in common: apples and oranges."""
+    counted = [name.startswith(COUNTED) for name in (unit, other)]
+    if all(counted):
+        return set(unit.split()) & set(other.split()) == {COUNTED}
+    return not any(counted)
 
 
 def _is_float_noise(number: Exact) -> bool:

@@ -7,12 +7,14 @@ $5  50%  12 cm  7 nickels  3 hours 30 minutes  90^\circ  3 million  1.234,5. Not
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 from pipeline.grading.limits import MAX_DIGITS
 from pipeline.grading.numerals import number_in_words
 
 MAX_POWER = 400
+COUNTED = "of"
 MAX_UNIT_WORDS = 4
 
 _WHOLE = r"(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?: \d{3})+|\d+)"
@@ -30,11 +32,17 @@ _NUMBER = re.compile(
     rf")"
 )
 # 1.234,5 and 1.234.567 can only be European.
+# 01/02 is a date.
+_LEADING_ZERO = re.compile(r"[+-]?(?:0\d+/|\d+/0\d)")
 _EUROPEAN = re.compile(r"[+-]?[1-9]\d{0,2}(?:(?:[. ]\d{3})+,\d+|(?:\.\d{3}){2,})(?![\d.,])")
 _TO_POINT = str.maketrans({".": "", " ": "", ",": "."})
 _COMMA_DECIMAL = re.compile(r"[+-]?(?:0|[1-9]\d*),\d+")
+_SURE_COMMA_DECIMAL = re.compile(r"[+-]?0,\d{2,}")
 _CURRENCY = re.compile(r"^([+-]?)\s*(?:US)?[$£€¥₹]\s*|^([+-]?)\s*(?:Rs\.?|USD|EUR|GBP)\s*(?=\d)")
+_NEGATIVE = re.compile(r"^(?:negative|minus)\s+(?=[\d.\\])", re.IGNORECASE)
 _LETTERS = re.compile(r"[A-Za-z]+(?:[ -][A-Za-z]+)*")
+_MONEY_UNITS = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee"}
+_MONEY = re.compile(r"[$€£¥₹]")
 _APPROXIMATE = re.compile(r"^(?:approximately|about|around|exactly|\\approx)\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"^ ?(?:%|percent(?:age)?\b|per cent\b|pct\b)(?: points?$)?", re.IGNORECASE)
 _UNIT = re.compile(r"^ ?(?P<name>[A-Za-z][A-Za-z'-]*(?:[ /][A-Za-z][A-Za-z'-]*)*)(?:\^\{?[23]\}?)?$")
@@ -49,16 +57,22 @@ _NOT_UNITS = frozenset(
         "pm", "is", "are", "if", "sin", "cos", "tan", "log", "ln", "pi", "infinity", "i", "e", "hundred", "dozen",
         "dozens", "half", "halves", "third", "thirds", "quarter", "quarters", "fourth", "fourths", "fifth",
         "fifths", "tenth", "tenths", "th", "st", "nd", "rd", "not", "no", "less", "more", "than", "base",
+        "squared", "cubed", "factorial", "choose", "remainder", "modulo",
     }
 )  # fmt: skip
 _UNIT_NAMES = {
     "cm": "cm centimeter centimeters centimetre centimetres", "mm": "mm millimeter millimeters", "ft": "ft foot feet",
     "m": "m meter meters metre metres", "km": "km kilometer kilometers", "in": "in inch inches", "yd": "yd yard yards",
-    "mi": "mi mile miles", "kg": "kg kilogram kilograms", "g": "g gram grams", "mg": "mg", "lb": "lb lbs pound pounds",
+    "mi": "mi mile miles", "kg": "kg kilogram kilograms", "g": "g gram grams", "mg": "mg", "pound": "lb lbs pound pounds GBP",
     "oz": "oz ounce ounces", "s": "s sec secs second seconds", "min": "min mins minute minutes",
     "h": "h hr hrs hour hours", "day": "day days", "week": "week weeks", "month": "month months", "year": "year years",
     "l": "l L liter liters litre litres", "ml": "ml mL", "mph": "mph", "dollar": "dollar dollars USD",
-    "cent": "cent cents", "degree": "degree degrees", "radian": "rad radian radians",
+    "cent": "cent cents", "euro": "euro euros EUR",
+    "degree": "degree degrees", "radian": "rad radian radians",
+    "J": "J joule joules", "kJ": "kJ", "N": "N newton newtons", "W": "W watt watts", "kW": "kW", "V": "V volt volts",
+    "Hz": "Hz hertz", "Pa": "Pa pascal pascals", "kPa": "kPa", "mol": "mol mole moles", "ohm": "ohm ohms",
+    "K": "K kelvin kelvins",
+    "acre": "acre acres", "gallon": "gallon gallons gal",
 }  # fmt: skip
 # A known length of each unit of one quantity: 180 minutes are 3 hours.
 _SIZES: dict[str, dict[str, Fraction]] = {
@@ -68,16 +82,20 @@ _SIZES: dict[str, dict[str, Fraction]] = {
         "ft": Fraction(3048, 10_000), "yd": Fraction(9144, 10_000), "mi": Fraction(1_609_344, 1000),
     },
     "mass": {"mg": Fraction(1, 1000), "g": Fraction(1), "kg": Fraction(1000)},
-    "weight": {"oz": Fraction(1, 16), "lb": Fraction(1)},
+    "weight": {"oz": Fraction(1, 16), "pound": Fraction(1)},
     "volume": {"ml": Fraction(1, 1000), "l": Fraction(1)},
     "money": {"cent": Fraction(1, 100), "dollar": Fraction(1)},
 }  # fmt: skip
+_CANONICAL = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
 _SIZE_OF = {unit: (quantity, size) for quantity, sizes in _SIZES.items() for unit, size in sizes.items()}
 _GLUED = re.compile(r"\d+(?:\.\d+)?[mgshL]")
 # Degrees are left out, as is "(seven)" behind 7.
-_REMARK = re.compile(r"^\^\\circ ?[CF]?$|^ ?[€£¥₹$]$| ?\([A-Za-z][A-Za-z -]*\)$")
+_SCALE_OF_DEGREES = re.compile(r"\^\\circ ?([CF])")
+_REMARK = re.compile(r"^\^\\circ$|^ ?[€£¥₹$]$| ?\([A-Za-z][A-Za-z -]*\)$")
+_UNIT_WORDS = re.compile(
+    r"(?:(square|sq|cubic|cu) )?([A-Za-z]+)(?:\^\{?([23])\}?)?(?: ?(?:/| per ) ?([A-Za-z]+))?", re.IGNORECASE
+)
 _PART = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)(?:,? and ?| ?,)? ?")
-_CANONICAL = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +108,17 @@ class Exact:
     decimal: bool = False
 
 
+@lru_cache(maxsize=8192)
 def exact_value(normal: str) -> Exact | None:
     """Read a normal form as one plain number, or None where it is, or may be, something else."""
     if normal.isascii() and normal.isdigit():
         return Exact(Fraction(int(normal))) if len(normal) <= MAX_DIGITS else None
     if normal[:1].isalpha() and _LETTERS.fullmatch(normal):
-        word = number_in_words(normal)
-        return Exact(word) if word is not None else None
-    text = _CURRENCY.sub(r"\1\2", _APPROXIMATE.sub("", normal))
-    if "$" in normal and text != normal:
+        return _in_words(normal)
+    text = _CURRENCY.sub(r"\1\2", _NEGATIVE.sub("-", _APPROXIMATE.sub("", normal)))
+    if text != normal and (money := _MONEY.search(normal)):
         exact = exact_value(text)
-        return replace(exact, unit=exact.unit or "dollar") if exact else None
+        return replace(exact, unit=exact.unit or _MONEY_UNITS[money.group()]) if exact else None
     match = _EUROPEAN.match(text)
     if match:
         text = text[: match.end()].translate(_TO_POINT) + text[match.end() :]
@@ -109,7 +127,7 @@ def exact_value(normal: str) -> Exact | None:
         return None
     value = _value(match)
     rest = text[match.end() :]
-    if value is None or (rest and rest[0] in "0123456789.,"):
+    if value is None or (rest and rest[0] in "0123456789.,") or _LEADING_ZERO.match(text):
         return None
     decimal = "." in match.group()
     if not rest:
@@ -119,19 +137,58 @@ def exact_value(normal: str) -> Exact | None:
         return None if tail and not _unit_words(" " + tail) else Exact(value, percent=True, decimal=decimal)
     if scale := _SCALE.match(rest):
         value, rest = value * _SCALES[scale.group(1).lower()], rest[scale.end() :]
+    degrees = _SCALE_OF_DEGREES.fullmatch(rest)
+    if degrees:
+        return Exact(value, unit=f"degree {degrees.group(1)}", decimal=decimal)
     rest = _REMARK.sub("", rest)
     if not rest.strip():
         return Exact(value, decimal=decimal)
     words = _unit_words(rest)
     if words is None:
         return _compound(text)
-    unit = None if "^" in rest else _CANONICAL.get(" ".join(words))
-    return Exact(value, unit=unit, decimal=decimal)
+    # A thing that is counted has no size, but apples are not oranges.
+    return Exact(value, unit=unit_named(rest) or f"{COUNTED} {_folded(rest)}", decimal=decimal)
 
 
-def decimal_comma(normal: str) -> Fraction | None:
-    """0,111 as a European decimal. It may as well be a list, so this is a second reading, for the caller to try."""
-    if not _COMMA_DECIMAL.fullmatch(normal) or len(normal) > MAX_DIGITS or re.fullmatch(_WHOLE, normal.lstrip("+-")):
+def _in_words(phrase: str) -> Exact | None:
+    """Seven, and seven apples."""
+    number = number_in_words(phrase)
+    counted, _, thing = phrase.rpartition(" ")
+    if number is None and thing.lower() not in _NOT_UNITS:
+        number = number_in_words(counted)
+        return None if number is None else Exact(number, unit=unit_named(thing))
+    return None if number is None else Exact(number)
+
+
+def _folded(thing: str) -> str:
+    return " ".join(word.removesuffix("s") for word in re.findall(r"[a-z]+", thing.lower()))
+
+
+def unit_named(words: str) -> str | None:
+    """One name for a known unit with its power: `cm^2` for "square centimeters", `km/h`; None where a part is not known."""
+    match = _UNIT_WORDS.fullmatch(words.strip())
+    if match is None:
+        return None
+    squared, above, power, below = match.groups()
+    first, second = _CANONICAL.get(above), _CANONICAL.get(below or "")
+    if above == "mph":
+        first, second, below = "mi", "h", "h"
+    if first is None or (below and second is None):
+        return None
+    power = power or {"s": "2", "c": "3"}.get((squared or "")[:1])
+    return first + (f"^{power}" if power else "") + (f"/{second}" if below else "")
+
+
+def decimal_comma(normal: str, *, sure: bool) -> Fraction | None:
+    """2,5 as a European decimal. It may as well be a list, so this is a second reading, for the caller to try.
+
+    `sure`: only what nobody would write as a list, 0,111.
+    """
+    if (
+        not (_SURE_COMMA_DECIMAL if sure else _COMMA_DECIMAL).fullmatch(normal)
+        or len(normal) > MAX_DIGITS
+        or re.fullmatch(_WHOLE, normal.lstrip("+-"))
+    ):
         return None
     return Fraction(normal.replace(",", "."))
 
@@ -164,6 +221,12 @@ def without_unit(normal: str) -> str:
     """An expression without the unit words behind it: `2\\pi cm` is `2\\pi`. One letter stays: it may be a factor."""
     match = _TRAILING_UNIT.search(normal)
     return normal[: match.start()] if match and _unit_words(match.group()) else normal
+
+
+def trailing_unit(normal: str) -> str | None:
+    """The known unit behind an expression, see `unit_named`."""
+    match = _TRAILING_UNIT.search(normal)
+    return unit_named(match.group()) if match else None
 
 
 def _unit_words(rest: str) -> list[str] | None:

@@ -28,13 +28,13 @@ _JOINT = re.compile(
     re.ASCII,
 )
 _JOINER = re.compile(r"[,;]|and|or")
-_MENTIONS = ("nswer", "NSWER", "答案")
+_MENTIONS = ("nswer", "NSWER", "答案", "故选")
 _STATEMENT = re.compile(
-    r"答案\s{0,4}(?:是|为|[:：=])\s{0,4}|nswers?(?:\s{0,4}\*{2})?(?:"
+    r"答案\s{0,4}(?:是|为|选|[:：=])[:：\s]{0,4}|故选\s{0,4}[:：]?\s{0,4}|nswers?(?:\s{0,4}\*{2})?(?:"
     r"\s{0,4}[:=：](?:\s{0,4}\*{2})?"
     r"|(?:\s{1,4}(?:to|for|of)\s[^.\n]{1,80}?)?"
     r"\s{1,4}(?:is|are|was|equals|would be|will be|should be|must be)\b\s{0,4}[:=]?"
-    r"|\s{0,4}\*{0,2}\s*\n(?=\s{0,4}(?:\$|\\[(\[]|\*\*|[-\d]))"
+    r"|\s{0,4}\*{0,2}\s{0,40}\n(?=\s{0,4}(?:\$|\\[(\[]|\*\*|[-\d]))"
     r"|\s{1,4}(?=\\[(\[]|\$))",
     re.IGNORECASE,
 )
@@ -44,18 +44,20 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(
-    r",\s(?:it|they|he|she|we)\s|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|\n|(?:,|;|\s)\s*(?:because|since|which|so|as|where|with|but|when)\s"
+    r",\s(?:it|they|he|she|we|not|rather)\s|\s(?:rather than|instead of|and not)\s"
+    r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|\n|(?:,|;|\s)\s{0,4}(?:because|since|which|so|as|where|with|but|when)\s"
 )
 _CLOSERS = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
 _DOLLAR = re.compile(r"(?<!\\)\$")
-_WRAP = " \t\r\n\f\v*`\"'“”‘’"
+_WRAP = ' \t\r\n\f\v*`"“”‘'
 _TAGS = re.compile(r"(?:\s*(?:ки|<[|/][a-z_|]{1,20}>))+$")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|[A-Za-z]")
-_HEADING = re.compile(r"nswer\s{0,4}\*{0,2}\s{0,8}\n\s*")
+_HEADING = re.compile(r"nswer\s{0,4}\*{0,2}\s{0,8}\n\s{0,40}")
 _BARE_ANSWER = re.compile(r"(?:[$£€]|\\\(|\\\[|[-+]?\.?\d)[^\n ]*(?: [^\n ]+){0,3}")
 _DIGIT = re.compile(r"\d")
-_REMARK = re.compile(r"[A-Za-z'-]+(?: [A-Za-z'-]+)+")
+_ANSWER = re.compile(r"[-+$£€(\[{]*(?:[\d.]|\\(?!text))|\(?[A-J]\)?$|[A-Za-z]\w? ?=")
+_RETRACTION = re.compile(r"\b(?:wait|actually|mistaken?|oops|re-?check|correction|should be)\b", re.IGNORECASE)
 _NO_PAYLOAD = re.compile(
     r"(?:in)?correct|right|wrong|reasonable|valid|not\b.*|found|complete|as follows|below|given by|clear", re.I
 )
@@ -85,12 +87,22 @@ def final_answer(
         # What is said in thought that never ended is not said to anyone.
         return None
     answer = _stated(text)
+    if answer is not None and _is_taken_back(text, answer):
+        answer = None
     if answer is None and fallback is Fallback.last_number:
         return last_number(text)
     if answer is None and fallback is Fallback.closing_statement:
         closing = closing_statement(text)
         return unwrapped(closing) or None if closing else None
     return answer
+
+
+def _is_taken_back(text: str, answer: str) -> bool:
+    """Whether what follows the statement says that it was wrong and names another number: "Wait, actually it is 6"."""
+    place = text.rfind(answer)
+    behind = text[place + len(answer) :][:MAX_STATEMENT] if place >= 0 else ""
+    turn = _RETRACTION.search(behind)
+    return turn is not None and _DIGIT.search(behind, turn.end()) is not None
 
 
 def _stated(text: str) -> str | None:
@@ -108,9 +120,8 @@ def _stated_plainly(text: str) -> str | None:
     if box >= 0:
         content, end = _box_at(text, box)
         said = _last_statement(text, max(box, end))
-        # "\\boxed{5}. The answer is in the box" does not take the answer back.
-        remark = content is not None and _DIGIT.search(content) and said is not None and _REMARK.fullmatch(said)
-        if said is not None and not remark:
+        # "\\boxed{5}. The answer is given as an integer" does not take the answer back.
+        if said is not None and (content is None or not _DIGIT.search(content) or _ANSWER.match(said)):
             return said
         return None if content is None else _join_boxes(text, box, content)
     said = _last_statement(text, 0)
@@ -180,7 +191,8 @@ def _payload(text: str, start: int) -> str:
         if close >= 0:
             return unwrapped(chunk[2:close])
     stop = _SENTENCE_END.search(chunk)
-    return unwrapped(chunk[: stop.start()] if stop else chunk)
+    # In prose the mark behind 42! is punctuation.
+    return unwrapped((chunk[: stop.start()] if stop else chunk).rstrip("! "))
 
 
 def _box_at(text: str, box: int) -> tuple[str | None, int]:
@@ -236,6 +248,9 @@ def unwrapped(answer: str) -> str:
     while answer != previous:
         previous = answer
         answer = answer.strip(_WRAP).rstrip(".,;:。")
+        if answer.startswith(("'", "’")):
+            # At the end alone it is a prime.
+            answer = answer[1:].removesuffix(answer[0])
         if answer.startswith(("\\boxed{", "\\fbox{")) and answer.endswith("}"):
             answer = answer[answer.index("{") + 1 : -1]
     # A backslash left alone by the stripping ("5\.", "\ 5") means nothing.

@@ -54,11 +54,13 @@ _LABEL = re.compile(
     r"|\\(?:overline|angle|vec|mathbf) ?\{?[A-Za-z]+\}?"
 )
 _NOT_NAMES = frozenset({"and", "or"})
-_MEMBER = re.compile(r"(?:[A-Za-z]|\\[a-z]+)\\in ?(?![a-z])")
-_BUILDER = re.compile(r"\\\{(?:[A-Za-z](?:\\in\\mathbb\{?R\}?)?)(?:\\mid|\||:)(.*)\\\}")
+_MEMBER = re.compile(r"^(?:[A-Za-z]|\\[a-z]+)\\in ?(?![a-z])")
+_BUILDER = re.compile(r"\\\{(?:[A-Za-z] ?(?:\\in ?\\mathbb ?\{?R\}?)?) ?(?:\\mid|\||:)(.*)\\\}")
+_SYSTEM = re.compile(r"(?:\\\{)?\\begin\{(cases|aligned|array)\}(?:\{[clr|]*\})?(.*)\\end\{\1\}\.?", re.DOTALL)
 _REALS = re.compile(
     r"(?:\\mathbb ?\{?R\}?|(?:the set of )?all real(?: number)?s(?: x)?|any real number|all reals?)", re.I
 )
+_PAIRS = {("(", ")"), ("[", "]")}
 _FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "=": "=", "\\ne": "\\ne"}
 
 
@@ -74,6 +76,10 @@ def read_form(normal: str, *, thousands: bool = True) -> Form:
     builder = _BUILDER.fullmatch(text)
     if builder:
         return read_form(builder.group(1), thousands=thousands)
+    system = _SYSTEM.fullmatch(text)
+    if system and "=" in system.group(2) and "\\begin" not in system.group(2):
+        lines = [line.strip(" ,&") for line in system.group(2).replace("&", "").split("\\\\")]
+        return _list(text, [line for line in lines if line], thousands)
     matrix = _MATRIX.fullmatch(text)
     if matrix and "\\begin" not in matrix.group(2):
         return _matrix(text, matrix.group(2))
@@ -191,10 +197,26 @@ def _list(text: str, parts: list[str], thousands: bool) -> Form:
         form = read_form(part, thousands=thousands)
         # "\\pm 1, \\pm 2" is one list of four.
         items += form.items if form.kind is Kind.LIST else (form,)
-    intervals = [interval_of(item) for item in items]
+    intervals = [interval_of(item) or (item if _is_interval(item) else None) for item in items]
+    if all(intervals) and len(items) == 2 and " and " in f" {re.sub('[^a-z]', ' ', text)} ":
+        return _intersection(text, [interval for interval in intervals if interval])
     if all(intervals) and len(items) > 1 and " or " in f" {re.sub('[^a-z]', ' ', text)} ":
         return Form(Kind.UNION, text, tuple(interval for interval in intervals if interval))
     return Form(Kind.LIST, text, tuple(items))
+
+
+def _intersection(text: str, intervals: list[Form]) -> Form:
+    """x>1 and x<5 as (1,5), where one has no lower end and the other no upper one."""
+    for low, high in (intervals, intervals[::-1]):
+        ends = [interval.items for interval in (low, high) if len(interval.items) == 2 and interval.kind is Kind.TUPLE]
+        if len(ends) == 2 and ends[0][1].text == "\\infty" and ends[1][0].text == "-\\infty":
+            return Form(Kind.TUPLE, text, (ends[0][0], ends[1][1]), (low.marks[0], high.marks[1]))
+    return Form(Kind.EXPRESSION, text)
+
+
+def _is_interval(form: Form) -> bool:
+    """Whether a pair in brackets can only be an interval."""
+    return form.kind is Kind.TUPLE and len(form.items) == 2 and (form.marks not in _PAIRS or "\\infty" in form.text)
 
 
 def _relation(text: str, sides: list[str], operators: list[str]) -> Form:

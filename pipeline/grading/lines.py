@@ -61,7 +61,7 @@ def read_case(number: int, line: bytes | None) -> Case:
 def gold_error(case: Case, golds: Sequence[str]) -> str:
     """What to say of a case whose `golds` do not parse."""
     shown = ", ".join(ascii(gold[:GOLD_CHARS]) for gold in golds)
-    return f"line {case.number}: the gold {shown} is not read as an answer; mend its LaTeX, or write it more plainly"
+    return f"line {case.number}: the gold {shown} is not read as an answer; mend it, or write it more plainly"
 
 
 def finished(case: Case, grade: Grade | None = None, error: str = "") -> Result:
@@ -95,7 +95,8 @@ def summary(verdicts: Mapping[Verdict | None, int], seconds: float) -> str:
 def _fault(fields: Mapping[str, object]) -> str:
     """Why a line asks nothing, and the remedy; empty where it does."""
     if fields.get("gold") is None:
-        return f'there is no "gold" among {_names(fields)}; {_GOLD}'
+        missing = "the gold is null" if "gold" in fields else f'there is no "gold" among {_names(fields)}'
+        return f"{missing}; {_GOLD}"
     if "prediction" not in fields:
         return f'there is no "prediction" among {_names(fields)}; {_PREDICTION}'
     prediction = fields["prediction"]

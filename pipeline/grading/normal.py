@@ -10,24 +10,30 @@ _SYMBOLS = str.maketrans(
     {
         "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ",
         "∙": r"\cdot ", "÷": "/", "∕": "/", "⁄": "/", "°": "^\\circ ", "º": "^\\circ ", "π": r"\pi ", "∞": r"\infty ",
-        "∅": r"\emptyset ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ",
+        "∅": r"\emptyset ", "ℝ": r"\mathbb{R}", "γ": r"\gamma ", "δ": r"\delta ", "Δ": r"\Delta ", "φ": r"\phi ",
+        "ω": r"\omega ", "σ": r"\sigma ", "μ": r"\mu ", "ρ": r"\rho ", "τ": r"\tau ", "′": "'", "≤": r"\le ", "≥": r"\ge ",
+        "≠": r"\ne ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ",
         "±": r"\pm ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "λ": r"\lambda ", "∠": r"\angle ", "’": "'",
         "，": ",", "：": ":", "。": ".", "％": "%", "⟨": "(", "⟩": ")", "|": "|",
     }
 )  # fmt: skip
-_SUPERSCRIPTS = {ord(mark): f"^{{{plain}}}" for mark, plain in zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n", strict=True)}
+_SUPERSCRIPT = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ⁻⁺", "0123456789n-+", strict=True))
+_SUBSCRIPT = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
+_RAISED, _LOWERED = (re.compile(f"[{''.join(marks)}]+") for marks in (_SUPERSCRIPT, _SUBSCRIPT))
 _ROOT = re.compile(r"√\s*(?:(\d+|[A-Za-z])|\(([^()]*)\))")
 _LAYOUT = re.compile(
-    r"\\(?:left|right|bigg?|Bigg?|displaystyle|textstyle|rm|bf|it|limits|nolimits|mathstrut)(?![A-Za-z])\.?|\\(?:phantom|hspace|vspace)\{[^{}]*\}"
+    r"\\(?:left|right|bigg?|Bigg?|displaystyle|textstyle|rm|bf|it|limits|nolimits|mathstrut|Large|large|small|tiny|normalsize|rm)(?![A-Za-z])\.?|\\(?:text)?color\{[a-z]*\}|\\(?:phantom|hspace|vspace)\{[^{}]*\}"
 )
 _THOUSANDS = re.compile(r"(?<=\d)(?:\{,\}|,\s*\\!|\\,|,\\ )\s*(?=\d{3}(?!\d))")
 _SPACING = re.compile(r"\\[!]|(?<!\\)\\(?:[,;: ]|q?quad|enspace|thinspace)|~|\s+")
 _DELIMITER = re.compile(r"(?<!\\)\$")
+_BLANKS = re.compile(r"  +")
 _DOUBLED = re.compile(r"\\\\(?=[A-Za-z])")
 _TEXT = re.compile(
-    r"\\(?:text(?:bf|it|rm|normal|sf|tt|up)?|mathrm|mathbf|mathit|mathsf|mbox|hbox|operatorname\*?|emph|boldsymbol|bm)\s*\{([^{}]*)\}"
+    r"\\(?:text(?:bf|it|rm|normal|sf|tt|up)?|mathrm|mathbf|mathit|mathsf|mbox|hbox|operatorname\*?|emph|boldsymbol|bm|underline)\s*\{([^{}]*)\}"
 )
-_STYLED_FRACTION = re.compile(r"\\[dtc](frac|binom)(?![A-Za-z])")
+_CHOOSE = re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}")
+_STYLED_FRACTION = re.compile(r"\\(?:[dtc]|nice|s)(frac|binom)(?![A-Za-z])")
 _SHORT_FRACTION = re.compile(
     r"\\(frac|binom)\s*(?:(\d|[A-Za-z]|\\pi)|\{([^{}]*)\})\s*(?:(\d|[A-Za-z]|\\pi)|\{([^{}]*)\})"
 )
@@ -35,12 +41,16 @@ _SHORT_ROOT = re.compile(r"\\sqrt\s*(\d|[A-Za-z](?![A-Za-z]))")
 _DEGREES = re.compile(r"\s*(?:(?:\^\s*|(?<=\d)\s*)\{?\s*\\circ\s*\}?|\\degrees?(?![A-Za-z])|°)\s*")
 _SYNONYM = {
     "leq": r"\le", "geq": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "varnothing": r"\emptyset", "infin": r"\infty",
-    "langle": "(", "rangle": ")", "to": r"\rightarrow", "land": r"\wedge", "lor": r"\vee",
+    "cdotp": r"\cdot", "langle": "(", "rangle": ")", "to": r"\rightarrow", "land": r"\wedge", "lor": r"\vee",
 }  # fmt: skip
 _SYNONYMS = re.compile(rf"\\({'|'.join(_SYNONYM)})(?![A-Za-z])")
 _LOOSE_SPACE = re.compile(r" (?![A-Za-z0-9.])|(?<![A-Za-z0-9,.%}]) |(?<=,) (?!\d{3}(?!\d))")
-_BARE_SYMBOLS = frozenset({"pi", "infty", "infinity"})
-_BARE_FUNCTION = re.compile(r"(?<![A-Za-z\\])(?:(pi|infty|infinity)(?![A-Za-z])|sqrt ?\(([^()]*)\)|sqrt(?![A-Za-z]))")
+_BARE_SYMBOLS = ("pi", "inf", "sqrt")
+_BARE_FUNCTION = re.compile(
+    r"(?<![A-Za-z\\])(?:(pi|inf|infty|infinity)(?![A-Za-z])|sqrt ?(?:\(([^()]*)\)|(\d+))|sqrt(?![A-Za-z]))"
+)
+# 2/3\sqrt{5} and 1/2x: people mean the fraction as a factor.
+_COEFFICIENT = re.compile(r"(?<![\w}).^/])(\d+)/(\d+)(?=\\(?:sqrt|pi)|[a-zA-Z](?![A-Za-z])|\()")
 _COMMAND_SPACE = re.compile(r"(\\[A-Za-z]+) (?![A-Za-z])")
 _ONE_LETTER_UNITS = {"m": "meters", "g": "grams", "s": "seconds", "h": "hours", "L": "liters"}
 MAX_TEXT_NESTING = 4
@@ -48,23 +58,25 @@ MAX_TEXT_NESTING = 4
 
 def normal_form(answer: str) -> str:
     """The same answer in one spelling: ASCII and LaTeX for symbols, no layout commands, no needless space."""
-    if answer.isascii() and answer.isalnum() and answer not in _BARE_SYMBOLS:
+    if answer.isascii() and answer.isalnum() and not any(name in answer for name in _BARE_SYMBOLS):
         return answer
     text = answer if answer.isascii() else _ascii(answer)
     if not text.isprintable():
         text = "".join(mark for mark in text if mark.isprintable() or mark.isspace())
     if "\\" in text or "{,}" in text:
         text = _latex(text)
-    if "pi" in text or "sqrt" in text or "infi" in text:
+    if "pi" in text or "sqrt" in text or "inf" in text:
         text = _BARE_FUNCTION.sub(_command, text)
     if "$" in text:
         # A dollar that is not escaped delimits a formula.
         text = _DELIMITER.sub("", text).replace("\\$", "$")
     text = text.replace("\\%", "%").replace("\\#", "#").replace("\\_", "_")
     text = _DEGREES.sub("^\\\\circ ", text) if "circ" in text or "degree" in text else text
-    text = _SPACING.sub(" ", text).replace("**", "^").replace("!=", "\\ne ")
+    text = _BLANKS.sub(" ", _SPACING.sub(" ", text)).replace("**", "^").replace("!=", "\\ne ")
     text = _LOOSE_SPACE.sub("", text.strip())
     text = _COMMAND_SPACE.sub(r"\1", text)
+    if "/" in text:
+        text = _COEFFICIENT.sub(r"\\frac{\1}{\2}", text)
     text = text.strip(" ").rstrip(".,;: ").lstrip("= ")
     while len(text) > 2 and text[0] == "{" and text[-1] == "}" and "{" not in text[1:-1] and "}" not in text[1:-1]:
         text = text[1:-1].strip()
@@ -73,7 +85,9 @@ def normal_form(answer: str) -> str:
 
 def _ascii(text: str) -> str:
     text = _ROOT.sub(lambda match: rf"\sqrt{{{match.group(1) or match.group(2)}}}", text)
-    text = text.translate(_SUPERSCRIPTS).translate(_SYMBOLS)
+    text = _RAISED.sub(lambda run: "^{" + "".join(map(_SUPERSCRIPT.__getitem__, run.group())) + "}", text)
+    text = _LOWERED.sub(lambda run: "_{" + "".join(map(_SUBSCRIPT.__getitem__, run.group())) + "}", text)
+    text = text.translate(_SYMBOLS)
     if text.isascii():
         return text
     marks = []
@@ -99,6 +113,7 @@ def _latex(text: str) -> str:
         if unwrapped == text:
             break
         text = unwrapped
+    text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     text = _STYLED_FRACTION.sub(r"\\\1", text)
     text = _SHORT_FRACTION.sub(_fraction, text)
     text = _SHORT_ROOT.sub(r"\\sqrt{\1}", text)
@@ -108,7 +123,8 @@ def _latex(text: str) -> str:
 def _command(match: re.Match[str]) -> str:
     if match.group(1):
         return r"\pi " if match.group(1) == "pi" else r"\infty "
-    return r"\sqrt" if match.group(2) is None else rf"\sqrt{{{match.group(2)}}}"
+    inside = match.group(2) or match.group(3)
+    return r"\sqrt" if inside is None else rf"\sqrt{{{inside}}}"
 
 
 def _content(match: re.Match[str]) -> str:

@@ -5,6 +5,7 @@ it is certain and None where the answers are not of its kind.
 """
 
 import re
+from functools import lru_cache
 
 _CHOICE = re.compile(r"(?:(?:[Tt]he )?(?:correct )?(?:[Oo]ption|[Cc]hoice|[Aa]nswer)(?: is)?:? )?\(?([A-Ja-j])\)?")
 _CHOICE_WITH_TEXT = re.compile(r"(?:[Oo]ption |[Cc]hoice )?(?:\(([A-J])\)|([A-J])[).:])[ ]*([\\\w$(+.-].*)", re.DOTALL)
@@ -16,10 +17,15 @@ _NUMBERED = re.compile(
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _ARTICLE = re.compile(r"^(?:a|an|the|it is|it's|they are|there (?:is|are|exists?)) ")
 _BASED = re.compile(r"([0-9A-Z]+)(?:_\{?(\d+)\}?| ?(?:\(?in )?base (\d+)\)?)")
-_NUMERAL = re.compile(r"[0-9A-Z]+")
+_NUMERAL = re.compile(r"(?=.*\d)[0-9A-Z]+")
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::(\d{2}))? ?([ap]\.?m\b\.?)?", re.IGNORECASE)
 _NAMED_TIMES = {"noon": "12:00 pm", "12 noon": "12:00 pm", "midnight": "12:00 am", "12 midnight": "12:00 am"}
-_RATIO = re.compile(r"(\d{1,9})(?::| to )(\d{1,9})")
+_RATIO = re.compile(r"\d{1,9}(?:(?::| to )\d{1,9}){1,5}")
+# A date, a telephone number, a page in a book: signs between digits that are no arithmetic.
+_LITERAL = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|0\d[-/]\d{1,4}|\d{1,4}[-/]0\d|\d{3}-\d{4}")
+_NAMED = re.compile(r"\\(triangle|angle|square|overline|vec|overrightarrow|widehat|hat|bar)\{? ?([A-Za-z]{1,6}'*)\}?")
+_LETTERS = re.compile(r"[A-J]{2,8}")
+_LETTER_LIST = re.compile(r"\(?[A-J]\)?(?:(?: ?[,;&] ?(?:and )?| and )\(?[A-J]\)?)+")
 _SHORT_WORDS = frozenset({"no", "on", "yes", "up", "or", "is", "ne", "nw", "se", "sw", "ok"})
 _MATHEMATICAL = frozenset(
     {"pi", "infinity", "inf", "infty", "oo", "nan", "i", "e", "ln", "log", "sin", "cos", "tan", "sqrt", "exp"}
@@ -42,15 +48,11 @@ _SYNONYMS = {
 
 def is_phrase(normal: str) -> bool:
     """Whether an answer is of a kind that this module decides on."""
-    return bool(
-        _CHOICE.fullmatch(normal)
-        or _BASED.fullmatch(normal)
-        or _RATIO.fullmatch(normal)
-        or _time(normal)
-        or words(normal)
-    )
+    written = any(pattern.fullmatch(normal) for pattern in (_CHOICE, _RATIO, _LITERAL, _NAMED, _LETTER_LIST))
+    return written or bool(_numeral(normal) or _time(normal) or words(normal))
 
 
+@lru_cache(maxsize=8192)
 def words(normal: str) -> str | None:
     """The words of a plainly textual answer, folded; None if it may be mathematics."""
     if normal in ("\\emptyset", "\\{\\}"):
@@ -85,27 +87,62 @@ def choice_with_text(normal: str) -> tuple[str, str] | None:
     return ((match.group(1) or match.group(2)), match.group(3)) if match else None
 
 
+def same_letters(wanted: str, given: str) -> bool | None:
+    """Several choices: AC, "A and C", A,C."""
+    forms = [_LETTER_LIST.fullmatch(text) for text in (wanted, given)]
+    if not any(forms) or not all(
+        form or _LETTERS.fullmatch(text) for form, text in zip(forms, (wanted, given), strict=True)
+    ):
+        return None
+    left, right = ({mark for mark in text if mark in "ABCDEFGHIJ"} for text in (wanted, given))
+    return left == right
+
+
+def same_literal(wanted: str, given: str) -> bool | None:
+    """Dates and the like, sign for sign, and names such as \\triangle ABC, which may start at any corner."""
+    left, right = _NAMED.fullmatch(wanted), _NAMED.fullmatch(given)
+    if left and right:
+        if left[1] == right[1] == "triangle" and sorted(left[2]) == sorted(right[2]):
+            return True
+        return left[1] == right[1] and left[2] in (right[2], right[2][::-1])
+    return wanted == given if _LITERAL.fullmatch(wanted) or _LITERAL.fullmatch(given) else None
+
+
 def same_numeral(wanted: str, given: str) -> bool | None:
     """Numerals of a named base, digit for digit; a base that one side leaves out is the other's."""
-    left, right = _BASED.fullmatch(wanted), _BASED.fullmatch(given)
-    if left and right:
-        return (left.group(1), left.group(2) or left.group(3)) == (right.group(1), right.group(2) or right.group(3))
+    left, right = _numeral(wanted), _numeral(given)
+    if left or right:
+        # 4343_4 is no numeral, and so not another one either.
+        shapes = _BASED.fullmatch(wanted), _BASED.fullmatch(given)
+        if all(shapes):
+            return left == right
     if left and _NUMERAL.fullmatch(given):
-        return left.group(1) == given
+        return left[0] == given
     if right and _NUMERAL.fullmatch(wanted):
-        return right.group(1) == wanted
+        return right[0] == wanted
     return None
 
 
+def _numeral(normal: str) -> tuple[str, int] | None:
+    """Digits and base of 1A_{16}; None where a digit is too large for the base, as in CO_2."""
+    match = _BASED.fullmatch(normal)
+    if match is None:
+        return None
+    digits, base = match.group(1), int(match.group(2) or match.group(3))
+    return (digits, base) if 2 <= base <= 36 and all(int(digit, 36) < base for digit in digits) else None
+
+
 def same_ratio(wanted: str, given: str) -> bool | None:
-    """Ratios a:b, equal as fractions; 1:02 and 2:04 look like times of day and are not."""
-    left, right = _RATIO.fullmatch(wanted), _RATIO.fullmatch(given)
-    if not left or not right:
+    """Ratios a:b:c, equal if proportional; 1:02 and 2:04 are times of day and are not."""
+    if not _RATIO.fullmatch(wanted) or not _RATIO.fullmatch(given):
         return None
     if _time(wanted) and _time(given):
         return same_time(wanted, given)
-    a, b, c, d = (int(text) for text in (*left.groups(), *right.groups()))
-    return a * d == b * c and (a, b) != (0, 0) != (c, d)
+    left, right = ([int(part) for part in re.split(r":| to ", text)] for text in (wanted, given))
+    written_as_times = re.search(r":0\d", wanted) or re.search(r":0\d", given)
+    if len(left) != len(right) or written_as_times or not (any(left) and any(right)):
+        return False
+    return all(a * right[0] == b * left[0] for a, b in zip(left, right, strict=True))
 
 
 def same_time(wanted: str, given: str) -> bool | None:
@@ -128,3 +165,10 @@ def _time(normal: str) -> tuple[int, str] | None:
     if not half and hours % 24 in (0, *range(13, 24)):
         half = "p" if hours % 24 else "a"
     return (hours % 12 * 60 + minutes) * 60 + seconds, half
+
+
+def ratio_as_fraction(normal: str) -> str | None:
+    """1:2 as 1/2, None for what is no ratio of two."""
+    return (
+        normal.replace(":", "/") if _RATIO.fullmatch(normal) and normal.count(":") == 1 and not _time(normal) else None
+    )

@@ -22,20 +22,18 @@ import pipeline
 from pipeline.config import Fallback, GraderConfig
 from pipeline.errors import StepvalueError
 from pipeline.grading import compare, extract, limits
+from pipeline.grading.base import MAX_ANSWER_KEPT, of_any
 from pipeline.grading.memo import Memo
 from pipeline.grading.normal import normal_form
 from pipeline.records import Grade, Verdict
 
 START_SECONDS = 120.0
 TASKS_PER_CHILD = 5_000
-MAX_ANSWER_KEPT = 1_000
 
 NO_ANSWER = Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
 
 _PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
 _INHERITED = ("LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "COVERAGE_PROCESS_START")
-# What a set of golds yields when none matched: the first of these that occurred.
-_PRECEDENCE = (Verdict.TIMEOUT, Verdict.CRASHED, Verdict.OVER_LIMIT, Verdict.UNPARSEABLE)
 
 
 class _Child:
@@ -135,13 +133,6 @@ def _bare(answer: str) -> str:
     return (extract.final_answer(answer) if "\\boxed" in answer else None) or extract.unwrapped(answer)
 
 
-def _of_any(verdicts: set[Verdict | None]) -> Verdict:
-    """The verdict on an answer of which these are the verdicts gold by gold."""
-    if Verdict.CORRECT in verdicts:
-        return Verdict.CORRECT
-    return next((verdict for verdict in _PRECEDENCE if verdict in verdicts), Verdict.INCORRECT)
-
-
 class MathChecker:
     """Grades answers. Holds up to `config.processes` children, started when the first answer needs algebra."""
 
@@ -234,7 +225,7 @@ class MathChecker:
         tolerance = self._config.relative_tolerance
         verdicts = {compare.quick_verdict(gold, answer, relative_tolerance=tolerance) for gold in golds}
         if None not in verdicts or Verdict.CORRECT in verdicts:
-            return _of_any(verdicts)
+            return of_any(verdicts)
         return None if normal_form(answer) else Verdict.NO_ANSWER
 
     def _slow_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
@@ -250,7 +241,7 @@ class MathChecker:
             verdicts.add(verdict)
             if verdict is Verdict.CORRECT:
                 break
-        return self._remember((golds, answer), _of_any(verdicts), began)
+        return self._remember((golds, answer), of_any(verdicts), began)
 
     def _ask(self, task: dict[str, str]) -> Verdict:
         child = self._idle.get()

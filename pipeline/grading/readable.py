@@ -1,6 +1,7 @@
 r"""What the LaTeX grammar of computer algebra reads, told from the text alone, before a child is asked. Pure.
 
-The grammar takes words for products of letters, "5 6" for a sum, "1e5" for 5e, "52_8" for 52: such texts are not handed to it.
+The grammar takes words for products of letters, "5 6" for a sum, "1e5" for 5e, "52_8" for 52, a:b for a, 2^2^3
+from the left, and drops the names behind \triangle and the prime of x': such texts are not handed to it.
 """
 
 import re
@@ -17,7 +18,10 @@ _FUNCTIONS = frozenset(
         "mod", "gcd", "lcm", "det", "sqrt",
     }
 )  # fmt: skip
-_MISREAD = re.compile(r"\d \d|\d[eE][+-]?\d|\d_|\\overline")
+_MISREAD = re.compile(
+    r"[<>].*\b(?:and|or)\b|\d \d|\d[eE][+-]?\d|\d_|:|'|\^(?:\{[^{}]*\}|\w)\^"
+    r"|\\(?:overline|triangle|angle|square|vec|hat|widehat|bar|overrightarrow|parallel|perp|cong|mathbb|neg|[lc]?dots)"
+)
 _MATHEMATICS = re.compile(r"[\d\\=^+*/<>]")
 _CHAIN = re.compile(r"\\approx|\\doteq|\\simeq")
 _SHORT_SCRIPT = re.compile(r"([_^])([A-Za-z0-9])(?![A-Za-z0-9])")

@@ -140,8 +140,9 @@ class _Reader:
                 divided = False
             elif token in _OVER:
                 self._take()
+                # a/(b)c can only be meant one way, a/bc cannot.
+                divided = self._peek() != "("
                 result /= self._signed_factor()
-                divided = True
             elif self._opens_factor(token):
                 if divided:
                     raise UnreadableError
@@ -179,6 +180,9 @@ class _Reader:
                     base *= self._named(PI) / constant(180)
                 else:
                     base = self._power(base, self._exponent())
+                    if self._peek() == "^":
+                        # 2^2^3 is 2^(2^3) to some and (2^2)^3 to others.
+                        raise UnreadableError
             elif token == "!":
                 self._take()
                 base = constant(math.factorial(_natural(base)))

@@ -39,6 +39,9 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
         return (_lists if in_any_order else _ordered)(wanted.items, given.items, leaf)
     if Kind.EXPRESSION in kinds:
         plain, other = (wanted, given) if wanted.kind is Kind.EXPRESSION else (given, wanted)
+        if other.kind in _UNORDERED and other.text.count(plain.text) > 1 and "," in other.text:
+            # 5,5 is more than the value 5, or less than 5.5.
+            return False
         if other.kind in _UNORDERED and other.items:
             return _lists(wanted.items or (wanted,), given.items or (given,), leaf)
         return None if expression(plain.text) is None else False
@@ -190,11 +193,21 @@ def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
             if same or not (left and right):
                 return same
     if left and right:
-        variables = all(len(_plain(label)) == 1 for label in (left[0], right[0]))
-        return False if variables else same_form(read_form(left[1]), read_form(right[1]), leaf)
+        return (
+            False
+            if _differ(_plain(left[0]), _plain(right[0]))
+            else same_form(read_form(left[1]), read_form(right[1]), leaf)
+        )
     if len(wanted.items) == len(given.items):
         return _chains(wanted, given, leaf)
     return None
+
+
+def _differ(label: str, other: str) -> bool:
+    """Whether two labels name different things for sure: x and y, AB and BC, f and f'. Area and S may be the same."""
+    both = label, other
+    primes = {name.count("'") for name in both}
+    return len(primes) > 1 or all(len(name) == 1 for name in both) or all(name.strip("|").isupper() for name in both)
 
 
 def _plain(label: str) -> str:

@@ -15,10 +15,16 @@ CLOSED = [
     ("Thus it is 2^10.", "2^10"),
     ("There is no solution.", "no solution"),
     ("She makes 9 * 2 = $<<9*2=18>>18 every day.", "18 every day"),
-    ("It costs $5 and not $7 in all", "7"),
     ("Yes.", "Yes"),
 ]
-OPEN = ["", "I do not know.", "It holds for all of them, as was to be shown.", "\n\n"]
+OPEN = [
+    "",
+    "It cannot be 5.",
+    "So it isn't 7 at all.",
+    "I do not know.",
+    "It holds for all of them, as was to be shown.",
+    "\n\n",
+]
 
 
 @pytest.mark.parametrize(("text", "answer"), CLOSED)

@@ -4,12 +4,12 @@ import pytest
 
 from pipeline.config import GraderConfig
 from pipeline.grading.choose import checker_for
-from tests.grading.dev_files import FOLDER, HELD, canaries, cases_of, judge, meets, score
+from tests.grading.dev_files import FOLDER, REQUIRED, canaries, cases_of, judge, meets, score
 
 pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="the audited answers are not beside this checkout")
 
 
-@pytest.mark.parametrize("name", HELD)
+@pytest.mark.parametrize("name", REQUIRED)
 def test_audited_answers_are_judged_as_people_judged_them(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -18,6 +18,6 @@ def test_audited_answers_are_judged_as_people_judged_them(
     with checker_for(GraderConfig()) as checker:
         outcomes = [judge(checker, case) for case in cases]
     result = score(outcomes)
-    assert meets(result, HELD[name]), result
+    assert meets(result, REQUIRED[name]), result
     assert result.late == 0
     assert canaries(cases, tmp_path) == []

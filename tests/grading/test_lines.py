@@ -73,7 +73,7 @@ def test_the_verdict_stands_behind_what_was_there() -> None:
         (b"[1]", "list; it must be an object"),
         (b"{}", 'no "gold" among its keys (it has none); give the known answer'),
         (b'{"golds": 5, "prediction": "5"}', "no \"gold\" among 'golds', 'prediction'; give the known answer"),
-        (b'{"gold": null, "prediction": "5"}', 'no "gold"'),
+        (b'{"gold": null, "prediction": "5"}', "the gold is null; give the known answer"),
         (b'{"gold": 5, "predicted": "5"}', "no \"prediction\" among 'gold', 'predicted'; give the model's output"),
         (b'{"gold": 5, "prediction": ["5"]}', "the prediction is of type list; give"),
         (b'{"gold": 5, "prediction": true}', "the prediction is of type bool; give"),

@@ -60,3 +60,10 @@ def test_a_fenced_program_comes_back_unchanged(program: str, tag: str, fence: st
 def test_any_text_is_read(output: str, complete: bool) -> None:
     program = program_in(output, complete=complete)
     assert program is None or program.strip()
+
+
+def test_an_example_of_use_comes_behind_what_it_uses() -> None:
+    defined, used, other = "def add(a, b):\n    return a + b", "print(add(1, 2))", "x = 1"
+    output = f"```python\n{other}\n```\n```python\n{defined}\n```\nUsage:\n```python\n{used}\n```\n"
+    assert program_in(output) == f"{defined}\n\n{used}"
+    assert program_in(f"```python\n{used}\n```\n```python\n{defined}\n```\n") == defined

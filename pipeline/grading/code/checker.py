@@ -24,6 +24,7 @@ from typing import Any, Self
 
 from pipeline.config import GraderConfig
 from pipeline.errors import StepvalueError
+from pipeline.grading.base import MAX_ANSWER_KEPT, of_any
 from pipeline.grading.code.output import same_output
 from pipeline.grading.code.program import MAX_PROGRAM_CHARS, program_in
 from pipeline.grading.code.slot import Slot, content_of, memory_file
@@ -40,11 +41,8 @@ from pipeline.grading.memo import Memo
 from pipeline.ids import content_id
 from pipeline.records import Grade, Verdict
 
-MAX_ANSWER_KEPT = 1_000
 SUITES_KEPT = 16
 _SIGKILL = -9
-# What a set of golds yields when none passed: the first of these that occurred.
-_PRECEDENCE = (Verdict.TIMEOUT, Verdict.CRASHED, Verdict.OVER_LIMIT, Verdict.UNPARSEABLE)
 # May be the machine's doing, so the next such program is run again.
 _PASSING = frozenset({Verdict.TIMEOUT, Verdict.CRASHED})
 
@@ -100,7 +98,7 @@ class CodeChecker:
             verdicts.add(self._verdict(gold, answer))
             if Verdict.CORRECT in verdicts:
                 break
-        final = next((verdict for verdict in (Verdict.CORRECT, *_PRECEDENCE) if verdict in verdicts), Verdict.INCORRECT)
+        final = of_any(verdicts)
         grade = Grade(verdict=final, answer=answer[:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)
         if final not in _PASSING:
             self._memo.keep(self._key(golds, answer), grade)

@@ -1,5 +1,7 @@
 """The program in a model's output: its last fenced Python block, else its last fenced block, else the text if it is code.
 
+A last block without a definition is an example of use: the Python blocks that define something come before it.
+
 Covered: fences of backticks or tildes, of any length, indented or not, and the last one left open by a stop text.
 Not covered: whether it is Python. A text without a fence is taken for code by how its first line begins, without parsing.
 """
@@ -13,6 +15,7 @@ MAX_PROGRAM_CHARS = 100_000
 
 _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\n`]*)")
 _PYTHON = frozenset({"python", "py", "python3", "py3", "{python}", "{.python}"})
+_DEFINITION = re.compile(r"^(?:async def|def|class) ", re.MULTILINE)
 _FIRST_LINE_OF_CODE = re.compile(
     r"(?:from\s+[\w.]+\s+import\b|import\s+\w|(?:async\s+)?def\s+\w+\s*\(|class\s+\w+\s*[:(]|@\w|#!|print\(|\"\"\"|'''"
     r"|\w+(?:\s*,\s*\w+)*\s*=[^=]|(?:for\s.+\sin\s|while\s|if\s|with\s).+:\s*$|try:\s*$)"
@@ -37,8 +40,15 @@ def program_in(output: str, *, complete: bool = True) -> str | None:
     usable = [block for block in found if block.text.strip() and (block.closed or complete)]
     if usable:
         python = [block for block in usable if block.language in _PYTHON]
-        return (python or usable)[-1].text
+        return _with_definitions(python) if python else usable[-1].text
     return output if complete and not found and _is_code(output) else None
+
+
+def _with_definitions(python: list[Block]) -> str:
+    """The last block; where it only uses what earlier blocks define, behind those."""
+    if _DEFINITION.search(python[-1].text):
+        return python[-1].text
+    return "\n\n".join(block.text for block in python if block is python[-1] or _DEFINITION.search(block.text))
 
 
 def blocks(output: str) -> Iterator[Block]:
