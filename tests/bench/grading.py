@@ -104,17 +104,18 @@ def _time(taken: Sequence[Times]) -> list[Mark]:
     extraction = [nanoseconds / 1e3 for nanoseconds in best.extraction]
     print(f"  extraction: p50 {quantile(extraction, 0.5):.1f} µs, p99 {quantile(extraction, 0.99):.1f} µs")
     print(f"  the memo alone answers {100 * mean(best.repeated):.1f} % (same gold, same answer as before)")
-    print(
-        f"  {'after extraction':<18}{'outputs':>8}{'<= 5 µs':>9}{'mean µs':>9}{'no child':>10}{'their mean µs':>15}"
-        f"{'slow path ms: p50':>19}{'p99':>7}{'max':>8}"
-    )
+    print(f"  {'after extraction':<18}{'outputs':>8}{'<= 5 µs':>9}{'mean µs':>9}{'no child':>10}{'their mean µs':>15}")
     for name, repeats in (("all", True), ("without repeats", False)):
         row = decisions(best, repeats=repeats)
         print(
             f"  {name:<18}{row.outputs:>8}{row.quick_percent:>8.1f}%{row.mean_us:>9.1f}{row.childless_percent:>9.1f}%"
-            f"{row.childless_mean_us:>15.1f}"
-            f"{row.slow_p50_ms:>19.1f}{row.slow_p99_ms:>7.1f}{row.slow_max_ms:>8.1f}  ({row.slow} slow)"
+            f"{row.childless_mean_us:>15.1f}  ({row.slow} by a child)"
         )
+    slow = [nanoseconds / 1e6 for nanoseconds in best.algebra]
+    print(
+        f"  slow path, the {len(slow)} own cases that a child decides: p50 {quantile(slow, 0.5):.1f} ms,"
+        f" p99 {quantile(slow, 0.99):.1f} ms, slowest {max(slow):.1f} ms"
+    )
     result = decisions(best, repeats=True)
     return [
         Mark(
@@ -129,8 +130,8 @@ def _time(taken: Sequence[Times]) -> list[Mark]:
         ),
         Mark(
             asked=f"slow path p99 at most {MOST_SLOW_P99_MS:g} ms",
-            measured=f"{result.slow_p99_ms:.1f} ms",
-            met=result.slow_p99_ms <= MOST_SLOW_P99_MS,
+            measured=f"{quantile(slow, 0.99):.1f} ms",
+            met=quantile(slow, 0.99) <= MOST_SLOW_P99_MS,
         ),
     ]
 
