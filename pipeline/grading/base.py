@@ -47,8 +47,9 @@ class Checker(Protocol):
         """End the child processes."""
 
     def __enter__(self) -> Self:
-        """The checker, closed at the end of the block."""
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self.close()

@@ -15,14 +15,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pipeline
 from pipeline.config import Fallback, GraderConfig
 from pipeline.errors import StepvalueError
 from pipeline.grading import compare, extract, limits
-from pipeline.grading.base import MAX_ANSWER_KEPT, of_any
+from pipeline.grading.base import MAX_ANSWER_KEPT, Checker, of_any
 from pipeline.grading.memo import Memo
 from pipeline.grading.normal import normal_form
 from pipeline.records import Grade, Verdict
@@ -133,7 +131,7 @@ def _bare(answer: str) -> str:
     return (extract.final_answer(answer) if "\\boxed" in answer else None) or extract.unwrapped(answer)
 
 
-class MathChecker:
+class MathChecker(Checker):
     """Grades answers. Holds up to `config.processes` children, started when the first answer needs algebra."""
 
     def __init__(self, config: GraderConfig) -> None:
@@ -189,14 +187,6 @@ class MathChecker:
             self._idle.get().kill()
         for child in self._children:
             self._idle.put(child)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
         """The verdict of `grade_answer` where it takes microseconds; None where a child must decide."""

@@ -58,8 +58,13 @@ def compute_score(
     """verl's reward of one output: 1.0 right, 0.0 for everything else, the ungraded included.
 
     `ground_truth` is a text, a number, or a list of those of which any counts; of a text with a `\\boxed{}` or `####` the
-    stated answer. `data_source` and `extra_info` change nothing.
+    stated answer. `data_source` and `extra_info` change nothing. Raises ValueError for a mapping, which no answer equals.
     """
+    if isinstance(ground_truth, Mapping):
+        raise ValueError(
+            f"compute_score needs the known answer itself as ground_truth, not a mapping with {', '.join(map(str, ground_truth))}:"
+            " name it in the data set's reward_model.ground_truth"
+        )
     return _reward(grade(_gold(ground_truth), solution_str))
 
 

@@ -14,7 +14,7 @@ from tests import strategies  # noqa: F401  registers the profile of property te
 
 HAS_LANDLOCK = landlock_version() > 0
 CPU_SECONDS = 1.0
-DEADLINE = 4.0
+DEADLINE = 12.0
 
 
 def code_config(**settings: object) -> GraderConfig:

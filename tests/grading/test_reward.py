@@ -133,6 +133,11 @@ def test_verl_may_leave_out_and_may_add_arguments() -> None:
     assert compute_score("math", RIGHT, None) == 0.0
 
 
+def test_a_mapping_as_ground_truth_is_a_mistake_of_the_data_set() -> None:
+    with pytest.raises(ValueError, match="not a mapping with target"):
+        compute_score("nq", "\\boxed{5}", {"target": ["5"]})
+
+
 def test_verl_calls_from_the_threads_of_an_executor() -> None:
     with ThreadPoolExecutor(8) as threads:
         calls = [

@@ -19,12 +19,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from pipeline.config import GraderConfig
 from pipeline.errors import StepvalueError
-from pipeline.grading.base import MAX_ANSWER_KEPT, of_any
+from pipeline.grading.base import MAX_ANSWER_KEPT, Checker, of_any
 from pipeline.grading.code.output import same_output
 from pipeline.grading.code.program import MAX_PROGRAM_CHARS, program_in
 from pipeline.grading.code.slot import Slot, content_of, memory_file
@@ -47,7 +46,7 @@ _SIGKILL = -9
 _PASSING = frozenset({Verdict.TIMEOUT, Verdict.CRASHED})
 
 
-class CodeChecker:
+class CodeChecker(Checker):
     """Grades programs. Raises StepvalueError at once where programs cannot be confined as `grader.sandbox` demands."""
 
     def __init__(self, config: GraderConfig) -> None:
@@ -124,14 +123,6 @@ class CodeChecker:
             self._idle.get().kill()
         for slot in self._slots:
             self._idle.put(slot)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _key(self, golds: tuple[str, ...], answer: str) -> str:
         return content_id(self._golds_id(golds), answer)
