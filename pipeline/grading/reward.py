@@ -62,8 +62,8 @@ def compute_score(
     """
     if isinstance(ground_truth, Mapping):
         raise ValueError(
-            f"compute_score needs the known answer itself as ground_truth, not a mapping with {', '.join(map(str, ground_truth))}:"
-            " name it in the data set's reward_model.ground_truth"
+            "compute_score needs the known answer itself as ground_truth,"
+            f" not a mapping with {', '.join(map(str, ground_truth))}: put it into the data set's reward_model.ground_truth"
         )
     return _reward(grade(_gold(ground_truth), solution_str))
 
