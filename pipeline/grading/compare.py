@@ -59,6 +59,7 @@ _STATEMENT = re.compile(
     re.IGNORECASE,
 )
 _NEGATION = re.compile(r"\b(?:not|no|never|cannot|or|if|than|neither|without|except)\b|n't\b", re.IGNORECASE)
+LONGEST_PRODUCT = 2
 _DEGREES = "^\\circ"
 
 
@@ -168,19 +169,15 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
         if tolerance and not same_value and ((right and right.decimal) or (number and number.decimal)):
             return close(left, other, tolerance) or same_value
         return same_value
-    if (phrase and (number or other)) or (said and (right or left)):
-        return False if (phrase or said) and not _may_be_product(phrase or said or "") else None
-    return None
+    # Words on one side and a number or expression on the other; two letters may be a product.
+    spoken = (phrase if number or other else None) or (said if right or left else None)
+    return False if spoken and len(spoken) > LONGEST_PRODUCT else None
 
 
 def _expression_of(normal: str, number: Exact | None) -> Expression | None:
     if number and not number.percent:
         return Expression(constant(number.value), {})
     return expression(without_unit(normal))
-
-
-def _may_be_product(word: str) -> bool:
-    return len(word) <= 2
 
 
 def _same_angle(wanted: str, given: str) -> bool | None:
@@ -191,7 +188,7 @@ def _same_angle(wanted: str, given: str) -> bool | None:
         return None
     half_turn = expression("\\frac{\\pi}{180}")
     assert half_turn is not None
-    return equal(type(left)(left.ratio * half_turn.ratio, left.values | half_turn.values), right)
+    return equal(Expression(left.ratio * half_turn.ratio, left.values | half_turn.values), right)
 
 
 def _number_of_sentence(given: str) -> Exact | None:

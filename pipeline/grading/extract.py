@@ -12,13 +12,11 @@ import re
 from operator import itemgetter
 
 from pipeline.config import Fallback
-from pipeline.grading.closing import TAIL, closing_statement, last_number
+from pipeline.grading.closing import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
 
 MAX_STATEMENT = 2_000
-MAX_SCAN = 100_000
 MAX_MENTIONS = 500
 MAX_BOXES = 8
-MAX_BARE = 64
 MAX_ANSWER_WORDS = 6
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
