@@ -34,21 +34,24 @@ def _label(config: LabelConfig) -> int:
     _set_up_ray(config.cluster.address)
     from pipeline.report.labels import first_chains, reject_counts
     from pipeline.report.terminal import ProgressView, print_chains, print_rejects, print_summary
+    from pipeline.run.actors import actors
     from pipeline.run.driver import label
     from pipeline.run.stop import StopSignal
+    from pipeline.store.place import storage_at
 
     console = Console(highlight=False)
     stop = StopSignal()
     stop.listen()
     try:
         with ProgressView(console) as view:
-            summary = label(config, view, stop)
+            summary = label(config, actors, view, stop)
     finally:
         stop.release()
+    storage = storage_at(summary.run_dir)
     if summary.totals.rejected:
-        print_rejects(console, reject_counts(summary.run_dir))
+        print_rejects(console, reject_counts(storage))
     if config.run.show_chains:
-        print_chains(console, first_chains(summary.run_dir, config.run.show_chains))
+        print_chains(console, first_chains(storage, config.run.show_chains))
         console.print()
     print_summary(console, summary)
     return 0

@@ -312,12 +312,18 @@ class RunConfig:
     """Problems per unit: the grain of scheduling, retry and commit."""
     units_in_flight: int = 4
     """Units a worker holds at once, so that the tail of one never idles the engine."""
+    flush_seconds: float = 30.0
+    """How long finished rollouts wait at most to be committed: what a crash can cost."""
     attempts: int = 3
-    """How often a unit is tried before the run gives up."""
+    """How often a unit is tried with others before it is taken apart to find the request that engines die of."""
+    max_failures: int = 100
+    """Workers that may fail, and requests that may be written off, before the run gives up."""
+    lock: bool = True
+    """false: for a file system without `flock`; results are right with two drivers too, but work is done twice."""
     start_timeout_seconds: float = 1800.0
     """How long the cluster may take to give a worker its resources and the worker to load its model."""
     stall_seconds: float = 600.0
-    """A worker that finishes no rollout for so long is taken for hung and replaced."""
+    """A worker that generates no token for so long is taken for hung and replaced."""
     progress_seconds: float = 5.0
     show_chains: int = 4
     """How many chains are printed at the end."""
@@ -325,7 +331,9 @@ class RunConfig:
     def __post_init__(self) -> None:
         _check(1 <= self.unit_problems <= 10_000, "run.unit_problems", self.unit_problems, "1 to 10000")
         _check(1 <= self.units_in_flight <= 1000, "run.units_in_flight", self.units_in_flight, "1 to 1000")
+        _check(0 < self.flush_seconds <= 86_400, "run.flush_seconds", self.flush_seconds, "above 0, at most 86400")
         _check(self.attempts >= 1, "run.attempts", self.attempts, "at least 1")
+        _check(self.max_failures >= 1, "run.max_failures", self.max_failures, "at least 1")
         _check(self.start_timeout_seconds > 0, "run.start_timeout_seconds", self.start_timeout_seconds, "above 0")
         _check(self.stall_seconds > 0, "run.stall_seconds", self.stall_seconds, "above 0")
         _check(self.progress_seconds > 0, "run.progress_seconds", self.progress_seconds, "above 0")

@@ -27,6 +27,10 @@ class EngineDied(StepvalueError):
     """The engine stopped working during a run. The run directory holds what was finished: start the command again."""
 
 
+class WorkerLost(EngineDied):
+    """A worker was taken away with its machine: nobody's fault, and no attempt is counted."""
+
+
 class ClusterError(StepvalueError):
     """No Ray cluster where one was named, or it lacks the resources asked for."""
 
@@ -45,3 +49,7 @@ class RunConflict(StepvalueError):
 
 class StoreError(StepvalueError):
     """The run directory cannot be written, or a file in it is damaged."""
+
+
+class Absent(StoreError):
+    """A name in the run directory that is not there."""

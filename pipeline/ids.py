@@ -8,7 +8,9 @@ import hashlib
 import re
 
 ID_DIGITS = 20
-_SAFE_NAME = re.compile(r"[a-z]+-[0-9a-f]{20}(-[0-9a-f]{12})?\.(parquet|json)")
+_SAFE_NAME = re.compile(r"[a-z]+-[0-9a-f]{20}-([0-9a-f]{12}\.parquet|[0-9]{5}\.json)")
+MAX_NUMBER = 99_999
+"""Of a record in its chain."""
 
 
 def content_id(*parts: str) -> str:
@@ -26,9 +28,25 @@ def rollout_id(prefix_id: str, issue_index: int) -> str:
     return f"{prefix_id}-{issue_index:05d}"
 
 
-def file_name(kind: str, unit_id: str, sha256: str = "", suffix: str = "parquet") -> str:
-    """`kind-unit[-sha].suffix`; raises ValueError for anything that is not made of a plain word and hexadecimal digits."""
-    name = f"{kind}-{unit_id}-{sha256[:12]}.{suffix}" if sha256 else f"{kind}-{unit_id}.{suffix}"
+def shard_name(kind: str, unit_id: str, sha256: str) -> str:
+    """`kind-unit-sha.parquet`; raises ValueError for anything that is not made of a plain word and hexadecimal digits."""
+    return _safe(f"{kind}-{unit_id}-{sha256[:12]}.parquet")
+
+
+def record_name(kind: str, chain_id: str, number: int) -> str:
+    """`kind-chain-number.json`; raises ValueError as `shard_name` does, and beyond `MAX_NUMBER`."""
+    return _safe(f"{kind}-{chain_id}-{number:05d}.json")
+
+
+def record_parts(name: str) -> tuple[str, str, int] | None:
+    """The inverse of `record_name`: kind, chain and number; None for any other name."""
+    if not name.endswith(".json") or not _SAFE_NAME.fullmatch(name):
+        return None
+    kind, chain_id, number = name.removesuffix(".json").split("-")
+    return kind, chain_id, int(number)
+
+
+def _safe(name: str) -> str:
     if not _SAFE_NAME.fullmatch(name):
         raise ValueError(f"unsafe file name {name!r}")
     return name

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from pathlib import Path
 
 
 class Verdict(StrEnum):
@@ -173,6 +172,16 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """What of a rollout counts for the value of its prefix."""
+
+    prefix_id: str
+    finish: Finish
+    n_tokens: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SampledSolution:
     """The `draw`-th chain the policy sampled for a problem, graded."""
 
@@ -208,10 +217,12 @@ class StepValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledChain:
-    """A chain with its outcome, the value of the bare problem, and one value and label per step."""
+    """A chain with its outcome, the value of the bare problem, and one prefix, value and label per step."""
 
     problem: Problem
     solution: Solution
+    root_prefix_id: str
+    prefix_ids: tuple[str, ...]
     final_answer: str | None
     outcome: bool | None
     root: StepValue
@@ -237,6 +248,7 @@ class Totals:
     ungraded: int = 0
     truncated: int = 0
     too_long: int = 0
+    engine_failed: int = 0
     solution_tokens: int = 0
 
     def __add__(self, other: "Totals") -> "Totals":
@@ -266,9 +278,9 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a run directory holds, and what this start of the run added to it."""
+    """What a run directory holds, and what this start of the run added to it. `damaged` names files that it set aside."""
 
-    run_dir: Path
+    run_dir: str
     totals: Totals
     units: int
     units_done_now: int
@@ -276,3 +288,4 @@ class Summary:
     tokens_now: int
     seconds_starting: float
     seconds_labelling: float
+    damaged: tuple[str, ...] = ()

@@ -6,6 +6,9 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.records import (
+    Fact,
+    Finish,
+    Grade,
     InputRow,
     LabelledChain,
     Place,
@@ -15,9 +18,10 @@ from pipeline.records import (
     SampledSolution,
     Solution,
     StepValue,
+    Verdict,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _ENUM = pa.dictionary(pa.int8(), pa.string())
 
@@ -51,6 +55,7 @@ SOLUTIONS = pa.schema(
     [
         _required("chain_id", pa.string()),
         _required("problem_id", pa.string()),
+        _optional("source_id", pa.string()),
         _required("draw", pa.int32()),
         _required("text", pa.string()),
         _required("token_ids", pa.list_(pa.int32())),
@@ -72,6 +77,15 @@ ROLLOUTS = pa.schema(
         _required("text", pa.string()),
         _required("finish", _ENUM),
         _required("n_tokens", pa.int32()),
+        _required("answer", pa.string()),
+        _required("verdict", _ENUM),
+        _required("grader", _ENUM),
+    ]
+)
+
+VERDICTS = pa.schema(
+    [
+        _required("rollout_id", pa.string()),
         _required("answer", pa.string()),
         _required("verdict", _ENUM),
         _required("grader", _ENUM),
@@ -113,6 +127,8 @@ LABELS = pa.schema(
         _required("solution", pa.string()),
         _required("steps", _STRINGS),
         _required("step_ends", pa.list_(pa.int32())),
+        _required("root_prefix_id", pa.string()),
+        _required("prefix_ids", _STRINGS),
         _optional("final_answer", pa.string()),
         _optional("outcome", pa.bool_()),
         *(_required(name, pa.list_(kind)) for name, kind in _PER_PREFIX),
@@ -125,7 +141,14 @@ LABELS = pa.schema(
     ]
 )
 
-SCHEMAS = {"inputs": INPUTS, "solutions": SOLUTIONS, "rollouts": ROLLOUTS, "rejects": REJECTS, "labels": LABELS}
+SCHEMAS = {
+    "inputs": INPUTS,
+    "solutions": SOLUTIONS,
+    "rollouts": ROLLOUTS,
+    "verdicts": VERDICTS,
+    "rejects": REJECTS,
+    "labels": LABELS,
+}
 
 
 def rollouts_table(rollouts: Sequence[Rollout], grader: str) -> pa.Table:
@@ -151,6 +174,32 @@ def rollouts_table(rollouts: Sequence[Rollout], grader: str) -> pa.Table:
     )
 
 
+def facts(rollouts: pa.Table) -> dict[str, Fact]:
+    """Rollout id -> what counts of it, of a table of the log."""
+    return {
+        rollout: Fact(prefix_id=prefix, finish=Finish(finish), n_tokens=tokens, verdict=Verdict(verdict))
+        for rollout, prefix, finish, tokens, verdict in zip(
+            *(rollouts[name].to_pylist() for name in ("rollout_id", "prefix_id", "finish", "n_tokens", "verdict")),
+            strict=True,
+        )
+    }
+
+
+LOG_KEYS = {"rollouts": ("rollout_id",), "solutions": ("problem_id", "draw")}
+"""What identifies a row of the log, and orders it."""
+
+
+def row_ids(table_name: str, table: pa.Table) -> list[tuple[object, ...]]:
+    """The identity of each row of a table of the log."""
+    return list(zip(*(table[key].to_pylist() for key in LOG_KEYS[table_name]), strict=True))
+
+
+def in_order(table_name: str, tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables of the log as one, ordered by the identity of its rows."""
+    one = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    return one.sort_by([(key, "ascending") for key in LOG_KEYS[table_name]])
+
+
 def solutions_table(solutions: Sequence[SampledSolution]) -> pa.Table:
     """Chains the policy drew itself, with the tokens it drew, kept or not."""
     return _table(
@@ -158,6 +207,7 @@ def solutions_table(solutions: Sequence[SampledSolution]) -> pa.Table:
         {
             "chain_id": [drawn.solution.chain_id for drawn in solutions],
             "problem_id": [drawn.solution.problem_id for drawn in solutions],
+            "source_id": [drawn.solution.source_id for drawn in solutions],
             "draw": [drawn.draw for drawn in solutions],
             "text": [drawn.solution.text for drawn in solutions],
             "token_ids": [list(drawn.solution.token_ids) for drawn in solutions],
@@ -168,6 +218,28 @@ def solutions_table(solutions: Sequence[SampledSolution]) -> pa.Table:
             "verdict": [drawn.grade.verdict.value for drawn in solutions],
         },
     )
+
+
+def sampled_solutions(table: pa.Table) -> list[SampledSolution]:
+    """The inverse of `solutions_table`. The milliseconds of a grade are not stored: they are 0."""
+    return [
+        SampledSolution(
+            solution=Solution(
+                chain_id=row["chain_id"],
+                problem_id=row["problem_id"],
+                source_id=row["source_id"],
+                text=row["text"],
+                ends=tuple(row["step_ends"]),
+                token_ids=tuple(row["token_ids"]),
+                token_ends=tuple(row["token_ends"]),
+                complete=row["finish"] == Finish.STOP,
+            ),
+            draw=row["draw"],
+            finish=Finish(row["finish"]),
+            grade=Grade(verdict=Verdict(row["verdict"]), answer=row["answer"], ms=0.0),
+        )
+        for row in table.to_pylist()
+    ]
 
 
 def inputs_table(rows: Sequence[InputRow]) -> pa.Table:
@@ -247,6 +319,8 @@ def labels_table(
             "solution": [chain.solution.text for chain in chains],
             "steps": [list(texts) for texts in steps],
             "step_ends": [list(chain.solution.ends) for chain in chains],
+            "root_prefix_id": [chain.root_prefix_id for chain in chains],
+            "prefix_ids": [list(chain.prefix_ids) for chain in chains],
             "final_answer": [None if chain.final_answer is None else storable(chain.final_answer) for chain in chains],
             "outcome": [chain.outcome for chain in chains],
             **per_step,

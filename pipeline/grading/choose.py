@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from pipeline import __version__
 from pipeline.config import GraderConfig, GraderKind
 from pipeline.grading.base import Checker
 from pipeline.grading.code.checker import CodeChecker
@@ -11,6 +12,11 @@ _CHECKERS: dict[GraderKind, Callable[[GraderConfig], Checker]] = {
     GraderKind.math: MathChecker,
     GraderKind.code: CodeChecker,
 }
+
+
+def grader_version() -> str:
+    """What graded a rollout, as it stands in the log."""
+    return f"stepvalue-{__version__}"
 
 
 def checker_for(config: GraderConfig) -> Checker:

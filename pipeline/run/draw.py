@@ -1,11 +1,11 @@
 """Chains sampled by the policy itself, for problems that come without any."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.config import Keep, LabelConfig
 from pipeline.engine.base import Engine
-from pipeline.ids import content_id
+from pipeline.ids import content_id, rollout_id
 from pipeline.prompts import cut_on_tokens
 from pipeline.records import (
     UNGRADED,
@@ -26,13 +26,11 @@ from pipeline.steps import split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """What was sampled for one row: every draw, the distinct chains that go on, or why the row does not."""
+    """What goes on of a row's draws: the distinct chains, or why the row does not."""
 
     row: InputRow
-    solutions: Sequence[SampledSolution]
     kept: Sequence[Solution]
     rejects: Sequence[Reject]
-    tokens: int
 
 
 class SolutionDrawer:
@@ -44,19 +42,11 @@ class SolutionDrawer:
         self._engine = engine
         self._judge = judge
 
-    async def draw(self, rows: Sequence[InputRow], roots: Mapping[str, Prefix]) -> list[Draw]:
-        """One `Draw` per row, sampled all together."""
-        requests = [request for row in rows for request in self._requests(row, roots[row.problem.problem_id])]
-        completions: dict[str, list[Completion]] = {row.problem.problem_id: [] for row in rows}
-        async for batch in self._engine.generate(requests, keep_tokens=True):
-            for completion in batch:
-                completions[completion.request.problem.problem_id].append(completion)
-        return [await self._sorted_out(row, completions[row.problem.problem_id]) for row in rows]
-
-    def _requests(self, row: InputRow, root: Prefix) -> list[Request]:
+    def requests(self, row: InputRow, root: Prefix) -> list[Request]:
+        """All draws of a row; `issue_index` is the number of the draw."""
         return [
             Request(
-                request_id=f"{content_id('draw', row.problem.problem_id)}-{draw:05d}",
+                request_id=rollout_id(content_id("draw", row.problem.problem_id), draw),
                 issue_index=draw,
                 problem=row.problem,
                 prefix=root,
@@ -64,9 +54,8 @@ class SolutionDrawer:
             for draw in range(self._config.sampling.solutions)
         ]
 
-    async def _sorted_out(self, row: InputRow, completions: list[Completion]) -> Draw:
-        completions.sort(key=lambda completion: completion.request.issue_index)
-        solutions = [await self._solution(row, completion) for completion in completions]
+    def sorted_out(self, row: InputRow, solutions: Sequence[SampledSolution]) -> Draw:
+        """What goes on of a row, from all its draws in their order."""
         graded = [drawn.grade.verdict for drawn in solutions if drawn.grade.verdict not in UNGRADED]
         right = graded.count(Verdict.CORRECT)
         distinct = {drawn.solution.chain_id: drawn.solution for drawn in solutions if drawn.solution.ends}
@@ -78,15 +67,10 @@ class SolutionDrawer:
             kept = []
             detail = f"of {len(graded)} sampled solutions that could be graded {right} are right (sampling.keep=mixed)"
             rejects = [_reject(row, RejectReason.FILTERED, detail)]
-        return Draw(
-            row=row,
-            solutions=solutions,
-            kept=kept,
-            rejects=rejects,
-            tokens=sum(completion.n_tokens for completion in completions),
-        )
+        return Draw(row=row, kept=kept, rejects=rejects)
 
-    async def _solution(self, row: InputRow, completion: Completion) -> SampledSolution:
+    async def solution(self, row: InputRow, completion: Completion) -> SampledSolution:
+        """The chain that a draw of `row` came to, graded."""
         data, decode, ids = self._config.data, self._engine.tokenizer.decode, completion.token_ids
         text = decode(ids)
         cut = cut_on_tokens(text, split(text, data.splitter, data.pattern), ids, decode)

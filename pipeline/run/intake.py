@@ -10,10 +10,10 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from dataclasses import dataclass
+from itertools import groupby, islice
 from pathlib import Path
-
-import pyarrow as pa
+from typing import TypeVar
 
 from pipeline.config import DataConfig, RunConfig
 from pipeline.errors import InputError
@@ -22,13 +22,16 @@ from pipeline.ids import content_id
 from pipeline.problems import read_row
 from pipeline.records import InputRow, Place, Problem, Reject, RejectReason, Solution, Totals
 from pipeline.rows import read_rows
-from pipeline.store.commits import INPUT, Commit, publish
 from pipeline.store.shards import ShardRecord, write_shard
-from pipeline.tables import inputs_table, rejects_table
+from pipeline.store.storage import Storage
+from pipeline.store.units import write_units
+from pipeline.tables import rejects_table
 
 UNITS_PER_FILE = 32  # a worker reads and verifies the whole file for each unit
 REJECTS_PER_FILE = 50_000
 SHOWN_REJECTS = 3
+
+_Item = TypeVar("_Item")
 
 _SCHEMA = """
 CREATE TABLE contents (content TEXT PRIMARY KEY, file TEXT, line INTEGER) WITHOUT ROWID;
@@ -39,15 +42,24 @@ CREATE TABLE used (problem INTEGER, ordinal INTEGER, file TEXT, line INTEGER, so
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """The files of an input, to be committed."""
+
+    shards: tuple[ShardRecord, ...]
+    totals: Totals
+    seconds: float
+
+
 def stage(
-    run_dir: Path,
+    storage: Storage,
     input_id: str,
     data: DataConfig,
     run: RunConfig,
     checker: Checker,
     check: Callable[[], None] = lambda: None,
-) -> Commit:
-    """Read the whole input, stage its units and rejects, and commit both. `check` is called between rows, and may raise.
+) -> Staged:
+    """Read the whole input and stage its units and rejects. `check` is called between rows, and may raise.
 
     Raises InputError when no row can be used.
     """
@@ -57,7 +69,7 @@ def stage(
         try:
             database.executescript(f"PRAGMA synchronous=OFF; PRAGMA journal_mode=OFF; {_SCHEMA} BEGIN;")
             staging = _Staging(database, checker)
-            rejects = _RejectFiles(run_dir, input_id)
+            rejects = _RejectFiles(storage, input_id)
             rows = 0
             for place, row in read_rows(data.path, data.limit):
                 check()
@@ -68,19 +80,13 @@ def stage(
             rejects.flush()
             if rejects.count == rows:
                 raise InputError(_nothing_usable(data.path, rows, rejects.first))
-            shards = list(_write_units(run_dir, input_id, staging.rows(), run.unit_problems))
+            shards = list(_write_units(storage, input_id, staging.rows(), run.unit_problems))
         finally:
             database.close()
-    totals = Totals(rows=rows, used=rows - rejects.count, rejected=rejects.count)
-    return publish(
-        run_dir,
-        Commit(
-            kind=INPUT,
-            unit_id=input_id,
-            shards=(*shards, *rejects.shards),
-            totals=totals,
-            seconds=time.monotonic() - started,
-        ),
+    return Staged(
+        shards=(*shards, *rejects.shards),
+        totals=Totals(rows=rows, used=rows - rejects.count, rejected=rejects.count),
+        seconds=time.monotonic() - started,
     )
 
 
@@ -195,8 +201,8 @@ class _Staging:
 class _RejectFiles:
     """Rejects, written out whenever a file's worth has come together."""
 
-    def __init__(self, run_dir: Path, input_id: str) -> None:
-        self._run_dir = run_dir
+    def __init__(self, storage: Storage, input_id: str) -> None:
+        self._storage = storage
         self._input_id = input_id
         self._pending: list[Reject] = []
         self.count = 0
@@ -214,30 +220,27 @@ class _RejectFiles:
     def flush(self) -> None:
         if self._pending:
             part = content_id("rejects", self._input_id, str(len(self.shards)))
-            self.shards.append(write_shard(self._run_dir, "rejects", part, [rejects_table(self._pending)]))
+            self.shards.append(write_shard(self._storage, "rejects", part, [rejects_table(self._pending)]))
             self._pending = []
 
 
 def _write_units(
-    run_dir: Path, input_id: str, rows: Iterable[tuple[int, InputRow]], unit_problems: int
+    storage: Storage, input_id: str, rows: Iterable[tuple[int, InputRow]], unit_problems: int
 ) -> Iterator[ShardRecord]:
-    pending: list[pa.Table] = []
-    files = 0
-    unit: list[InputRow] = []
-    problems = 0
-    for _, same_problem in groupby(rows, key=lambda numbered: numbered[0]):
-        unit.extend(row for _, row in same_problem)
-        problems += 1
-        if problems == unit_problems:
-            pending.append(inputs_table(unit))
-            unit, problems = [], 0
-        if len(pending) == UNITS_PER_FILE:
-            yield write_shard(run_dir, "inputs", content_id("inputs", input_id, str(files)), pending)
-            pending, files = [], files + 1
-    if unit:
-        pending.append(inputs_table(unit))
-    if pending:
-        yield write_shard(run_dir, "inputs", content_id("inputs", input_id, str(files)), pending)
+    for number, units in enumerate(_batched(_units(rows, unit_problems), UNITS_PER_FILE)):
+        yield write_units(storage, content_id("inputs", input_id, str(number)), units)
+
+
+def _units(rows: Iterable[tuple[int, InputRow]], unit_problems: int) -> Iterator[list[InputRow]]:
+    problems = ([row for _, row in same] for _, same in groupby(rows, key=lambda numbered: numbered[0]))
+    for together in _batched(problems, unit_problems):
+        yield [row for problem in together for row in problem]
+
+
+def _batched(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
 def _nothing_usable(path: str, rows: int, first: list[Reject]) -> str:

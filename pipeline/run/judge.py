@@ -5,6 +5,9 @@ import asyncio
 from pipeline.grading.base import Checker
 from pipeline.records import UNGRADED, Completion, Finish, Grade, Problem, Solution, Verdict
 
+NO_COMPLETION = Grade(verdict=Verdict.CRASHED, answer="", ms=0.0)
+"""Of a request that no engine answers: ungraded, like an answer that no checker survives."""
+
 
 class Judge:
     """What the checker knows at once it says at once; what needs a child process is waited for in a thread."""
@@ -14,6 +17,8 @@ class Judge:
 
     def at_once(self, problem: Problem, completion: Completion, stem: str) -> Grade | None:
         """The grade of `stem` + completion, or None when the checker has to ask a child."""
+        if completion.finish is Finish.ENGINE_FAILED:
+            return NO_COMPLETION
         return self._checker.quick(problem.golds, stem + completion.text, complete=completion.finish is Finish.STOP)
 
     async def grade(self, problem: Problem, completion: Completion, stem: str) -> Grade:

@@ -1,20 +1,25 @@
 """Pure decisions of a run: what it is the result of, and which units are still owed."""
 
 import json
-from collections.abc import Collection, Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from enum import Enum
 
-from pipeline import __version__
 from pipeline.config import GraderKind, LabelConfig, PolicyKind
+from pipeline.grading.choose import grader_version
 from pipeline.ids import content_id
+from pipeline.records import Totals
+from pipeline.run.jobs import Job
+from pipeline.store.commits import UNIT, Chain, State
 from pipeline.store.run_record import STAGED_INPUT
+from pipeline.store.standing import standing
 from pipeline.store.units import UnitRef
 from pipeline.tables import SCHEMA_VERSION
 
-# What does not change the meaning of a label, and the path, for which the hash of the content stands.
+# What does not change the meaning of a label or only asks for more, and the path, for which the hash of the content stands.
 _NOT_IDENTITY = {
     "data": {"path"},
+    "sampling": {"rollouts"},
     "policy": {"tensor_parallel", "memory_share", "kv_cache_gib", "max_num_seqs", "enforce_eager", "load_format"},
     "grader": {"processes", "memory_mib", "cpu_seconds", "suite_seconds", "sandbox"},
 }
@@ -58,14 +63,41 @@ def run_name(facts: dict[str, object]) -> str:
     return content_id("run", json.dumps(facts, sort_keys=True))[:12]
 
 
-def owed(units: Iterable[UnitRef], done: Collection[str]) -> list[UnitRef]:
-    """Units without a commit record, in the order of the input."""
-    return [unit for unit in units if unit.unit_id not in done]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """What the chains of a run amount to: the units that are owed, and of the others the label files and totals.
+
+    `logged` counts all rollouts that are committed, those of unfinished units too.
+    """
+
+    jobs: tuple[Job, ...]
+    labels: frozenset[str]
+    totals: Totals
+    logged: Totals
 
 
-def grader_version() -> str:
-    """What graded a rollout, as it stands in the log."""
-    return f"stepvalue-{__version__}"
+def state_of(units: Iterable[UnitRef], chains: Mapping[str, Chain], target: int) -> RunState:
+    """The state of a run whose units are to have `target` rollouts per prefix; jobs in the order of the input."""
+    jobs: list[Job] = []
+    labels: set[str] = set()
+    totals = logged = Totals()
+    for unit in units:
+        chain = chains.get(unit.unit_id) or Chain(kind=UNIT, chain_id=unit.unit_id)
+        whole = standing(chain).whole
+        if whole is None or whole.target < target:
+            jobs.append(Job(unit=unit, known_length=chain.length))
+        if whole is not None:
+            totals += whole.totals
+            labels.update(shard.file for shard in whole.shards if shard.table == "labels")
+        logged += _logged(chain)
+    return RunState(jobs=tuple(jobs), labels=frozenset(labels), totals=totals, logged=logged)
+
+
+def _logged(chain: Chain) -> Totals:
+    """All rollouts that a chain has committed: those of its last whole record, and of the parts behind it."""
+    wholes = [at for at, commit in enumerate(chain.commits) if commit.state is State.WHOLE]
+    counted = chain.commits[wholes[-1] if wholes else 0 :]
+    return sum((commit.totals for commit in counted), Totals())
 
 
 def _flat(key: str, value: object) -> dict[str, object]:

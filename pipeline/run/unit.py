@@ -1,17 +1,21 @@
 """The work of one unit, beside its engine: chains -> prefixes -> requests -> completions -> verdicts -> labels.
 
 Equal prefixes of a problem (the bare problem for one) are sampled once and shared by its chains. Requests go out longest
-prefix first, all rollouts of a prefix side by side, so that the engine computes each prompt once.
+prefix first, all rollouts of a prefix side by side, so that the engine computes each prompt once. What the unit's journal has
+is never asked for again; what comes in goes there, and is committed every `run.flush_seconds`.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pipeline.config import LabelConfig
 from pipeline.engine.base import Engine
+from pipeline.errors import EngineDied
 from pipeline.estimate import fixed
-from pipeline.estimate.labels import step_labels
+from pipeline.estimate.chain import chain_values, measured_prefixes
+from pipeline.estimate.counts import counts_of
 from pipeline.grading.base import Checker
 from pipeline.ids import rollout_id
 from pipeline.prompts import Prompter
@@ -20,7 +24,6 @@ from pipeline.records import (
     Completion,
     Counts,
     Finish,
-    Grade,
     InputRow,
     LabelledChain,
     Prefix,
@@ -29,57 +32,40 @@ from pipeline.records import (
     RejectReason,
     Request,
     Rollout,
-    SampledSolution,
     Solution,
-    StepValue,
     Totals,
     Verdict,
 )
 from pipeline.run.draw import SolutionDrawer
+from pipeline.run.journal import Journal
 from pipeline.run.judge import Judge
+from pipeline.run.sampling import failed, sampled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """A part of a unit's work: sample `only` these requests, and write off those that engines do not survive."""
+
+    only: frozenset[str]
+    failed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitResult:
-    """Everything a unit leaves behind."""
+    """What a unit's rollouts amount to."""
 
     chains: Sequence[LabelledChain]
-    rollouts: Sequence[Rollout]
-    solutions: Sequence[SampledSolution]
     rejects: Sequence[Reject]
     totals: Totals
 
 
-@dataclass(slots=True)
-class _Tally:
-    """The rollouts of one prefix while they come in."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A prefix whose value is wanted."""
 
     prefix: Prefix
     problem: Problem
     fits: bool
-    correct: int = 0
-    graded: int = 0
-    ungraded: int = 0
-    truncated: int = 0
-    tokens: int = 0
-
-    def add(self, completion: Completion, grade: Grade) -> None:
-        if grade.verdict in UNGRADED:
-            self.ungraded += 1
-        else:
-            self.graded += 1
-            self.correct += grade.verdict is Verdict.CORRECT
-        self.truncated += completion.finish is Finish.LENGTH
-        self.tokens += completion.n_tokens
-
-    def counts(self) -> Counts:
-        return Counts(
-            correct=self.correct,
-            graded=self.graded,
-            ungraded=self.ungraded,
-            truncated=self.truncated,
-            tokens=self.tokens,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +80,13 @@ class _Chain:
 
 
 @dataclass(slots=True)
-class _Work:
-    """What the stages of one unit hand on."""
+class _Plan:
+    """What is wanted of one unit."""
 
     chains: list[_Chain] = field(default_factory=list)
-    tallies: dict[str, _Tally] = field(default_factory=dict)
-    requests: list[Request] = field(default_factory=list)
-    rollouts: list[Rollout] = field(default_factory=list)
-    solutions: list[SampledSolution] = field(default_factory=list)
+    asked: dict[str, _Asked] = field(default_factory=dict)
     rejects: list[Reject] = field(default_factory=list)
     roots: dict[str, Prefix] = field(default_factory=dict)
-    solution_tokens: int = 0
 
 
 class UnitLabeller:
@@ -129,122 +111,186 @@ class UnitLabeller:
         self.rollouts = 0
         self.tokens = 0
 
-    async def label(self, rows: Sequence[InputRow]) -> UnitResult:
-        """All chains of the unit's rows, labelled. Raises EngineDied when the engine stops working."""
-        work = _Work()
-        fitting = self._with_roots(work, rows)
-        draws = await self._draw([row for row in fitting if row.solution is None], work)
-        for row in fitting:
-            for solution in [row.solution] if row.solution else draws[row]:
-                await self._plan_chain(work, row, solution)
+    async def owed(self, rows: Sequence[InputRow], journal: Journal) -> list[str]:
+        """Ids of the requests to be sampled next: draws, and when these have all come in, rollouts."""
+        plan = _Plan()
+        fitting = self._with_roots(plan, rows)
+        draws = self._owed_draws(plan, fitting, journal)
+        if draws:
+            return [request.request_id for request in draws]
+        await self._plan_chains(plan, fitting, journal)
+        return [request.request_id for request in self._owed_rollouts(plan, journal)]
+
+    async def label(self, rows: Sequence[InputRow], journal: Journal, probe: Probe | None = None) -> UnitResult | None:
+        """All chains of the unit's rows, labelled; None where `probe` left something owed.
+
+        What has come in is committed also when the engine stops working, which raises EngineDied. Raises StoreError.
+        """
+        try:
+            return await self._with_flushes(journal, self._label(rows, journal, probe))
+        except EngineDied:
+            await journal.flush()
+            raise
+
+    async def _label(self, rows: Sequence[InputRow], journal: Journal, probe: Probe | None) -> UnitResult | None:
+        plan = _Plan()
+        fitting = self._with_roots(plan, rows)
+        await self._draw(self._owed_draws(plan, fitting, journal), fitting, journal, probe)
+        if self._owed_draws(plan, fitting, journal):
+            await journal.flush()
+            return None
+        await self._plan_chains(plan, fitting, journal)
+        requests = self._owed_rollouts(plan, journal)
         self.begun += 1
-        self.planned += len(work.requests)
-        await self._sample(work)
-        labelled = [self._labelled(work, chain) for chain in work.chains]
+        self.planned += len(requests)
+        await self._sample(requests, journal, probe)
+        if self._owed_rollouts(plan, journal):
+            await journal.flush()
+            return None
+        counts = counts_of(journal.facts.values())
         return UnitResult(
-            chains=labelled,
-            rollouts=work.rollouts,
-            solutions=work.solutions,
-            rejects=work.rejects,
-            totals=_totals(work),
+            chains=[self._labelled(chain, plan.roots[chain.row.problem.problem_id], counts) for chain in plan.chains],
+            rejects=plan.rejects,
+            totals=_totals(plan, journal),
         )
 
-    def _with_roots(self, work: _Work, rows: Sequence[InputRow]) -> list[InputRow]:
+    async def _with_flushes(self, journal: Journal, work: Coroutine[Any, Any, UnitResult | None]) -> UnitResult | None:
+        working = asyncio.create_task(work)
+        flushing = asyncio.create_task(self._flush_regularly(journal))
+        try:
+            await asyncio.wait([working, flushing], return_when=asyncio.FIRST_COMPLETED)
+            if flushing.done():
+                flushing.result()
+            return await working
+        finally:
+            for task in (working, flushing):
+                task.cancel()
+
+    async def _flush_regularly(self, journal: Journal) -> None:
+        while True:
+            await asyncio.sleep(self._config.run.flush_seconds)
+            await journal.flush()
+
+    def _with_roots(self, plan: _Plan, rows: Sequence[InputRow]) -> list[InputRow]:
         """The rows whose bare problem fits the context; the others are rejected."""
         fitting = []
         for row in rows:
             problem = row.problem
-            if problem.problem_id not in work.roots:
-                work.roots[problem.problem_id] = self._prompter.root(problem)
-            root = work.roots[problem.problem_id]
+            if problem.problem_id not in plan.roots:
+                plan.roots[problem.problem_id] = self._prompter.root(problem)
+            root = plan.roots[problem.problem_id]
             if self._prompter.fits(root):
                 fitting.append(row)
             else:
-                work.rejects.append(self._too_long(row, root, step_index=None))
+                plan.rejects.append(self._too_long(row, root, step_index=None))
         return fitting
 
-    async def _draw(self, rows: Sequence[InputRow], work: _Work) -> dict[InputRow, list[Solution]]:
-        """Chains sampled by the policy for problems that came without any."""
-        kept: dict[InputRow, list[Solution]] = {}
-        for draw in await self._drawer.draw(rows, work.roots) if rows else []:
-            work.solutions.extend(draw.solutions)
-            work.solution_tokens += draw.tokens
-            work.rejects.extend(draw.rejects)
-            kept[draw.row] = list(draw.kept)
-        return kept
+    def _owed_draws(self, plan: _Plan, rows: Sequence[InputRow], journal: Journal) -> list[Request]:
+        return [
+            request
+            for row in rows
+            if row.solution is None
+            for request in self._drawer.requests(row, plan.roots[row.problem.problem_id])
+            if (row.problem.problem_id, request.issue_index) not in journal.solutions
+        ]
 
-    async def _plan_chain(self, work: _Work, row: InputRow, solution: Solution) -> None:
-        root = work.roots[row.problem.problem_id]
+    async def _draw(
+        self, requests: Sequence[Request], rows: Sequence[InputRow], journal: Journal, probe: Probe | None
+    ) -> None:
+        """Have chains sampled for problems that came without any, and settle which: prefixes are made of them."""
+        if not requests:
+            return
+        row_of = {row.problem.problem_id: row for row in rows if row.solution is None}
+        to_sample, written_off = _divided(requests, probe)
+        for completion in written_off:
+            journal.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
+        async for batch in sampled(self._engine, to_sample, keep_tokens=True):
+            for completion in batch:
+                journal.add_solution(
+                    await self._drawer.solution(row_of[completion.request.problem.problem_id], completion)
+                )
+        await journal.flush()
+
+    async def _plan_chains(self, plan: _Plan, rows: Sequence[InputRow], journal: Journal) -> None:
+        for row in rows:
+            if row.solution is not None:
+                await self._plan_chain(plan, row, row.solution)
+                continue
+            draws = range(self._config.sampling.solutions)
+            drawn = self._drawer.sorted_out(row, [journal.solutions[row.problem.problem_id, draw] for draw in draws])
+            plan.rejects.extend(drawn.rejects)
+            for solution in drawn.kept:
+                await self._plan_chain(plan, row, solution)
+
+    async def _plan_chain(self, plan: _Plan, row: InputRow, solution: Solution) -> None:
+        root = plan.roots[row.problem.problem_id]
         prefixes = self._prompter.prefixes(root, row.problem, solution)
         final_answer, outcome = await self._judge.outcome(row.problem, solution)
-        work.chains.append(
+        plan.chains.append(
             _Chain(row=row, solution=solution, prefixes=prefixes, final_answer=final_answer, outcome=outcome)
         )
-        to_measure = prefixes if outcome is None else prefixes[:-1]
-        for prefix in reversed(to_measure):
-            fits = self._prompter.fits(prefix)
-            if not fits:
-                work.rejects.append(self._too_long(row, prefix, step_index=prefix.step_index))
-            self._ask(work, row.problem, prefix, fits=fits)
-        self._ask(work, row.problem, root, fits=True)
+        measured = set(measured_prefixes([prefix.prefix_id for prefix in prefixes], outcome))
+        for prefix in reversed(prefixes):
+            if prefix.prefix_id in measured:
+                fits = self._prompter.fits(prefix)
+                if not fits:
+                    plan.rejects.append(self._too_long(row, prefix, step_index=prefix.step_index))
+                plan.asked.setdefault(prefix.prefix_id, _Asked(prefix=prefix, problem=row.problem, fits=fits))
+        plan.asked.setdefault(root.prefix_id, _Asked(prefix=root, problem=row.problem, fits=True))
 
-    def _ask(self, work: _Work, problem: Problem, prefix: Prefix, *, fits: bool) -> None:
-        """Queue the rollouts of a prefix, unless an equal prefix has queued them already."""
-        if prefix.prefix_id in work.tallies:
-            return
-        work.tallies[prefix.prefix_id] = _Tally(prefix=prefix, problem=problem, fits=fits)
-        if fits:
-            work.requests.extend(
-                Request(
-                    request_id=rollout_id(prefix.prefix_id, issue), issue_index=issue, problem=problem, prefix=prefix
-                )
-                for issue in range(fixed.owed(0, self._config.sampling.rollouts))
-            )
+    def _owed_rollouts(self, plan: _Plan, journal: Journal) -> list[Request]:
+        """What the estimator asks for and the journal does not have."""
+        wanted = fixed.owed(0, self._config.sampling.rollouts)
+        return [
+            Request(request_id=request_id, issue_index=issue, problem=asked.problem, prefix=asked.prefix)
+            for asked in plan.asked.values()
+            if asked.fits
+            for issue in range(wanted)
+            if (request_id := rollout_id(asked.prefix.prefix_id, issue)) not in journal.facts
+        ]
 
-    async def _sample(self, work: _Work) -> None:
+    async def _sample(self, requests: Sequence[Request], journal: Journal, probe: Probe | None) -> None:
+        to_sample, written_off = _divided(requests, probe)
         slow: list[asyncio.Task[None]] = []
         try:
-            async for batch in self._engine.generate(work.requests):
+            for completion in written_off:
+                await self._grade_later(completion, journal)
+            async for batch in sampled(self._engine, to_sample):
                 for completion in batch:
-                    tally = work.tallies[completion.request.prefix.prefix_id]
-                    grade = self._judge.at_once(tally.problem, completion, tally.prefix.text)
+                    request = completion.request
+                    grade = self._judge.at_once(request.problem, completion, request.prefix.text)
                     if grade is None:
-                        slow.append(asyncio.create_task(self._grade_later(work, tally, completion)))
+                        slow.append(asyncio.create_task(self._grade_later(completion, journal)))
                     else:
-                        self._record(work, tally, completion, grade)
+                        self._record(Rollout(completion=completion, grade=grade), journal)
             await asyncio.gather(*slow)
         finally:
             for task in slow:
                 task.cancel()
 
-    async def _grade_later(self, work: _Work, tally: _Tally, completion: Completion) -> None:
-        self._record(work, tally, completion, await self._judge.grade(tally.problem, completion, tally.prefix.text))
+    async def _grade_later(self, completion: Completion, journal: Journal) -> None:
+        request = completion.request
+        grade = await self._judge.grade(request.problem, completion, request.prefix.text)
+        self._record(Rollout(completion=completion, grade=grade), journal)
 
-    def _record(self, work: _Work, tally: _Tally, completion: Completion, grade: Grade) -> None:
-        tally.add(completion, grade)
-        work.rollouts.append(Rollout(completion=completion, grade=grade))
+    def _record(self, rollout: Rollout, journal: Journal) -> None:
+        journal.add_rollout(rollout)
         self.rollouts += 1
-        self.tokens += completion.n_tokens
+        self.tokens += rollout.completion.n_tokens
 
-    def _labelled(self, work: _Work, chain: _Chain) -> LabelledChain:
-        estimator = self._config.estimator
-
-        def measured(prefix: Prefix) -> StepValue:
-            return fixed.measured(work.tallies[prefix.prefix_id].counts(), estimator)
-
-        root = measured(work.roots[chain.row.problem.problem_id])
-        if chain.outcome is None:
-            steps = [measured(prefix) for prefix in chain.prefixes]
-        else:
-            steps = [*(measured(prefix) for prefix in chain.prefixes[:-1]), fixed.terminal(chain.outcome)]
+    def _labelled(self, chain: _Chain, root: Prefix, counts: Mapping[str, Counts]) -> LabelledChain:
+        prefix_ids = tuple(prefix.prefix_id for prefix in chain.prefixes)
+        values = chain_values(root.prefix_id, prefix_ids, chain.outcome, counts, self._config.estimator)
         return LabelledChain(
             problem=chain.row.problem,
             solution=chain.solution,
+            root_prefix_id=root.prefix_id,
+            prefix_ids=prefix_ids,
             final_answer=chain.final_answer,
             outcome=chain.outcome,
-            root=root,
-            steps=tuple(steps),
-            labels=step_labels(root, steps, estimator),
+            root=values.root,
+            steps=values.steps,
+            labels=values.labels,
         )
 
     def _too_long(self, row: InputRow, prefix: Prefix, *, step_index: int | None) -> Reject:
@@ -262,22 +308,34 @@ class UnitLabeller:
         )
 
 
-def _totals(work: _Work) -> Totals:
-    verdicts = [rollout.grade.verdict for rollout in work.rollouts]
-    rejected_rows = sum(reject.step_index is None for reject in work.rejects)
+def _divided(requests: Sequence[Request], probe: Probe | None) -> tuple[list[Request], list[Completion]]:
+    """What is to be sampled now, and the completions of requests that are written off."""
+    if probe is None:
+        return list(requests), []
+    return (
+        [request for request in requests if request.request_id in probe.only],
+        [failed(request) for request in requests if request.request_id in probe.failed],
+    )
+
+
+def _totals(plan: _Plan, journal: Journal) -> Totals:
+    facts = journal.facts.values()
+    verdicts = [fact.verdict for fact in facts]
+    rejected_rows = sum(reject.step_index is None for reject in plan.rejects)
     return Totals(
         used=-rejected_rows,
         rejected=rejected_rows,
-        problems=len({chain.row.problem.problem_id for chain in work.chains}),
-        chains=len(work.chains),
-        prefixes=len(work.tallies),
-        rollouts=len(verdicts),
-        tokens=sum(rollout.completion.n_tokens for rollout in work.rollouts),
+        problems=len({chain.row.problem.problem_id for chain in plan.chains}),
+        chains=len(plan.chains),
+        prefixes=len(plan.asked),
+        rollouts=len(facts),
+        tokens=sum(fact.n_tokens for fact in facts),
         correct=verdicts.count(Verdict.CORRECT),
         incorrect=verdicts.count(Verdict.INCORRECT),
         no_answer=verdicts.count(Verdict.NO_ANSWER),
         ungraded=sum(verdict in UNGRADED for verdict in verdicts),
-        truncated=sum(rollout.completion.finish is Finish.LENGTH for rollout in work.rollouts),
-        too_long=sum(not tally.fits for tally in work.tallies.values()),
-        solution_tokens=work.solution_tokens,
+        truncated=sum(fact.finish is Finish.LENGTH for fact in facts),
+        engine_failed=sum(fact.finish is Finish.ENGINE_FAILED for fact in facts),
+        too_long=sum(not asked.fits for asked in plan.asked.values()),
+        solution_tokens=sum(len(drawn.solution.token_ids) for drawn in journal.solutions.values()),
     )

@@ -1,12 +1,13 @@
 """A worker: one engine, one checker, several units in work at once. It writes its own files and hands back a receipt.
 
-`driver` wraps the class in a Ray actor; nothing here knows of Ray.
+`actors` wraps it in a Ray actor; nothing here knows of Ray.
 """
 
 import asyncio
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
+
+import pyarrow as pa
 
 from pipeline.config import LabelConfig, PolicyKind
 from pipeline.engine.base import Engine
@@ -14,24 +15,36 @@ from pipeline.engine.oracle import OracleEngine
 from pipeline.engine.vllm import VllmEngine
 from pipeline.errors import EngineDied
 from pipeline.estimate.labels import rule_name
-from pipeline.grading.choose import checker_for
-from pipeline.ids import content_id
-from pipeline.records import Load, Totals
-from pipeline.run.plan import grader_version
-from pipeline.run.unit import UnitLabeller, UnitResult
+from pipeline.grading.choose import checker_for, grader_version
+from pipeline.records import InputRow, Load
+from pipeline.run.journal import Journal
+from pipeline.run.unit import Probe, UnitLabeller, UnitResult
 from pipeline.steps import step_texts
-from pipeline.store.commits import UNIT, Commit, publish
-from pipeline.store.shards import ShardRecord, write_shard
+from pipeline.store.storage import Storage
+from pipeline.store.unit_log import UnitLog
 from pipeline.store.units import UnitRef, unit_rows
-from pipeline.tables import labels_table, rejects_table, rollouts_table, solutions_table
+from pipeline.tables import labels_table, rejects_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A unit to label, all of it or the part that `probe` names. `known_length`: numbers of its chain that are taken."""
+
+    unit: UnitRef
+    known_length: int = 0
+    probe: Probe | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """All the driver hears of a finished unit."""
+    """All the driver hears of a task that has ended.
+
+    `whole`: nothing of the unit is owed any more, and `engine_failed` of its rollouts are requests that were written off.
+    """
 
     unit_id: str
-    totals: Totals
+    whole: bool
+    engine_failed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +59,15 @@ class Snapshot:
 
 
 class Worker:
-    """One engine beside one checker. `attempt` counts the workers that came before it in its place, from 1."""
+    """One engine beside one checker, writing to one run directory."""
 
-    def __init__(self, config: LabelConfig, *, cpus: int, attempt: int = 1) -> None:
+    def __init__(self, config: LabelConfig, storage: Storage, engine: Engine) -> None:
         self._config = config
-        self._run_dir = Path(config.run_dir or ".")
-        self._engine = _engine(config, cpus, attempt)
+        self._storage = storage
+        self._engine = engine
         self._checker = checker_for(config.grader)
         self._labeller: UnitLabeller | None = None
+        self._journals: set[Journal] = set()
 
     async def start(self) -> str:
         """Load the policy and return its identity. Raises PolicyError."""
@@ -61,15 +75,25 @@ class Worker:
         self._labeller = UnitLabeller(self._config, self._engine, self._checker)
         return self._engine.policy
 
-    async def label_unit(self, unit: UnitRef) -> Receipt:
-        """Label one unit and commit its files. Raises EngineDied when the engine stopped working."""
-        if self._labeller is None:
-            raise EngineDied("the worker has not been started")
+    async def label_unit(self, task: Task) -> Receipt:
+        """Label a unit and commit its files. Raises EngineDied when the engine stopped working, and StoreError."""
         started = time.monotonic()
-        rows = await asyncio.to_thread(unit_rows, self._run_dir, unit)
-        result = await self._labeller.label(rows)
-        commit = await asyncio.to_thread(self._commit, unit, result, started)
-        return Receipt(unit_id=commit.unit_id, totals=commit.totals)
+        labeller, (rows, journal) = self._started(), await self._opened(task)
+        self._journals.add(journal)
+        try:
+            while (whole := journal.done) is None:
+                result = await labeller.label(rows, journal, task.probe)
+                if result is None:
+                    return Receipt(unit_id=task.unit.unit_id, whole=False)
+                await journal.complete(self._tables(result), result.totals, time.monotonic() - started)
+        finally:
+            self._journals.discard(journal)
+        return Receipt(unit_id=task.unit.unit_id, whole=True, engine_failed=whole.totals.engine_failed)
+
+    async def owed(self, task: Task) -> list[str]:
+        """Ids of the requests that are sampled next for a unit; none where it is whole."""
+        labeller, (rows, journal) = self._started(), await self._opened(task)
+        return [] if journal.done else await labeller.owed(rows, journal)
 
     async def snapshot(self) -> Snapshot:
         labeller = self._labeller
@@ -83,12 +107,29 @@ class Worker:
             load=self._engine.load,
         )
 
+    async def drain(self) -> None:
+        """Commit what has come in so far. Raises StoreError."""
+        for journal in list(self._journals):
+            await journal.flush()
+
     async def stop(self) -> None:
         """Free the device and end the checker's children."""
         self._checker.close()
         await self._engine.close()
 
-    def _commit(self, unit: UnitRef, result: UnitResult, started: float) -> Commit:
+    def _started(self) -> UnitLabeller:
+        if self._labeller is None:
+            raise EngineDied("the worker has not been started")
+        return self._labeller
+
+    async def _opened(self, task: Task) -> tuple[list[InputRow], Journal]:
+        rows = await asyncio.to_thread(unit_rows, self._storage, task.unit)
+        log = UnitLog(self._storage, task.unit.unit_id, task.known_length)
+        journal = Journal(log, grader=grader_version(), target=self._config.sampling.rollouts)
+        await journal.read()
+        return rows, journal
+
+    def _tables(self, result: UnitResult) -> dict[str, pa.Table]:
         labels = labels_table(
             result.chains,
             [step_texts(chain.solution.text, chain.solution.ends) for chain in result.chains],
@@ -96,28 +137,11 @@ class Worker:
             label_rule=rule_name(self._config.estimator),
             policy=self._engine.policy,
         )
-        tables = {
-            "rollouts": rollouts_table(result.rollouts, grader_version()),
-            "solutions": solutions_table(result.solutions),
-            "labels": labels,
-            "rejects": rejects_table(result.rejects),
-        }
-        shards: list[ShardRecord] = [
-            write_shard(self._run_dir, name, content_id(name, unit.unit_id), [table])
-            for name, table in tables.items()
-            if table.num_rows
-        ]
-        commit = Commit(
-            kind=UNIT,
-            unit_id=unit.unit_id,
-            shards=tuple(shards),
-            totals=result.totals,
-            seconds=time.monotonic() - started,
-        )
-        return publish(self._run_dir, commit)
+        return {"labels": labels, "rejects": rejects_table(result.rejects)}
 
 
-def _engine(config: LabelConfig, cpus: int, attempt: int) -> Engine:
+def engine_for(config: LabelConfig, *, cpus: int, attempt: int) -> Engine:
+    """The engine of the policy. `cpus` is the share of the machine; `attempt` counts the workers in a place, from 1."""
     match config.policy.kind:
         case PolicyKind.oracle:
             return OracleEngine(config.policy, attempt=attempt)

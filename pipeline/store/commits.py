@@ -1,70 +1,149 @@
 """Commit records: what exists in a run directory. A file that no record names does not exist.
 
-A record is a small JSON file published by create-if-absent, so one unit is committed once, by whoever was first.
+Records stand in chains, one chain per unit: numbered from 0, each a small JSON file published by create-if-absent. Who wants
+to commit has read every record before his own; when his number is taken he reads what stands there, keeps of his own work
+what that has not, and takes the next number. So whoever writes, and however often, no rollout is committed twice and no
+committed row ever changes. A chain only grows: damage is declared by a later record, which names what is void.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 
-from pipeline.errors import StoreError
-from pipeline.ids import file_name
+from pipeline.errors import Absent, StoreError
+from pipeline.ids import record_name, record_parts
 from pipeline.records import Totals
-from pipeline.store.files import publish_if_absent, read
 from pipeline.store.shards import ShardRecord
+from pipeline.store.storage import Storage, sha256_of
 
-_FOLDER = "commits"
+FOLDER = "commits"
 INPUT = "input"
 UNIT = "unit"
+EDITION = "edition"
+_CHECK = "check"
+
+
+class State(StrEnum):
+    """What a record adds to its chain: a part of the work, all of what was asked for, or the word that something is damaged."""
+
+    PART = "part"
+    WHOLE = "whole"
+    VOID = "void"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """Files that belong together, under the id of the unit (or of the input) they are the result of."""
+    """Files that belong together, as the `number`-th record of a chain.
+
+    A whole unit names all its files, also those that earlier records name, and the rollouts per prefix it was asked for
+    (`target`). `void` names damaged files and records, from the run directory. `settings` are those of an edition.
+    """
 
     kind: str
-    unit_id: str
-    shards: tuple[ShardRecord, ...]
-    totals: Totals
-    seconds: float
+    chain_id: str
+    number: int
+    state: State
+    shards: tuple[ShardRecord, ...] = ()
+    totals: Totals = field(default_factory=Totals)
+    target: int = 0
+    void: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    seconds: float = 0.0
 
 
-def publish(run_dir: Path, commit: Commit) -> Commit:
-    """Publish the record and return the one that stands: this one, or the first one when another came before."""
-    data = json.dumps(asdict(commit), indent=1, sort_keys=True).encode()
-    path = run_dir / _FOLDER / file_name(commit.kind, commit.unit_id, suffix="json")
-    return commit if publish_if_absent(path, data) else _load(path)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """The records of a chain that can be read, in order; names of those that cannot; how many numbers are taken."""
+
+    kind: str
+    chain_id: str
+    commits: tuple[Commit, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    length: int = 0
 
 
-def committed(run_dir: Path, kind: str) -> Iterator[Commit]:
-    """All records of a kind, in the order of their ids. Raises StoreError for one that cannot be read."""
-    for path in sorted((run_dir / _FOLDER).glob(f"{kind}-*.json")):
-        yield _load(path)
+def commit_name(commit: Commit) -> str:
+    return f"{FOLDER}/{record_name(commit.kind, commit.chain_id, commit.number)}"
 
 
-def committed_unit(run_dir: Path, kind: str, unit_id: str) -> Commit | None:
-    """The record of one unit, None where there is none."""
-    path = run_dir / _FOLDER / file_name(kind, unit_id, suffix="json")
-    return _load(path) if path.exists() else None
+def publish(storage: Storage, commit: Commit) -> bool:
+    """Publish the record under its number. False when that number is taken by another content."""
+    data = _encoded(commit)
+    name = commit_name(commit)
+    # A store may have done what it reported as failed or taken: what stands decides.
+    return storage.create(name, data) or storage.read(name) == data
 
 
-def committed_ids(run_dir: Path, kind: str) -> set[str]:
-    """Ids of the records of a kind, without reading them."""
-    return {path.stem.removeprefix(f"{kind}-") for path in (run_dir / _FOLDER).glob(f"{kind}-*.json")}
+def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> Chain:
+    """One chain, read number by number; `known_length` numbers are known to be taken, so a hole in them is damage."""
+    commits: list[Commit] = []
+    unreadable: list[str] = []
+    number = 0
+    while True:
+        name = f"{FOLDER}/{record_name(kind, chain_id, number)}"
+        try:
+            commits.append(_decoded(storage.read(name), kind, chain_id, number))
+        except Absent:
+            if number >= known_length:
+                break
+            unreadable.append(name)
+        except ValueError:
+            unreadable.append(name)
+        number += 1
+    return Chain(kind=kind, chain_id=chain_id, commits=tuple(commits), unreadable=tuple(unreadable), length=number)
 
 
-def _load(path: Path) -> Commit:
+def chains(storage: Storage, kind: str) -> Iterator[Chain]:
+    """All chains of a kind, in the order of their ids."""
+    lengths: dict[str, int] = defaultdict(int)
+    for name in storage.names(FOLDER):
+        parts = record_parts(name.removeprefix(f"{FOLDER}/"))
+        if parts and parts[0] == kind:
+            lengths[parts[1]] = max(lengths[parts[1]], parts[2] + 1)
+    for chain_id in sorted(lengths):
+        yield chain(storage, kind, chain_id, lengths[chain_id])
+
+
+def _encoded(commit: Commit) -> bytes:
+    fields = asdict(commit)
+    return json.dumps({**fields, _CHECK: _check(fields)}, indent=1, sort_keys=True).encode()
+
+
+def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
+    """Raises ValueError for anything but the record of this name, unchanged."""
     try:
-        fields = json.loads(read(path))
-        return Commit(
-            kind=fields["kind"],
-            unit_id=fields["unit_id"],
-            shards=tuple(ShardRecord(**shard) for shard in fields["shards"]),
-            totals=Totals(**fields["totals"]),
-            seconds=fields["seconds"],
+        fields = json.loads(data)
+        check = fields.pop(_CHECK)
+        if check != _check(fields):
+            raise ValueError("the record does not match its checksum")
+        commit = Commit(
+            **{
+                **fields,
+                "state": State(fields["state"]),
+                "shards": tuple(ShardRecord(**shard) for shard in fields["shards"]),
+                "totals": Totals(**fields["totals"]),
+                "void": tuple(fields["void"]),
+                "settings": tuple((key, value) for key, value in fields["settings"]),
+            }
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"not a commit record: {error}") from error
+    if (commit.kind, commit.chain_id, commit.number) != (kind, chain_id, number):
+        raise ValueError("the record stands under another record's name")
+    return commit
+
+
+def _check(fields: dict[str, object]) -> str:
+    return sha256_of(json.dumps(fields, sort_keys=True).encode())
+
+
+def refuse_damage(chain: Chain, place: str) -> None:
+    """Raise StoreError when a record cannot be read and no later one has said so."""
+    void = {name for commit in chain.commits for name in commit.void}
+    damaged = [name for name in chain.unreadable if name not in void]
+    if damaged:
         raise StoreError(
-            f"{path} is not a commit record ({error}): move it away and start the command again"
-        ) from error
+            f"{place}/{damaged[0]} is missing or damaged: start `label` on this run directory again, which redoes what it held"
+        )

@@ -1,12 +1,6 @@
-"""Durable files: what is published here is whole, and survives a power cut.
-
-A file is written under a temporary name, flushed to the disk, and published by `link(2)`, which fails when the name exists:
-the first writer wins and nothing that was published is ever replaced. Covers local and POSIX network file systems with a
-working `link`; not object stores.
-"""
+"""An output file of a command that appears under its name when it is whole, and survives a power cut then."""
 
 import contextlib
-import hashlib
 import os
 import secrets
 from collections.abc import Iterator
@@ -14,37 +8,6 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.errors import StoreError
-
-
-def sha256_of(data: bytes | memoryview) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def publish_if_absent(path: Path, data: bytes | memoryview) -> bool:
-    """Publish `data` under `path`; False, and no change, when that name is taken. Raises StoreError with the remedy."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with _blame(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(temporary, path)
-            except FileExistsError:
-                return False
-            _sync_folder(path.parent)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-    return True
-
-
-def replace(path: Path, data: bytes | memoryview) -> None:
-    """Put `data` in the place of a file; a reader sees the old content or the new. Raises StoreError with the remedy."""
-    with replaced_at_end(path) as file, _blame(path):
-        file.write(data)
 
 
 @contextlib.contextmanager
@@ -80,14 +43,6 @@ def _blame(path: Path) -> Iterator[None]:
         raise StoreError(
             f"{path} cannot be written: {error.strerror or error}; free space or permit writing, then start again"
         ) from error
-
-
-def read(path: Path) -> bytes:
-    """The whole file. Raises StoreError when it cannot be read."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,16 +1,19 @@
-"""One Parquet file: built in memory, written with page checksums, read back and verified before anyone hears of it."""
+"""One Parquet file: built in memory, written with page checksums, published under a name made of its content."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.errors import StoreError
-from pipeline.ids import file_name
-from pipeline.store.files import publish_if_absent, read, sha256_of
+from pipeline.errors import Absent, StoreError
+from pipeline.ids import shard_name
+from pipeline.store.storage import Storage, sha256_of
 
+DAMAGED = "damaged"
+"""Folder for files that are not what was committed."""
+ASIDE = "aside"
+"""Folder for committed label files that are not the run's current labels."""
 _ZSTD_LEVEL = 3
 # Columns that repeat few values; for the others a dictionary is built, found useless and thrown away.
 _REPEATING = ["prefix_id", "problem_id", "finish", "verdict", "grader", "answer", "problem", "origin", "file", "reason"]
@@ -26,44 +29,93 @@ class ShardRecord:
     rows: int
 
 
-def write_shard(run_dir: Path, table_name: str, unit_id: str, groups: Sequence[pa.Table]) -> ShardRecord:
-    """Write `groups`, one row group each, under a content-addressed name; equal content already there is success."""
+def write_shard(
+    storage: Storage,
+    table_name: str,
+    unit_id: str,
+    groups: Sequence[pa.Table],
+    *,
+    folder: str = "",
+    notes: Mapping[str, str] | None = None,
+) -> ShardRecord:
+    """Write `groups`, one row group each, under a content-addressed name; equal content already there is success.
+
+    The file lies in `folder`, by default the table's own. `notes` are kept in the file's metadata. Raises StoreError.
+    """
+    data = _encoded(groups, notes or {})
+    digest = sha256_of(data)
+    file = f"{folder or table_name}/{shard_name(table_name, unit_id, digest)}"
+    record = ShardRecord(table=table_name, file=file, sha256=digest, rows=sum(group.num_rows for group in groups))
+    _opened(data, record, file)
+    if not storage.create(file, data) and sha256_of(storage.read(file)) != digest:
+        set_aside_damaged(storage, file)
+        storage.create(file, data)
+    return record
+
+
+def read_shard(storage: Storage, record: ShardRecord) -> pa.Table:
+    """The table of a committed file. Raises StoreError when the file is missing, damaged or not what was committed."""
+    return verified_file(storage, record).read(use_threads=False)
+
+
+def verified_file(storage: Storage, record: ShardRecord) -> pq.ParquetFile:
+    """The opened file, its bytes checked against the record; for reading single row groups."""
+    return _opened(intact_bytes(storage, record), record, f"{storage.place}/{record.file}")
+
+
+def intact_bytes(storage: Storage, record: ShardRecord) -> bytes:
+    """The content of a committed file. Raises Absent or StoreError where that is not what was committed."""
+    data = _found(storage, record)
+    if sha256_of(data) != record.sha256:
+        raise StoreError(_damage(storage, record, "damaged"))
+    return data
+
+
+def notes_of(file: pq.ParquetFile) -> dict[str, str]:
+    """The notes that were written with a file."""
+    metadata = file.schema_arrow.metadata or {}
+    return {key.decode(): value.decode() for key, value in metadata.items()}
+
+
+def set_aside_damaged(storage: Storage, file: str) -> None:
+    """Move a file that is not what its name says to `damaged/`; one that is gone already is set aside."""
+    try:
+        storage.move(file, f"{DAMAGED}/{file.replace('/', '-')}")
+    except Absent:
+        return
+
+
+def _found(storage: Storage, record: ShardRecord) -> bytes:
+    for name in (record.file, f"{ASIDE}/{record.file.rpartition('/')[2]}"):
+        try:
+            return storage.read(name)
+        except Absent:
+            continue
+    raise Absent(_damage(storage, record, "missing"))
+
+
+def _damage(storage: Storage, record: ShardRecord, fault: str) -> str:
+    return f"{storage.place}/{record.file} is {fault}: start `label` on this run directory again, which redoes what it held"
+
+
+def _encoded(groups: Sequence[pa.Table], notes: Mapping[str, str]) -> bytes:
     sink = pa.BufferOutputStream()
+    schema = groups[0].schema.with_metadata(dict(notes)) if notes else groups[0].schema
     with pq.ParquetWriter(
         sink,
-        groups[0].schema,
+        schema,
         compression="zstd",
         compression_level=_ZSTD_LEVEL,
         write_page_checksum=True,
         use_dictionary=_REPEATING,  # type: ignore[arg-type]  # the stubs know bool only
     ) as writer:
         for group in groups:
-            writer.write_table(group, row_group_size=max(1, group.num_rows))
-    data = memoryview(sink.getvalue())
-    digest = sha256_of(data)
-    file = f"{table_name}/{file_name(table_name, unit_id, digest)}"
-    record = ShardRecord(table=table_name, file=file, sha256=digest, rows=sum(group.num_rows for group in groups))
-    publish_if_absent(run_dir / file, data)
-    read_shard(run_dir, record)
-    return record
+            writer.write_table(group.cast(schema), row_group_size=max(1, group.num_rows))
+    return bytes(sink.getvalue().to_pybytes())
 
 
-def read_shard(run_dir: Path, record: ShardRecord) -> pa.Table:
-    """The table of a committed file. Raises StoreError when the file is missing, damaged or not what was committed."""
-    return verified_file(run_dir, record).read(use_threads=False)
-
-
-def verified_file(run_dir: Path, record: ShardRecord) -> pq.ParquetFile:
-    """The opened file, its bytes checked against the record; for reading single row groups."""
-    path = run_dir / record.file
-    data = read(path) if path.exists() else None
-    if data is None or sha256_of(data) != record.sha256:
-        fault = "missing" if data is None else "damaged"
-        raise StoreError(
-            f"{path} is {fault}: move it, and the record in {run_dir / 'commits'} that names it, out of the run directory and "
-            "start the command again: what it held is done anew"
-        )
+def _opened(data: bytes, record: ShardRecord, place: str) -> pq.ParquetFile:
     file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
     if file.metadata.num_rows != record.rows:
-        raise StoreError(f"{path} has {file.metadata.num_rows} rows, its commit record says {record.rows}")
+        raise StoreError(f"{place} has {file.metadata.num_rows} rows, its commit record says {record.rows}")
     return file

@@ -1,16 +1,20 @@
 """The staged input of a run directory: which units it has, in the order of the input, and the rows of each."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+import pyarrow as pa
 
 from pipeline.ids import content_id
 from pipeline.records import InputRow
 from pipeline.store.commits import Commit
-from pipeline.store.shards import ShardRecord, verified_file
-from pipeline.tables import input_rows
+from pipeline.store.shards import ShardRecord, notes_of, verified_file, write_shard
+from pipeline.store.storage import Storage
+from pipeline.tables import input_rows, inputs_table
 
 TABLE = "inputs"
+_UNITS = "stepvalue.units"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +26,29 @@ class UnitRef:
     group: int
 
 
-def units_of(run_dir: Path, staged: Commit) -> Iterator[UnitRef]:
+def write_units(storage: Storage, file_id: str, units: Sequence[Sequence[InputRow]]) -> ShardRecord:
+    """One file with a row group per unit."""
+    groups: list[pa.Table] = [inputs_table(rows) for rows in units]
+    notes = {_UNITS: json.dumps([_unit_id(rows) for rows in units])}
+    return write_shard(storage, TABLE, file_id, groups, notes=notes)
+
+
+def units_of(storage: Storage, staged: Commit) -> Iterator[UnitRef]:
     """The units of a committed input. Raises StoreError for a missing or damaged file."""
     for shard in staged.shards:
         if shard.table == TABLE:
-            for group in range(verified_file(run_dir, shard).num_row_groups):
-                yield UnitRef(unit_id=content_id("unit", shard.sha256, str(group)), shard=shard, group=group)
+            ids = json.loads(notes_of(verified_file(storage, shard))[_UNITS])
+            for group, unit_id in enumerate(ids):
+                yield UnitRef(unit_id=unit_id, shard=shard, group=group)
 
 
-def unit_rows(run_dir: Path, unit: UnitRef) -> list[InputRow]:
+def unit_rows(storage: Storage, unit: UnitRef) -> list[InputRow]:
     """The rows of one unit, chains of a problem together."""
-    return input_rows(verified_file(run_dir, unit.shard).read_row_group(unit.group))
+    return input_rows(verified_file(storage, unit.shard).read_row_group(unit.group))
+
+
+def _unit_id(rows: Sequence[InputRow]) -> str:
+    """It depends on what the unit asks for alone, so that a file that is staged again holds the same units."""
+    return content_id(
+        "unit", *(f"{row.problem.problem_id}:{row.solution.chain_id if row.solution else ''}" for row in rows)
+    )

@@ -1,0 +1,94 @@
+"""Workers as Ray actors. With `cluster`, the only file that imports ray.
+
+Ray's own retries are off: the driver decides what is tried again, and by whom.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayError, RayTaskError
+
+from pipeline.config import LabelConfig
+from pipeline.errors import EngineDied, StepvalueError, WorkerLost
+from pipeline.run.cluster import cluster, share
+from pipeline.run.crew import Hand, Hire
+from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
+from pipeline.store.place import storage_at
+
+_SPARE_CALLS = 4  # concurrent calls an actor takes beside its units: snapshots, drain and stop
+_NODE_GONE = ("its node has died", "node was terminated", "node is dead")
+
+
+class _Actor(Worker):
+    def __init__(self, config: LabelConfig, *, cpus: int, attempt: int) -> None:
+        assert config.run_dir is not None
+        super().__init__(config, storage_at(config.run_dir), engine_for(config, cpus=cpus, attempt=attempt))
+
+
+class _RayHand:
+    """An actor; see `crew.Hand`."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    async def start(self) -> str:
+        return str(await _result(self._actor.start.remote()))
+
+    async def label_unit(self, task: Task) -> Receipt:
+        receipt: Receipt = await _result(self._actor.label_unit.remote(task))
+        return receipt
+
+    async def owed(self, task: Task) -> list[str]:
+        return list(await _result(self._actor.owed.remote(task)))
+
+    async def snapshot(self) -> Snapshot:
+        snapshot: Snapshot = await _result(self._actor.snapshot.remote())
+        return snapshot
+
+    async def drain(self) -> None:
+        await _result(self._actor.drain.remote())
+
+    async def stop(self) -> None:
+        await _result(self._actor.stop.remote())
+
+    def kill(self) -> None:
+        ray.kill(self._actor, no_restart=True)
+
+
+@contextmanager
+def actors(config: LabelConfig) -> Iterator[tuple[Hire, int]]:
+    """Join or start the cluster: how to hire workers that take their share of it, and how many. Raises ClusterError."""
+    with cluster(config.cluster):
+        taken = share(config.cluster, config.policy)
+        actor_class: Any = ray.remote(_Actor).options(
+            num_cpus=taken.cpus,
+            num_gpus=taken.gpus,
+            max_restarts=0,
+            max_task_retries=0,
+            max_concurrency=config.run.units_in_flight + _SPARE_CALLS,
+        )
+
+        def hire(attempt: int) -> Hand:
+            return _RayHand(actor_class.remote(config, cpus=max(1, int(taken.cpus)), attempt=attempt))
+
+        yield hire, taken.workers
+
+
+async def _result(reference: Any) -> Any:
+    """What a call returned. A worker's own errors come back as they were raised, a dead worker as EngineDied."""
+    try:
+        return await asyncio.wrap_future(reference.future())
+    except RayTaskError as error:
+        if isinstance(error.cause, StepvalueError):
+            raise error.cause from None
+        raise
+    except RayActorError as error:
+        gone = error.preempted or any(phrase in str(error) for phrase in _NODE_GONE)
+        raise (WorkerLost if gone else EngineDied)(f"a worker died: {_first_line(error)}") from error
+
+
+def _first_line(error: RayError) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

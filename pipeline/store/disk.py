@@ -1,0 +1,79 @@
+"""The few things asked of a file system: `LocalStorage` is written against them, so that each can be made to fail."""
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+
+class Disk(Protocol):
+    """Verbs of a POSIX file system; each raises OSError as the kernel does."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """A new file whose content is on the disk when this returns; its name need not be. A failed one may be left, torn."""
+        ...
+
+    def link(self, path: str, new_path: str) -> None:
+        """A second name for a file. FileExistsError when that name is taken: of many callers one wins."""
+        ...
+
+    def rename(self, path: str, new_path: str) -> None:
+        """Another name for a file, taken from whatever had it before."""
+        ...
+
+    def remove(self, path: str) -> None: ...
+
+    def sync_folder(self, path: str) -> None:
+        """Names made, changed and removed in a folder so far are on the disk when this returns."""
+        ...
+
+    def make_folder(self, path: str) -> None:
+        """The folder and those above it, there and on the disk when this returns."""
+        ...
+
+    def read(self, path: str) -> bytes: ...
+
+    def names(self, folder: str) -> list[str]:
+        """All names in a folder, in no order."""
+        ...
+
+
+class OsDisk:
+    """The machine's own file system."""
+
+    def write(self, path: str, data: bytes) -> None:
+        # One descriptor for both: after a failed fsync a second one on the same file may report success.
+        with open(path, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def link(self, path: str, new_path: str) -> None:
+        os.link(path, new_path)
+
+    def rename(self, path: str, new_path: str) -> None:
+        os.rename(path, new_path)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def sync_folder(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def make_folder(self, path: str) -> None:
+        folder = Path(path)
+        absent = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(absent):
+            each.mkdir(exist_ok=True)
+            self.sync_folder(str(each.parent))
+        if not folder.is_dir():
+            raise NotADirectoryError(20, "a file has the name of a folder", path)
+
+    def read(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
+    def names(self, folder: str) -> list[str]:
+        return os.listdir(folder)

@@ -1,0 +1,105 @@
+"""A run directory on a local or POSIX network file system with a working `link`.
+
+A file is written under a temporary name and flushed to the disk, read back, and published by `link(2)`, which fails when the
+name exists: the first writer wins, and nothing that was published is ever replaced but by `replace` and `move`. The folder is
+flushed too, else a power cut can take the name away again.
+"""
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from pipeline.errors import Absent, StoreError
+from pipeline.store.disk import Disk, OsDisk
+
+_TEMPORARY = ".tmp"
+
+
+class LocalStorage:
+    """See `Storage`."""
+
+    def __init__(self, folder: Path, disk: Disk | None = None) -> None:
+        self._folder = PurePosixPath(folder)
+        self._disk = disk or OsDisk()
+
+    @property
+    def place(self) -> str:
+        return str(self._folder)
+
+    def create(self, name: str, data: bytes) -> bool:
+        path = self._folder / name
+        with self._temporary(path, data) as temporary:
+            try:
+                self._disk.link(temporary, str(path))
+                won = True
+            except FileExistsError:
+                won = False
+            # A lost race is a success only when the winner's name is sure to stay.
+            self._disk.sync_folder(str(path.parent))
+            return won
+
+    def replace(self, name: str, data: bytes) -> None:
+        path = self._folder / name
+        with self._temporary(path, data) as temporary:
+            self._disk.rename(temporary, str(path))
+            self._disk.sync_folder(str(path.parent))
+
+    def read(self, name: str) -> bytes:
+        path = self._folder / name
+        try:
+            return self._disk.read(str(path))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise Absent(f"{path} is missing") from error
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+
+    def names(self, folder: str) -> list[str]:
+        path = self._folder / folder
+        try:
+            found = self._disk.names(str(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise StoreError(f"{path} cannot be listed: {error.strerror or error}") from error
+        return sorted(f"{folder}/{name}" if folder else name for name in found if not name.startswith("."))
+
+    def move(self, name: str, new_name: str) -> None:
+        path, new_path = self._folder / name, self._folder / new_name
+        with _blame(new_path):
+            self._disk.make_folder(str(new_path.parent))
+            try:
+                self._disk.rename(str(path), str(new_path))
+            except FileNotFoundError as error:
+                raise Absent(f"{path} is missing") from error
+            self._disk.sync_folder(str(new_path.parent))
+            self._disk.sync_folder(str(path.parent))
+
+    def remove(self, name: str) -> None:
+        path = self._folder / name
+        with _blame(path), contextlib.suppress(FileNotFoundError):
+            self._disk.remove(str(path))
+
+    @contextlib.contextmanager
+    def _temporary(self, path: PurePosixPath, data: bytes) -> Iterator[str]:
+        temporary = str(path.with_name(f".{path.name}.{secrets.token_hex(6)}{_TEMPORARY}"))
+        try:
+            with _blame(path):
+                self._disk.make_folder(str(path.parent))
+                self._disk.write(temporary, data)
+                if self._disk.read(temporary) != data:
+                    raise StoreError(f"{path} reads back differently from what was written: check the disk")
+                yield temporary
+        finally:
+            with contextlib.suppress(OSError):
+                self._disk.remove(temporary)
+
+
+@contextlib.contextmanager
+def _blame(path: PurePosixPath) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written: {error.strerror or error}; free space or permit writing, then start again"
+        ) from error

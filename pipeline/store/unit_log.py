@@ -1,0 +1,122 @@
+"""The log of one unit: what is committed of its rollouts and sampled solutions, read once and added to part by part."""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from pipeline.ids import content_id
+from pipeline.records import Totals
+from pipeline.store.commits import UNIT, Commit, State, chain, publish, refuse_damage
+from pipeline.store.shards import ShardRecord, read_shard, write_shard
+from pipeline.store.standing import Standing, standing
+from pipeline.store.storage import Storage
+from pipeline.tables import LOG_KEYS, in_order, row_ids
+
+FLUSHED = "flushed"
+"""Folder of parts; `rollouts/` and `solutions/` hold each row of a whole unit once."""
+
+
+class UnitLog:
+    """See the module. A writer calls `read` first, and again whenever `append` or `complete` was refused."""
+
+    def __init__(self, storage: Storage, unit_id: str, known_length: int = 0) -> None:
+        self._storage = storage
+        self._unit_id = unit_id
+        self._length = known_length
+        self._standing = Standing(log=(), whole=None)
+        self._tables: dict[ShardRecord, pa.Table] = {}
+        self._seen: dict[str, set[tuple[object, ...]]] = {name: set() for name in LOG_KEYS}
+
+    @property
+    def whole(self) -> Commit | None:
+        """The record that completes the unit, for the rollouts per prefix it names."""
+        return self._standing.whole
+
+    def read(self) -> list[tuple[str, pa.Table]]:
+        """(table name, rows) of every file of the log that was not read or written here before, in the order they count.
+
+        Raises StoreError for a damaged file or record.
+        """
+        found = chain(self._storage, UNIT, self._unit_id, self._length)
+        refuse_damage(found, self._storage.place)
+        self._length = found.length
+        self._standing = standing(found)
+        new = [shard for shard in self._standing.log if shard not in self._tables]
+        for shard in new:
+            self._tables[shard] = self._unseen(shard.table, read_shard(self._storage, shard))
+        return [(shard.table, self._tables[shard]) for shard in new]
+
+    def append(self, tables: Mapping[str, pa.Table], totals: Totals) -> bool:
+        """Commit rows that the log does not have. False, and nothing is committed, when somebody else has added to it."""
+        shards = {
+            write_shard(self._storage, name, content_id(name, self._unit_id), [table], folder=FLUSHED): table
+            for name, table in tables.items()
+            if table.num_rows
+        }
+        if not shards:
+            return True
+        part = Commit(
+            kind=UNIT,
+            chain_id=self._unit_id,
+            number=self._length,
+            state=State.PART,
+            shards=tuple(shards),
+            totals=totals,
+        )
+        if not publish(self._storage, part):
+            return False
+        for shard, table in shards.items():
+            self._tables[shard] = self._unseen(shard.table, table)
+        self._standing = Standing(log=(*self._standing.log, *shards), whole=self._standing.whole)
+        self._length += 1
+        return True
+
+    def complete(
+        self, last: Mapping[str, pa.Table], results: Mapping[str, pa.Table], totals: Totals, target: int, seconds: float
+    ) -> bool:
+        """Commit the unit as whole: `last` rows of the log, and `results`, tables that are no part of it.
+
+        Files of the log that an earlier whole record names are kept, all others come together in one per table. False,
+        and nothing is committed, when somebody else has added to the log.
+        """
+        kept = [shard for shard in self._standing.log if self._can_stay(shard)]
+        shards = list(kept)
+        for name in LOG_KEYS:
+            parts = [self._tables[shard] for shard in self._standing.log if shard.table == name and shard not in kept]
+            tables = [table for table in (*parts, *_present(last, name)) if table.num_rows]
+            if tables:
+                shards.append(self._write(name, in_order(name, tables)))
+        shards += [self._write(name, table) for name, table in results.items() if table.num_rows]
+        commit = Commit(
+            kind=UNIT,
+            chain_id=self._unit_id,
+            number=self._length,
+            state=State.WHOLE,
+            shards=tuple(shards),
+            totals=totals,
+            target=target,
+            seconds=seconds,
+        )
+        if not publish(self._storage, commit):
+            return False
+        self._length += 1
+        self._standing = Standing(log=self._standing.log, whole=commit)
+        return True
+
+    def _unseen(self, name: str, table: pa.Table) -> pa.Table:
+        """The rows whose ids are new: where a compacted file is void, its rows may stand in its parts too."""
+        seen = self._seen[name]
+        new = [row_id not in seen for row_id in row_ids(name, table)]
+        seen.update(row_ids(name, table))
+        return table if all(new) else table.filter(pa.array(new))
+
+    def _can_stay(self, shard: ShardRecord) -> bool:
+        """Whether a file is no part, and every row of it counts."""
+        return not shard.file.startswith(FLUSHED) and self._tables[shard].num_rows == shard.rows
+
+    def _write(self, name: str, table: pa.Table) -> ShardRecord:
+        return write_shard(self._storage, name, content_id(name, self._unit_id), [table])
+
+
+def _present(tables: Mapping[str, pa.Table], name: str) -> Sequence[pa.Table]:
+    return [tables[name]] if name in tables else []
