@@ -17,8 +17,8 @@ from pipeline.config import (
     Splitter,
 )
 from pipeline.errors import UsageError
-from pipeline.records import Totals
-from pipeline.store.commits import UNIT, Commit, publish
+from pipeline.store.commits import UNIT, Commit, State, publish
+from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import claim
 
 CONF = Path(__file__).parents[1] / "conf"
@@ -294,8 +294,9 @@ def test_a_run_dir_with_other_files_is_left_alone(tmp_path: Path, capsys: Told) 
 
 def test_a_run_dir_of_another_run_names_what_differs(tmp_path: Path, capsys: Told) -> None:
     (tmp_path / "rows.jsonl").write_text(GOOD)
-    claim(tmp_path / "run", {"sampling.rollouts": 3})
-    publish(tmp_path / "run", Commit(kind=UNIT, unit_id="1" * 20, shards=(), totals=Totals(), seconds=0.0))
+    storage = LocalStorage(tmp_path / "run")
+    claim(storage, {"sampling.temperature": 0.5})
+    publish(storage, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=State.WHOLE))
     line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
-    assert "sampling.rollouts was 3, now 8" in line
+    assert "sampling.temperature was 0.5, now 1.0" in line
     assert not ray.is_initialized()

@@ -96,6 +96,8 @@ OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
     (RunConfig, "run", "unit_problems", [0, 10_001]),
     (RunConfig, "run", "units_in_flight", [0, 1001]),
     (RunConfig, "run", "attempts", [0]),
+    (RunConfig, "run", "max_failures", [0]),
+    (RunConfig, "run", "flush_seconds", [0.0, -1.0, 86_401.0]),
     (RunConfig, "run", "start_timeout_seconds", [0.0, math.nan]),
     (RunConfig, "run", "stall_seconds", [0.0, -1.0]),
     (RunConfig, "run", "progress_seconds", [0.0]),

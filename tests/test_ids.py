@@ -1,12 +1,13 @@
 """Ids tell every two things apart, and no text of the input or of a model ever becomes part of a file name."""
 
 import re
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.ids import content_id, file_name, rollout_id
+from pipeline.ids import MAX_NUMBER, content_id, record_name, record_parts, rollout_id, shard_name
 from tests import strategies as our
 
 HEX = "0123456789abcdef"
@@ -60,41 +61,57 @@ def test_rollout_ids_sort_by_issue_and_never_clash(prefix_id: str, left: int, ri
     assert rollout_id(prefix_id, left).startswith(f"{prefix_id}-")
 
 
-@given(our.hex_ids, st.text(alphabet=HEX, min_size=64, max_size=64), st.sampled_from(["parquet", "json"]))
-def test_file_names_of_ids(unit_id: str, sha256: str, suffix: str) -> None:
-    assert file_name("labels", unit_id, suffix=suffix) == f"labels-{unit_id}.{suffix}"
-    assert file_name("labels", unit_id, sha256, suffix=suffix) == f"labels-{unit_id}-{sha256[:12]}.{suffix}"
+@given(our.hex_ids, st.text(alphabet=HEX, min_size=64, max_size=64), st.integers(0, MAX_NUMBER))
+def test_file_names_of_ids(unit_id: str, sha256: str, number: int) -> None:
+    assert shard_name("labels", unit_id, sha256) == f"labels-{unit_id}-{sha256[:12]}.parquet"
+    assert record_parts(record_name("unit", unit_id, number)) == ("unit", unit_id, number)
 
 
-@given(our.any_text, our.any_text, our.any_text, our.any_text)
-def test_a_file_name_is_harmless_or_refused(kind: str, unit_id: str, sha256: str, suffix: str) -> None:
-    try:
-        name = file_name(kind, unit_id, sha256, suffix)
-    except ValueError:
-        return
-    assert re.fullmatch(r"[a-z]+-[0-9a-f]{20}(-[0-9a-f]{12})?\.(parquet|json)", name, re.ASCII)
+@given(our.any_text, our.any_text, our.any_text, st.integers())
+def test_a_file_name_is_harmless_or_refused(kind: str, unit_id: str, sha256: str, number: int) -> None:
+    makers = (partial(shard_name, kind, unit_id, sha256), partial(record_name, kind, unit_id, number))
+    for make in makers:
+        try:
+            name = make()
+        except ValueError:
+            continue
+        assert re.fullmatch(r"[a-z]+-[0-9a-f]{20}-[0-9a-f]{5,12}\.(parquet|json)", name, re.ASCII)
 
 
 UNIT = "0" * 20
+SHA = "f" * 64
 
 
 @pytest.mark.parametrize(
-    ("kind", "unit_id", "sha256", "suffix"),
+    ("kind", "unit_id", "sha256"),
     [
-        ("../labels", UNIT, "", "parquet"),
-        ("", UNIT, "", "parquet"),
-        ("labels", "../../etc/passwd", "", "parquet"),
-        ("labels", f"{UNIT}0", "", "parquet"),
-        ("labels", UNIT[:-1], "", "parquet"),
-        ("labels", UNIT.replace("0", "A"), "", "parquet"),
-        ("labels", UNIT.replace("0", "٣"), "", "parquet"),
-        ("labels", UNIT, "short", "parquet"),
-        ("labels", UNIT, "/" * 64, "parquet"),
-        ("labels", UNIT, "", "parquet\n"),
-        ("labels", UNIT, "", "py"),
-        ("labels\0", UNIT, "", "json"),
+        ("../labels", UNIT, SHA),
+        ("", UNIT, SHA),
+        ("labels", "../../etc/passwd", SHA),
+        ("labels", f"{UNIT}0", SHA),
+        ("labels", UNIT[:-1], SHA),
+        ("labels", UNIT.replace("0", "A"), SHA),
+        ("labels", UNIT.replace("0", "٣"), SHA),
+        ("labels", UNIT, ""),
+        ("labels", UNIT, "short"),
+        ("labels", UNIT, "/" * 64),
+        ("labels\0", UNIT, SHA),
+        ("labels\n", UNIT, SHA),
     ],
 )
-def test_what_is_no_id_never_becomes_a_file_name(kind: str, unit_id: str, sha256: str, suffix: str) -> None:
+def test_what_is_no_id_never_becomes_a_file_name(kind: str, unit_id: str, sha256: str) -> None:
     with pytest.raises(ValueError, match="unsafe file name"):
-        file_name(kind, unit_id, sha256, suffix)
+        shard_name(kind, unit_id, sha256)
+
+
+@pytest.mark.parametrize("number", [-1, MAX_NUMBER + 1])
+def test_a_chain_has_no_further_numbers(number: int) -> None:
+    with pytest.raises(ValueError, match="unsafe file name"):
+        record_name("unit", UNIT, number)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "run.json", f"unit-{UNIT}.json", f"labels-{UNIT}-{SHA[:12]}.parquet", "notes.json"]
+)
+def test_other_names_are_no_records(name: str) -> None:
+    assert record_parts(name) is None

@@ -35,6 +35,7 @@ from pipeline.records import (
     Solution,
     Verdict,
 )
+from pipeline.store.local import LocalStorage
 from pipeline.store.shards import write_shard
 from pipeline.tables import (
     SCHEMAS,
@@ -61,6 +62,8 @@ def labelled(chain: Solution = CHAIN, *, answer: str | None = "3", outcome: bool
     return LabelledChain(
         problem=PROBLEM,
         solution=chain,
+        root_prefix_id="d" * 20,
+        prefix_ids=("e" * 20, "f" * 20, "0" * 20),
         final_answer=answer,
         outcome=outcome,
         root=MEASURED,
@@ -121,7 +124,8 @@ def test_equal_rollouts_in_any_order_give_equal_bytes(
     random.shuffle(shuffled)
     folder = tmp_path_factory.mktemp("equal")
     left, right = (
-        write_shard(folder, "rollouts", "c" * 20, [rollouts_table(some, "g1")]) for some in (rollouts, shuffled)
+        write_shard(LocalStorage(folder), "rollouts", "c" * 20, [rollouts_table(some, "g1")])
+        for some in (rollouts, shuffled)
     )
     assert left == right
 
@@ -195,6 +199,9 @@ def every_table() -> dict[str, pa.Table]:
         "rejects": rejects_table(
             [Reject(place=Place(file="f", line=1), reason=RejectReason.NOT_JSON, detail="no JSON")]
         ),
+        "verdicts": pa.Table.from_pylist(
+            [{"rollout_id": "a-0", "answer": "3", "verdict": "correct", "grader": "g1"}], schema=SCHEMAS["verdicts"]
+        ),
         "labels": labels([labelled(), labelled(answer=None, outcome=None)]),
     }
 
@@ -206,7 +213,7 @@ def test_every_table_is_tested_for_its_readers() -> None:
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_table_opens_in_pyarrow_and_polars(name: str, tmp_path: Path) -> None:
     table = every_table()[name]
-    path = tmp_path / write_shard(tmp_path, name, "d" * 20, [table]).file
+    path = tmp_path / write_shard(LocalStorage(tmp_path), name, "d" * 20, [table]).file
     assert pq.read_table(path, page_checksum_verification=True).to_pylist() == table.to_pylist()
     assert pads.dataset(path.parent).to_table().to_pylist() == table.to_pylist()
     assert pl.read_parquet(path.parent / "*.parquet").to_dicts() == table.to_pylist()
@@ -217,7 +224,7 @@ def test_every_table_opens_in_datasets(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch.setitem(os.environ, name, "1")
     datasets = pytest.importorskip("datasets")
     for name, table in every_table().items():
-        write_shard(tmp_path, name, "d" * 20, [table])
+        write_shard(LocalStorage(tmp_path), name, "d" * 20, [table])
         files = str(tmp_path / name / "*.parquet")
         loaded = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(tmp_path / "cache"))
         assert loaded.to_list() == table.to_pylist()

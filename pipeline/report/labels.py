@@ -18,14 +18,10 @@ from pipeline.store.units import units_of
 def label_frames(storage: Storage) -> Iterator[pl.DataFrame]:
     """One frame per committed unit that has labels, in the order of the input."""
     staged = _staged_input(storage)
+    wholes = {found.chain_id: standing(found).whole for found in chains(storage, UNIT)}
     for unit in units_of(storage, staged) if staged else ():
-        yield from _frames(storage, unit.unit_id)
-
-
-def _frames(storage: Storage, unit_id: str) -> Iterator[pl.DataFrame]:
-    commit = standing(chain(storage, UNIT, unit_id)).whole
-    if commit is not None:
-        for shard in commit.shards:
+        commit = wholes.get(unit.unit_id)
+        for shard in commit.shards if commit else ():
             if shard.table == "labels":
                 frame = pl.from_arrow(read_shard(storage, shard))
                 assert isinstance(frame, pl.DataFrame)

@@ -20,7 +20,7 @@ from pipeline.store.arranged import arrange_labels
 from pipeline.store.commits import INPUT, UNIT, Chain, Commit, State, chain, chains, publish
 from pipeline.store.place import held, storage_at
 from pipeline.store.repair import repaired
-from pipeline.store.run_record import STAGED_INPUT, claim, refuse_strangers, settings_copy
+from pipeline.store.run_record import STAGED_INPUT, check_claim, claim, settings_copy
 from pipeline.store.standing import standing
 from pipeline.store.storage import Storage
 from pipeline.store.units import UnitRef, units_of
@@ -41,7 +41,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal)
     facts = identity(config, input_digest(config.data.path), policy_fingerprint(config.policy))
     storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(facts)))
     config = replace(config, run_dir=storage.place)
-    refuse_strangers(storage)
+    check_claim(storage, facts)
     with held(storage, lock=config.run.lock):
         claim(storage, facts)
         return label_held(config, storage, facts, hiring, watch, stop)

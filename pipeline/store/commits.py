@@ -3,7 +3,8 @@
 Records stand in chains, one chain per unit: numbered from 0, each a small JSON file published by create-if-absent. Who wants
 to commit has read every record before his own; when his number is taken he reads what stands there, keeps of his own work
 what that has not, and takes the next number. So whoever writes, and however often, no rollout is committed twice and no
-committed row ever changes. A chain only grows: damage is declared by a later record, which names what is void.
+committed row ever changes. A chain only grows: damage is declared by a later record, which names
+the files that are void; in the place of a record that was damaged itself stands one that says nothing else.
 """
 
 import json
@@ -38,7 +39,7 @@ class Commit:
     """Files that belong together, as the `number`-th record of a chain.
 
     A whole unit names all its files, also those that earlier records name, and the rollouts per prefix it was asked for
-    (`target`). `void` names damaged files and records, from the run directory. `settings` are those of an edition.
+    (`target`). `void` names damaged files, from the run directory. `settings` are those of an edition.
     """
 
     kind: str
@@ -140,10 +141,9 @@ def _check(fields: dict[str, object]) -> str:
 
 
 def refuse_damage(chain: Chain, place: str) -> None:
-    """Raise StoreError when a record cannot be read and no later one has said so."""
-    void = {name for commit in chain.commits for name in commit.void}
-    damaged = [name for name in chain.unreadable if name not in void]
-    if damaged:
+    """Raise StoreError when a record of the chain cannot be read."""
+    if chain.unreadable:
         raise StoreError(
-            f"{place}/{damaged[0]} is missing or damaged: start `label` on this run directory again, which redoes what it held"
+            f"{place}/{chain.unreadable[0]} is missing or damaged: start `label` on this run directory again, which redoes "
+            "what it held"
         )

@@ -3,36 +3,48 @@
 from dataclasses import replace
 
 from pipeline.errors import StoreError
-from pipeline.store.commits import Chain, Commit, State, publish
+from pipeline.ids import record_parts
+from pipeline.store.commits import FOLDER, Chain, Commit, State, publish
 from pipeline.store.shards import ShardRecord, intact_bytes, set_aside_damaged
 from pipeline.store.standing import shards_in_use
 from pipeline.store.storage import Storage
 
 
-def damage(storage: Storage, chain: Chain) -> list[str]:
-    """Names of the chain's records that cannot be read, and of its files in use that are not what was committed."""
-    void = {name for commit in chain.commits for name in commit.void}
-    records = [name for name in chain.unreadable if name not in void]
-    return records + [shard.file for shard in shards_in_use(chain) if not _intact(storage, shard)]
+def damaged_files(storage: Storage, chain: Chain) -> list[str]:
+    """Names of the chain's files in use that are not what was committed."""
+    return [shard.file for shard in shards_in_use(chain) if not _intact(storage, shard)]
 
 
 def repaired(storage: Storage, chain: Chain) -> tuple[Chain, list[str]]:
     """The chain with its damage set aside and declared void, and the names of what was damaged.
 
-    Only for the driver that holds the run's lock.
+    Only for the driver that holds the run's lock. Raises StoreError when somebody else writes to the chain all the same.
     """
-    found: list[str] = []
-    while names := damage(storage, chain):
+    found = list(chain.unreadable)
+    for name in chain.unreadable:
+        set_aside_damaged(storage, name)
+        parts = record_parts(name.removeprefix(f"{FOLDER}/"))
+        assert parts is not None
+        chain = _with(chain, _declared(storage, chain, parts[2], ()))
+    chain = replace(chain, unreadable=())
+    while names := damaged_files(storage, chain):
         for name in names:
             set_aside_damaged(storage, name)
-        word = Commit(
-            kind=chain.kind, chain_id=chain.chain_id, number=chain.length, state=State.VOID, void=tuple(names)
-        )
-        if not publish(storage, word):
-            raise StoreError(f"another job works on {storage.place}: wait for it, then start again")
-        chain = replace(chain, commits=(*chain.commits, word), length=chain.length + 1)
+        chain = _with(chain, _declared(storage, chain, chain.length, tuple(names)))
         found += names
     return chain, found
+
+
+def _declared(storage: Storage, chain: Chain, number: int, void: tuple[str, ...]) -> Commit:
+    word = Commit(kind=chain.kind, chain_id=chain.chain_id, number=number, state=State.VOID, void=void)
+    if not publish(storage, word):
+        raise StoreError(f"another job works on {storage.place}: wait for it, then start again")
+    return word
+
+
+def _with(chain: Chain, word: Commit) -> Chain:
+    commits = sorted((*chain.commits, word), key=lambda commit: commit.number)
+    return replace(chain, commits=tuple(commits), length=max(chain.length, word.number + 1))
 
 
 def _intact(storage: Storage, shard: ShardRecord) -> bool:

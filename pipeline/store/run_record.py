@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from enum import Enum, auto
 
 from pipeline.errors import Absent, RunConflict, StoreError
 from pipeline.store.commits import FOLDER, INPUT, UNIT, chains
@@ -14,30 +15,61 @@ STAGED_INPUT = "staged_input"
 """Key of the id under which the input of the run is committed."""
 
 
+class _Found(Enum):
+    """What a directory is to a run that wants it."""
+
+    FRESH = auto()
+    OURS = auto()
+    OURS_WITHOUT_RECORD = auto()
+    UNUSED = auto()
+
+
+def check_claim(storage: Storage, identity: Mapping[str, object]) -> None:
+    """Raise what `claim` would raise, and change nothing."""
+    _found(storage, identity)
+
+
 def claim(storage: Storage, identity: Mapping[str, object]) -> None:
     """Record `identity` in a fresh directory, or check that it is the recorded one; the caller holds the lock.
 
     A run of which no unit was committed has nothing to lose: its directory goes over to the new one. Where the record is
     lost or damaged, the copy beside the staged input stands for it, and it is written anew. Raises RunConflict, naming each
-    differing key, when the directory belongs to another run or holds something else; nothing in it is touched then.
+    differing key, when the directory belongs to another run or holds something else, and StoreError when the record is
+    damaged and has no copy; nothing is touched then.
     """
-    refuse_strangers(storage)
+    found = _found(storage, identity)
+    if found is _Found.OURS_WITHOUT_RECORD and _NAME in storage.names(""):
+        set_aside_damaged(storage, _NAME)
+    if found is _Found.UNUSED:
+        storage.replace(_NAME, _encoded(identity))
+    elif found is not _Found.OURS and not storage.create(_NAME, _encoded(identity)):
+        _found(storage, identity)
+
+
+def _found(storage: Storage, identity: Mapping[str, object]) -> _Found:
+    names = storage.names("")
+    if not names:
+        return _Found.FRESH
     try:
         recorded = recorded_identity(storage)
     except StoreError:
-        recorded = _copy(storage, identity)
-        if recorded == identity:
-            if _NAME in storage.names(""):
-                set_aside_damaged(storage, _NAME)
-            storage.create(_NAME, _encoded(identity))
+        copies = _copies(storage)
+        if settings_copy(identity) in copies:
+            return _Found.OURS_WITHOUT_RECORD
+        if not copies and _NAME in names:
+            raise
+        if not copies:
+            raise RunConflict(
+                f"{storage.place} holds other files ({names[0]}, ...): choose an empty or new run_dir"
+            ) from None
+        recorded = {key: json.loads(value) for key, value in copies[-1]}
     differing = [key for key in sorted({*recorded, *identity}) if recorded.get(key) != identity.get(key)]
-    if differing and not _has_units(storage):
-        storage.replace(_NAME, _encoded(identity))
-    elif differing:
-        changes = "; ".join(
-            f"{key} was {_shown(recorded.get(key))}, now {_shown(identity.get(key))}" for key in differing
-        )
-        raise RunConflict(f"{storage.place} belongs to another run: {changes}. Use the old settings or another run_dir")
+    if not differing:
+        return _Found.OURS
+    if not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
+        return _Found.UNUSED
+    changes = "; ".join(f"{key} was {_shown(recorded.get(key))}, now {_shown(identity.get(key))}" for key in differing)
+    raise RunConflict(f"{storage.place} belongs to another run: {changes}. Use the old settings or another run_dir")
 
 
 def settings_copy(identity: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
@@ -45,19 +77,8 @@ def settings_copy(identity: Mapping[str, object]) -> tuple[tuple[str, str], ...]
     return tuple((key, json.dumps(value, sort_keys=True)) for key, value in sorted(identity.items()))
 
 
-def _copy(storage: Storage, identity: Mapping[str, object]) -> dict[str, object]:
-    """`identity` where a staged input was made for it, else that of the last input, else it: nothing was begun."""
-    copies = [commit.settings for chain in chains(storage, INPUT) for commit in chain.commits if commit.settings]
-    if not copies or settings_copy(identity) in copies:
-        return dict(identity)
-    return {key: json.loads(value) for key, value in copies[-1]}
-
-
-def refuse_strangers(storage: Storage) -> None:
-    """Raise RunConflict, touching nothing, when the directory is no run directory and holds something else."""
-    names = storage.names("")
-    if names and _NAME not in names and FOLDER not in names:
-        raise RunConflict(f"{storage.place} holds other files ({names[0]}, ...): choose an empty or new run_dir")
+def _copies(storage: Storage) -> list[tuple[tuple[str, str], ...]]:
+    return [commit.settings for chain in chains(storage, INPUT) for commit in chain.commits if commit.settings]
 
 
 def recorded_identity(storage: Storage) -> dict[str, object]:
@@ -75,10 +96,6 @@ def recorded_identity(storage: Storage) -> dict[str, object]:
     return dict(fields)
 
 
-def _has_units(storage: Storage) -> bool:
-    return any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER))
-
-
 def _encoded(identity: Mapping[str, object]) -> bytes:
     fields = {**identity, _CHECK: _check(identity)}
     return json.dumps(fields, indent=1, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -90,8 +107,8 @@ def _check(fields: Mapping[str, object]) -> str:
 
 def _damaged(storage: Storage, fault: str) -> str:
     return (
-        f"{storage.place}/{_NAME} is damaged ({fault}): put back a copy of it, or move it away and start the same command "
-        "again, which writes it anew"
+        f"{storage.place}/{_NAME} is damaged ({fault}): put back a copy of it, or choose another run_dir if this is no "
+        "run's directory"
     )
 
 

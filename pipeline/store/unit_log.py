@@ -25,7 +25,6 @@ class UnitLog:
         self._length = known_length
         self._standing = Standing(log=(), whole=None)
         self._tables: dict[ShardRecord, pa.Table] = {}
-        self._seen: dict[str, set[tuple[object, ...]]] = {name: set() for name in LOG_KEYS}
 
     @property
     def whole(self) -> Commit | None:
@@ -41,10 +40,12 @@ class UnitLog:
         refuse_damage(found, self._storage.place)
         self._length = found.length
         self._standing = standing(found)
-        new = [shard for shard in self._standing.log if shard not in self._tables]
-        for shard in new:
-            self._tables[shard] = self._unseen(shard.table, read_shard(self._storage, shard))
-        return [(shard.table, self._tables[shard]) for shard in new]
+        known = self._tables
+        tables = {
+            shard: known[shard] if shard in known else read_shard(self._storage, shard) for shard in self._standing.log
+        }
+        self._tables = _without_repeated_rows(tables)
+        return [(shard.table, table) for shard, table in self._tables.items() if shard not in known]
 
     def append(self, tables: Mapping[str, pa.Table], totals: Totals) -> bool:
         """Commit rows that the log does not have. False, and nothing is committed, when somebody else has added to it."""
@@ -65,8 +66,7 @@ class UnitLog:
         )
         if not publish(self._storage, part):
             return False
-        for shard, table in shards.items():
-            self._tables[shard] = self._unseen(shard.table, table)
+        self._tables |= shards
         self._standing = Standing(log=(*self._standing.log, *shards), whole=self._standing.whole)
         self._length += 1
         return True
@@ -80,19 +80,21 @@ class UnitLog:
         and nothing is committed, when somebody else has added to the log.
         """
         kept = [shard for shard in self._standing.log if self._can_stay(shard)]
-        shards = list(kept)
+        written: dict[ShardRecord, pa.Table] = {}
         for name in LOG_KEYS:
             parts = [self._tables[shard] for shard in self._standing.log if shard.table == name and shard not in kept]
             tables = [table for table in (*parts, *_present(last, name)) if table.num_rows]
             if tables:
-                shards.append(self._write(name, in_order(name, tables)))
-        shards += [self._write(name, table) for name, table in results.items() if table.num_rows]
+                together = in_order(name, tables)
+                written[self._write(name, together)] = together
+        log = (*kept, *written)
+        others = [self._write(name, table) for name, table in results.items() if table.num_rows]
         commit = Commit(
             kind=UNIT,
             chain_id=self._unit_id,
             number=self._length,
             state=State.WHOLE,
-            shards=tuple(shards),
+            shards=(*log, *others),
             totals=totals,
             target=target,
             seconds=seconds,
@@ -100,15 +102,9 @@ class UnitLog:
         if not publish(self._storage, commit):
             return False
         self._length += 1
-        self._standing = Standing(log=self._standing.log, whole=commit)
+        self._standing = Standing(log=log, whole=commit)
+        self._tables = {shard: self._tables[shard] for shard in kept} | written
         return True
-
-    def _unseen(self, name: str, table: pa.Table) -> pa.Table:
-        """The rows whose ids are new: where a compacted file is void, its rows may stand in its parts too."""
-        seen = self._seen[name]
-        new = [row_id not in seen for row_id in row_ids(name, table)]
-        seen.update(row_ids(name, table))
-        return table if all(new) else table.filter(pa.array(new))
 
     def _can_stay(self, shard: ShardRecord) -> bool:
         """Whether a file is no part, and every row of it counts."""
@@ -116,6 +112,18 @@ class UnitLog:
 
     def _write(self, name: str, table: pa.Table) -> ShardRecord:
         return write_shard(self._storage, name, content_id(name, self._unit_id), [table])
+
+
+def _without_repeated_rows(tables: Mapping[ShardRecord, pa.Table]) -> dict[ShardRecord, pa.Table]:
+    """Where a compacted file is void, its rows may stand in its parts and in a later file too: the first counts."""
+    seen: dict[str, set[tuple[object, ...]]] = {name: set() for name in LOG_KEYS}
+    once: dict[ShardRecord, pa.Table] = {}
+    for shard, table in tables.items():
+        ids = row_ids(shard.table, table)
+        new = [row_id not in seen[shard.table] for row_id in ids]
+        seen[shard.table].update(ids)
+        once[shard] = table if all(new) else table.filter(pa.array(new))
+    return once
 
 
 def _present(tables: Mapping[str, pa.Table], name: str) -> Sequence[pa.Table]:

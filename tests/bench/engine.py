@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,13 +15,18 @@ from typing import Any
 from pipeline.__main__ import compose_label
 from pipeline.engine.embedded import embedded_model
 from pipeline.engine.vllm import CPU_MAX_NUM_SEQS, HfTokenizer, cpu_dtype
+from pipeline.errors import EngineDied
 from pipeline.grading.choose import checker_for
 from pipeline.records import Completion, Load, Request
 from pipeline.rows import input_digest
 from pipeline.run.intake import stage
+from pipeline.run.journal import Journal
 from pipeline.run.plan import identity
 from pipeline.run.unit import UnitLabeller
+from pipeline.store.commits import INPUT, Commit, State
+from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import STAGED_INPUT
+from pipeline.store.unit_log import UnitLog
 from pipeline.store.units import unit_rows, units_of
 from tests.conftest import ROOT, run_stepvalue
 
@@ -90,10 +96,14 @@ def _prompts(run_dir: Path) -> list[list[int]]:
     recorder = _Recorder(HfTokenizer(AutoTokenizer.from_pretrained(embedded_model())))
     with checker_for(config.grader) as checker:
         staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
-        staged = stage(run_dir, staged_id, config.data, config.run, checker)
+        storage = LocalStorage(run_dir)
+        staged = stage(storage, staged_id, config.data, config.run, checker)
+        record = Commit(kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=staged.shards)
         labeller = UnitLabeller(config, recorder, checker)
-        for unit in units_of(run_dir, staged):
-            asyncio.run(labeller.label(unit_rows(run_dir, unit)))
+        for unit in units_of(storage, record):
+            journal = Journal(UnitLog(storage, unit.unit_id), grader="", target=config.sampling.rollouts)
+            with suppress(EngineDied):  # the recorder answers nothing
+                asyncio.run(labeller.label(unit_rows(storage, unit), journal))
     return [list(request.prefix.prompt_ids) for request in recorder.requests]
 
 

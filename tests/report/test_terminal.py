@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -194,7 +193,7 @@ def summary(totals: Totals = TOTALS, units_done_now: int = 2) -> str:
     print_summary(
         output,
         Summary(
-            run_dir=Path("/runs/[red]a"),
+            run_dir="/runs/[red]a",
             totals=totals,
             units=40,
             units_done_now=units_done_now,

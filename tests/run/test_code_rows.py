@@ -13,6 +13,7 @@ from pipeline.grading.choose import checker_for
 from pipeline.problems import read_row
 from pipeline.records import InputRow, Place, Reject, RejectReason
 from pipeline.run.plan import identity
+from pipeline.store.local import LocalStorage
 from tests.conftest import write_rows
 from tests.run.test_worker import chain, label_all, staged, tables
 
@@ -53,7 +54,7 @@ def test_every_form_of_a_suite_is_taken_in_and_what_is_none_is_rejected(tmp_path
     rows = [{"problem": f"Problem {number}", "answer": answer} for number, answer in enumerate([*good, *bad])]
     path = write_rows(tmp_path / "rows.jsonl", rows)
     config = compose_label([f"data.path={path}", f"run_dir={tmp_path / 'run'}", "policy=oracle", *SUITES])
-    commit = staged(tmp_path / "run", config)
+    commit = staged(LocalStorage(tmp_path / "run"), config)
     rejects = tables(tmp_path / "run", "rejects")
     assert (commit.totals.used, commit.totals.rejected) == (len(good), len(bad))
     assert sorted(rejects["line"]) == list(range(len(good) + 1, len(rows) + 1))

@@ -19,11 +19,13 @@ from pipeline.ids import content_id, rollout_id
 from pipeline.records import Prefix, Problem, Request, Totals
 from pipeline.rows import input_digest
 from pipeline.run.intake import stage
-from pipeline.run.plan import identity
-from pipeline.run.worker import Worker
-from pipeline.store.commits import Commit
+from pipeline.run.plan import identity, state_of
+from pipeline.run.worker import Task, Worker, engine_for
+from pipeline.store.commits import INPUT, UNIT, Commit, State, chains
+from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import STAGED_INPUT
 from pipeline.store.shards import read_shard
+from pipeline.store.storage import Storage
 from pipeline.store.units import units_of
 from tests.conftest import write_rows
 
@@ -41,10 +43,11 @@ WRONG = {
 }
 
 
-def staged(run_dir: Path, config: LabelConfig) -> Commit:
+def staged(storage: Storage, config: LabelConfig) -> Commit:
     with checker_for(config.grader) as checker:
-        facts = identity(config, input_digest(config.data.path))
-        return stage(run_dir, str(facts[STAGED_INPUT]), config.data, config.run, checker)
+        staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
+        found = stage(storage, staged_id, config.data, config.run, checker)
+    return Commit(kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=found.shards, totals=found.totals)
 
 
 def label_all(
@@ -55,16 +58,19 @@ def label_all(
     data = write_rows(tmp_path / "rows.jsonl", rows)
     run_dir = tmp_path / "run"
     config = compose_label([f"data.path={data}", f"run_dir={run_dir}", "policy=oracle", *overrides])
-    commit = staged(run_dir, config)
+    storage = LocalStorage(run_dir)
+    commit = staged(storage, config)
 
-    async def work() -> Totals:
-        worker = Worker(config, cpus=1)
+    async def work() -> None:
+        worker = Worker(config, storage, engine_for(config, cpus=1, attempt=1))
         await worker.start()
-        receipts = await asyncio.gather(*(worker.label_unit(unit) for unit in units_of(run_dir, commit)))
+        receipts = await asyncio.gather(*(worker.label_unit(Task(unit=unit)) for unit in units_of(storage, commit)))
         await worker.stop()
-        return sum((receipt.totals for receipt in receipts), commit.totals)
+        assert all(receipt.whole for receipt in receipts)
 
-    totals = asyncio.run(work())
+    asyncio.run(work())
+    found = {chain.chain_id: chain for chain in chains(storage, UNIT)}
+    totals = commit.totals + state_of(list(units_of(storage, commit)), found, config.sampling.rollouts).totals
     return commit, totals, {table: tables(run_dir, table) for table in ("labels", "rollouts", "rejects", "solutions")}
 
 
@@ -252,6 +258,7 @@ def test_compressed_input_gives_the_same_labels(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in (RIGHT, WRONG)).encode()))
     run_dir = tmp_path / "run"
     config = compose_label([f"data.path={packed}", f"run_dir={run_dir}", "policy=oracle"])
-    commit = staged(run_dir, config)
-    rows = [row for shard in commit.shards for row in read_shard(run_dir, shard)["chain_id"].to_pylist()]
+    storage = LocalStorage(run_dir)
+    commit = staged(storage, config)
+    rows = [row for shard in commit.shards for row in read_shard(storage, shard)["chain_id"].to_pylist()]
     assert set(rows) == set(plain["chain_id"])

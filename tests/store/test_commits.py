@@ -1,7 +1,7 @@
-"""A unit is committed once, by whoever was first, and a record that is no record is named."""
+"""A number of a chain is taken once, by whoever was first, and a record that is no record is named."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -10,75 +10,109 @@ from hypothesis import strategies as st
 
 from pipeline.errors import StoreError
 from pipeline.records import Totals
-from pipeline.store.commits import INPUT, UNIT, Commit, committed, committed_ids, committed_unit, publish
+from pipeline.store.commits import INPUT, UNIT, Commit, State, chain, chains, commit_name, publish, refuse_damage
+from pipeline.store.local import LocalStorage
 from pipeline.store.shards import ShardRecord
 from tests import strategies as our
 
+ID = "1" * 20
 SHARD = ShardRecord(table="labels", file="labels/x.parquet", sha256="f" * 64, rows=2)
 COMMIT = Commit(
-    kind=UNIT, unit_id="1" * 20, shards=(SHARD,), totals=Totals(rows=2, used=1, rejected=1, tokens=9), seconds=0.5
+    kind=UNIT,
+    chain_id=ID,
+    number=0,
+    state=State.WHOLE,
+    shards=(SHARD,),
+    totals=Totals(rows=2, used=1, rejected=1, tokens=9),
+    target=8,
+    seconds=0.5,
 )
+
+shards = st.builds(ShardRecord, table=st.text(), file=st.text(), sha256=st.text(), rows=st.integers(0))
 
 
 @given(
     st.builds(
         Commit,
         kind=st.sampled_from([UNIT, INPUT]),
-        unit_id=our.hex_ids,
-        shards=st.lists(
-            st.builds(ShardRecord, table=st.text(), file=st.text(), sha256=st.text(), rows=st.integers(0))
-        ).map(tuple),
-        totals=st.builds(Totals, rows=st.integers(0), used=st.integers(0), solution_tokens=st.integers(0)),
+        chain_id=our.hex_ids,
+        number=st.just(0),
+        state=st.sampled_from(State),
+        shards=st.lists(shards).map(tuple),
+        totals=st.builds(Totals, rows=st.integers(0), used=st.integers(), solution_tokens=st.integers(0)),
+        target=st.integers(0),
+        void=st.lists(st.text()).map(tuple),
+        settings=st.lists(st.tuples(st.text(), st.text())).map(tuple),
         seconds=st.floats(0, 1e9),
     )
 )
 def test_a_record_comes_back_as_it_was_published(tmp_path_factory: pytest.TempPathFactory, commit: Commit) -> None:
-    run_dir = tmp_path_factory.mktemp("run")
-    assert publish(run_dir, commit) == commit
-    assert committed_unit(run_dir, commit.kind, commit.unit_id) == commit
-    assert list(committed(run_dir, commit.kind)) == [commit]
+    storage = LocalStorage(tmp_path_factory.mktemp("run"))
+    assert publish(storage, commit)
+    assert chain(storage, commit.kind, commit.chain_id).commits == (commit,)
+    assert [found.commits for found in chains(storage, commit.kind)] == [(commit,)]
 
 
-def test_the_first_record_stands(tmp_path: Path) -> None:
+def test_the_first_record_of_a_number_stands(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
     late = replace(COMMIT, totals=Totals(rows=99), shards=(), seconds=9.0)
-    assert publish(tmp_path, COMMIT) == COMMIT
-    assert publish(tmp_path, late) == COMMIT
-    assert committed_unit(tmp_path, UNIT, COMMIT.unit_id) == COMMIT
-    assert len(list((tmp_path / "commits").iterdir())) == 1
+    assert publish(storage, COMMIT)
+    assert not publish(storage, late)
+    assert publish(storage, COMMIT)  # equal content is success, whoever wrote it
+    assert publish(storage, replace(late, number=1))
+    found = chain(storage, UNIT, ID)
+    assert found.commits == (COMMIT, replace(late, number=1))
+    assert found.length == 2
 
 
-def test_records_are_listed_by_kind_in_the_order_of_their_ids(tmp_path: Path) -> None:
-    units = [replace(COMMIT, unit_id=digit * 20) for digit in "c1a"]
-    staged = replace(COMMIT, kind=INPUT, unit_id="2" * 20)
-    for commit in (*units, staged):
-        publish(tmp_path, commit)
-    assert [commit.unit_id[0] for commit in committed(tmp_path, UNIT)] == ["1", "a", "c"]
-    assert list(committed(tmp_path, INPUT)) == [staged]
-    assert committed_ids(tmp_path, UNIT) == {commit.unit_id for commit in units}
-    assert committed_ids(tmp_path, INPUT) == {staged.unit_id}
+def test_chains_are_listed_by_kind_in_the_order_of_their_ids(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    for commit in [
+        *(replace(COMMIT, chain_id=digit * 20) for digit in "c1a"),
+        replace(COMMIT, kind=INPUT, chain_id="2" * 20),
+        replace(COMMIT, chain_id="a" * 20, number=1),
+    ]:
+        publish(storage, commit)
+    (tmp_path / "commits" / "notes.txt").touch()
+    (tmp_path / "commits" / f".unit-{'2' * 20}-00000.json.abc.tmp").write_text("{")
+    assert [(found.chain_id[0], found.length) for found in chains(storage, UNIT)] == [("1", 1), ("a", 2), ("c", 1)]
+    assert [found.chain_id[0] for found in chains(storage, INPUT)] == ["2"]
 
 
 def test_a_directory_without_records_has_none(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "absent"):
-        assert list(committed(folder, UNIT)) == []
-        assert committed_ids(folder, UNIT) == set()
-        assert committed_unit(folder, UNIT, COMMIT.unit_id) is None
+        assert list(chains(LocalStorage(folder), UNIT)) == []
+        assert chain(LocalStorage(folder), UNIT, ID).commits == ()
 
 
-def test_half_written_records_do_not_exist(tmp_path: Path) -> None:
-    publish(tmp_path, COMMIT)
-    (tmp_path / "commits" / f".unit-{'2' * 20}.json.abc.tmp").write_text("{")
-    assert list(committed(tmp_path, UNIT)) == [COMMIT]
-    assert committed_ids(tmp_path, UNIT) == {COMMIT.unit_id}
+def test_a_lost_record_is_a_hole_where_more_are_known(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    records = [replace(COMMIT, number=number) for number in range(3)]
+    for record in records:
+        publish(storage, record)
+    (tmp_path / commit_name(records[1])).unlink()
+    (found,) = chains(storage, UNIT)
+    assert found == chain(storage, UNIT, ID, known_length=3)
+    assert (found.commits, found.unreadable, found.length) == ((records[0], records[2]), (commit_name(records[1]),), 3)
+    with pytest.raises(StoreError, match=r"00001\.json is missing or damaged: start `label`"):
+        refuse_damage(found, storage.place)
+    publish(storage, Commit(kind=UNIT, chain_id=ID, number=1, state=State.VOID))
+    refuse_damage(chain(storage, UNIT, ID), storage.place)
 
 
-GOOD = {
-    "kind": "unit",
-    "unit_id": "1" * 20,
-    "shards": [{"table": "labels", "file": "labels/x.parquet", "sha256": "f" * 64, "rows": 2}],
-    "totals": {"rows": 2},
-    "seconds": 0.5,
-}
+def test_every_flipped_bit_of_a_record_is_noticed(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    publish(storage, COMMIT)
+    path = tmp_path / commit_name(COMMIT)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :])
+        found = chain(storage, UNIT, ID)
+        # A flip that JSON does not see, such as one blank for another, changes nothing that is read.
+        assert found.unreadable == (commit_name(COMMIT),) or found.commits == (COMMIT,)
+
+
+FIELDS = {**json.loads(json.dumps(asdict(COMMIT))), "check": "0" * 64}
 
 
 @pytest.mark.parametrize(
@@ -90,25 +124,26 @@ GOOD = {
         b"[]",
         b"\xff\xfe",
         b"\0" * 400,
-        json.dumps(GOOD).encode()[:-10],
-        *(json.dumps({name: value for name, value in GOOD.items() if name != gone}).encode() for gone in GOOD),
-        json.dumps(GOOD | {"shards": 3}).encode(),
-        json.dumps(GOOD | {"shards": ["x"]}).encode(),
-        json.dumps(GOOD | {"shards": [{"table": "labels"}]}).encode(),
-        json.dumps(GOOD | {"totals": {"rows": 2, "unheard_of": 1}}).encode(),
-        json.dumps(GOOD | {"totals": None}).encode(),
+        b"[" * 100_000,
+        json.dumps(FIELDS).encode(),
+        *(json.dumps({name: value for name, value in FIELDS.items() if name != gone}).encode() for gone in FIELDS),
+        json.dumps(FIELDS | {"shards": ["x"]}).encode(),
     ],
 )
-def test_a_damaged_record_is_named(tmp_path: Path, content: bytes) -> None:
-    publish(tmp_path, COMMIT)
-    path = tmp_path / "commits" / f"unit-{'1' * 20}.json"
+def test_a_damaged_record_is_told_apart(tmp_path: Path, content: bytes) -> None:
+    storage = LocalStorage(tmp_path)
+    publish(storage, COMMIT)
+    path = tmp_path / commit_name(COMMIT)
     path.write_bytes(content)
-    for look in (
-        lambda: committed_unit(tmp_path, UNIT, COMMIT.unit_id),
-        lambda: list(committed(tmp_path, UNIT)),
-        lambda: publish(tmp_path, COMMIT),
-    ):
-        with pytest.raises(StoreError, match="is not a commit record") as caught:
-            look()
-        assert str(path) in str(caught.value)
+    for found in (chain(storage, UNIT, ID), *chains(storage, UNIT)):
+        assert found.unreadable == (commit_name(COMMIT),)
+        assert found.length == 1
+    assert not publish(storage, COMMIT)
     assert path.read_bytes() == content
+
+
+def test_a_record_under_the_name_of_another_is_damage(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    publish(storage, COMMIT)
+    (tmp_path / commit_name(COMMIT)).rename(tmp_path / commit_name(replace(COMMIT, chain_id="2" * 20)))
+    assert chain(storage, UNIT, "2" * 20).unreadable
