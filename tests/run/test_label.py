@@ -99,12 +99,12 @@ def test_labels_do_not_depend_on_workers_or_faults(
         assert "replacing a worker" in done.stdout
 
 
-def test_a_unit_that_keeps_failing_ends_the_run_and_what_was_done_is_kept(
+def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
     ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
     data, run_dir = reference
     settings = ["run.unit_problems=10", "policy.oracle.fail_after=1500", "run.units_in_flight=1"]
-    failed = label(ray_head, data, tmp_path / "run", *settings, "run.attempts=1")
+    failed = label(ray_head, data, tmp_path / "run", *settings, "run.max_failures=1")
     assert failed.returncode == 1
     assert "start the same command again" in failed.stderr
     assert "Traceback" not in failed.stderr
@@ -112,7 +112,26 @@ def test_a_unit_that_keeps_failing_ends_the_run_and_what_was_done_is_kept(
     assert 0 < committed < 6
     healed = label(ray_head, data, tmp_path / "run", *settings)
     assert healed.returncode == 0, healed.stderr
+    assert "to label 384 rollouts" in healed.stdout  # 1,536 came in before the engine died
     assert labels(tmp_path / "run").equals(labels(run_dir))
+
+
+def test_more_rollouts_are_added_to_a_finished_run(
+    ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
+) -> None:
+    data, run_dir = reference
+    few = label(ray_head, data, tmp_path / "run", "run.unit_problems=10", "sampling.rollouts=5")
+    assert few.returncode == 0, few.stderr
+    before = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
+    more = label(ray_head, data, tmp_path / "run", "run.unit_problems=10")
+    assert more.returncode == 0, more.stderr
+    assert "to label 720 rollouts" in more.stdout  # 240 prefixes x 3
+    after = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
+    assert after["rollout_id"].n_unique() == after.height == before.height + 720
+    assert before.join(after, on=before.columns, how="anti").is_empty()
+    assert labels(tmp_path / "run").equals(labels(run_dir))
+    fewer = label(ray_head, data, tmp_path / "run", "run.unit_problems=10", "sampling.rollouts=5")
+    assert "Nothing was owed" in fewer.stdout
 
 
 def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path, Path]) -> None:
