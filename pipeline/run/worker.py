@@ -5,6 +5,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -61,7 +62,14 @@ class Snapshot:
 class Worker:
     """One engine beside one checker, writing to one run directory."""
 
-    def __init__(self, config: LabelConfig, storage: Storage, engine: Engine) -> None:
+    def __init__(
+        self,
+        config: LabelConfig,
+        storage: Storage,
+        engine: Engine,
+        log: Callable[[Storage, str, int], UnitLog] = UnitLog,
+    ) -> None:
+        self._log = log
         self._config = config
         self._storage = storage
         self._engine = engine
@@ -124,7 +132,7 @@ class Worker:
 
     async def _opened(self, task: Task) -> tuple[list[InputRow], Journal]:
         rows = await asyncio.to_thread(unit_rows, self._storage, task.unit)
-        log = UnitLog(self._storage, task.unit.unit_id, task.known_length)
+        log = self._log(self._storage, task.unit.unit_id, task.known_length)
         journal = Journal(log, grader=grader_version(), target=self._config.sampling.rollouts)
         await journal.read()
         return rows, journal

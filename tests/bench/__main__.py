@@ -1,4 +1,4 @@
-"""`python -m tests.bench [grading] [programs] [control] [engine] [demo]`: the README's figures, measured anew; default: all."""
+"""`python -m tests.bench [PART ...]`: the figures of the README, measured anew; default: all parts."""
 
 import platform
 import sys
@@ -9,12 +9,14 @@ from tests.bench.demo import demo
 from tests.bench.engine import engine_share
 from tests.bench.grading import grading
 from tests.bench.programs import programs
+from tests.bench.store import store
 
 PARTS: dict[str, Callable[[], None]] = {
     "grading": grading,
     "programs": programs,
     "control": control_plane,
     "engine": engine_share,
+    "store": store,
     "demo": demo,
 }
 

@@ -44,7 +44,8 @@ def control_plane() -> None:
         print(f"  start-up alone: {start.cpu_seconds:.1f} s CPU, driver {start.driver_mib:.0f} MiB")
 
 
-def _run(folder: Path, chains: int) -> Cost:
+def write_chains(folder: Path, chains: int) -> Path:
+    """An input of so many chains of STEPS steps."""
     data = folder / f"{chains}.jsonl"
     with data.open("w") as file:
         for number in range(chains):
@@ -58,6 +59,11 @@ def _run(folder: Path, chains: int) -> Cost:
                 "steps": [*steps, f"The answer is {number}."],
             }
             file.write(json.dumps(row) + "\n")
+    return data
+
+
+def _run(folder: Path, chains: int) -> Cost:
+    data = write_chains(folder, chains)
     settings = [f"data.path={data}", f"run_dir={folder / str(chains)}", "policy=oracle", "run.show_chains=0"]
     began = time.monotonic()
     process = subprocess.Popen(
