@@ -118,6 +118,8 @@ def print_summary(console: Console, summary: Summary) -> None:
     )
     if totals.truncated:
         line(f"          {totals.truncated:,} of them cut by sampling.max_tokens")
+    if totals.engine_failed:
+        line(f"          {totals.engine_failed:,} got no answer from any engine (finish engine_failed)")
     if totals.too_long:
         line(f"          {totals.too_long:,} prefixes were too long for the policy's context: see rejects/")
     line(
@@ -131,6 +133,8 @@ def print_summary(console: Console, summary: Summary) -> None:
             f"time      {summary.seconds_starting:.0f} s to start, {seconds:.0f} s to label "
             f"{summary.rollouts_now:,} rollouts{rate}"
         )
+    for name in summary.damaged:
+        line(f"damaged   {name}: set aside in damaged/, and what it held is done anew")
     line(f"labels    {summary.run_dir}/labels/*.parquet" if totals.chains else f"labels    none in {summary.run_dir}")
 
 

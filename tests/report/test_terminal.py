@@ -184,11 +184,13 @@ def test_a_log_file_gets_a_line_per_stage_and_per_report() -> None:
 
 TOTALS = Totals(
     rows=1234, used=1230, rejected=4, problems=600, chains=1230, prefixes=7000, rollouts=56_000, tokens=5_600_000,
-    correct=30_000, incorrect=20_000, no_answer=5_000, ungraded=1_000, truncated=77, too_long=3, solution_tokens=888,
+    correct=30_000, incorrect=20_000, no_answer=5_000, ungraded=1_000, truncated=77, too_long=3, engine_failed=5, solution_tokens=888,
 )  # fmt: skip
 
 
-def summary(totals: Totals = TOTALS, units_done_now: int = 2) -> str:
+def summary(
+    totals: Totals = TOTALS, units_done_now: int = 2, damaged: tuple[str, ...] = ("rollouts/[red]x.parquet",)
+) -> str:
     output = console()
     print_summary(
         output,
@@ -201,6 +203,7 @@ def summary(totals: Totals = TOTALS, units_done_now: int = 2) -> str:
             tokens_now=280_000,
             seconds_starting=12.4,
             seconds_labelling=100.0,
+            damaged=damaged,
         ),
     )
     return printed(output)
@@ -213,6 +216,8 @@ def test_a_summary_shows_counts_that_add_up() -> None:
     assert "56,000 = 30,000 correct + 20,000 incorrect + 5,000 without an answer + 1,000 ungraded" in text
     assert "77 of them cut by sampling.max_tokens" in text
     assert "3 prefixes were too long" in text
+    assert "5 got no answer from any engine" in text
+    assert "damaged   rollouts/[red]x.parquet: set aside" in text
     assert "5,600,000 in rollouts, 888 in sampled solutions" in text
     assert "12 s to start, 100 s to label 2,800 rollouts (2,800 tokens/s)" in text
     assert "/runs/[red]a/labels/*.parquet" in text
@@ -227,7 +232,11 @@ def test_a_finished_run_says_so_and_tells_no_speed() -> None:
 
 
 def test_what_did_not_happen_is_not_mentioned() -> None:
-    text = summary(Totals(rows=1, used=1, problems=1, chains=1, prefixes=2, rollouts=8, tokens=80, correct=8))
+    text = summary(
+        Totals(rows=1, used=1, problems=1, chains=1, prefixes=2, rollouts=8, tokens=80, correct=8), damaged=()
+    )
+    assert "engine" not in text
+    assert "damaged" not in text
     assert "cut by" not in text
     assert "too long" not in text
     assert "sampled solutions" not in text
