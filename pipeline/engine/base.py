@@ -26,6 +26,12 @@ class Engine(Protocol):
     @property
     def load(self) -> Load: ...
 
+    @property
+    def generated(self) -> int:
+        """Tokens generated since the start, in as fine steps as the engine knows: it moves while long completions are under
+        way. Cheap to read."""
+        ...
+
     async def start(self) -> None:
         """Load the policy. Raises PolicyError with a remedy when it cannot be loaded here."""
         ...

@@ -52,6 +52,7 @@ class OracleEngine:
         self._config = config
         self._faults = attempt == 1
         self._finished = 0
+        self.generated = 0
         self._waiting = 0
         self._values: dict[str, float] = {}
         self.tokenizer = ByteTokenizer()
@@ -74,6 +75,7 @@ class OracleEngine:
             await self._pass_time(batch)
             self._waiting -= len(batch)
             self._finished += len(batch)
+            self.generated += sum(completion.n_tokens for completion in batch)
             yield batch
 
     async def close(self) -> None:

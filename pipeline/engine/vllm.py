@@ -16,6 +16,7 @@ from typing import Any
 from pipeline.config import PolicyConfig, PolicyKind, SamplingConfig
 from pipeline.engine.blame import load_failure
 from pipeline.engine.embedded import embedded_model
+from pipeline.engine.meter import TokenMeter, leave_prometheus_out
 from pipeline.engine.output import captured_output
 from pipeline.engine.reaper import EngineGuard
 from pipeline.errors import EngineDied, PolicyError
@@ -65,6 +66,7 @@ class VllmEngine:
         self._tokenizer: HfTokenizer | None = None
         self._room: asyncio.Semaphore | None = None
         self._params: Any = None
+        self._meter = TokenMeter()
         self._running = 0
         self._waiting = 0
         self._max_num_seqs = 0
@@ -81,6 +83,10 @@ class VllmEngine:
     def load(self) -> Load:
         running = min(self._running, self._max_num_seqs)
         return Load(running=running, waiting=self._waiting + self._running - running)
+
+    @property
+    def generated(self) -> int:
+        return self._meter.tokens
 
     async def start(self) -> None:
         model = str(embedded_model()) if self._config.kind is PolicyKind.embedded else self._config.model
@@ -120,11 +126,13 @@ class VllmEngine:
                         trust_remote_code=False,
                         disable_log_stats=True,
                         **{key: value for key, value in optional.items() if value is not None},
-                    )
+                    ),
+                    stat_loggers=[self._meter],
                 )
             except Exception as error:  # vLLM raises anything from OSError to RuntimeError here; all mean "cannot load"
                 name = config.model or "embedded"
                 raise PolicyError(load_failure(name, str(error), log.read_text(errors="replace"))) from error
+        leave_prometheus_out(self._engine)
         self._tokenizer = HfTokenizer(self._engine.get_tokenizer())
         self.max_model_len = int(self._engine.model_config.max_model_len)
         self._max_num_seqs = int(self._engine.vllm_config.scheduler_config.max_num_seqs)

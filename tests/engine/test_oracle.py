@@ -206,6 +206,22 @@ def test_load_counts_what_is_still_to_come() -> None:
     assert waiting[-1] == 0
 
 
+def test_generated_tokens_are_those_of_finished_batches() -> None:
+    oracle = engine()
+
+    async def run() -> list[tuple[int, int]]:
+        done: list[Completion] = []
+        seen = []
+        async for batch in oracle.generate(requests(600)):
+            done.extend(batch)
+            seen.append((oracle.generated, sum(completion.n_tokens for completion in done)))
+        return seen
+
+    seen = asyncio.run(run())
+    assert len(seen) > 1
+    assert all(generated == finished > 0 for generated, finished in seen)
+
+
 def test_it_tells_who_it_is_and_how_much_it_holds() -> None:
     assert engine(seed=5, spread=0.25).policy == "oracle:seed=5,spread=0.25"
     assert engine(max_model_len=64).max_model_len == 64
