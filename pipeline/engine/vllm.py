@@ -16,9 +16,9 @@ from typing import Any
 from pipeline.config import PolicyConfig, PolicyKind, SamplingConfig
 from pipeline.engine.blame import load_failure
 from pipeline.engine.embedded import embedded_model
+from pipeline.engine.guard import EngineGuard
 from pipeline.engine.meter import TokenMeter, leave_prometheus_out
 from pipeline.engine.output import captured_output
-from pipeline.engine.reaper import EngineGuard
 from pipeline.errors import EngineDied, PolicyError
 from pipeline.prompts import Tokenizer
 from pipeline.records import Completion, Finish, Load, Request
