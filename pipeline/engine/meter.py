@@ -28,8 +28,12 @@ class TokenMeter:
 
 
 def leave_prometheus_out(engine: Any) -> None:
-    """Take out of vLLM's `AsyncLLM` the logger that it adds beside any other: that one fills a histogram for every token."""
-    manager = engine.logger_manager
-    manager.stat_loggers = [
-        logger for logger in manager.stat_loggers if type(logger).__name__ != "PrometheusStatLogger"
-    ]
+    """Take out of vLLM's `AsyncLLM` the logger that it adds beside any other: that one fills a histogram for every token.
+
+    A vLLM that keeps its loggers elsewhere keeps that one too, which costs time and nothing else.
+    """
+    manager = getattr(engine, "logger_manager", None)
+    if manager is not None:
+        manager.stat_loggers = [
+            logger for logger in manager.stat_loggers if type(logger).__name__ != "PrometheusStatLogger"
+        ]

@@ -45,3 +45,4 @@ def test_only_the_prometheus_logger_goes() -> None:
     engine = Engine()
     leave_prometheus_out(engine)
     assert [type(logger) for logger in engine.logger_manager.stat_loggers] == [TokenMeter]
+    leave_prometheus_out(object())

@@ -1,8 +1,8 @@
 """kill -9 against vLLM's processes and around them, with the embedded model: nothing is lost, doubled or left running."""
 
+import contextlib
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -14,7 +14,7 @@ import polars as pl
 import psutil
 import pytest
 
-from pipeline.engine.reaper import marks
+from pipeline.engine.reaper import MARK
 from pipeline.ids import content_id, rollout_id
 from tests.conftest import ROOT
 
@@ -33,26 +33,22 @@ class Job:
 
     def __init__(self, run_dir: Path) -> None:
         self.run_dir = run_dir
-        self.output = run_dir.parent / "output"
-        self._entry = f"{_TAG}={uuid.uuid4().hex}"
-        self._seen: dict[int, psutil.Process] = {}
+        self._output = run_dir.parent / "output"
+        self._tag = uuid.uuid4().hex
 
     def start(self) -> "subprocess.Popen[bytes]":
-        name, _, value = self._entry.partition("=")
-        with self.output.open("wb") as output:
-            process = subprocess.Popen(
+        with self._output.open("wb") as output:
+            return subprocess.Popen(
                 [sys.executable, "-m", "pipeline", "label", f"run_dir={self.run_dir}", *SETTINGS],
                 cwd=ROOT,
-                env={**os.environ, name: value},
+                env={**os.environ, _TAG: self._tag},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        self._seen[process.pid] = psutil.Process(process.pid)
-        return process
 
     def text(self) -> str:
-        return self.output.read_text(errors="replace")
+        return self._output.read_text(errors="replace")
 
     def wait_for_rollouts(self, process: "subprocess.Popen[bytes]") -> None:
         deadline = time.monotonic() + START_SECONDS
@@ -61,40 +57,43 @@ class Job:
             assert time.monotonic() < deadline, self.text()
             time.sleep(0.1)
 
+    def processes(self) -> list[psutil.Process]:
+        found = {process for process in psutil.process_iter() if environment(process).get(_TAG) == self._tag}
+        for process in list(found):  # some are started with an environment of their own
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found.update(process.children(recursive=True))
+        return list(found)
+
     def engine(self) -> list[psutil.Process]:
         """vLLM's processes: those that carry an owner's mark."""
-        return [psutil.Process(pid) for pid in marks() if self._is_ours(pid)]
+        return [process for process in self.processes() if MARK in environment(process)]
 
-    def rest(self) -> list[psutil.Process]:
-        """The command, Ray, the worker, its checker's children and its guard."""
-        engine = self.engine()
-        for process in list(self._seen.values()):
-            if process.is_running():
-                self._seen.update({child.pid: child for child in process.children(recursive=True)})
-        return [process for process in self._seen.values() if process not in engine and lives(process)]
 
-    def _is_ours(self, pid: int) -> bool:
-        try:
-            return self._entry.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            return False
+def environment(process: psutil.Process) -> dict[str, str]:
+    try:
+        return dict(process.environ())
+    except psutil.Error:
+        return {}
 
 
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[Job]:
     made = Job(tmp_path / "run")
     yield made
-    kill([*made.rest(), *made.engine()])
+    kill(made.processes())
 
 
 def lives(process: psutil.Process) -> bool:
-    return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def kill(processes: Sequence[psutil.Process]) -> None:
     for process in processes:
-        if lives(process):
-            process.send_signal(signal.SIGKILL)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def all_ended(processes: Sequence[psutil.Process]) -> bool:
@@ -121,7 +120,7 @@ def assert_complete(job: Job) -> None:
     rollouts = pl.read_parquet(job.run_dir / "rollouts" / "*.parquet")
     assert sorted(rollouts["rollout_id"]) == sorted(planned(job.run_dir))
     assert set(rollouts["finish"].cast(pl.String)) <= {"stop", "length"}
-    assert job.engine() == []
+    assert all_ended(job.engine())
 
 
 def test_a_killed_engine_is_replaced_and_every_rollout_is_there_once(job: Job) -> None:
@@ -140,7 +139,7 @@ def test_an_engine_that_outlived_everything_is_ended_by_the_next_start(job: Job)
     first = job.start()
     job.wait_for_rollouts(first)
     engine = job.engine()
-    others = job.rest()
+    others = [process for process in job.processes() if process not in engine]
     for process in others:  # stopped first, so that none of them can end the engine
         process.suspend()
     kill(others)
