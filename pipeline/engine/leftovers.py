@@ -48,12 +48,14 @@ def end_leftovers(seconds: float = END_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     killed: set[ProcessName] = set()
     while True:
-        for process in _orphans():
-            killed.add(process)
+        # A process may be started while its parent is being killed: look again until there is none.
+        found = list(_orphans())
+        for process in found:
             with contextlib.suppress(OSError):
                 os.kill(process.pid, signal.SIGKILL)
+        killed.update(found)
         left = sorted(process.pid for process in killed if _lives(process))
-        if not left:
+        if not found and not left:
             return
         if time.monotonic() > deadline:
             raise PolicyError(
