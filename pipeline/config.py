@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 
+_START_OF_ID = re.compile(r"[0-9a-f]*(-[0-9]*)?")
+
 
 class Layout(Enum):
     """How an input row is laid out before its columns are read."""
@@ -177,6 +179,12 @@ class OracleConfig:
     """The engine dies after so many completions; 0: never."""
     hang_after: int = 0
     """The engine stops answering after so many completions; 0: never."""
+    wrong_after: int = 0
+    """After so many completions the engine leaves one out and gives another one twice; 0: never."""
+    poison: str = ""
+    """A request whose rollout_id starts so kills the engine, whenever it is asked; empty: none."""
+    refuse: str = ""
+    """Requests whose rollout_id starts so come back unserved (engine_failed); empty: none."""
 
     def __post_init__(self) -> None:
         _check(0 <= self.spread <= 1, "policy.oracle.spread", self.spread, "between 0 and 1")
@@ -184,6 +192,11 @@ class OracleConfig:
         _check(self.tokens_per_second >= 0, "policy.oracle.tokens_per_second", self.tokens_per_second, "0 or more")
         _check(self.fail_after >= 0, "policy.oracle.fail_after", self.fail_after, "0 or more")
         _check(self.hang_after >= 0, "policy.oracle.hang_after", self.hang_after, "0 or more")
+        _check(self.wrong_after >= 0, "policy.oracle.wrong_after", self.wrong_after, "0 or more")
+        for key, start in (("policy.oracle.poison", self.poison), ("policy.oracle.refuse", self.refuse)):
+            _check(
+                _START_OF_ID.fullmatch(start) is not None, key, repr(start), "the beginning of a rollout_id, or empty"
+            )
 
 
 @dataclass(kw_only=True, slots=True)

@@ -26,6 +26,12 @@ class Engine(Protocol):
     @property
     def load(self) -> Load: ...
 
+    @property
+    def generated(self) -> int:
+        """Tokens generated since the start, in as fine steps as the engine knows: it moves while long completions are under
+        way. Cheap to read."""
+        ...
+
     async def start(self) -> None:
         """Load the policy. Raises PolicyError with a remedy when it cannot be loaded here."""
         ...
@@ -35,8 +41,9 @@ class Engine(Protocol):
     ) -> AsyncIterator[Sequence[Completion]]:
         """Every request's completion, exactly once, in batches as they finish, which need not be the order of issue.
 
-        Requests are started in the order given. With `keep_tokens` completions carry their token ids. Raises EngineDied
-        when the engine stopped working; what was yielded before stands.
+        Requests are started in the order given. One that the engine does not serve, though it lives on, comes back without text
+        and with the finish `engine_failed`. With `keep_tokens` completions carry their token ids. Raises EngineDied when the
+        engine stopped working; what was yielded before stands.
         """
         ...
 

@@ -2,7 +2,8 @@
 
 Every completion is a pure function of (seed, rollout id): which rollouts succeed does not depend on timing, order or the
 number of workers, so the expected labels of a run are known before it. `true_value` tells the probability behind them.
-It can also play a slow, a dying and a hanging engine.
+It can also play faults: be slow, die, hang, answer wrongly, refuse a request, or be killed by one. The settings of
+`policy.oracle` say which.
 """
 
 import asyncio
@@ -45,14 +46,18 @@ class ByteTokenizer:
 
 
 class OracleEngine:
-    """See the module. `attempt` counts from 1; scripted faults strike on the first attempt only, so that a retry heals."""
+    """See the module. `attempt` counts from 1. Faults that strike after so many completions do so on the first attempt only, so
+    that a retry heals; those that a request brings about strike whenever it is asked."""
 
     def __init__(self, policy: PolicyConfig, *, attempt: int = 1) -> None:
         config = policy.oracle
         self._config = config
         self._faults = attempt == 1
         self._finished = 0
+        self.generated = 0
         self._waiting = 0
+        self._died_of = ""
+        self._will_err = self._faults and config.wrong_after > 0
         self._values: dict[str, float] = {}
         self.tokenizer = ByteTokenizer()
         self.max_model_len = policy.max_model_len or _CONTEXT
@@ -72,9 +77,11 @@ class OracleEngine:
         for start in range(0, len(requests), _CHUNK):
             batch = [self._complete(request, keep_tokens) for request in requests[start : start + _CHUNK]]
             await self._pass_time(batch)
+            answers = self._garbled(batch)
             self._waiting -= len(batch)
             self._finished += len(batch)
-            yield batch
+            self.generated += sum(completion.n_tokens for completion in batch)
+            yield answers
 
     async def close(self) -> None:
         return
@@ -82,13 +89,30 @@ class OracleEngine:
     async def _pass_time(self, batch: Sequence[Completion]) -> None:
         config = self._config
         if self._faults and config.fail_after and self._finished >= config.fail_after:
-            raise EngineDied("the oracle engine died as policy.oracle.fail_after told it to")
+            self._died_of = "fail_after"
+        if config.poison and any(completion.request.request_id.startswith(config.poison) for completion in batch):
+            self._died_of = "poison"
+        self._check_alive()
         if self._faults and config.hang_after and self._finished >= config.hang_after:
             await asyncio.Event().wait()
         tokens = sum(completion.n_tokens for completion in batch)
         await asyncio.sleep(tokens / config.tokens_per_second if config.tokens_per_second else 0)
+        self._check_alive()
+
+    def _check_alive(self) -> None:
+        if self._died_of:
+            raise EngineDied(f"the oracle engine died as policy.oracle.{self._died_of} told it to")
+
+    def _garbled(self, batch: Sequence[Completion]) -> Sequence[Completion]:
+        """The batch; once, when policy.oracle.wrong_after says so, with its first completion twice and without its last."""
+        if not self._will_err or self._finished < self._config.wrong_after or len(batch) < 2:
+            return batch
+        self._will_err = False
+        return [batch[0], *batch[:-1]]
 
     def _complete(self, request: Request, keep_tokens: bool) -> Completion:
+        if self._config.refuse and request.request_id.startswith(self._config.refuse):
+            return Completion(request=request, text="", finish=Finish.ENGINE_FAILED, n_tokens=0)
         prefix_id = request.prefix.prefix_id
         value = self._values.get(prefix_id)
         if value is None:

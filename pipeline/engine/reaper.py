@@ -1,65 +1,47 @@
-"""Ends an engine's processes when their owner is gone, however it went.
+"""What a guard process runs: it ends an engine's processes when their owner is gone, however it went. See `guard`.
 
-vLLM works in processes of its own, and they outlive an owner that is killed: under pid 1, generating on, holding the device.
-A guard is a small process that waits for its owner's end of a pipe to close, which the kernel does in every case, and then
-kills what carries the owner's mark in its environment. Linux only.
+It waits for its owner's end of a pipe to close, which the kernel does in every case, and then kills what carries the owner's
+mark in its environment. Run as a file, in an interpreter that sees no other module of this package. Linux only.
 """
 
 import contextlib
 import os
-import secrets
 import signal
-import subprocess
 import sys
+import time
 from pathlib import Path
 
 MARK = "STEPVALUE_ENGINE_OWNER"
-_WAIT_SECONDS = 10.0
+_LOOK_SECONDS = 0.02
 
 
-class EngineGuard:
-    """Processes started after this one was made, and theirs, end with this process, or at `release`."""
-
-    def __init__(self) -> None:
-        token = secrets.token_hex(16)
-        os.environ[MARK] = token
-        os.environ["SPT_NOENV"] = "1"  # else a process that renames itself overwrites the mark
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", __file__, token],
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-            env={},
-            close_fds=True,
-        )
-
-    def release(self) -> None:
-        """Kill what is left of the engine, and wait until it is gone."""
-        os.environ.pop(MARK, None)
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_WAIT_SECONDS)
-
-
-def marked(token: str) -> list[int]:
-    """Processes of this user that carry the mark."""
-    mark = f"{MARK}={token}".encode()
-    found = []
+def marks() -> dict[int, str]:
+    """The marks that processes of this user carry, by their pids. A process that is ending carries none any more."""
+    name = f"{MARK}=".encode()
+    found = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             with contextlib.suppress(OSError):
-                if mark in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
+                if folder.stat().st_uid == os.geteuid():
+                    for entry in (folder / "environ").read_bytes().split(b"\0"):
+                        if entry.startswith(name):
+                            found[int(folder.name)] = entry.removeprefix(name).decode(errors="replace")
     return found
 
 
-def _reap(token: str) -> None:
+def marked(mark: str) -> list[int]:
+    """Processes of this user that carry this mark."""
+    return [pid for pid, carried in marks().items() if carried == mark]
+
+
+def _reap(mark: str) -> None:
     sys.stdin.buffer.read()
     # A process may be started while its parent is being killed: look again until there is none.
-    while pids := marked(token):
+    while pids := marked(mark):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        time.sleep(_LOOK_SECONDS)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from typing import Any
 from pipeline.config import PolicyConfig, PolicyKind, SamplingConfig
 from pipeline.engine.blame import load_failure
 from pipeline.engine.embedded import embedded_model
+from pipeline.engine.guard import EngineGuard
+from pipeline.engine.meter import TokenMeter, leave_prometheus_out
 from pipeline.engine.output import captured_output
-from pipeline.engine.reaper import EngineGuard
 from pipeline.errors import EngineDied, PolicyError
 from pipeline.prompts import Tokenizer
 from pipeline.records import Completion, Finish, Load, Request
@@ -26,7 +27,9 @@ CPU_MAX_NUM_SEQS = 128
 """Default number of running sequences on a CPU: more only make each step slower there."""
 BACKLOG = 1.2
 """Requests handed to vLLM over the number it can run: enough that a finished one is replaced at once."""
-_FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "abort": Finish.ABORT}
+_FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH}
+_FAILED = "error"
+"""How vLLM ends a request that it could not serve while the engine lives on."""
 
 
 class HfTokenizer:
@@ -65,6 +68,8 @@ class VllmEngine:
         self._tokenizer: HfTokenizer | None = None
         self._room: asyncio.Semaphore | None = None
         self._params: Any = None
+        self._meter = TokenMeter()
+        self._refusals: tuple[type[Exception], ...] = ()
         self._running = 0
         self._waiting = 0
         self._max_num_seqs = 0
@@ -82,10 +87,15 @@ class VllmEngine:
         running = min(self._running, self._max_num_seqs)
         return Load(running=running, waiting=self._waiting + self._running - running)
 
+    @property
+    def generated(self) -> int:
+        return self._meter.tokens
+
     async def start(self) -> None:
         model = str(embedded_model()) if self._config.kind is PolicyKind.embedded else self._config.model
         _set_environment(self._config, self._cpus)
         try:
+            from vllm import exceptions
             from vllm.engine.arg_utils import AsyncEngineArgs
             from vllm.platforms import current_platform
             from vllm.sampling_params import RequestOutputKind, SamplingParams
@@ -120,11 +130,14 @@ class VllmEngine:
                         trust_remote_code=False,
                         disable_log_stats=True,
                         **{key: value for key, value in optional.items() if value is not None},
-                    )
+                    ),
+                    stat_loggers=[self._meter],
                 )
             except Exception as error:  # vLLM raises anything from OSError to RuntimeError here; all mean "cannot load"
                 name = config.model or "embedded"
                 raise PolicyError(load_failure(name, str(error), log.read_text(errors="replace"))) from error
+        leave_prometheus_out(self._engine)
+        self._refusals = (ValueError, getattr(exceptions, "VLLMClientError", ValueError))
         self._tokenizer = HfTokenizer(self._engine.get_tokenizer())
         self.max_model_len = int(self._engine.model_config.max_model_len)
         self._max_num_seqs = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
@@ -188,8 +201,13 @@ class VllmEngine:
         self._running += 1
         try:
             finished.put_nowait(await self._complete(request, keep_tokens))
-        except Exception as error:  # noqa: BLE001  whatever ends a request leaves the engine in doubt: its owner replaces it
-            finished.put_nowait(EngineDied(f"vLLM failed on {request.request_id}: {type(error).__name__}: {error}"))
+        except EngineDied as death:
+            finished.put_nowait(death)
+        except Exception as error:  # noqa: BLE001  what is no refusal leaves the engine in doubt: its owner replaces it
+            if self._is_refusal(error):
+                finished.put_nowait(_not_served(request))
+            else:
+                finished.put_nowait(EngineDied(f"vLLM failed on {request.request_id}: {type(error).__name__}: {error}"))
         finally:
             self._running -= 1
             self._room.release()
@@ -199,14 +217,28 @@ class VllmEngine:
         async for output in self._engine.generate(prompt, self._params, request.request_id):
             if output.finished:
                 sample = output.outputs[0]
+                if sample.finish_reason == _FAILED:
+                    return _not_served(request)
+                if sample.finish_reason not in _FINISHES:
+                    # We abort nothing that is still waited for: an engine that does is shutting down, and its text is cut.
+                    raise EngineDied(f"vLLM ended {request.request_id} with finish_reason={sample.finish_reason}")
                 return Completion(
                     request=request,
                     text=sample.text,
-                    finish=_FINISHES.get(sample.finish_reason, Finish.ABORT),
+                    finish=_FINISHES[sample.finish_reason],
                     n_tokens=len(sample.token_ids),
                     token_ids=tuple(sample.token_ids) if keep_tokens else (),
                 )
         raise EngineDied("vLLM ended a request without an output")
+
+    def _is_refusal(self, error: Exception) -> bool:
+        """Whether vLLM turned down one request and goes on with the others; it wraps some of its reasons."""
+        refused = isinstance(error, self._refusals) or isinstance(error.__cause__, self._refusals)
+        return refused and not self._engine.errored
+
+
+def _not_served(request: Request) -> Completion:
+    return Completion(request=request, text="", finish=Finish.ENGINE_FAILED, n_tokens=0)
 
 
 def _set_environment(policy: PolicyConfig, cpus: int) -> None:

@@ -50,12 +50,16 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What a worker is doing: counters since its start, and its engine's load. `planned` are the rollouts of `begun` units."""
+    """What a worker is doing: counters since its start, and its engine's load.
+
+    `planned` are the rollouts of `begun` units; `generated` counts tokens, also those of unfinished completions.
+    """
 
     begun: int = 0
     planned: int = 0
     rollouts: int = 0
     tokens: int = 0
+    generated: int = 0
     load: Load = field(default_factory=Load)
 
 
@@ -112,6 +116,7 @@ class Worker:
             planned=labeller.planned,
             rollouts=labeller.rollouts,
             tokens=labeller.tokens,
+            generated=self._engine.generated,
             load=self._engine.load,
         )
 

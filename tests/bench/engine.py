@@ -58,6 +58,7 @@ class _Recorder:
         self.max_model_len = 1024
         self.policy = "recorder"
         self.load = Load()
+        self.generated = 0
         self.requests: list[Request] = []
 
     async def start(self) -> None: ...

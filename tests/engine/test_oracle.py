@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
@@ -21,8 +22,8 @@ from tests import strategies as our
 SEVEN = Problem(problem_id="p7", text="Seven?", golds=("7",))
 
 
-def engine(attempt: int = 1, max_model_len: int | None = None, **settings: float) -> OracleEngine:
-    oracle = OracleConfig(**settings)  # type: ignore[arg-type]  # every setting is a number
+def engine(attempt: int = 1, max_model_len: int | None = None, **settings: float | str) -> OracleEngine:
+    oracle = OracleConfig(**settings)  # type: ignore[arg-type]  # a number or a text, as the setting wants it
     policy = PolicyConfig(kind=PolicyKind.oracle, oracle=oracle, max_model_len=max_model_len)
     return OracleEngine(policy, attempt=attempt)
 
@@ -187,6 +188,56 @@ def test_a_scripted_hang_stops_answering_on_the_first_attempt_only() -> None:
     assert len(asyncio.run(asyncio.wait_for(drained(engine(2, hang_after=300), asked), 5))) == 1_000
 
 
+@pytest.mark.parametrize("attempt", [1, 2, 7])
+@pytest.mark.parametrize("poison", ["1f", rollout_id("1f", 300)], ids=["a prefix", "a rollout"])
+def test_poison_kills_the_engine_at_every_attempt(attempt: int, poison: str) -> None:
+    done: list[Completion] = []
+    with pytest.raises(EngineDied, match="poison"):
+        asyncio.run(drained(engine(attempt, poison=poison), requests(300, "0a") + requests(400, "1f"), done))
+    assert len(done) >= 256
+    assert not any(completion.request.request_id.startswith(poison) for completion in done)
+
+
+def test_poison_that_is_not_asked_does_no_harm() -> None:
+    healthy = requests(300, "0a") + requests(300, "1f")
+    done = asyncio.run(drained(engine(poison=rollout_id("1f", 300)), healthy))
+    assert done == asyncio.run(drained(engine(), healthy))
+
+
+def test_a_dead_engine_serves_nobody() -> None:
+    oracle = engine(poison="1f", tokens_per_second=100_000)
+
+    async def run() -> list[object]:
+        streams = [drained(oracle, requests(1_000, prefix_id)) for prefix_id in ("0a", "1f")]
+        return [*await asyncio.gather(*streams, return_exceptions=True)]
+
+    assert [type(outcome) for outcome in asyncio.run(run())] == [EngineDied, EngineDied]
+    with pytest.raises(EngineDied):
+        asyncio.run(drained(oracle, requests(1, "0a")))
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_refused_requests_come_back_unserved_and_the_others_as_ever(attempt: int) -> None:
+    asked = requests(300, "0a") + requests(300, "1f")
+    refusing = engine(attempt, refuse="1f-0001")
+    done = asyncio.run(drained(refusing, asked, keep_tokens=True))
+    refused = [completion for completion in done if completion.finish is Finish.ENGINE_FAILED]
+    assert [completion.request for completion in refused] == asked[310:320]
+    assert {(completion.text, completion.n_tokens, completion.token_ids) for completion in refused} == {("", 0, ())}
+    whole = asyncio.run(drained(engine(), asked, keep_tokens=True))
+    assert [completion for completion in done if completion not in refused] == whole[:310] + whole[320:]
+    assert refusing.generated == sum(completion.n_tokens for completion in done)
+
+
+def test_a_scripted_wrong_answer_drops_one_and_doubles_another_once_on_the_first_attempt() -> None:
+    asked = requests(1_000)
+    done = asyncio.run(drained(engine(1, wrong_after=300), asked))
+    times = Counter(completion.request.request_id for completion in done)
+    assert sorted(Counter(times[request.request_id] for request in asked).items()) == [(0, 1), (1, 998), (2, 1)]
+    assert done[:300] == asyncio.run(drained(engine(1), asked))[:300]
+    assert asyncio.run(drained(engine(2, wrong_after=300), asked)) == asyncio.run(drained(engine(1), asked))
+
+
 def test_tokens_are_kept_when_asked_for_only() -> None:
     tokenizer = ByteTokenizer()
     kept = asyncio.run(drained(engine(), requests(5), keep_tokens=True))
@@ -204,6 +255,22 @@ def test_load_counts_what_is_still_to_come() -> None:
     assert waiting == sorted(waiting, reverse=True)
     assert 0 < waiting[0] < 600
     assert waiting[-1] == 0
+
+
+def test_generated_tokens_are_those_of_finished_batches() -> None:
+    oracle = engine()
+
+    async def run() -> list[tuple[int, int]]:
+        done: list[Completion] = []
+        seen = []
+        async for batch in oracle.generate(requests(600)):
+            done.extend(batch)
+            seen.append((oracle.generated, sum(completion.n_tokens for completion in done)))
+        return seen
+
+    seen = asyncio.run(run())
+    assert len(seen) > 1
+    assert all(generated == finished > 0 for generated, finished in seen)
 
 
 def test_it_tells_who_it_is_and_how_much_it_holds() -> None:

@@ -10,7 +10,8 @@ from pipeline.engine.reaper import MARK, marked
 # Stands in for vLLM: a child in a session of its own, which would outlive its parent.
 OWNER = """
 import os, subprocess, sys, time
-from pipeline.engine.reaper import MARK, EngineGuard
+from pipeline.engine.guard import EngineGuard
+from pipeline.engine.reaper import MARK
 guard = EngineGuard()
 child = [sys.executable, "-c", "import time; time.sleep(300)"]
 subprocess.Popen(child, start_new_session=True)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,26 +40,46 @@ def requests(engine: VllmEngine, config: Any, count: int, batch: int) -> list[Re
     ]
 
 
+def prompted(request: Request, number: int, prompt_ids: tuple[int, ...]) -> Request:
+    return replace(
+        request, request_id=rollout_id("other", number), prefix=replace(request.prefix, prompt_ids=prompt_ids)
+    )
+
+
+async def sampled(engine: VllmEngine, asked: list[Request]) -> list[Completion]:
+    return [completion async for group in engine.generate(asked, keep_tokens=True) for completion in group]
+
+
+async def generated_until(engine: VllmEngine, task: "asyncio.Task[list[Completion]]", enough: int) -> int:
+    """The engine's count of tokens when it first is `enough`, or when the task is done."""
+    while engine.generated < enough and not task.done():
+        await asyncio.sleep(0.005)
+    return 0 if task.done() else engine.generated
+
+
 def test_the_engine_samples_and_its_death_is_noticed() -> None:
     config = compose_label(["data=sample", "run_dir=x", "policy=embedded", "sampling.max_tokens=24"])
 
-    async def work() -> tuple[list[Completion], VllmEngine, str]:
+    async def work() -> None:
         engine = VllmEngine(config.policy, config.sampling, cpus=2)
         await engine.start()
         token = os.environ[MARK]
         try:
-            asked = requests(engine, config, 6, batch=0)
-            done = [completion async for group in engine.generate(asked, keep_tokens=True) for completion in group]
-            for pid in marked(token):
-                os.kill(pid, signal.SIGKILL)
-            with pytest.raises(EngineDied):
-                async for _ in engine.generate(requests(engine, config, 2, batch=1)):
-                    pass
+            await samples(engine, requests(engine, config, 6, batch=0))
+            await refuses(engine, requests(engine, config, 2, batch=1))
+            await aborts_unasked(engine, requests(engine, config, 4, batch=2))
+            await is_killed(engine, requests(engine, config, 2, batch=3), token)
         finally:
             await engine.close()
-        return done, engine, token
+        assert marked(token) == []
 
-    done, engine, token = asyncio.run(work())
+    asyncio.run(work())
+
+
+async def samples(engine: VllmEngine, asked: list[Request]) -> None:
+    task = asyncio.create_task(sampled(engine, asked))
+    assert 0 < await generated_until(engine, task, 1) < await generated_until(engine, task, 4 * len(asked))
+    done = await task
     assert sorted(completion.request.issue_index for completion in done) == list(range(6))
     for completion in done:
         assert 0 < completion.n_tokens == len(completion.token_ids) <= 24
@@ -67,9 +88,36 @@ def test_the_engine_samples_and_its_death_is_noticed() -> None:
         )
         assert engine.tokenizer.decode(completion.token_ids).startswith(completion.text[:5])
     assert len({completion.text for completion in done}) > 1
+    assert engine.generated == sum(completion.n_tokens for completion in done)
     assert engine.max_model_len == 1024
     assert engine.policy.startswith("SmolLM2-135M-Instruct@main:")
-    assert marked(token) == []
+
+
+async def refuses(engine: VllmEngine, good: list[Request]) -> None:
+    """Prompts that are too long, of tokens that do not exist, and empty, among others that are served."""
+    bad = [prompted(good[0], number, ids) for number, ids in enumerate([(1,) * 5000, (10**9, 1), (-1,), ()])]
+    done = {completion.request.request_id: completion for completion in await sampled(engine, [*bad, *good])}
+    assert len(done) == len(bad) + len(good)
+    for request in bad:
+        completion = done[request.request_id]
+        assert (completion.finish, completion.text, completion.n_tokens) == (Finish.ENGINE_FAILED, "", 0)
+    assert all(done[request.request_id].n_tokens > 0 for request in good)
+
+
+async def aborts_unasked(engine: VllmEngine, asked: list[Request]) -> None:
+    """As vLLM does when it is told to end: what it gives back then is cut somewhere, which is no completion."""
+    task = asyncio.create_task(sampled(engine, asked))
+    assert await generated_until(engine, task, engine.generated + 4) > 0
+    await engine._engine.abort([request.request_id for request in asked])
+    with pytest.raises(EngineDied, match="finish_reason=abort"):
+        await task
+
+
+async def is_killed(engine: VllmEngine, asked: list[Request], token: str) -> None:
+    for pid in marked(token):
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(EngineDied):
+        await sampled(engine, asked)
 
 
 def test_the_whole_job_with_a_real_model(tmp_path: Path) -> None:
