@@ -184,7 +184,8 @@ def test_a_log_file_gets_a_line_per_stage_and_per_report() -> None:
 
 TOTALS = Totals(
     rows=1234, used=1230, rejected=4, problems=600, chains=1230, prefixes=7000, rollouts=56_000, tokens=5_600_000,
-    correct=30_000, incorrect=20_000, no_answer=5_000, ungraded=1_000, truncated=77, too_long=3, engine_failed=5, solution_tokens=888,
+    correct=30_000, incorrect=20_000, no_answer=5_000, ungraded=1_000, truncated=77, too_long=3, engine_failed=5,
+    solution_tokens=888,
 )  # fmt: skip
 
 
