@@ -21,7 +21,7 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 	  done; echo --torch-backend=cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench lock wheel clean
+.PHONY: help setup demo test faults lint format bench lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ demo: setup  ## label part of the sample with the default model and show the cha
 
 test: setup  ## the whole suite
 	$(BIN)/python -m pytest
+
+faults: setup  ## slow fault injection, which `make test` leaves out
+	$(BIN)/python -m pytest -m faults
 
 lint: setup  ## ruff, mypy --strict, who may import whom
 	$(BIN)/ruff check .
