@@ -6,6 +6,7 @@ from enum import Enum, auto
 
 from pipeline.errors import Absent, RunConflict, StoreError, Unreachable
 from pipeline.store.commits import FOLDER, INPUT, UNIT, chains
+from pipeline.store.marker import MARKER
 from pipeline.store.shards import set_aside_damaged
 from pipeline.store.storage import Storage, sha256_of
 
@@ -47,7 +48,7 @@ def claim(storage: Storage, identity: Mapping[str, object], *, alone: bool = Tru
 
 
 def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> _Found:
-    names = storage.names("")
+    names = [name for name in storage.names("") if name != MARKER]
     if not names:
         return _Found.FRESH
     try:
