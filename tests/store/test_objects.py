@@ -18,7 +18,7 @@ from pipeline.store.disk import OsDisk
 from pipeline.store.local import LocalStorage
 from pipeline.store.marker import MARKER, marked
 from pipeline.store.place import held, storage_at
-from pipeline.store.repair import damage
+from pipeline.store.repair import damaged_files
 from pipeline.store.run_record import claim, recorded_identity
 from pipeline.store.shards import ShardRecord
 from pipeline.store.storage import Storage
@@ -177,13 +177,13 @@ def test_a_store_that_is_away_is_no_damage(
     shard = ShardRecord(table="rollouts", file="rollouts/a", sha256="0" * 64, rows=1)
     publish(storage, Commit(kind=UNIT, chain_id=UNIT_ID, number=0, state=State.PART, shards=(shard,)))
     found = chain(storage, UNIT, UNIT_ID)
-    assert damage(storage, found) == ["rollouts/a"]
+    assert damaged_files(storage, found) == ["rollouts/a"]
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     S3FileSystem.clear_instance_cache()
     away = storage_at(storage.place)
     with pytest.raises(Unreachable):
-        damage(away, found)
+        damaged_files(away, found)
     with pytest.raises(Unreachable):
         claim(away, {"seed": 1})
 
@@ -236,18 +236,18 @@ def test_of_two_drivers_that_claim_at_once_for_different_runs_one_is_refused(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = storage_at(place), storage_at(place)
-    look = second.read
+    look = second.names
 
-    def look_too_early(name: str) -> bytes:
-        monkeypatch.setattr(second, "read", look)
+    def look_too_early(folder: str) -> list[str]:
+        monkeypatch.setattr(second, "names", look)
         try:
-            return look(name)
+            return look(folder)
         finally:
-            claim(first, {"seed": 1}, alone=False)
+            claim(first, {"seed": 1})
 
-    monkeypatch.setattr(second, "read", look_too_early)
+    monkeypatch.setattr(second, "names", look_too_early)
     with pytest.raises(RunConflict, match="seed was 1, now 2"):
-        claim(second, {"seed": 2}, alone=False)
+        claim(second, {"seed": 2})
     assert recorded_identity(first) == {"seed": 1}
 
 
