@@ -17,12 +17,13 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 @dataclass
 class ObjectServer:
-    """`written` and `deleted`: paths of all requests that had this effect, in order. `lost_answers`: so many of the next puts
-    take effect and are answered with an error."""
+    """`written` and `deleted`: paths of all requests that had this effect, in order; `refused`: of puts for a name that was
+    taken. `lost_answers`: so many of the next puts take effect and are answered with an error."""
 
     port: int = 0
     written: list[str] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     lost_answers: int = 0
 
     @property
@@ -45,21 +46,23 @@ class ObjectServer:
                 if request["PATH_INFO"].startswith(f"/{DEAF}/"):
                     request.pop("HTTP_IF_NONE_MATCH", None)
                 status, headers, body = _answered(application, request)
-                if status.startswith("2"):
-                    self._note(request["REQUEST_METHOD"], request["PATH_INFO"])
-                    if request["REQUEST_METHOD"] == "PUT" and self.lost_answers:
-                        self.lost_answers -= 1
-                        status, headers, body = "500 INTERNAL SERVER ERROR", [("Content-Length", "0")], b""
+                self._note(request["REQUEST_METHOD"], request["PATH_INFO"], status[:3])
+                if request["REQUEST_METHOD"] == "PUT" and status.startswith("2") and self.lost_answers:
+                    self.lost_answers -= 1
+                    status, headers, body = "500 INTERNAL SERVER ERROR", [("Content-Length", "0")], b""
             start(status, headers)
             return [body]
 
         return serve
 
-    def _note(self, method: str, path: str) -> None:
-        if method == "PUT":
-            self.written.append(path)
-        elif method == "DELETE":
-            self.deleted.append(path)
+    def _note(self, method: str, path: str, status: str) -> None:
+        match method, status:
+            case "PUT", "200":
+                self.written.append(path)
+            case "PUT", "412":
+                self.refused.append(path)
+            case "DELETE", "204":
+                self.deleted.append(path)
 
 
 @contextmanager
