@@ -332,7 +332,9 @@ class RunConfig:
     max_failures: int = 100
     """Workers that may fail, and requests that may be written off, before the run gives up."""
     lock: bool = True
-    """false: for a file system without `flock`; results are right with two drivers too, but work is done twice."""
+    """false: for a file system without `flock`; results are right with two drivers too, but work is done twice.
+
+    Not so in an object store that refuses no name twice: there, see to it that one driver works."""
     start_timeout_seconds: float = 1800.0
     """How long the cluster may take to give a worker its resources and the worker to load its model."""
     stall_seconds: float = 600.0
@@ -383,7 +385,8 @@ class LabelConfig:
     """Everything `label` needs."""
 
     run_dir: str | None = None
-    """None: a folder under `runs/` named after what the run is the result of, so that the same command resumes it."""
+    """A folder, or the URL of an object store: `s3://BUCKET/NAME`, `gs://BUCKET/NAME`. None: a folder under `runs/` named after
+    what the run is the result of, so that the same command resumes it."""
     data: DataConfig = field(default_factory=DataConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)

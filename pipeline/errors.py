@@ -51,5 +51,9 @@ class StoreError(StepvalueError):
     """The run directory cannot be written, or a file in it is damaged."""
 
 
+class Unreachable(StoreError):
+    """The store of the run directory does not answer or lets nobody in: what it holds is neither known nor damaged."""
+
+
 class Absent(StoreError):
     """A name in the run directory that is not there."""

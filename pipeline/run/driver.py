@@ -42,8 +42,8 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal)
     storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(facts)))
     config = replace(config, run_dir=storage.place)
     check_claim(storage, facts)
-    with held(storage, lock=config.run.lock):
-        claim(storage, facts)
+    with held(storage, lock=config.run.lock) as alone:
+        claim(storage, facts, alone=alone)
         return label_held(config, storage, facts, hiring, watch, stop)
 
 

@@ -6,6 +6,7 @@ flushed too, else a power cut can take the name away again.
 """
 
 import contextlib
+import errno
 import secrets
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -14,6 +15,7 @@ from pipeline.errors import Absent, StoreError
 from pipeline.store.disk import Disk, OsDisk
 
 _TEMPORARY = ".tmp"
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 class LocalStorage:
@@ -35,6 +37,12 @@ class LocalStorage:
                 won = True
             except FileExistsError:
                 won = False
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                raise StoreError(
+                    f"the file system of {self.place} has no hard links: choose a run_dir on another"
+                ) from error
             # A lost race is a success only when the winner's name is sure to stay.
             self._disk.sync_folder(str(path.parent))
             return won

@@ -1,29 +1,57 @@
-"""Where a run directory lies: a folder, or a bucket of an object store."""
+"""Where a run directory lies, a folder or a bucket of an object store, and who may work on it."""
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.errors import UsageError
+from pipeline.errors import StoreError
 from pipeline.store.local import LocalStorage
 from pipeline.store.lock import run_lock
+from pipeline.store.marker import marked
+from pipeline.store.objects import SCHEME_END, ObjectStorage, object_storage
 from pipeline.store.storage import Storage
 
-_REMOTE = "://"
+_FOLDER_URL = "file:///"
 
 
 def storage_at(run_dir: str) -> Storage:
-    """The storage that `run_dir` names. Raises UsageError for a kind of place that is not known."""
-    if _REMOTE in run_dir:
-        raise UsageError(f"run_dir={run_dir} is no folder: object stores are not supported, name a folder")
-    return LocalStorage(Path(run_dir).expanduser().resolve())
+    """The storage that `run_dir` names, a path or a URL.
+
+    Raises UsageError for a URL that is not understood or needs a package that is not there, Unreachable.
+    """
+    if SCHEME_END in run_dir and not run_dir.startswith(_FOLDER_URL):
+        return object_storage(run_dir)
+    return LocalStorage(Path(run_dir.removeprefix(_FOLDER_URL[:-1])).expanduser().resolve())
 
 
 @contextmanager
-def held(storage: Storage, *, lock: bool) -> Iterator[None]:
-    """Be the one job that works on the run directory, where `lock` asks for it. Raises RunConflict, UsageError, StoreError."""
-    if lock:
-        with run_lock(Path(storage.place)):
-            yield
+def held(storage: Storage, *, lock: bool) -> Iterator[bool]:
+    """Be the one driver that works on the run directory, where `lock` asks for it; whether there can be no other one.
+
+    There can be where the store lets the first commit win: a second driver then does in vain what the first one does. Raises
+    RunConflict, UsageError, and StoreError for a place that cannot be written or in which no commit could win.
+    """
+    if not lock:
+        yield False
+    elif isinstance(storage, ObjectStorage):
+        if storage.conditional:
+            yield False
+        else:
+            with marked(storage):
+                yield True
     else:
-        yield
+        with run_lock(Path(storage.place)):
+            _refuse_overwriting(storage)
+            yield True
+
+
+def _refuse_overwriting(storage: Storage) -> None:
+    probe = f".probe-{secrets.token_hex(6)}"
+    try:
+        if not storage.create(probe, b"first") or storage.create(probe, b"second"):
+            raise StoreError(
+                f"the file system of {storage.place} gives one name to two files: choose a run_dir on another"
+            )
+    finally:
+        storage.remove(probe)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pipeline.errors import StoreError
+from pipeline.errors import StoreError, Unreachable
 from pipeline.ids import record_parts
 from pipeline.store.commits import FOLDER, Chain, Commit, State, publish
 from pipeline.store.shards import ShardRecord, intact_bytes, set_aside_damaged
@@ -50,6 +50,8 @@ def _with(chain: Chain, word: Commit) -> Chain:
 def _intact(storage: Storage, shard: ShardRecord) -> bool:
     try:
         intact_bytes(storage, shard)
+    except Unreachable:
+        raise
     except StoreError:
         return False
     return True

@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping
 from enum import Enum, auto
 
-from pipeline.errors import Absent, RunConflict, StoreError
+from pipeline.errors import Absent, RunConflict, StoreError, Unreachable
 from pipeline.store.commits import FOLDER, INPUT, UNIT, chains
+from pipeline.store.marker import MARKER
 from pipeline.store.shards import set_aside_damaged
 from pipeline.store.storage import Storage, sha256_of
 
@@ -25,33 +26,35 @@ class _Found(Enum):
 
 
 def check_claim(storage: Storage, identity: Mapping[str, object]) -> None:
-    """Raise what `claim` would raise, and change nothing."""
-    _found(storage, identity)
+    """Raise what `claim` would raise for a caller who is alone, and change nothing."""
+    _found(storage, identity, alone=True)
 
 
-def claim(storage: Storage, identity: Mapping[str, object]) -> None:
-    """Record `identity` in a fresh directory, or check that it is the recorded one; the caller holds the lock.
+def claim(storage: Storage, identity: Mapping[str, object], *, alone: bool = True) -> None:
+    """Record `identity` in a fresh directory, or check that it is the recorded one.
 
-    A run of which no unit was committed has nothing to lose: its directory goes over to the new one. Where the record is
-    lost or damaged, the copy beside the staged input stands for it, and it is written anew. Raises RunConflict, naming each
-    differing key, when the directory belongs to another run or holds something else, and StoreError when the record is
-    damaged and has no copy; nothing is touched then.
+    A run of which no unit was committed has nothing to lose: its directory goes over to the new one, if the caller is `alone`
+    in it, so that nobody can be about to commit one. Where the record is lost or damaged, the copy beside the staged input
+    stands for it, and it is written anew. Raises RunConflict, naming each differing key, when the directory belongs to another
+    run or holds something else, and StoreError when the record is damaged and has no copy; nothing is touched then.
     """
-    found = _found(storage, identity)
+    found = _found(storage, identity, alone=alone)
     if found is _Found.OURS_WITHOUT_RECORD and _NAME in storage.names(""):
         set_aside_damaged(storage, _NAME)
     if found is _Found.UNUSED:
         storage.replace(_NAME, _encoded(identity))
     elif found is not _Found.OURS and not storage.create(_NAME, _encoded(identity)):
-        _found(storage, identity)
+        _found(storage, identity, alone=False)
 
 
-def _found(storage: Storage, identity: Mapping[str, object]) -> _Found:
-    names = storage.names("")
+def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> _Found:
+    names = [name for name in storage.names("") if name != MARKER]
     if not names:
         return _Found.FRESH
     try:
         recorded = recorded_identity(storage)
+    except Unreachable:
+        raise
     except StoreError:
         copies = _copies(storage)
         if settings_copy(identity) in copies:
@@ -66,7 +69,7 @@ def _found(storage: Storage, identity: Mapping[str, object]) -> _Found:
     differing = [key for key in sorted({*recorded, *identity}) if recorded.get(key) != identity.get(key)]
     if not differing:
         return _Found.OURS
-    if not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
+    if alone and not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
         return _Found.UNUSED
     changes = "; ".join(f"{key} was {_shown(recorded.get(key))}, now {_shown(identity.get(key))}" for key in differing)
     raise RunConflict(f"{storage.place} belongs to another run: {changes}. Use the old settings or another run_dir")

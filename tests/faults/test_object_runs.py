@@ -1,0 +1,155 @@
+"""Runs in an object store, started as a user starts them: killed in the middle, twice at once, and where nobody is refused."""
+
+import io
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import psutil
+import pytest
+
+from pipeline.store.commits import UNIT, chains
+from pipeline.store.marker import MARKER, marked
+from pipeline.store.place import storage_at
+from pipeline.store.shards import intact_bytes
+from pipeline.store.standing import standing
+from pipeline.store.storage import Storage
+from tests.conftest import ROOT, run_stepvalue, write_rows
+from tests.object_store import DEAF, HONEST, ObjectServer, object_server
+
+pytestmark = [pytest.mark.faults, pytest.mark.ray]
+
+PROBLEMS = 50
+SETTINGS = ("policy=oracle", "run.unit_problems=10", "run.progress_seconds=0.5", "run.flush_seconds=0.5")
+SLOW = "policy.oracle.tokens_per_second=2000"
+SECONDS = 200
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ObjectServer]:
+    with object_server() as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows: list[dict[str, object]] = [
+        {
+            "id": f"{n}-{last}",
+            "problem": f"What is {n} + {n} + 1?",
+            "answer": str(2 * n + 1),
+            "steps": [f"{n} + {n} = {2 * n}.", f"{2 * n} + 1 = {last}.", f"The answer is {last}."],
+        }
+        for n in range(PROBLEMS)
+        for last in (2 * n + 1, 2 * n + 3)
+    ]
+    return write_rows(tmp_path_factory.mktemp("data") / "rows.jsonl", rows)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Storage:
+    run_dir = str(tmp_path_factory.mktemp("local") / "run")
+    done = run_stepvalue(["label", f"data.path={data}", f"run_dir={run_dir}", *SETTINGS])
+    assert done.returncode == 0, done.stderr
+    return storage_at(run_dir)
+
+
+def started(data: Path, run_dir: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipeline", "label", f"data.path={data}", f"run_dir={run_dir}", *SETTINGS, SLOW],
+        cwd=ROOT,
+        env=os.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def unit_records(storage: Storage) -> list[str]:
+    return [name for name in storage.names("commits") if name.startswith("commits/unit-")]
+
+
+def labels(storage: Storage) -> pl.DataFrame:
+    files = [pl.read_parquet(io.BytesIO(storage.read(name))) for name in storage.names("labels")]
+    return pl.concat(files).sort("chain_id")
+
+
+def rollouts(storage: Storage) -> "Counter[str]":
+    """How often each rollout is in the log of its unit, every file of which is checked against its record."""
+    files = [shard for found in chains(storage, UNIT) for shard in standing(found).log if shard.table == "rollouts"]
+    read = [pl.read_parquet(io.BytesIO(intact_bytes(storage, shard))) for shard in files]
+    return Counter(pl.concat(read)["rollout_id"])
+
+
+def written_twice(server: ObjectServer, run_dir: str) -> list[str]:
+    folder = run_dir.removeprefix("s3:/")
+    written = Counter(path.removeprefix(f"{folder}/") for path in server.written if path.startswith(f"{folder}/"))
+    return [name for name, times in written.items() if times > 1 and name != MARKER and not name.startswith(".probe-")]
+
+
+def assert_as_undisturbed(storage: Storage, undisturbed: Storage, server: ObjectServer) -> None:
+    """Nothing lost, nothing twice, nothing changed."""
+    assert rollouts(storage) == rollouts(undisturbed)
+    assert labels(storage).equals(labels(undisturbed))
+    assert written_twice(server, storage.place) == []
+    assert not [path for path in server.deleted if f"{storage.place.removeprefix('s3:/')}/commits/" in path]
+    assert MARKER not in storage.names("")
+
+
+def test_a_run_that_is_killed_goes_on_where_it_was(server: ObjectServer, data: Path, undisturbed: Storage) -> None:
+    storage = storage_at(f"s3://{HONEST}/killed/run")
+    driver = started(data, storage.place)
+    deadline = time.monotonic() + SECONDS
+    while len(unit_records(storage)) < 5:
+        assert driver.poll() is None, driver.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    tree = [*psutil.Process(driver.pid).children(recursive=True), psutil.Process(driver.pid)]
+    for process in tree:
+        process.kill()
+    driver.communicate()
+    psutil.wait_procs(tree, timeout=20)
+    committed = {name: storage.read(name) for name in unit_records(storage)}
+    assert sum(rollouts(storage).values()) < sum(rollouts(undisturbed).values())
+
+    again = started(data, storage.place)
+    output, errors = again.communicate(timeout=SECONDS)
+    assert again.returncode == 0, errors
+    assert f"{2 * PROBLEMS} read = {2 * PROBLEMS} used + 0 rejected" in output
+    assert_as_undisturbed(storage, undisturbed, server)
+    assert {name: storage.read(name) for name in committed} == committed
+
+
+def test_two_drivers_at_once_lose_nothing_and_double_nothing(
+    server: ObjectServer, data: Path, undisturbed: Storage
+) -> None:
+    storage = storage_at(f"s3://{HONEST}/two/run")
+    drivers = [started(data, storage.place) for _ in range(2)]
+    ends = [driver.communicate(timeout=SECONDS) for driver in drivers]
+    assert [driver.returncode for driver in drivers] == [0, 0], ends
+    assert_as_undisturbed(storage, undisturbed, server)
+    assert any(path.startswith(f"/{HONEST}/two/run/commits/unit-") for path in server.refused), "they never met"
+
+
+def test_where_the_store_refuses_nobody_a_second_driver_is_refused(
+    server: ObjectServer, data: Path, undisturbed: Storage
+) -> None:
+    storage = storage_at(f"s3://{DEAF}/one/run")
+    settings = ["label", f"data.path={data}", f"run_dir={storage.place}", *SETTINGS]
+    with marked(storage, settle_seconds=0):
+        refused = run_stepvalue(settings)
+        assert storage.names("") == [MARKER]
+    assert refused.returncode == 2
+    assert f"delete {storage.place}/{MARKER}" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+    alone = run_stepvalue(settings)
+    assert alone.returncode == 0, alone.stderr
+    assert_as_undisturbed(storage, undisturbed, server)
