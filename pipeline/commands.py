@@ -6,21 +6,24 @@ What a command loads, it loads when it runs: Ray and the readers are slow to loa
 import os
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from pipeline.changes import RegradeConfig, RelabelConfig
 from pipeline.config import GradeConfig, LabelConfig
+from pipeline.errors import Interrupted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """`run` gets the composed settings, an instance of `schema`, and returns the exit code. Raises StepvalueError.
 
-    `examples` stand in its help, above its groups and settings.
+    `examples` stand in its help, above its groups and settings. A flag is a setting that `--name` makes true.
     """
 
     name: str
@@ -28,6 +31,7 @@ class Command:
     examples: str
     schema: type
     run: Callable[[Any], int]
+    flags: tuple[str, ...] = ()
 
 
 def _label(config: LabelConfig) -> int:
@@ -61,6 +65,32 @@ def _grade(config: GradeConfig) -> int:
     from pipeline.grade import grade_lines
 
     return grade_lines(config)
+
+
+def _relabel(config: RelabelConfig) -> int:
+    from pipeline.relabel.labels import relabel
+    from pipeline.report.terminal import print_edited
+
+    with _interruptible():
+        print_edited(Console(highlight=False), relabel(config))
+    return 0
+
+
+def _regrade(config: RegradeConfig) -> int:
+    from pipeline.relabel.verdicts import regrade
+    from pipeline.report.terminal import print_edited
+
+    with _interruptible():
+        print_edited(Console(highlight=False), regrade(config))
+    return 0
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise Interrupted("interrupted; the labels are what they were: start the same command again") from error
 
 
 def _set_up_ray(address: str | None) -> None:
@@ -113,4 +143,34 @@ Input may end in .gz or .zst. An output file appears when it is whole.
     run=_grade,
 )
 
-COMMANDS = {command.name: command for command in (LABEL, GRADE)}
+RELABEL = Command(
+    name="relabel",
+    summary="other labels from a finished run: another rule, threshold or interval; no model is loaded",
+    examples="""\
+relabel: new labels from the rollouts of a finished run, as a new edition; labels/ holds the newest, the others are kept aside.
+
+  python -m pipeline relabel run_dir=out estimator.rule=threshold estimator.threshold=0.3
+  python -m pipeline relabel run_dir=out estimator.interval=jeffreys estimator.confidence=0.9
+
+What is not named stays as the labels were made. Where they are what is asked for already, nothing is written.
+""",
+    schema=RelabelConfig,
+    run=_relabel,
+)
+
+REGRADE = Command(
+    name="regrade",
+    summary="other verdicts from a finished run's stored text, and labels from them; no model is loaded",
+    examples="""\
+regrade: check all stored completions and chains anew, with other settings or a newer checker, and label from the new verdicts.
+
+  python -m pipeline regrade run_dir=out grader.fallback=none
+  python -m pipeline regrade run_dir=out grader.deadline_seconds=5 grader.processes=8 estimator.rule=threshold
+
+What is not named stays as the verdicts and labels were made. `relabel` goes on from the new verdicts.
+""",
+    schema=RegradeConfig,
+    run=_regrade,
+)
+
+COMMANDS = {command.name: command for command in (LABEL, RELABEL, REGRADE, GRADE)}
