@@ -1,6 +1,6 @@
 """What a chain of commit records amounts to: which files hold a unit's log, and whether the unit is whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pipeline.store.commits import Chain, Commit, State
@@ -19,13 +19,11 @@ class Standing:
 
 
 def standing(chain: Chain) -> Standing:
-    void = {name for commit in chain.commits for name in commit.void}
-    commits = [commit for commit in chain.commits if commit.state is not State.VOID]
-    start = max((at for at, commit in enumerate(commits) if _holds_the_log(commit, void)), default=0)
-    whole = next((commit for commit in reversed(commits) if commit.state is State.WHOLE), None)
-    intact = whole is not None and not any(shard.file in void for shard in whole.shards)
-    log = dict.fromkeys(shard for commit in commits[start:] for shard in _log(commit) if shard.file not in void)
-    return Standing(log=tuple(log), whole=whole if intact else None)
+    left = list(_with_files_left(chain))
+    start = max((at for at, (commit, files) in enumerate(left) if _holds_the_log(commit, files)), default=0)
+    whole = next(((commit, files) for commit, files in reversed(left) if commit.state is State.WHOLE), None)
+    log = dict.fromkeys(shard for _, files in left[start:] for shard in _log(files))
+    return Standing(log=tuple(log), whole=whole[0] if whole and whole[1] == whole[0].shards else None)
 
 
 def shards_in_use(chain: Chain) -> Iterator[ShardRecord]:
@@ -34,9 +32,20 @@ def shards_in_use(chain: Chain) -> Iterator[ShardRecord]:
     yield from dict.fromkeys([*found.log, *(found.whole.shards if found.whole else ())])
 
 
-def _log(commit: Commit) -> list[ShardRecord]:
-    return [shard for shard in commit.shards if shard.table in LOG_TABLES]
+def _with_files_left(chain: Chain) -> Iterator[tuple[Commit, tuple[ShardRecord, ...]]]:
+    """The records that add to the chain, each with those of its files that no later one has declared void.
+
+    A file that was redone with the same content has the name of the damaged one, and is named by a record behind that word.
+    """
+    void_at = {name: at for at, commit in enumerate(chain.commits) for name in commit.void}
+    for at, commit in enumerate(chain.commits):
+        if commit.state is not State.VOID:
+            yield commit, tuple(shard for shard in commit.shards if void_at.get(shard.file, -1) < at)
 
 
-def _holds_the_log(commit: Commit, void: set[str]) -> bool:
-    return commit.state is State.WHOLE and not any(shard.file in void for shard in _log(commit))
+def _log(shards: Iterable[ShardRecord]) -> list[ShardRecord]:
+    return [shard for shard in shards if shard.table in LOG_TABLES]
+
+
+def _holds_the_log(commit: Commit, files: tuple[ShardRecord, ...]) -> bool:
+    return commit.state is State.WHOLE and _log(commit.shards) == _log(files)
