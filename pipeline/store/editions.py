@@ -14,6 +14,7 @@ from pipeline.store.arranged import LABELS
 from pipeline.store.commits import EDITION, Chain, Commit, State, chains
 from pipeline.store.repair import repaired
 from pipeline.store.shards import ShardRecord
+from pipeline.store.standing import standing
 from pipeline.store.storage import Storage
 
 EDITION_CHAIN = content_id("edition")
@@ -49,9 +50,7 @@ def edition_settings(edition: Commit) -> dict[str, object]:
 
 def last_edition(editions: Chain) -> Commit | None:
     """The newest edition, whatever log it was made from; None also where one of its files is void."""
-    void = {name for commit in editions.commits for name in commit.void}
-    whole = next((commit for commit in reversed(editions.commits) if commit.state is State.WHOLE), None)
-    return whole if whole and not any(shard.file in void for shard in whole.shards) else None
+    return standing(editions).whole
 
 
 def current_edition(editions: Chain, wholes: Mapping[str, Commit]) -> Commit | None:
