@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
-from pipeline.changes import RegradeConfig, RelabelConfig
+from pipeline.changes import AuditConfig, RegradeConfig, RelabelConfig
 from pipeline.config import GradeConfig, LabelConfig
 from pipeline.errors import Interrupted
 
@@ -85,12 +85,23 @@ def _regrade(config: RegradeConfig) -> int:
     return 0
 
 
+def _audit(config: AuditConfig) -> int:
+    from pipeline.audit.run import audit
+    from pipeline.audit.told import told
+
+    with _interruptible():
+        report = audit(config)
+    for line in told(report):
+        sys.stdout.write(f"{line}\n")
+    return 0 if report.sound else 1
+
+
 @contextmanager
 def _interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        raise Interrupted("interrupted; the labels are what they were: start the same command again") from error
+        raise Interrupted("interrupted; nothing was changed that counts: start the same command again") from error
 
 
 def _set_up_ray(address: str | None) -> None:
@@ -173,4 +184,23 @@ What is not named stays as the verdicts and labels were made. `relabel` goes on 
     run=_regrade,
 )
 
-COMMANDS = {command.name: command for command in (LABEL, RELABEL, REGRADE, GRADE)}
+AUDIT = Command(
+    name="audit",
+    summary="prove a run directory anew: files, ids of rollouts, totals and labels; --prune removes what nothing needs",
+    examples="""\
+audit: read everything a run directory holds and prove it: records, checksums, schemas, every planned rollout exactly once,
+totals, and labels computed anew from the log. Prints what was looked at, then `sound`, or every fault with its remedy.
+
+  python -m pipeline audit run_dir=out
+  python -m pipeline audit --prune run_dir=out
+
+It writes nothing, and may be used while `label` works, of which it then says that it is unfinished. With --prune, and only
+where nothing is wrong, it removes temporary files, files that no record names, damaged/, parts that were put together, and
+editions of labels that are not current. Exit code 0: sound, 1: not, 2: no run.
+""",
+    schema=AuditConfig,
+    run=_audit,
+    flags=("prune",),
+)
+
+COMMANDS = {command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, GRADE)}

@@ -7,6 +7,7 @@ flushed too, else a power cut can take the name away again.
 
 import contextlib
 import errno
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -16,6 +17,7 @@ from pipeline.store.disk import Disk, OsDisk
 
 _TEMPORARY = ".tmp"
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
+_TEMPORARY_NAME = re.compile(r"\..+\.[0-9a-f]{12}" + re.escape(_TEMPORARY))
 
 
 class LocalStorage:
@@ -63,14 +65,12 @@ class LocalStorage:
             raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
 
     def names(self, folder: str) -> list[str]:
-        path = self._folder / folder
-        try:
-            found = self._disk.names(str(path))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            raise StoreError(f"{path} cannot be listed: {error.strerror or error}") from error
-        return sorted(f"{folder}/{name}" if folder else name for name in found if not name.startswith("."))
+        found = [name for name in self._listed(folder) if not name.startswith(".")]
+        return sorted(f"{folder}/{name}" if folder else name for name in found)
+
+    def unfinished(self, folder: str) -> list[str]:
+        found = [name for name in self._listed(folder) if _TEMPORARY_NAME.fullmatch(name)]
+        return sorted(f"{folder}/{name}" if folder else name for name in found)
 
     def move(self, name: str, new_name: str) -> None:
         path, new_path = self._folder / name, self._folder / new_name
@@ -87,6 +87,15 @@ class LocalStorage:
         path = self._folder / name
         with _blame(path), contextlib.suppress(FileNotFoundError):
             self._disk.remove(str(path))
+
+    def _listed(self, folder: str) -> list[str]:
+        path = self._folder / folder
+        try:
+            return self._disk.names(str(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise StoreError(f"{path} cannot be listed: {error.strerror or error}") from error
 
     @contextlib.contextmanager
     def _temporary(self, path: PurePosixPath, data: bytes) -> Iterator[str]:

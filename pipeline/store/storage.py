@@ -34,6 +34,10 @@ class Storage(Protocol):
         """Names of what is published in a folder, sorted, each with its folder; in `""`, the run directory, folders too."""
         ...
 
+    def unfinished(self, folder: str) -> list[str]:
+        """Temporary names in a folder: of files that are being published, and where no writer is left, of a crash."""
+        ...
+
     def move(self, name: str, new_name: str) -> None:
         """Give a file another name, whatever had it before. Raises Absent where there is no such file."""
         ...

@@ -7,7 +7,7 @@ from pipeline.errors import StoreError, UsageError
 from pipeline.settings import Settings
 from pipeline.store.commits import FOLDER, INPUT, UNIT, Chain, Commit, chain, chains, refuse_damage
 from pipeline.store.editions import current_edition, edition_chain, edition_settings, mended_editions
-from pipeline.store.run_record import STAGED_INPUT, recorded_identity
+from pipeline.store.run_record import NAME, STAGED_INPUT, recorded_identity
 from pipeline.store.standing import standing
 from pipeline.store.storage import Storage
 from pipeline.store.units import UnitRef, units_of
@@ -72,7 +72,7 @@ def finished_run(storage: Storage) -> StoredRun:
 
 def refuse_no_run(storage: Storage) -> None:
     """Raise UsageError for a directory that no run was ever begun in."""
-    if not storage.names(FOLDER):
+    if not {NAME, FOLDER} & set(storage.names("")):
         raise UsageError(f"run_dir={storage.place} holds no run: name a directory that `label` has written")
 
 
