@@ -92,7 +92,7 @@ class _Audit:
         edition = current_edition(editions, wholes)
         if settings is not None and (basis := self._basis(settings, wholes, edition)):
             self._prove_units(str(settings.get(STAGED_INPUT)), units, basis)
-        self._look_at_editions(editions, edition)
+        self._look_at_editions(editions, edition, wholes)
         found = leftovers(storage, self._shelf.needed, current_label_files(wholes, edition))
         if not ledger.owed:
             faults = [f"{name} is not where it belongs" for name in found.misplaced]
@@ -191,12 +191,19 @@ class _Audit:
             self._ledger.fault(Check.ROWS, shard.file, fault, "start the run anew in another run_dir")
         return _Unit(unit_id=unit_id, rows=rows)
 
-    def _look_at_editions(self, editions: Chain, current: Commit | None) -> None:
+    def _look_at_editions(self, editions: Chain, current: Commit | None, wholes: Mapping[str, Commit]) -> None:
+        """The files of editions that are not current, and those of the current one that no proof of a unit came to."""
+        tables = (LABELS, VERDICTS) if current else ()
+        of_units = {
+            shard for name in tables for each in current_shards(wholes, current, name).values() for shard in each
+        }
         for commit in editions.commits:
             for shard in commit.shards:
                 if commit is not current:
                     self._superseded(shard, editions)
-                elif shard.file not in self._shelf.needed and self._shelf.content(shard, remedy_for(EDITION)):
+                elif shard.file not in self._shelf.needed:
+                    self._shelf.content(shard, remedy_for(EDITION))
+                if commit is current and shard not in of_units:
                     fault = f"names {shard.file}, which is of no unit"
                     self._ledger.fault(Check.RECORDS, commit_name(commit), fault, remedy_for(EDITION))
 
