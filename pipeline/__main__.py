@@ -110,7 +110,7 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
         elif word in options:
             overrides.append(f"{options[word]}=true")
         elif word.startswith("-"):
-            known = " and ".join((*options, "-h", "--cfg job"))
+            known = " and ".join([", ".join([*options, "-h"]), "--cfg job"])
             raise UsageError(f"there is no option {word}: settings are written key=value, options are {known}")
         else:
             overrides.append(word)

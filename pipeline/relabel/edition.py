@@ -92,7 +92,7 @@ class _Writer:
         unit = self._stored(self._run.wholes[ref.unit_id], old, self._table(verdicts))
         judged = self._judge(unit)
         before = judged_facts(unit.rollouts, unit.verdicts)
-        after = judged_facts(unit.rollouts, judged.verdicts)
+        after = before if judged.verdicts is unit.verdicts else judged_facts(unit.rollouts, judged.verdicts)
         new = labels_of(judged.chains, counts_of(after.values()), self._config)
         self.shards += labels if new.equals(old) else [self._write(LABELS, ref, new)]
         if judged.verdicts is not None:
