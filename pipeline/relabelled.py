@@ -1,7 +1,7 @@
 """Stored rows -> labels: what a log and its verdicts amount to under any estimator, without an engine. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -63,14 +63,21 @@ def stored_chains(labels: pa.Table) -> list[StoredChain]:
     ]
 
 
-def judged_facts(rollouts: Iterable[pa.Table], verdicts: pa.Table | None) -> dict[str, Fact]:
-    """Rollout id -> what counts of it, with later verdicts in the place of the log's. Raises KeyError where one lacks."""
-    found = {key: fact for table in rollouts for key, fact in facts(table).items()}
+def facts_of(rollouts: Iterable[pa.Table]) -> dict[str, Fact]:
+    """Rollout id -> what counts of it, of all files of a log."""
+    return {rollout: fact for table in rollouts for rollout, fact in facts(table).items()}
+
+
+def with_verdicts(found: Mapping[str, Fact], verdicts: pa.Table | None) -> Mapping[str, Fact]:
+    """The same with later verdicts in the place of the log's, if there are any. Raises KeyError where one lacks."""
     if verdicts is None:
         return found
     ids, later = verdicts["rollout_id"].to_pylist(), verdicts["verdict"].to_pylist()
-    judged = {key: Verdict(str(verdict)) for key, verdict in zip(ids, later, strict=True)}
-    return {key: replace(fact, verdict=judged[key]) for key, fact in found.items()}
+    judged = {rollout: Verdict(str(verdict)) for rollout, verdict in zip(ids, later, strict=True)}
+    return {
+        rollout: Fact(prefix_id=fact.prefix_id, finish=fact.finish, n_tokens=fact.n_tokens, verdict=judged[rollout])
+        for rollout, fact in found.items()
+    }
 
 
 def labels_of(chains: Sequence[StoredChain], counts: Mapping[str, Counts], config: EstimatorConfig) -> pa.Table:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from pipeline.audit.ledger import Check
 from pipeline.audit.run import Report
 
+MAX_SHOWN = 20
+"""Names of a kind that are listed; the others are counted."""
 _WHAT = {
     Check.SETTINGS: "record of the run's settings",
     Check.RECORDS: "commit records",
@@ -43,5 +45,7 @@ def told(report: Report) -> Iterator[str]:
 
 
 def _indented(names: Sequence[str]) -> Iterator[str]:
-    for name in names:
+    for name in names[:MAX_SHOWN]:
         yield "  " + "".join(character if character.isprintable() else "�" for character in name)
+    if len(names) > MAX_SHOWN:
+        yield f"  and {len(names) - MAX_SHOWN:,} more"

@@ -23,7 +23,7 @@ from pipeline.proof import (
     totals_of,
 )
 from pipeline.records import Fact, InputRow, Place, SampledSolution, Solution, Totals
-from pipeline.relabelled import StoredChain, judged_facts, labels_of, stored_chains
+from pipeline.relabelled import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
 from pipeline.store.commits import UNIT, Chain, Commit, State, commit_name
 from pipeline.store.shards import ShardRecord
 from pipeline.store.standing import shards_in_use, standing
@@ -152,7 +152,7 @@ class _Proof:
         self._ledger.count(Check.LABELS, len(chains))
         if self._ledger.faults(Check.LABELS, self._place, faults, self._remedy):
             return
-        facts = judged_facts(stored.rollouts, None)
+        facts = facts_of(stored.rollouts)
         self._prove_log(chains, [chain.outcome for chain in labelled], facts)
         self._prove_labels(stored.labels, labelled, facts, basis.estimator, self._place, self._remedy)
         if basis.edition is not None:
@@ -212,7 +212,7 @@ class _Proof:
             fault = f"its verdicts of unit {unit_id} are not one for each rollout"
             self._ledger.fault(Check.ROLLOUTS, edition.name, fault, _MAKE_AGAIN)
         else:
-            judged = judged_facts(self._stored.rollouts, verdicts)
+            judged = with_verdicts(facts, verdicts)
             self._prove_labels(labels, chains, judged, edition.estimator, edition.name, _MAKE_AGAIN)
 
 

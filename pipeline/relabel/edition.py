@@ -17,7 +17,7 @@ from pipeline.errors import RunConflict
 from pipeline.estimate.counts import counts_of
 from pipeline.ids import content_id
 from pipeline.records import Edited, SampledSolution
-from pipeline.relabelled import StoredChain, judged_facts, labels_of, stored_chains
+from pipeline.relabelled import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
 from pipeline.settings import Settings, section
 from pipeline.store.arranged import LABELS, arrange_labels
 from pipeline.store.commits import Commit, publish
@@ -91,8 +91,9 @@ class _Writer:
             return
         unit = self._stored(self._run.wholes[ref.unit_id], old, self._table(verdicts))
         judged = self._judge(unit)
-        before = judged_facts(unit.rollouts, unit.verdicts)
-        after = before if judged.verdicts is unit.verdicts else judged_facts(unit.rollouts, judged.verdicts)
+        facts = facts_of(unit.rollouts)
+        before = with_verdicts(facts, unit.verdicts)
+        after = before if judged.verdicts is unit.verdicts else with_verdicts(facts, judged.verdicts)
         new = labels_of(judged.chains, counts_of(after.values()), self._config)
         self.shards += labels if new.equals(old) else [self._write(LABELS, ref, new)]
         if judged.verdicts is not None:

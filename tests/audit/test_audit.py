@@ -7,6 +7,7 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.audit.ledger import Check
 from pipeline.audit.run import Report, audit
+from pipeline.audit.told import MAX_SHOWN, told
 from pipeline.changes import AuditConfig
 from pipeline.errors import EngineDied, RunConflict
 from pipeline.records import Status
@@ -159,9 +160,9 @@ def test_the_command_tells_counts_and_its_exit_code(with_editions: Path, tmp_pat
     (label_file, *_) = (run_dir / "labels").glob("*.parquet")
     label_file.unlink()
     assert main(["audit", f"run_dir={run_dir}"]) == 1
-    told = capsys.readouterr().out
-    assert f"labels/{label_file.name}: is missing: make the labels again with `relabel`" in told
-    assert "sound" not in told
+    out = capsys.readouterr().out
+    assert f"labels/{label_file.name}: is missing: make the labels again with `relabel`" in out
+    assert "sound" not in out
 
 
 def test_no_run_is_wrong_usage(tmp_path: Path, capsys: Told) -> None:
@@ -179,6 +180,16 @@ def test_names_that_are_not_ours_are_shown_without_control_characters(
     run_dir = copied(finished, tmp_path)
     (run_dir / "a\x1b[31mb").write_text("")
     assert main(["audit", f"run_dir={run_dir}"]) == 0
-    told = capsys.readouterr().out
-    assert "\x1b" not in told
-    assert "  a�[31mb" in told
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "  a�[31mb" in out
+
+
+def test_a_long_list_of_garbage_is_cut(finished: Path, tmp_path: Path) -> None:
+    run_dir = copied(finished, tmp_path)
+    for number in range(2 * MAX_SHOWN):
+        (run_dir / "rollouts" / f"rollouts-{number:020x}-{'0' * 12}.parquet").write_bytes(b"")
+    report = audited(run_dir)
+    listed = [line for line in told(report) if line.startswith("  ")]
+    assert len(listed) == MAX_SHOWN + 1
+    assert listed[-1] == f"  and {len(report.leftovers.garbage) - MAX_SHOWN} more"
