@@ -7,6 +7,7 @@ from pipeline.ids import is_our_name, record_parts
 from pipeline.store.arranged import LABELS
 from pipeline.store.commits import EDITION, INPUT, UNIT
 from pipeline.store.commits import FOLDER as COMMITS
+from pipeline.store.marker import MARKER
 from pipeline.store.run_record import NAME
 from pipeline.store.shards import ASIDE, DAMAGED
 from pipeline.store.storage import Storage
@@ -32,7 +33,7 @@ def leftovers(storage: Storage, needed: Collection[str], current_labels: Collect
     """What is in the directory beside the files that are `needed` and the records."""
     garbage = [name for folder in ("", COMMITS, *_FOLDERS, DAMAGED) for name in storage.unfinished(folder)]
     garbage += storage.names(DAMAGED)
-    foreign = [name for name in storage.names("") if name not in {NAME, COMMITS, DAMAGED, *_FOLDERS}]
+    foreign = [name for name in storage.names("") if name not in {NAME, MARKER, COMMITS, DAMAGED, *_FOLDERS}]
     foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]
     in_labels = set(storage.names(LABELS))
     for folder in _FOLDERS:

@@ -3,7 +3,7 @@
 import json
 
 from pipeline.audit.ledger import Check, Ledger
-from pipeline.errors import StoreError, UsageError
+from pipeline.errors import StoreError, Unreachable, UsageError
 from pipeline.settings import Settings
 from pipeline.store.commits import INPUT, UNIT, Chain, chains, commit_name, encoded_commit
 from pipeline.store.run_record import NAME, STAGED_INPUT, encoded_identity, recorded_identity, settings_copy
@@ -29,6 +29,8 @@ def checked_settings(storage: Storage, ledger: Ledger) -> Settings | None:
     copies = {found.chain_id: commit.settings for found in chains(storage, INPUT) for commit in found.commits}
     try:
         identity: Settings = recorded_identity(storage)
+    except Unreachable:
+        raise
     except StoreError as error:
         ledger.fault(Check.SETTINGS, NAME, str(error), f"{_LABEL_AGAIN}, with the same settings")
         lost = [copy for copy in copies.values() if copy]

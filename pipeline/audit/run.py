@@ -17,6 +17,7 @@ from pipeline.audit.shelf import Shelf
 from pipeline.audit.unit import Basis, CurrentEdition, prove_unit
 from pipeline.changes import AuditConfig
 from pipeline.config import EstimatorConfig, SamplingConfig
+from pipeline.errors import UsageError
 from pipeline.records import InputRow, Totals
 from pipeline.settings import Settings, section
 from pipeline.store.arranged import LABELS
@@ -62,11 +63,16 @@ class Report:
 def audit(config: AuditConfig) -> Report:
     """Prove a run directory, and prune it where that is asked for and nothing is wrong.
 
-    Raises UsageError for a directory that is no run of this version, RunConflict where a job works on what is to be pruned.
+    Raises UsageError for a directory that is no run of this version, and for pruning where no lock keeps others away;
+    RunConflict where a job works on what is to be pruned; Unreachable.
     """
     storage = storage_at(config.run_dir)
     refuse_no_run(storage)
-    with held(storage, lock=config.prune and config.lock):
+    with held(storage, lock=config.prune and config.lock) as alone:
+        if config.prune and config.lock and not alone:
+            raise UsageError(
+                f"{storage.place} locks nobody out: see to it that no job works on it, and say lock=false to prune it"
+            )
         report = _Audit(storage).report()
         if not (config.prune and report.sound):
             return report

@@ -7,17 +7,16 @@ flushed too, else a power cut can take the name away again.
 
 import contextlib
 import errno
-import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from pipeline.errors import Absent, StoreError
 from pipeline.store.disk import Disk, OsDisk
+from pipeline.store.storage import PASSING_NAME
 
 _TEMPORARY = ".tmp"
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
-_TEMPORARY_NAME = re.compile(r"\..+\.[0-9a-f]{12}" + re.escape(_TEMPORARY))
 
 
 class LocalStorage:
@@ -69,7 +68,7 @@ class LocalStorage:
         return sorted(f"{folder}/{name}" if folder else name for name in found)
 
     def unfinished(self, folder: str) -> list[str]:
-        found = [name for name in self._listed(folder) if _TEMPORARY_NAME.fullmatch(name)]
+        found = [name for name in self._listed(folder) if PASSING_NAME.fullmatch(name)]
         return sorted(f"{folder}/{name}" if folder else name for name in found)
 
     def move(self, name: str, new_name: str) -> None:

@@ -1,7 +1,11 @@
 """What a run directory asks of the place it lies in. Names are relative to it, parts joined with `/`."""
 
 import hashlib
+import re
 from typing import Protocol
+
+PASSING_NAME = re.compile(r"\..+\.[0-9a-f]{12}\.tmp|\.probe-[0-9a-f]{12}")
+"""Of a file that is on its way to its name, and of one that tries what a store does."""
 
 
 class Storage(Protocol):
@@ -35,7 +39,7 @@ class Storage(Protocol):
         ...
 
     def unfinished(self, folder: str) -> list[str]:
-        """Temporary names in a folder: of files that are being published, and where no writer is left, of a crash."""
+        """Passing names in a folder: of writers at work, and where there is none, what a crash has left."""
         ...
 
     def move(self, name: str, new_name: str) -> None:

@@ -1,6 +1,8 @@
 """What an audit says of intact, unfinished and littered run directories, and what it removes."""
 
+from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -8,11 +10,14 @@ from pipeline.__main__ import main
 from pipeline.audit.ledger import Check
 from pipeline.audit.run import Report, audit
 from pipeline.audit.told import MAX_SHOWN, told
-from pipeline.changes import AuditConfig
-from pipeline.errors import EngineDied, RunConflict
+from pipeline.changes import AuditConfig, EstimatorChange, RelabelConfig
+from pipeline.config import LabelRule
+from pipeline.errors import EngineDied, RunConflict, Unreachable, UsageError
 from pipeline.records import Status
+from pipeline.relabel.labels import relabel
 from pipeline.run.driver import label
 from pipeline.run.stop import StopSignal
+from pipeline.store.local import LocalStorage
 from pipeline.store.lock import run_lock
 from tests.audit.runs import EXTENDED, config, copied, edited, files, labelled
 from tests.run.in_process import in_process, label_in_process
@@ -146,6 +151,36 @@ def test_pruning_waits_for_no_one(with_editions: Path) -> None:
         assert audited(with_editions).sound
         with pytest.raises(RunConflict, match="another job works on"):
             audited(with_editions, prune=True)
+
+
+def test_where_no_lock_keeps_others_away_pruning_needs_a_word(finished: Path, tmp_path: Path) -> None:
+    run_dir = copied(finished, tmp_path)
+    before = files(run_dir)
+    with patch("pipeline.audit.run.held", lambda storage, lock: nullcontext(False)):
+        with pytest.raises(UsageError, match="see to it that no job works on it, and say lock=false"):
+            audited(run_dir, prune=True)
+        assert files(run_dir) == before
+        assert audit(AuditConfig(run_dir=str(run_dir), prune=True, lock=False)).pruned > 0
+
+
+def test_a_run_in_an_object_store_is_labelled_anew_proved_and_pruned(tmp_path: Path) -> None:
+    run_dir = f"memory://{tmp_path.name}/run"
+    label_in_process(config(tmp_path, f"run_dir={run_dir}", "run.lock=false"))
+    estimator = EstimatorChange(rule=LabelRule.threshold)
+    for _ in range(2):
+        assert relabel(RelabelConfig(run_dir=run_dir, lock=False, estimator=estimator)).run_dir == run_dir
+        estimator = EstimatorChange(threshold=0.1)
+    report = audit(AuditConfig(run_dir=run_dir))
+    assert report.sound, report.findings
+    assert sorted({name.partition("/")[0] for name in report.leftovers.garbage}) == ["aside", "flushed"]
+    assert audit(AuditConfig(run_dir=run_dir, prune=True, lock=False)).pruned == len(report.leftovers.garbage)
+    assert audit(AuditConfig(run_dir=run_dir)).leftovers.garbage == ()
+
+
+def test_a_store_that_is_away_is_no_damage(finished: Path) -> None:
+    away = patch.object(LocalStorage, "read", side_effect=Unreachable("the store is away"))
+    with away, pytest.raises(Unreachable):
+        audited(finished)
 
 
 def test_the_command_tells_counts_and_its_exit_code(with_editions: Path, tmp_path: Path, capsys: Told) -> None:

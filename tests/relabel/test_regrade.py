@@ -8,16 +8,19 @@ import pytest
 
 from pipeline.audit.run import audit
 from pipeline.changes import AuditConfig, EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
-from pipeline.config import Fallback, GraderConfig, LabelRule
-from pipeline.errors import StoreError
+from pipeline.config import Fallback, GraderConfig, GraderKind, LabelRule
+from pipeline.errors import StepvalueError, StoreError
+from pipeline.grading.choose import checker_for
 from pipeline.grading.pool import MathChecker
 from pipeline.records import Edited, Grade
 from pipeline.relabel import verdicts
 from pipeline.relabel.labels import relabel
 from pipeline.relabel.verdicts import regrade
+from pipeline.report.labels import first_chains
 from pipeline.store.commits import EDITION, chains
 from pipeline.store.local import LocalStorage
 from tests.audit.runs import copied, files, labelled
+from tests.conftest import write_rows
 
 # Every completion of the oracle says that "the work is done" before it tells its answer.
 TAKES_IS = GraderChange(answer_pattern="work (is)")
@@ -94,11 +97,9 @@ def test_relabel_goes_on_from_the_new_verdicts(run_dir: Path, tmp_path: Path) ->
     assert relabel(RelabelConfig(run_dir=str(run_dir), estimator=estimator)).number == 1
     first, second = verdict_files(run_dir)
     assert first == second
-    both = copied(run_dir, tmp_path / "both")
-    both_labels = labels(both)
     (tmp_path / "fresh").mkdir()
     fresh = labelled(tmp_path / "fresh", "grader.answer_pattern='work (is)'", "estimator.rule=threshold")
-    assert both_labels == labels(fresh)
+    assert labels(run_dir) == labels(fresh)
     assert sound(run_dir)
 
 
@@ -155,3 +156,23 @@ def test_a_failure_half_way_changes_nothing(run_dir: Path) -> None:
     assert labels(run_dir) == own
     assert sound(run_dir)
     assert regraded(run_dir).number == 0
+
+
+def test_programs_are_run_again(tmp_path: Path) -> None:
+    try:
+        checker_for(GraderConfig(kind=GraderKind.code)).close()
+    except StepvalueError as error:
+        pytest.skip(str(error))
+    program = "```python\ndef square(x):\n    return x * x\n```"
+    suite = "assert square(2) == 4"
+    write_rows(
+        tmp_path / "rows.jsonl",
+        [{"problem": "Square?", "answer": suite, "solution": text} for text in (program, program.replace("*", "-"))],
+    )
+    run_dir = labelled(tmp_path, "grader=code")
+    own = labels(run_dir)
+    done = regraded(run_dir, GraderChange(cpu_seconds=3.0))
+    assert (done.number, done.verdicts_changed, done.labels_changed) == (0, 0, 0)
+    assert labels(run_dir) == own
+    assert {label["outcome"] for label in first_chains(LocalStorage(run_dir), 9)} == {True, False}
+    assert sound(run_dir)
