@@ -93,8 +93,9 @@ def _whose_labels(editions: Chain, wholes: Mapping[str, Commit]) -> str:
     current = current_edition(editions, wholes)
     if current is not None:
         return f"of edition {current.number} (relabel or regrade)"
-    if editions.length:
-        return f"the run's own: edition {editions.length - 1} is damaged or was made from fewer rollouts, make it again"
+    made = [commit.number for commit in editions.commits if commit.state is State.WHOLE]
+    if made:
+        return f"the run's own: edition {made[-1]} is damaged, or rollouts were added or redone since; make it again"
     return ""
 
 

@@ -91,7 +91,7 @@ def test_a_finished_run_started_again_keeps_the_edition(run_dir: Path, tmp_path:
 def test_an_extended_run_has_its_own_labels_until_they_are_made_again(run_dir: Path, tmp_path: Path) -> None:
     relabelled(run_dir, THRESHOLD)
     summary = label_in_process(config(tmp_path, "sampling.rollouts=4"))
-    assert summary.labels == "the run's own: edition 0 is damaged or was made from fewer rollouts, make it again"
+    assert summary.labels.startswith("the run's own: edition 0 is damaged, or rollouts were added")
     assert {chain["label_rule"] for chain in first_chains(LocalStorage(run_dir), 9)} == {"any"}
     assert sound(run_dir)
     assert relabelled(run_dir, THRESHOLD).number == 1
@@ -126,7 +126,7 @@ def test_a_damaged_edition_gives_way_to_the_runs_own_labels_and_can_be_made_agai
     assert not sound(run_dir)
     summary = label_in_process(config(tmp_path))
     assert summary.damaged == (f"labels/{lost.name}",)
-    assert "damaged" in summary.labels
+    assert summary.labels.startswith("the run's own: edition 0 is damaged")
     assert labels(run_dir) == own
     assert sound(run_dir)
     assert relabelled(run_dir, THRESHOLD).number == 2
