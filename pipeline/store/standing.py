@@ -1,6 +1,6 @@
 """What a chain of commit records amounts to: which files hold a unit's log, and whether the unit is whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pipeline.store.commits import Chain, Commit, State
@@ -19,13 +19,14 @@ class Standing:
 
 
 def standing(chain: Chain) -> Standing:
-    void = {name for commit in chain.commits for name in commit.void}
+    """Of each record the files count that no later one declares void: a file made anew may have the name it had before."""
+    intact = _intact_shards(chain)
     commits = [commit for commit in chain.commits if commit.state is not State.VOID]
-    start = max((at for at, commit in enumerate(commits) if _holds_the_log(commit, void)), default=0)
-    whole = next((commit for commit in reversed(commits) if commit.state is State.WHOLE), None)
-    intact = whole is not None and not any(shard.file in void for shard in whole.shards)
-    log = dict.fromkeys(shard for commit in commits[start:] for shard in _log(commit) if shard.file not in void)
-    return Standing(log=tuple(log), whole=whole if intact else None)
+    wholes = [commit for commit in commits if commit.state is State.WHOLE]
+    start = max((commit.number for commit in wholes if _log(commit.shards) == _log(intact[commit.number])), default=0)
+    log = dict.fromkeys(shard for commit in commits for shard in _log(intact[commit.number]) if commit.number >= start)
+    whole = wholes[-1] if wholes and intact[wholes[-1].number] == wholes[-1].shards else None
+    return Standing(log=tuple(log), whole=whole)
 
 
 def shards_in_use(chain: Chain) -> Iterator[ShardRecord]:
@@ -34,9 +35,15 @@ def shards_in_use(chain: Chain) -> Iterator[ShardRecord]:
     yield from dict.fromkeys([*found.log, *(found.whole.shards if found.whole else ())])
 
 
-def _log(commit: Commit) -> list[ShardRecord]:
-    return [shard for shard in commit.shards if shard.table in LOG_TABLES]
+def _log(shards: Iterable[ShardRecord]) -> list[ShardRecord]:
+    return [shard for shard in shards if shard.table in LOG_TABLES]
 
 
-def _holds_the_log(commit: Commit, void: set[str]) -> bool:
-    return commit.state is State.WHOLE and not any(shard.file in void for shard in _log(commit))
+def _intact_shards(chain: Chain) -> dict[int, tuple[ShardRecord, ...]]:
+    """By record number."""
+    void: set[str] = set()
+    intact = {}
+    for commit in reversed(chain.commits):
+        intact[commit.number] = tuple(shard for shard in commit.shards if shard.file not in void)
+        void.update(commit.void)
+    return intact
