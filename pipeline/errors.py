@@ -57,3 +57,7 @@ class Unreachable(StoreError):
 
 class Absent(StoreError):
     """A name in the run directory that is not there."""
+
+
+class Damaged(StoreError):
+    """A file in the run directory that is not what was committed."""

@@ -1,10 +1,11 @@
 """The driver: which units are owed, who works on them, what the run directory holds in the end. It never sees a row."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pipeline.config import LabelConfig
 from pipeline.engine.fingerprint import policy_fingerprint
@@ -17,7 +18,7 @@ from pipeline.run.intake import stage
 from pipeline.run.plan import identity, run_name, state_of
 from pipeline.run.stop import StopSignal
 from pipeline.store.arranged import arrange_labels
-from pipeline.store.commits import INPUT, UNIT, Chain, Commit, State, chain, chains, publish
+from pipeline.store.commits import INPUT, UNIT, Chain, Commit, State, chains, publish
 from pipeline.store.editions import current_edition, current_label_files, mended_editions
 from pipeline.store.place import held, storage_at
 from pipeline.store.repair import repaired
@@ -30,6 +31,8 @@ DEFAULT_FOLDER = Path("runs")
 
 Hiring = Callable[[LabelConfig], AbstractContextManager[tuple[Hire, int]]]
 """Where workers come from: entered, a way to hire them and how many there may be."""
+Running = Callable[[Coroutine[Any, Any, None]], None]
+"""A way to run a coroutine to its end, from code that is none."""
 
 
 def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal) -> Summary:
@@ -55,6 +58,7 @@ def label_held(
     hiring: Hiring,
     watch: Watcher,
     stop: StopSignal,
+    run: Running = asyncio.run,
 ) -> Summary:
     """`label` on a run directory that is this driver's own."""
     staged, damaged_input = _staged(storage, config, facts, stop)
@@ -67,7 +71,7 @@ def label_held(
         with hiring(config) as (hire, workers):
             stop.listen()
             crew = Crew(config.run, hire, jobs=before.jobs, units=len(units), watch=watch, check=stop.check)
-            asyncio.run(crew.work_off(workers))
+            run(crew.work_off(workers))
             seconds = crew.seconds_starting, crew.seconds_labelling
     after = state_of(units, _chains(storage), config.sampling.rollouts) if before.jobs else before
     if after.jobs:
@@ -104,7 +108,7 @@ def _staged(
 ) -> tuple[Commit, list[str]]:
     """The record of the staged input, made where there is none that is intact; and what of it was damaged."""
     staged_id = str(facts[STAGED_INPUT])
-    found, damaged = repaired(storage, chain(storage, INPUT, staged_id))
+    found, damaged = repaired(storage, _input_chain(storage, staged_id))
     known = standing(found).whole
     if known:
         return known, damaged
@@ -122,10 +126,15 @@ def _staged(
     )
     if publish(storage, commit):
         return commit, damaged
-    raced = standing(chain(storage, INPUT, staged_id)).whole
+    raced = standing(_input_chain(storage, staged_id)).whole
     if raced is None:
         raise RunConflict(f"another job works on {storage.place}: wait for it, or choose another run_dir")
     return raced, damaged
+
+
+def _input_chain(storage: Storage, staged_id: str) -> Chain:
+    found = {each.chain_id: each for each in chains(storage, INPUT)}
+    return found.get(staged_id) or Chain(kind=INPUT, chain_id=staged_id)
 
 
 def _chains(storage: Storage) -> dict[str, Chain]:

@@ -5,7 +5,8 @@ of the own work only that is added which the log does not have.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -14,17 +15,24 @@ from pipeline.store.commits import Commit
 from pipeline.store.unit_log import UnitLog
 from pipeline.tables import facts, rollouts_table, sampled_solutions, solutions_table
 
+_Result = TypeVar("_Result")
+
 
 class Journal:
-    """`facts` by rollout id and `solutions` by (problem id, draw): of all work there is, committed or not."""
+    """`facts` by rollout id and `solutions` by (problem id, draw): of all work there is, committed or not.
+
+    `readings` counts how often the log was read: what was computed before the last one may be stale.
+    """
 
     def __init__(self, log: UnitLog, *, grader: str, target: int) -> None:
         self._log = log
         self._grader = grader
         self._target = target
         self._writing = asyncio.Lock()
+        self._under_way: set[asyncio.Task[Any]] = set()
         self._new_rollouts: dict[str, Rollout] = {}
         self._new_solutions: dict[tuple[str, int], SampledSolution] = {}
+        self.readings = 0
         self.facts: dict[str, Fact] = {}
         self.solutions: dict[tuple[str, int], SampledSolution] = {}
 
@@ -35,35 +43,35 @@ class Journal:
         return whole if whole is not None and whole.target >= self._target else None
 
     async def read(self) -> None:
-        """Take over what is committed. Raises StoreError."""
-        for name, table in await asyncio.to_thread(self._log.read):
-            if name == "rollouts":
-                standing = facts(table)
-                self.facts.update(standing)
-                for rollout in standing:
-                    self._new_rollouts.pop(rollout, None)
-            else:
-                for drawn in sampled_solutions(table):
-                    key = drawn.solution.problem_id, drawn.draw
-                    self.solutions[key] = drawn
-                    self._new_solutions.pop(key, None)
+        """Take over what is committed, and of what stood here only what still is. Raises StoreError."""
+        tables = await asyncio.to_thread(self._log.read)
+        logged = {key: fact for name, table in tables if name == "rollouts" for key, fact in facts(table).items()}
+        drawn = [each for name, table in tables if name == "solutions" for each in sampled_solutions(table)]
+        solutions = {(each.solution.problem_id, each.draw): each for each in drawn}
+        self._new_rollouts = {key: rollout for key, rollout in self._new_rollouts.items() if key not in logged}
+        self._new_solutions = {key: each for key, each in self._new_solutions.items() if key not in solutions}
+        self.facts = {key: _fact(rollout) for key, rollout in self._new_rollouts.items()} | logged
+        self.solutions = self._new_solutions | solutions
+        self.readings += 1
 
     def add_rollout(self, rollout: Rollout) -> None:
-        completion = rollout.completion
-        self._new_rollouts[completion.request.request_id] = rollout
-        self.facts[completion.request.request_id] = Fact(
-            prefix_id=completion.request.prefix.prefix_id,
-            finish=completion.finish,
-            n_tokens=completion.n_tokens,
-            verdict=rollout.grade.verdict,
-        )
+        """Take what has come in, unless somebody else has committed it while it was under way."""
+        key = rollout.completion.request.request_id
+        if key not in self.facts:
+            self._new_rollouts[key] = rollout
+            self.facts[key] = _fact(rollout)
 
     def add_solution(self, drawn: SampledSolution) -> None:
+        """As `add_rollout`."""
         key = drawn.solution.problem_id, drawn.draw
-        self._new_solutions[key] = self.solutions[key] = drawn
+        if key not in self.solutions:
+            self._new_solutions[key] = self.solutions[key] = drawn
 
     async def flush(self) -> None:
         """Commit what has come in. Raises StoreError."""
+        await self._to_its_end(self._flush())
+
+    async def _flush(self) -> None:
         async with self._writing:
             while not self.done and (self._new_rollouts or self._new_solutions):
                 rollouts, solutions = dict(self._new_rollouts), dict(self._new_solutions)
@@ -75,14 +83,29 @@ class Journal:
                     return
                 await self.read()
 
-    async def complete(self, results: Mapping[str, pa.Table], totals: Totals, seconds: float) -> bool:
-        """Commit the unit as whole. False when the log has grown meanwhile and was read again: the results are then stale."""
+    async def complete(self, results: Mapping[str, pa.Table], totals: Totals, seconds: float, *, readings: int) -> bool:
+        """Commit the unit as whole, with results computed after so many readings.
+
+        False when the log has been read again since then, or has grown and is read now: the results are then stale.
+        """
+        return await self._to_its_end(self._complete(results, totals, seconds, readings))
+
+    async def _complete(self, results: Mapping[str, pa.Table], totals: Totals, seconds: float, readings: int) -> bool:
         async with self._writing:
+            if readings != self.readings:
+                return False
             last = self._tables(self._new_rollouts, self._new_solutions)
             won = await asyncio.to_thread(self._log.complete, last, results, totals, self._target, seconds)
             if not won:
                 await self.read()
             return won
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """`work`, which goes on when who waits for it is cancelled: its thread would go on in any case, beside the next one."""
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(task)
 
     def _append(self, rollouts: Mapping[str, Rollout], solutions: Mapping[tuple[str, int], SampledSolution]) -> bool:
         tokens = sum(rollout.completion.n_tokens for rollout in rollouts.values())
@@ -95,3 +118,13 @@ class Journal:
             "solutions": solutions_table(list(solutions.values())),
             "rollouts": rollouts_table(list(rollouts.values()), self._grader),
         }
+
+
+def _fact(rollout: Rollout) -> Fact:
+    completion = rollout.completion
+    return Fact(
+        prefix_id=completion.request.prefix.prefix_id,
+        finish=completion.finish,
+        n_tokens=completion.n_tokens,
+        verdict=rollout.grade.verdict,
+    )

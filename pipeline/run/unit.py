@@ -52,8 +52,9 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitResult:
-    """What a unit's rollouts amount to."""
+    """What a unit's rollouts amount to, after so many `readings` of its log."""
 
+    readings: int
     chains: Sequence[LabelledChain]
     rejects: Sequence[Reject]
     totals: Totals
@@ -149,6 +150,7 @@ class UnitLabeller:
             return None
         counts = counts_of(journal.facts.values())
         return UnitResult(
+            readings=journal.readings,
             chains=[self._labelled(chain, plan.roots[chain.row.problem.problem_id], counts) for chain in plan.chains],
             rejects=plan.rejects,
             totals=_totals(plan, journal),

@@ -79,7 +79,7 @@ class Worker:
         self._engine = engine
         self._checker = checker_for(config.grader)
         self._labeller: UnitLabeller | None = None
-        self._journals: set[Journal] = set()
+        self._journals: dict[Journal, None] = {}
 
     async def start(self) -> str:
         """Load the policy and return its identity. Raises PolicyError."""
@@ -91,15 +91,16 @@ class Worker:
         """Label a unit and commit its files. Raises EngineDied when the engine stopped working, and StoreError."""
         started = time.monotonic()
         labeller, (rows, journal) = self._started(), await self._opened(task)
-        self._journals.add(journal)
+        self._journals[journal] = None
         try:
             while (whole := journal.done) is None:
                 result = await labeller.label(rows, journal, task.probe)
                 if result is None:
                     return Receipt(unit_id=task.unit.unit_id, whole=False)
-                await journal.complete(self._tables(result), result.totals, time.monotonic() - started)
+                seconds = time.monotonic() - started
+                await journal.complete(self._tables(result), result.totals, seconds, readings=result.readings)
         finally:
-            self._journals.discard(journal)
+            del self._journals[journal]
         return Receipt(unit_id=task.unit.unit_id, whole=True, engine_failed=whole.totals.engine_failed)
 
     async def owed(self, task: Task) -> list[str]:

@@ -21,7 +21,7 @@ def arrange_labels(storage: Storage, current: Collection[str]) -> list[str]:
     for name in others:
         storage.move(name, name.replace(LABELS, ASIDE, 1))
     waiting = set(storage.names(ASIDE))
-    for name in current:
+    for name in sorted(current):
         away = name.replace(LABELS, ASIDE, 1)
         if name not in there and away in waiting:
             storage.move(away, name)

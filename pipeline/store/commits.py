@@ -16,7 +16,7 @@ from enum import StrEnum
 from pipeline.errors import Absent, StoreError
 from pipeline.ids import record_name, record_parts
 from pipeline.records import Totals
-from pipeline.store.shards import ShardRecord
+from pipeline.store.shards import ShardRecord, keep_damaged
 from pipeline.store.storage import Storage, sha256_of
 
 FOLDER = "commits"
@@ -75,6 +75,18 @@ def publish(storage: Storage, commit: Commit) -> bool:
     name = commit_name(commit)
     # A store may have done what it reported as failed or taken: what stands decides.
     return storage.create(name, data) or storage.read(name) == data
+
+
+def supersede(storage: Storage, commit: Commit) -> None:
+    """Put the record in the place of one that is damaged or missing; of the damaged one a copy is kept.
+
+    Its number is free at no time: who works from an older reading of the chain would take it, and commit what later records
+    have already.
+    """
+    name = commit_name(commit)
+    while not publish(storage, commit):
+        keep_damaged(storage, name)
+        storage.replace(name, encoded_commit(commit))
 
 
 def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> Chain:

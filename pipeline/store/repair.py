@@ -1,10 +1,13 @@
-"""Damage found and declared: files that are not what was committed are set aside, and what they held is owed again."""
+"""Damage found and declared: files that are not what was committed are set aside, and what they held is owed again.
+
+A file that cannot be read for now is no damage: that ends the start, and the file stays.
+"""
 
 from dataclasses import replace
 
-from pipeline.errors import StoreError, Unreachable
+from pipeline.errors import Absent, Damaged, StoreError
 from pipeline.ids import record_parts
-from pipeline.store.commits import FOLDER, Chain, Commit, State, publish
+from pipeline.store.commits import FOLDER, Chain, Commit, State, publish, supersede
 from pipeline.store.shards import ShardRecord, intact_bytes, set_aside_damaged
 from pipeline.store.standing import shards_in_use
 from pipeline.store.storage import Storage
@@ -22,24 +25,23 @@ def repaired(storage: Storage, chain: Chain) -> tuple[Chain, list[str]]:
     """
     found = list(chain.unreadable)
     for name in chain.unreadable:
-        set_aside_damaged(storage, name)
         parts = record_parts(name.removeprefix(f"{FOLDER}/"))
         assert parts is not None
-        chain = _with(chain, _declared(storage, chain, parts[2], ()))
+        word = Commit(kind=chain.kind, chain_id=chain.chain_id, number=parts[2], state=State.VOID)
+        supersede(storage, word)
+        chain = _with(chain, word)
     chain = replace(chain, unreadable=())
     while names := damaged_files(storage, chain):
         for name in names:
             set_aside_damaged(storage, name)
-        chain = _with(chain, _declared(storage, chain, chain.length, tuple(names)))
+        word = Commit(
+            kind=chain.kind, chain_id=chain.chain_id, number=chain.length, state=State.VOID, void=tuple(names)
+        )
+        if not publish(storage, word):
+            raise StoreError(f"another job works on {storage.place}: wait for it, then start again")
+        chain = _with(chain, word)
         found += names
     return chain, found
-
-
-def _declared(storage: Storage, chain: Chain, number: int, void: tuple[str, ...]) -> Commit:
-    word = Commit(kind=chain.kind, chain_id=chain.chain_id, number=number, state=State.VOID, void=void)
-    if not publish(storage, word):
-        raise StoreError(f"another job works on {storage.place}: wait for it, then start again")
-    return word
 
 
 def _with(chain: Chain, word: Commit) -> Chain:
@@ -50,8 +52,6 @@ def _with(chain: Chain, word: Commit) -> Chain:
 def _intact(storage: Storage, shard: ShardRecord) -> bool:
     try:
         intact_bytes(storage, shard)
-    except Unreachable:
-        raise
-    except StoreError:
+    except (Absent, Damaged):
         return False
     return True

@@ -12,6 +12,8 @@ from pipeline.store.storage import Storage, sha256_of
 
 NAME = "run.json"
 _CHECK = "check"
+_OF_RECORDS = "chain_id"
+"""What commit records hold, which have checksums of the same kind."""
 STAGED_INPUT = "staged_input"
 """Key of the id under which the input of the run is committed."""
 
@@ -96,6 +98,8 @@ def recorded_identity(storage: Storage) -> dict[str, object]:
     # Runs before schema 2 have no checksum; they are told apart by their schema.
     if check != _check(fields) and not (check is None and fields.get("schema") == 1):
         raise StoreError(_damaged(storage, "it does not match its checksum"))
+    if _OF_RECORDS in fields:
+        raise StoreError(_damaged(storage, "it is another file under this name"))
     return dict(fields)
 
 

@@ -1,12 +1,13 @@
 """One Parquet file: built in memory, written with page checksums, published under a name made of its content."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.errors import Absent, StoreError
+from pipeline.errors import Absent, Damaged, StoreError
 from pipeline.ids import shard_name
 from pipeline.store.storage import Storage, sha256_of
 
@@ -64,10 +65,10 @@ def verified_file(storage: Storage, record: ShardRecord) -> pq.ParquetFile:
 
 
 def intact_bytes(storage: Storage, record: ShardRecord) -> bytes:
-    """The content of a committed file. Raises Absent or StoreError where that is not what was committed."""
+    """The content of a committed file. Raises Absent or Damaged where that is not what was committed."""
     data = _found(storage, record)
     if sha256_of(data) != record.sha256:
-        raise StoreError(_damage(storage, record, "damaged"))
+        raise Damaged(_damage(storage, record, "damaged"))
     return data
 
 
@@ -79,10 +80,18 @@ def notes_of(file: pq.ParquetFile) -> dict[str, str]:
 
 def set_aside_damaged(storage: Storage, file: str) -> None:
     """Move a file that is not what its name says to `damaged/`; one that is gone already is set aside."""
-    try:
-        storage.move(file, f"{DAMAGED}/{file.replace('/', '-')}")
-    except Absent:
-        return
+    with suppress(Absent):
+        storage.move(file, _damaged_name(file))
+
+
+def keep_damaged(storage: Storage, file: str) -> None:
+    """Copy a file to `damaged/`."""
+    with suppress(Absent):
+        storage.create(_damaged_name(file), storage.read(file))
+
+
+def _damaged_name(file: str) -> str:
+    return f"{DAMAGED}/{file.replace('/', '-')}"
 
 
 def _found(storage: Storage, record: ShardRecord) -> bytes:

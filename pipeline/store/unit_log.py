@@ -24,6 +24,7 @@ class UnitLog:
         self._unit_id = unit_id
         self._length = known_length
         self._standing = Standing(log=(), whole=None)
+        self._files: dict[ShardRecord, pa.Table] = {}
         self._tables: dict[ShardRecord, pa.Table] = {}
 
     @property
@@ -32,7 +33,7 @@ class UnitLog:
         return self._standing.whole
 
     def read(self) -> list[tuple[str, pa.Table]]:
-        """(table name, rows) of every file of the log that was not read or written here before, in the order they count.
+        """(table name, rows) of every file of the log, in the order they count; each row once.
 
         Raises StoreError for a damaged file or record.
         """
@@ -40,12 +41,12 @@ class UnitLog:
         refuse_damage(found, self._storage.place)
         self._length = found.length
         self._standing = standing(found)
-        known = self._tables
-        tables = {
+        known = self._files
+        self._files = {
             shard: known[shard] if shard in known else read_shard(self._storage, shard) for shard in self._standing.log
         }
-        self._tables = _without_repeated_rows(tables)
-        return [(shard.table, table) for shard, table in self._tables.items() if shard not in known]
+        self._tables = _without_repeated_rows(self._files)
+        return [(shard.table, table) for shard, table in self._tables.items()]
 
     def append(self, tables: Mapping[str, pa.Table], totals: Totals) -> bool:
         """Commit rows that the log does not have. False, and nothing is committed, when somebody else has added to it."""
@@ -66,6 +67,7 @@ class UnitLog:
         )
         if not publish(self._storage, part):
             return False
+        self._files |= shards
         self._tables |= shards
         self._standing = Standing(log=(*self._standing.log, *shards), whole=self._standing.whole)
         self._length += 1
@@ -103,7 +105,7 @@ class UnitLog:
             return False
         self._length += 1
         self._standing = Standing(log=log, whole=commit)
-        self._tables = {shard: self._tables[shard] for shard in kept} | written
+        self._files = self._tables = {shard: self._tables[shard] for shard in kept} | written
         return True
 
     def _can_stay(self, shard: ShardRecord) -> bool:

@@ -44,7 +44,7 @@ def units_of(storage: Storage, staged: Commit) -> Iterator[UnitRef]:
 
 def unit_rows(storage: Storage, unit: UnitRef) -> list[InputRow]:
     """The rows of one unit, chains of a problem together."""
-    return input_rows(verified_file(storage, unit.shard).read_row_group(unit.group))
+    return input_rows(verified_file(storage, unit.shard).read_row_group(unit.group, use_threads=False))
 
 
 def unit_id_of(rows: Sequence[InputRow]) -> str:
