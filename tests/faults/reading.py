@@ -1,0 +1,30 @@
+"""Committed files, read by code of our own: the checks of the store are under test, so they are not used to test it."""
+
+import hashlib
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.errors import Absent, StoreError
+from pipeline.store.shards import ASIDE, ShardRecord
+from pipeline.store.storage import Storage
+
+Rows = tuple[dict[str, Any], ...]
+
+
+def rows_of(storage: Storage, record: ShardRecord) -> Rows:
+    """The rows of a committed file, not to be changed. Raises StoreError where the file is not what was committed."""
+    try:
+        data = storage.read(record.file)
+    except Absent:
+        data = storage.read(f"{ASIDE}/{record.file.rpartition('/')[2]}")
+    if hashlib.sha256(data).hexdigest() != record.sha256:
+        raise StoreError(f"{record.file} is not what was committed")
+    return _decoded(data)
+
+
+@lru_cache(maxsize=256)
+def _decoded(data: bytes) -> Rows:
+    return tuple(pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist())
