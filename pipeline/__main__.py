@@ -34,9 +34,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage or input, 75 interrupted: start the 
 
 _COMMAND_HELP = """\
 {examples}
-groups (choose with group=option):
-{groups}
-settings (now):
+{flags}{groups}settings (now):
 {settings}"""
 
 
@@ -76,12 +74,16 @@ def _dispatch(arguments: list[str]) -> int:
         return 0 if arguments else UsageError.exit_code
     name, rest = arguments[0], arguments[1:]
     if name not in COMMANDS:
-        raise UsageError(f"there is no command {name!r}: choose {' or '.join(COMMANDS)} (-h lists them)")
-    command, invocation = COMMANDS[name], _parse(rest)
+        raise UsageError(f"there is no command {name!r}: choose {', '.join(COMMANDS)} (-h lists them)")
+    command = COMMANDS[name]
+    invocation = _parse(command, rest)
     if invocation.show_help:
         sys.stdout.write(
             _COMMAND_HELP.format(
-                examples=command.examples, groups=_groups_text(command), settings=_yaml(command, invocation.overrides)
+                examples=command.examples,
+                flags=_flags_text(command),
+                groups=_groups_text(command),
+                settings=_yaml(command, invocation.overrides),
             )
         )
         return 0
@@ -91,7 +93,8 @@ def _dispatch(arguments: list[str]) -> int:
     return command.run(_settings(command, invocation.overrides))
 
 
-def _parse(arguments: Sequence[str]) -> Invocation:
+def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
+    options = {f"--{flag}": flag for flag in command.flags}
     overrides = []
     show_config = show_help = False
     words = iter(arguments)
@@ -104,8 +107,11 @@ def _parse(arguments: Sequence[str]) -> Invocation:
             show_config = True
         elif word == "--cfg=job":
             show_config = True
+        elif word in options:
+            overrides.append(f"{options[word]}=true")
         elif word.startswith("-"):
-            raise UsageError(f"there is no option {word}: settings are written key=value, options are -h and --cfg job")
+            known = " and ".join([", ".join([*options, "-h"]), "--cfg job"])
+            raise UsageError(f"there is no option {word}: settings are written key=value, options are {known}")
         else:
             overrides.append(word)
     return Invocation(overrides=overrides, show_config=show_config, show_help=show_help)
@@ -169,7 +175,13 @@ def _groups(command: Command) -> dict[str, list[str]]:
 
 
 def _groups_text(command: Command) -> str:
-    return "".join(f"  {name:<10} {' '.join(options)}\n" for name, options in _groups(command).items())
+    lines = [f"  {name:<10} {' '.join(options)}\n" for name, options in _groups(command).items()]
+    return "".join(["groups (choose with group=option):\n", *lines, "\n"]) if lines else ""
+
+
+def _flags_text(command: Command) -> str:
+    lines = [f"  --{flag} {flag}=true\n" for flag in command.flags]
+    return "".join(["options:\n", *lines, "\n"]) if lines else ""
 
 
 def _commands_text() -> str:

@@ -40,13 +40,18 @@ def record_name(kind: str, chain_id: str, number: int) -> str:
 
 def record_parts(name: str) -> tuple[str, str, int] | None:
     """The inverse of `record_name`: kind, chain and number; None for any other name."""
-    if not name.endswith(".json") or not _SAFE_NAME.fullmatch(name):
+    if not name.endswith(".json") or not is_our_name(name):
         return None
     kind, chain_id, number = name.removesuffix(".json").split("-")
     return kind, chain_id, int(number)
 
 
+def is_our_name(name: str) -> bool:
+    """Whether a file name is one that `shard_name` or `record_name` make."""
+    return _SAFE_NAME.fullmatch(name) is not None
+
+
 def _safe(name: str) -> str:
-    if not _SAFE_NAME.fullmatch(name):
+    if not is_our_name(name):
         raise ValueError(f"unsafe file name {name!r}")
     return name

@@ -37,6 +37,28 @@ class Tokenizer(Protocol):
         ...
 
 
+def root_id(problem_id: str) -> str:
+    """Id of the bare problem as a prefix."""
+    return content_id("prefix", problem_id, "")
+
+
+def prefix_id(solution: Solution, index: int) -> str:
+    """Id of the first `index` steps of a chain: equal for chains of a problem that begin alike, in text or in tokens."""
+    if solution.token_ids:
+        return content_id("prefix", solution.problem_id, "tokens", ",".join(map(str, _tokens(solution, index))))
+    return content_id("prefix", solution.problem_id, prefix_text(solution.text, solution.ends, index))
+
+
+def stem(solution: Solution, index: int) -> str:
+    """What the policy sees of the first `index` steps, and what its completion is joined to for grading."""
+    text = prefix_text(solution.text, solution.ends, index)
+    return text if solution.token_ids else text.rstrip(_BLANKS)
+
+
+def _tokens(solution: Solution, index: int) -> tuple[int, ...]:
+    return solution.token_ids[: solution.token_ends[index - 1]]
+
+
 @dataclass(frozen=True, slots=True)
 class Prompter:
     """Builds the prompts of one policy; `max_model_len` is its context in tokens."""
@@ -49,38 +71,25 @@ class Prompter:
     def root(self, problem: Problem) -> Prefix:
         """The bare problem."""
         return Prefix(
-            prefix_id=content_id("prefix", problem.problem_id, ""),
+            prefix_id=root_id(problem.problem_id),
             step_index=0,
             text="",
             prompt_ids=tuple(self._problem_ids(problem.text)),
         )
 
-    def prefixes(self, root: Prefix, problem: Problem, solution: Solution) -> list[Prefix]:
+    def prefixes(self, root: Prefix, solution: Solution) -> list[Prefix]:
         """The prefixes after step 1 .. K of a chain, the last being the whole chain."""
-        if solution.token_ids:
-            return [self._sampled(root, solution, index) for index in range(1, len(solution.ends) + 1)]
-        return [self._given(root, problem, solution, index) for index in range(1, len(solution.ends) + 1)]
+        return [self._prefix(root, solution, index) for index in range(1, len(solution.ends) + 1)]
 
     def fits(self, prefix: Prefix) -> bool:
         """Whether the context holds the prompt and `max_tokens` behind it."""
         return len(prefix.prompt_ids) + self.max_tokens <= self.max_model_len
 
-    def _given(self, root: Prefix, problem: Problem, solution: Solution, index: int) -> Prefix:
-        text = prefix_text(solution.text, solution.ends, index)
+    def _prefix(self, root: Prefix, solution: Solution, index: int) -> Prefix:
+        text = stem(solution, index)
+        ids = _tokens(solution, index) if solution.token_ids else tuple(self.tokenizer.encode(text))
         return Prefix(
-            prefix_id=content_id("prefix", problem.problem_id, text),
-            step_index=index,
-            text=text.rstrip(_BLANKS),
-            prompt_ids=root.prompt_ids + tuple(self.tokenizer.encode(text.rstrip(_BLANKS))),
-        )
-
-    def _sampled(self, root: Prefix, solution: Solution, index: int) -> Prefix:
-        ids = solution.token_ids[: solution.token_ends[index - 1]]
-        return Prefix(
-            prefix_id=content_id("prefix", solution.problem_id, "tokens", ",".join(map(str, ids))),
-            step_index=index,
-            text=prefix_text(solution.text, solution.ends, index),
-            prompt_ids=root.prompt_ids + ids,
+            prefix_id=prefix_id(solution, index), step_index=index, text=text, prompt_ids=root.prompt_ids + ids
         )
 
     def _problem_ids(self, problem: str) -> list[int]:

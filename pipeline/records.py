@@ -278,7 +278,10 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a run directory holds, and what this start of the run added to it. `damaged` names files that it set aside."""
+    """What a run directory holds, and what this start of the run added to it.
+
+    `damaged` names files that it set aside. `labels` says whose the current labels are, where editions were made of them.
+    """
 
     run_dir: str
     totals: Totals
@@ -289,3 +292,17 @@ class Summary:
     seconds_starting: float
     seconds_labelling: float
     damaged: tuple[str, ...] = ()
+    labels: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """What was made of a finished run's labels. `number` is None where they were what was asked for already."""
+
+    run_dir: str
+    number: int | None = None
+    chains: int = 0
+    labels: int = 0
+    labels_changed: int = 0
+    rollouts: int = 0
+    verdicts_changed: int = 0

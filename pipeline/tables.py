@@ -1,6 +1,6 @@
 """One Arrow schema per table, and the way from records to tables. The schema is the contract: never widened on the fly."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -183,6 +183,20 @@ def facts(rollouts: pa.Table) -> dict[str, Fact]:
             strict=True,
         )
     }
+
+
+def verdicts_table(grades: Mapping[str, Grade], grader: str) -> pa.Table:
+    """Later grades by rollout id, sorted by it."""
+    ordered = sorted(grades.items())
+    return _table(
+        VERDICTS,
+        {
+            "rollout_id": [rollout for rollout, _ in ordered],
+            "answer": [storable(grade.answer) for _, grade in ordered],
+            "verdict": [grade.verdict.value for _, grade in ordered],
+            "grader": [grader] * len(ordered),
+        },
+    )
 
 
 LOG_KEYS = {"rollouts": ("rollout_id",), "solutions": ("problem_id", "draw")}

@@ -8,6 +8,7 @@ import ray
 import yaml
 
 from pipeline.__main__ import compose_label, main
+from pipeline.commands import COMMANDS
 from pipeline.config import (
     GradeConfig,
     LabelConfig,
@@ -59,7 +60,7 @@ def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
     assert {option for group, option in OPTIONS if group == "policy"} == {kind.value for kind in PolicyKind}
     sections = set(LabelConfig.__dataclass_fields__) - {"run_dir"}
     assert {group for group, _ in OPTIONS} == sections
-    assert sorted(path.name for path in CONF.glob("*.yaml")) == ["grade.yaml", "label.yaml"]
+    assert sorted(path.name for path in CONF.glob("*.yaml")) == [f"{name}.yaml" for name in sorted(COMMANDS)]
 
 
 def test_the_default_is_the_embedded_model_with_its_prompt() -> None:
@@ -100,7 +101,7 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["lable"], ["there is no command 'lable'", "label or grade"]),
+        (["lable"], ["there is no command 'lable'", "choose label, relabel, regrade, audit, grade"]),
         (["grade", "inptu=x"], ["no setting inptu", "did you mean input?"]),
         (["grade", "procceses=2"], ["no setting procceses", "did you mean grader.processes?"]),
         (["grade", "grader.processes=0"], ["grader.processes=0 is out of range"]),
@@ -143,7 +144,18 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["label", "word"], ["word", "settings are written key=value"]),
         (["label", "sampling.stop=["], ["settings are written key=value"]),
         (["label", "data.path=a\nb"], ["settings are written key=value"]),
-        (["label", "--multirun"], ["there is no option --multirun"]),
+        (["label", "--multirun"], ["there is no option --multirun", "options are -h and --cfg job"]),
+        (["label", "--prune"], ["there is no option --prune"]),
+        (["audit", "--purne"], ["there is no option --purne", "options are --prune, -h and --cfg job"]),
+        (["audit", "prune=perhaps", "run_dir=x"], ["prune", "perhaps", "bool"]),
+        (["audit"], ["run_dir is not set: give run_dir=..."]),
+        (["relabel"], ["run_dir is not set: give run_dir=..."]),
+        (["relabel", "run_dir=x", "grader=code"], ["there is no setting grader"]),
+        (["relabel", "run_dir=x", "estimator.rul=any"], ["did you mean estimator.rule?"]),
+        (["relabel", "run_dir=x", "estimator.threshold=1"], ["estimator.threshold=1.0 is out of range"]),
+        (["regrade", "run_dir=x", "grader.processes=0"], ["grader.processes=0 is out of range"]),
+        (["regrade", "run_dir=x", "grader.answer_pattern='('"], ["grader.answer_pattern is not a regular expression"]),
+        (["regrade", "run_dir=x", "estimator=best"], ["estimator=best: there is no such option, choose from fixed"]),
         (["label", "--cfg", "hydra"], ["--cfg job"]),
         (["label", "hydra.run.dir=x"], ["no setting hydra.run.dir"]),
         (["label", "hydra/launcher=joblib"], ["no setting hydra/launcher"]),
@@ -210,6 +222,26 @@ def test_grade_explains_itself_with_its_own_groups_and_settings(capsys: Told) ->
     settings = yaml.safe_load(capsys.readouterr().out)
     assert settings.keys() == set(GradeConfig.__dataclass_fields__)
     assert (settings["input"], settings["output"], settings["grader"]["processes"]) == ("-", "x.jsonl", 3)
+
+
+def test_a_flag_is_a_setting_and_stands_in_the_help(capsys: Told) -> None:
+    assert main(["audit", "--prune", "run_dir=x", "--cfg", "job"]) == 0
+    assert yaml.safe_load(capsys.readouterr().out) == {"run_dir": "x", "prune": True, "lock": True}
+    assert main(["audit", "-h"]) == 0
+    told = capsys.readouterr().out
+    assert "options:\n  --prune prune=true\n" in told
+    assert "groups" not in told
+    assert main(["relabel", "-h"]) == 0
+    assert "options" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("group", "option"), [("grader", "code"), ("grader", "default"), ("estimator", "fixed")])
+def test_groups_can_be_chosen_for_a_change(group: str, option: str, capsys: Told) -> None:
+    assert main(["regrade", "run_dir=x", f"{group}={option}", "--cfg", "job"]) == 0
+    settings = yaml.safe_load(capsys.readouterr().out)
+    written = yaml.safe_load((CONF / group / f"{option}.yaml").read_text())
+    assert {name: settings[group][name] for name in written} == written
+    assert all(value is None for name, value in settings[group].items() if name not in written)
 
 
 def test_compose_itself_raises_for_a_program_that_uses_it() -> None:

@@ -85,7 +85,7 @@ class TwoVoices(ByteTokenizer):
 def test_special_tokens_stand_at_the_beginning_only(style: PromptStyle, first: int) -> None:
     maker = Prompter(tokenizer=TwoVoices(), config=PromptConfig(style=style), max_tokens=1, max_model_len=99)
     root = maker.root(PROBLEM)
-    for prefix in [root, *maker.prefixes(root, PROBLEM, chain("a\nb", (2, 3)))]:
+    for prefix in [root, *maker.prefixes(root, chain("a\nb", (2, 3)))]:
         assert [token for token in prefix.prompt_ids if token > 255] == [first]
         assert prefix.prompt_ids[0] == first
 
@@ -94,11 +94,11 @@ def test_blanks_behind_the_last_step_go_and_newlines_stay() -> None:
     maker = prompter()
     root = maker.root(PROBLEM)
     ends = (TEXT.index("then"), TEXT.index("so"), len(TEXT))
-    prefixes = maker.prefixes(root, PROBLEM, chain(TEXT, ends))
+    prefixes = maker.prefixes(root, chain(TEXT, ends))
     said = [shown(prefix).removeprefix(shown(root)) for prefix in prefixes]
     assert said == ["First  \n", "First  \nthen \t\n\n", "First  \nthen \t\n\nso 3."]
     assert [prefix.text for prefix in prefixes] == said
-    (blank_end,) = maker.prefixes(root, PROBLEM, chain("a. \t b", (4, 6)))[:1]
+    (blank_end,) = maker.prefixes(root, chain("a. \t b", (4, 6)))[:1]
     assert shown(blank_end).endswith("assistant: a.")
 
 
@@ -107,7 +107,7 @@ def test_every_prefix_continues_the_root_and_the_last_is_the_chain(text: str) ->
     maker = prompter()
     root = maker.root(PROBLEM)
     ends = split(text, Splitter.newline)
-    prefixes = maker.prefixes(root, PROBLEM, chain(text, ends))
+    prefixes = maker.prefixes(root, chain(text, ends))
     assert [prefix.step_index for prefix in prefixes] == list(range(1, len(ends) + 1))
     for shorter, longer in pairwise([root, *prefixes]):
         assert longer.prompt_ids[: len(root.prompt_ids)] == root.prompt_ids
@@ -121,10 +121,10 @@ def test_equal_prefixes_are_shared_within_a_problem_only() -> None:
     maker = prompter()
     other = Problem(problem_id="p2", text=PROBLEM.text, golds=("3",))
     root, other_root = maker.root(PROBLEM), maker.root(other)
-    left = maker.prefixes(root, PROBLEM, chain("a\nb\nc", (2, 4, 5)))
-    right = maker.prefixes(root, PROBLEM, chain("a\nb\nd", (2, 4, 5)))
-    coarse = maker.prefixes(root, PROBLEM, chain("a\nb\nd", (4, 5)))
-    elsewhere = maker.prefixes(other_root, other, chain("a\nb\nc", (2, 4, 5), "p2"))
+    left = maker.prefixes(root, chain("a\nb\nc", (2, 4, 5)))
+    right = maker.prefixes(root, chain("a\nb\nd", (2, 4, 5)))
+    coarse = maker.prefixes(root, chain("a\nb\nd", (4, 5)))
+    elsewhere = maker.prefixes(other_root, chain("a\nb\nc", (2, 4, 5), "p2"))
     assert [one.prefix_id == two.prefix_id for one, two in zip(left, right, strict=True)] == [True, True, False]
     assert coarse[0].prefix_id == right[1].prefix_id
     assert not {prefix.prefix_id for prefix in (root, *left)} & {
@@ -270,7 +270,7 @@ def test_prompts_of_a_sampled_chain_are_its_own_tokens(text: str) -> None:
     )
     maker = prompter()
     root = maker.root(PROBLEM)
-    prefixes = maker.prefixes(root, PROBLEM, solution)
+    prefixes = maker.prefixes(root, solution)
     assert [prefix.prompt_ids for prefix in prefixes] == [root.prompt_ids + ids[:end] for end in cut.token_ends]
     assert [prefix.text for prefix in prefixes] == [text[:end] for end in cut.ends]
     assert prefixes[-1].prompt_ids == root.prompt_ids + ids

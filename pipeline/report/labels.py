@@ -8,24 +8,23 @@ import polars as pl
 import pyarrow.compute as pc
 
 from pipeline.store.commits import INPUT, UNIT, Commit, chain, chains
+from pipeline.store.editions import current_shards
 from pipeline.store.run_record import STAGED_INPUT, recorded_identity
 from pipeline.store.shards import read_shard
 from pipeline.store.standing import standing
 from pipeline.store.storage import Storage
-from pipeline.store.units import units_of
+from pipeline.store.stored_run import stored_run
 
 
 def label_frames(storage: Storage) -> Iterator[pl.DataFrame]:
-    """One frame per committed unit that has labels, in the order of the input."""
-    staged = _staged_input(storage)
-    wholes = {found.chain_id: standing(found).whole for found in chains(storage, UNIT)}
-    for unit in units_of(storage, staged) if staged else ():
-        commit = wholes.get(unit.unit_id)
-        for shard in commit.shards if commit else ():
-            if shard.table == "labels":
-                frame = pl.from_arrow(read_shard(storage, shard))
-                assert isinstance(frame, pl.DataFrame)
-                yield frame
+    """One frame per whole unit that has labels, the current ones, in the order of the input."""
+    run = stored_run(storage)
+    current = current_shards(run.wholes, run.edition)
+    for unit in run.units:
+        for shard in current.get(unit.unit_id, ()):
+            frame = pl.from_arrow(read_shard(storage, shard))
+            assert isinstance(frame, pl.DataFrame)
+            yield frame
 
 
 def _staged_input(storage: Storage) -> Commit | None:

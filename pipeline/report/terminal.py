@@ -9,7 +9,7 @@ from rich.status import Status as Spinner
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.records import Status, Summary
+from pipeline.records import Edited, Status, Summary
 
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), None: ("?", "yellow")}
@@ -136,6 +136,22 @@ def print_summary(console: Console, summary: Summary) -> None:
     for name in summary.damaged:
         line(f"damaged   {name}: set aside in damaged/, and what it held is done anew")
     line(f"labels    {summary.run_dir}/labels/*.parquet" if totals.chains else f"labels    none in {summary.run_dir}")
+    if summary.labels:
+        line(f"          they are {summary.labels}")
+
+
+def print_edited(console: Console, edited: Edited) -> None:
+    """What `relabel` or `regrade` has changed."""
+
+    def line(text: str) -> None:
+        console.print(Text(text), soft_wrap=True)
+
+    if edited.number is None:
+        line("Nothing to do: the labels are what is asked for.")
+    else:
+        line(f"verdicts  {edited.verdicts_changed:,} of {edited.rollouts:,} changed")
+        line(f"labels    {edited.labels_changed:,} of {edited.labels:,} changed, in {edited.chains:,} chains")
+        line(f"edition   {edited.number} holds the current labels: {edited.run_dir}/labels/*.parquet")
 
 
 def print_rejects(console: Console, counts: Mapping[str, int]) -> None:

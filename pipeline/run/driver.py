@@ -1,7 +1,7 @@
 """The driver: which units are owed, who works on them, what the run directory holds in the end. It never sees a row."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from pipeline.run.plan import identity, run_name, state_of
 from pipeline.run.stop import StopSignal
 from pipeline.store.arranged import arrange_labels
 from pipeline.store.commits import INPUT, UNIT, Chain, Commit, State, chains, publish
+from pipeline.store.editions import current_edition, current_label_files, mended_editions
 from pipeline.store.place import held, storage_at
 from pipeline.store.repair import repaired
 from pipeline.store.run_record import STAGED_INPUT, check_claim, claim, settings_copy
@@ -75,7 +76,8 @@ def label_held(
     after = state_of(units, _chains(storage), config.sampling.rollouts) if before.jobs else before
     if after.jobs:
         raise StoreError(f"{len(after.jobs)} units of {storage.place} are owed again: start the same command again")
-    arrange_labels(storage, after.labels)
+    editions, lost = mended_editions(storage, after.wholes)
+    arrange_labels(storage, current_label_files(after.wholes, current_edition(editions, after.wholes)))
     return Summary(
         run_dir=storage.place,
         totals=staged.totals + after.totals,
@@ -85,8 +87,20 @@ def label_held(
         tokens_now=after.logged.tokens - before.logged.tokens,
         seconds_starting=seconds[0],
         seconds_labelling=seconds[1],
-        damaged=(*damaged_input, *damaged),
+        damaged=(*damaged_input, *damaged, *lost),
+        labels=_whose_labels(editions, after.wholes),
     )
+
+
+def _whose_labels(editions: Chain, wholes: Mapping[str, Commit]) -> str:
+    """Where the current labels are not what this command alone would have made, or no longer are: why, for the user."""
+    current = current_edition(editions, wholes)
+    if current is not None:
+        return f"of edition {current.number} (relabel or regrade)"
+    made = [commit.number for commit in editions.commits if commit.state is State.WHOLE]
+    if made:
+        return f"the run's own: edition {made[-1]} is damaged, or rollouts were added or redone since; make it again"
+    return ""
 
 
 def _staged(

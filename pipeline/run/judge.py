@@ -3,10 +3,8 @@
 import asyncio
 
 from pipeline.grading.base import Checker
-from pipeline.records import UNGRADED, Completion, Finish, Grade, Problem, Solution, Verdict
-
-NO_COMPLETION = Grade(verdict=Verdict.CRASHED, answer="", ms=0.0)
-"""Of a request that no engine answers: ungraded, like an answer that no checker survives."""
+from pipeline.grading.completion import grade_at_once, grade_in_time, outcome_of
+from pipeline.records import Completion, Grade, Problem, Solution
 
 
 class Judge:
@@ -17,17 +15,15 @@ class Judge:
 
     def at_once(self, problem: Problem, completion: Completion, stem: str) -> Grade | None:
         """The grade of `stem` + completion, or None when the checker has to ask a child."""
-        if completion.finish is Finish.ENGINE_FAILED:
-            return NO_COMPLETION
-        return self._checker.quick(problem.golds, stem + completion.text, complete=completion.finish is Finish.STOP)
+        return grade_at_once(self._checker, problem.golds, stem + completion.text, completion.finish)
 
     async def grade(self, problem: Problem, completion: Completion, stem: str) -> Grade:
         """The grade of `stem` + completion, however long it takes."""
         grade = self.at_once(problem, completion, stem)
         if grade is not None:
             return grade
-        text, complete = stem + completion.text, completion.finish is Finish.STOP
-        return await asyncio.to_thread(self._checker.grade, problem.golds, text, complete=complete)
+        text = stem + completion.text
+        return await asyncio.to_thread(grade_in_time, self._checker, problem.golds, text, completion.finish)
 
     async def outcome(self, problem: Problem, solution: Solution) -> tuple[str | None, bool | None]:
         """The answer a chain states itself, and whether it is right.
@@ -40,4 +36,4 @@ class Judge:
         grade = self._checker.quick_answer(problem.golds, answer)
         if grade is None:
             grade = await asyncio.to_thread(self._checker.grade_answer, problem.golds, answer)
-        return answer, None if grade.verdict in UNGRADED else grade.verdict is Verdict.CORRECT
+        return answer, outcome_of(grade)

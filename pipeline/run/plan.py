@@ -3,14 +3,14 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from enum import Enum
 
 from pipeline.config import GraderKind, LabelConfig, PolicyKind
 from pipeline.grading.choose import grader_version
 from pipeline.ids import content_id
 from pipeline.records import Totals
 from pipeline.run.jobs import Job
-from pipeline.store.commits import UNIT, Chain, State
+from pipeline.settings import flat
+from pipeline.store.commits import UNIT, Chain, Commit, State
 from pipeline.store.run_record import STAGED_INPUT
 from pipeline.store.standing import standing
 from pipeline.store.units import UnitRef
@@ -42,9 +42,8 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
     left_out = _NOT_IDENTITY | {"grader": _NOT_IDENTITY["grader"] - shaping_code}
     for section in _SECTIONS:
         values = asdict(getattr(config, section))
-        for key, value in values.items():
-            if key not in left_out.get(section, ()):
-                facts.update(_flat(f"{section}.{key}", value))
+        kept = {key: value for key, value in values.items() if key not in left_out.get(section, ())}
+        facts.update(flat(section, kept))
     shaping = _ORACLE_IDENTITY if config.policy.kind is PolicyKind.oracle else ()
     facts = {key: value for key, value in facts.items() if not key.startswith("policy.oracle.") or key in shaping}
     return {**facts, STAGED_INPUT: _input_id(facts)}
@@ -65,13 +64,12 @@ def run_name(facts: dict[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """What the chains of a run amount to: the units that are owed, and of the others the label files and totals.
-
-    `logged` counts all rollouts that are committed, those of unfinished units too.
+    """What the chains of a run amount to: the units that are owed, the records of those that are whole, by unit id, and
+    their totals. `logged` counts all rollouts that are committed, those of unfinished units too.
     """
 
     jobs: tuple[Job, ...]
-    labels: frozenset[str]
+    wholes: Mapping[str, Commit]
     totals: Totals
     logged: Totals
 
@@ -79,7 +77,7 @@ class RunState:
 def state_of(units: Iterable[UnitRef], chains: Mapping[str, Chain], target: int) -> RunState:
     """The state of a run whose units are to have `target` rollouts per prefix; jobs in the order of the input."""
     jobs: list[Job] = []
-    labels: set[str] = set()
+    wholes: dict[str, Commit] = {}
     totals = logged = Totals()
     for unit in units:
         chain = chains.get(unit.unit_id) or Chain(kind=UNIT, chain_id=unit.unit_id)
@@ -88,9 +86,9 @@ def state_of(units: Iterable[UnitRef], chains: Mapping[str, Chain], target: int)
             jobs.append(Job(unit=unit, known_length=chain.length))
         if whole is not None:
             totals += whole.totals
-            labels.update(shard.file for shard in whole.shards if shard.table == "labels")
+            wholes[unit.unit_id] = whole
         logged += _logged(chain)
-    return RunState(jobs=tuple(jobs), labels=frozenset(labels), totals=totals, logged=logged)
+    return RunState(jobs=tuple(jobs), wholes=wholes, totals=totals, logged=logged)
 
 
 def _logged(chain: Chain) -> Totals:
@@ -98,11 +96,3 @@ def _logged(chain: Chain) -> Totals:
     wholes = [at for at, commit in enumerate(chain.commits) if commit.state is State.WHOLE]
     counted = chain.commits[wholes[-1] if wholes else 0 :]
     return sum((commit.totals for commit in counted), Totals())
-
-
-def _flat(key: str, value: object) -> dict[str, object]:
-    if isinstance(value, dict):
-        return {name: plain for part, inner in value.items() for name, plain in _flat(f"{key}.{part}", inner).items()}
-    if isinstance(value, Enum):
-        return {key: value.value}
-    return {key: value}

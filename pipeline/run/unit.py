@@ -226,7 +226,7 @@ class UnitLabeller:
 
     async def _plan_chain(self, plan: _Plan, row: InputRow, solution: Solution) -> None:
         root = plan.roots[row.problem.problem_id]
-        prefixes = self._prompter.prefixes(root, row.problem, solution)
+        prefixes = self._prompter.prefixes(root, solution)
         final_answer, outcome = await self._judge.outcome(row.problem, solution)
         plan.chains.append(
             _Chain(row=row, solution=solution, prefixes=prefixes, final_answer=final_answer, outcome=outcome)

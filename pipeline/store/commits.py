@@ -71,7 +71,7 @@ def commit_name(commit: Commit) -> str:
 
 def publish(storage: Storage, commit: Commit) -> bool:
     """Publish the record under its number. False when that number is taken by another content."""
-    data = _encoded(commit)
+    data = encoded_commit(commit)
     name = commit_name(commit)
     # A store may have done what it reported as failed or taken: what stands decides.
     return storage.create(name, data) or storage.read(name) == data
@@ -86,7 +86,7 @@ def supersede(storage: Storage, commit: Commit) -> None:
     name = commit_name(commit)
     while not publish(storage, commit):
         keep_damaged(storage, name)
-        storage.replace(name, _encoded(commit))
+        storage.replace(name, encoded_commit(commit))
 
 
 def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> Chain:
@@ -119,7 +119,8 @@ def chains(storage: Storage, kind: str) -> Iterator[Chain]:
         yield chain(storage, kind, chain_id, lengths[chain_id])
 
 
-def _encoded(commit: Commit) -> bytes:
+def encoded_commit(commit: Commit) -> bytes:
+    """The content of a record's file."""
     fields = asdict(commit)
     return json.dumps({**fields, _CHECK: _check(fields)}, indent=1, sort_keys=True).encode()
 

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from pipeline.errors import Absent, StoreError
 from pipeline.store.disk import Disk, OsDisk
+from pipeline.store.storage import PASSING_NAME
 
 _TEMPORARY = ".tmp"
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
@@ -63,14 +64,12 @@ class LocalStorage:
             raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
 
     def names(self, folder: str) -> list[str]:
-        path = self._folder / folder
-        try:
-            found = self._disk.names(str(path))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            raise StoreError(f"{path} cannot be listed: {error.strerror or error}") from error
-        return sorted(f"{folder}/{name}" if folder else name for name in found if not name.startswith("."))
+        found = [name for name in self._listed(folder) if not name.startswith(".")]
+        return sorted(f"{folder}/{name}" if folder else name for name in found)
+
+    def unfinished(self, folder: str) -> list[str]:
+        found = [name for name in self._listed(folder) if PASSING_NAME.fullmatch(name)]
+        return sorted(f"{folder}/{name}" if folder else name for name in found)
 
     def move(self, name: str, new_name: str) -> None:
         path, new_path = self._folder / name, self._folder / new_name
@@ -87,6 +86,15 @@ class LocalStorage:
         path = self._folder / name
         with _blame(path), contextlib.suppress(FileNotFoundError):
             self._disk.remove(str(path))
+
+    def _listed(self, folder: str) -> list[str]:
+        path = self._folder / folder
+        try:
+            return self._disk.names(str(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise StoreError(f"{path} cannot be listed: {error.strerror or error}") from error
 
     @contextlib.contextmanager
     def _temporary(self, path: PurePosixPath, data: bytes) -> Iterator[str]:

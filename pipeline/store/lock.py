@@ -34,6 +34,7 @@ def run_lock(run_dir: Path) -> Iterator[None]:
             if error.errno not in _NOT_SUPPORTED:
                 raise
             raise StoreError(
-                f"the file system of {run_dir} has no locks: see to it that one job works on it, and set run.lock=false"
+                f"the file system of {run_dir} has no locks: see to it that one job works on it, and set run.lock=false "
+                "(of relabel, regrade and audit: lock=false)"
             ) from error
         yield

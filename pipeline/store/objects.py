@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from pipeline.errors import Absent, StepvalueError, StoreError, Unreachable, UsageError
+from pipeline.store.storage import PASSING_NAME
 
 SCHEME_END = "://"
 # s3fs 2026.9 sends `If-None-Match: *`, gcsfs 2026.10 `ifGenerationMatch=0`: with the put, or what completes one in parts.
@@ -80,18 +81,10 @@ class ObjectStorage:
                 raise Absent(f"{self._place}/{name} is missing") from error
 
     def names(self, folder: str) -> list[str]:
-        path = self._path(folder) if folder else self._root
-        with self._blame(folder, "listed"):
-            self._files.invalidate_cache()
-            try:
-                found = self._files.ls(path, detail=True)
-            except FileNotFoundError:
-                return []
-        entries = [each["name"].rstrip("/") for each in found if not folder or each["type"] == "file"]
-        # A console that shows folders leaves an object named after each; it is no file in it.
-        inside = [name for name in entries if name.startswith(f"{path}/")]
-        names = {name.removeprefix(f"{self._root}/") for name in inside}
-        return sorted(name for name in names if not name.rpartition("/")[2].startswith("."))
+        return [name for name in self._listed(folder) if not name.rpartition("/")[2].startswith(".")]
+
+    def unfinished(self, folder: str) -> list[str]:
+        return [name for name in self._listed(folder) if PASSING_NAME.fullmatch(name.rpartition("/")[2])]
 
     def move(self, name: str, new_name: str) -> None:
         with self._blame(new_name, "written"):
@@ -114,6 +107,19 @@ class ObjectStorage:
                 f"{self._place} cannot hold {name!r}: a name is made of parts joined with /, none of them .."
             )
         return f"{self._root}/{name}"
+
+    def _listed(self, folder: str) -> list[str]:
+        path = self._path(folder) if folder else self._root
+        with self._blame(folder, "listed"):
+            self._files.invalidate_cache()
+            try:
+                found = self._files.ls(path, detail=True)
+            except FileNotFoundError:
+                return []
+        entries = [each["name"].rstrip("/") for each in found if not folder or each["type"] == "file"]
+        # A console that shows folders leaves an object named after each; it is no file in it.
+        inside = [name for name in entries if name.startswith(f"{path}/")]
+        return sorted({name.removeprefix(f"{self._root}/") for name in inside})
 
     def _there(self, path: str) -> bool:
         self._files.invalidate_cache()

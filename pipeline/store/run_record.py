@@ -10,7 +10,7 @@ from pipeline.store.marker import MARKER
 from pipeline.store.shards import set_aside_damaged
 from pipeline.store.storage import Storage, sha256_of
 
-_NAME = "run.json"
+NAME = "run.json"
 _CHECK = "check"
 _OF_RECORDS = "chain_id"
 """What commit records hold, which have checksums of the same kind."""
@@ -41,11 +41,11 @@ def claim(storage: Storage, identity: Mapping[str, object], *, alone: bool = Tru
     run or holds something else, and StoreError when the record is damaged and has no copy; nothing is touched then.
     """
     found = _found(storage, identity, alone=alone)
-    if found is _Found.OURS_WITHOUT_RECORD and _NAME in storage.names(""):
-        set_aside_damaged(storage, _NAME)
+    if found is _Found.OURS_WITHOUT_RECORD and NAME in storage.names(""):
+        set_aside_damaged(storage, NAME)
     if found is _Found.UNUSED:
-        storage.replace(_NAME, _encoded(identity))
-    elif found is not _Found.OURS and not storage.create(_NAME, _encoded(identity)):
+        storage.replace(NAME, encoded_identity(identity))
+    elif found is not _Found.OURS and not storage.create(NAME, encoded_identity(identity)):
         _found(storage, identity, alone=False)
 
 
@@ -61,7 +61,7 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
         copies = _copies(storage)
         if settings_copy(identity) in copies:
             return _Found.OURS_WITHOUT_RECORD
-        if not copies and _NAME in names:
+        if not copies and NAME in names:
             raise
         if not copies:
             raise RunConflict(
@@ -89,10 +89,10 @@ def _copies(storage: Storage) -> list[tuple[tuple[str, str], ...]]:
 def recorded_identity(storage: Storage) -> dict[str, object]:
     """The content of `run.json`. Raises StoreError when there is none or it cannot be read."""
     try:
-        fields = json.loads(storage.read(_NAME))
+        fields = json.loads(storage.read(NAME))
         check = fields.pop(_CHECK, None)
     except Absent as error:
-        raise StoreError(f"{storage.place} is not a run directory: it has no {_NAME}") from error
+        raise StoreError(f"{storage.place} is not a run directory: it has no {NAME}") from error
     except (ValueError, AttributeError, TypeError) as error:
         raise StoreError(_damaged(storage, str(error))) from error
     # Runs before schema 2 have no checksum; they are told apart by their schema.
@@ -103,7 +103,8 @@ def recorded_identity(storage: Storage) -> dict[str, object]:
     return dict(fields)
 
 
-def _encoded(identity: Mapping[str, object]) -> bytes:
+def encoded_identity(identity: Mapping[str, object]) -> bytes:
+    """The content of `run.json`."""
     fields = {**identity, _CHECK: _check(identity)}
     return json.dumps(fields, indent=1, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
@@ -114,7 +115,7 @@ def _check(fields: Mapping[str, object]) -> str:
 
 def _damaged(storage: Storage, fault: str) -> str:
     return (
-        f"{storage.place}/{_NAME} is damaged ({fault}): put back a copy of it, or choose another run_dir if this is no "
+        f"{storage.place}/{NAME} is damaged ({fault}): put back a copy of it, or choose another run_dir if this is no "
         "run's directory"
     )
 

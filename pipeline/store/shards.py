@@ -95,7 +95,9 @@ def _damaged_name(file: str) -> str:
 
 
 def _found(storage: Storage, record: ShardRecord) -> bytes:
-    for name in (record.file, f"{ASIDE}/{record.file.rpartition('/')[2]}"):
+    aside = f"{ASIDE}/{record.file.rpartition('/')[2]}"
+    # Looked for twice, because a file may be moved between the two places meanwhile.
+    for name in (record.file, aside, record.file):
         try:
             return storage.read(name)
         except Absent:

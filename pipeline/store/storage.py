@@ -1,7 +1,11 @@
 """What a run directory asks of the place it lies in. Names are relative to it, parts joined with `/`."""
 
 import hashlib
+import re
 from typing import Protocol
+
+PASSING_NAME = re.compile(r"\..+\.[0-9a-f]{12}\.tmp|\.probe-[0-9a-f]{12}")
+"""Of a file that is on its way to its name, and of one that tries what a store does."""
 
 
 class Storage(Protocol):
@@ -32,6 +36,10 @@ class Storage(Protocol):
 
     def names(self, folder: str) -> list[str]:
         """Names of what is published in a folder, sorted, each with its folder; in `""`, the run directory, folders too."""
+        ...
+
+    def unfinished(self, folder: str) -> list[str]:
+        """Passing names in a folder: of writers at work, and where there is none, what a crash has left."""
         ...
 
     def move(self, name: str, new_name: str) -> None:

@@ -14,7 +14,7 @@ from pipeline.store.storage import Storage
 from pipeline.tables import input_rows, inputs_table
 
 TABLE = "inputs"
-_UNITS = "stepvalue.units"
+UNITS = "stepvalue.units"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class UnitRef:
 def write_units(storage: Storage, file_id: str, units: Sequence[Sequence[InputRow]]) -> ShardRecord:
     """One file with a row group per unit."""
     groups: list[pa.Table] = [inputs_table(rows) for rows in units]
-    notes = {_UNITS: json.dumps([_unit_id(rows) for rows in units])}
+    notes = {UNITS: json.dumps([unit_id_of(rows) for rows in units])}
     return write_shard(storage, TABLE, file_id, groups, notes=notes)
 
 
@@ -37,7 +37,7 @@ def units_of(storage: Storage, staged: Commit) -> Iterator[UnitRef]:
     """The units of a committed input. Raises StoreError for a missing or damaged file."""
     for shard in staged.shards:
         if shard.table == TABLE:
-            ids = json.loads(notes_of(verified_file(storage, shard))[_UNITS])
+            ids = json.loads(notes_of(verified_file(storage, shard))[UNITS])
             for group, unit_id in enumerate(ids):
                 yield UnitRef(unit_id=unit_id, shard=shard, group=group)
 
@@ -47,7 +47,7 @@ def unit_rows(storage: Storage, unit: UnitRef) -> list[InputRow]:
     return input_rows(verified_file(storage, unit.shard).read_row_group(unit.group, use_threads=False))
 
 
-def _unit_id(rows: Sequence[InputRow]) -> str:
+def unit_id_of(rows: Sequence[InputRow]) -> str:
     """It depends on what the unit asks for alone, so that a file that is staged again holds the same units."""
     return content_id(
         "unit", *(f"{row.problem.problem_id}:{row.solution.chain_id if row.solution else ''}" for row in rows)

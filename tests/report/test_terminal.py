@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from pipeline.records import Load, Status, Summary, Totals
-from pipeline.report.terminal import ProgressView, print_chains, print_summary, progress_line
+from pipeline.records import Edited, Load, Status, Summary, Totals
+from pipeline.report.terminal import ProgressView, print_chains, print_edited, print_summary, progress_line
 from tests import strategies as our
 
 
@@ -190,7 +190,10 @@ TOTALS = Totals(
 
 
 def summary(
-    totals: Totals = TOTALS, units_done_now: int = 2, damaged: tuple[str, ...] = ("rollouts/[red]x.parquet",)
+    totals: Totals = TOTALS,
+    units_done_now: int = 2,
+    damaged: tuple[str, ...] = ("rollouts/[red]x.parquet",),
+    labels: str = "",
 ) -> str:
     output = console()
     print_summary(
@@ -205,6 +208,7 @@ def summary(
             seconds_starting=12.4,
             seconds_labelling=100.0,
             damaged=damaged,
+            labels=labels,
         ),
     )
     return printed(output)
@@ -241,3 +245,31 @@ def test_what_did_not_happen_is_not_mentioned() -> None:
     assert "cut by" not in text
     assert "too long" not in text
     assert "sampled solutions" not in text
+
+
+def test_a_summary_says_whose_labels_are_current_where_that_can_be_asked() -> None:
+    assert "they are" not in summary()
+    assert summary(labels="of edition 3").endswith("labels/*.parquet\n          they are of edition 3\n")
+
+
+def test_what_was_made_of_labels_is_told_in_counts() -> None:
+    output = console()
+    print_edited(
+        output,
+        Edited(
+            run_dir="/runs/[red]a",
+            number=3,
+            chains=1_000,
+            labels=5_000,
+            labels_changed=1_234,
+            rollouts=40_000,
+            verdicts_changed=7,
+        ),
+    )
+    assert printed(output) == (
+        "verdicts  7 of 40,000 changed\nlabels    1,234 of 5,000 changed, in 1,000 chains\n"
+        "edition   3 holds the current labels: /runs/[red]a/labels/*.parquet\n"
+    )
+    output = console()
+    print_edited(output, Edited(run_dir="/runs/a"))
+    assert printed(output) == "Nothing to do: the labels are what is asked for.\n"

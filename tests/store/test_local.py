@@ -118,3 +118,20 @@ def test_what_reads_back_differently_is_never_published(tmp_path: Path) -> None:
 
 def test_hashes_are_sha256() -> None:
     assert sha256_of(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_what_a_crash_leaves_of_a_file_is_told_apart_from_published_ones(tmp_path: Path) -> None:
+    class TornDisk(OsDisk):
+        def remove(self, path: str) -> None:
+            raise OSError(5, "the machine is gone")
+
+    LocalStorage(tmp_path, TornDisk()).create("deep/a.json", b"first")
+    storage = LocalStorage(tmp_path)
+    (tmp_path / "deep" / ".hidden").write_bytes(b"mine")
+    (tmp_path / "deep" / ".mine.tmp").write_bytes(b"mine")
+    (left,) = storage.unfinished("deep")
+    assert left.startswith("deep/.a.json.")
+    assert storage.names("deep") == ["deep/a.json"]
+    storage.remove(left)
+    assert storage.unfinished("deep") == []
+    assert storage.unfinished("absent") == []

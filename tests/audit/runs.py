@@ -1,0 +1,76 @@
+"""Run directories to be proved and damaged: small, and with something of every kind in them."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from pipeline.__main__ import compose_label
+from pipeline.changes import EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
+from pipeline.config import LabelConfig, LabelRule
+from pipeline.engine import oracle
+from pipeline.relabel.labels import relabel
+from pipeline.relabel.verdicts import regrade
+from tests.conftest import write_rows
+from tests.run.in_process import label_in_process
+
+ROLLOUTS = 3
+EXTENDED = 5
+
+
+def rows() -> list[dict[str, Any]]:
+    """Shared prefixes, a chain without an answer, a prefix and a problem that are too long, bare problems, bad rows."""
+    sums = [
+        {
+            "id": f"{n}-{last}",
+            "problem": f"What is {n} + {n} + 1?",
+            "answer": str(2 * n + 1),
+            "steps": [f"{n} + {n} = {2 * n}.", f"{2 * n} + 1 = {last}.", f"The answer is {last}."],
+        }
+        for n in (3, 4)
+        for last in (2 * n + 1, 2 * n + 3)
+    ]
+    return [
+        *sums,
+        {"id": "open", "problem": "What is 5 + 1?", "answer": "6", "steps": ["5 + 1 is", "what it is."]},
+        {"id": "long", "problem": "What is 6?", "answer": "6", "steps": ["It is 6.", "x" * 300, "The answer is 6."]},
+        {"id": "huge", "problem": "y" * 500, "answer": "6", "steps": ["The answer is 6."]},
+        {"id": "bare", "problem": "What is 7?", "answer": "7"},
+        {"id": "none", "problem": "", "answer": "7"},
+    ]
+
+
+def config(folder: Path, *overrides: str) -> LabelConfig:
+    """The settings of a run in `folder`/run on `rows`."""
+    data = folder / "rows.jsonl"
+    if not data.exists():
+        write_rows(data, rows())
+    small = ["policy=oracle", "policy.max_model_len=300", "sampling.max_tokens=100", "run.unit_problems=3"]
+    run_dir = f"run_dir={folder / 'run'}"
+    return compose_label([f"data.path={data}", run_dir, *small, f"sampling.rollouts={ROLLOUTS}", *overrides])
+
+
+def labelled(folder: Path, *overrides: str) -> Path:
+    """The directory of a finished run, whose engine died once on the way, so that it has flushed files."""
+    with patch.object(oracle, "_CHUNK", 4):
+        label_in_process(config(folder, "policy.oracle.fail_after=20", *overrides))
+    return folder / "run"
+
+
+def edited(folder: Path) -> Path:
+    """The directory of a run that was extended, graded anew with other verdicts, and labelled anew by another rule."""
+    labelled(folder)
+    run_dir = labelled(folder, f"sampling.rollouts={EXTENDED}")
+    regrade(RegradeConfig(run_dir=str(run_dir), grader=GraderChange(answer_pattern="work (is)")))
+    relabel(RelabelConfig(run_dir=str(run_dir), estimator=EstimatorChange(rule=LabelRule.threshold)))
+    return run_dir
+
+
+def copied(run_dir: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(run_dir, folder / run_dir.name))
+
+
+def files(run_dir: Path) -> dict[str, bytes]:
+    """The content of every file, by name; the lock has none."""
+    found = (path for path in sorted(run_dir.rglob("*")) if path.is_file() and path.name != ".lock")
+    return {path.relative_to(run_dir).as_posix(): path.read_bytes() for path in found}

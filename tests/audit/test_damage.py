@@ -1,0 +1,332 @@
+"""Every kind of damage, and every kind of forgery with right checksums, is found and named."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from pipeline.audit.ledger import Check, Finding
+from pipeline.audit.run import audit
+from pipeline.changes import AuditConfig
+from pipeline.ids import content_id
+from pipeline.store.commits import (
+    EDITION,
+    INPUT,
+    UNIT,
+    Commit,
+    State,
+    chains,
+    commit_name,
+    encoded_commit,
+)
+from pipeline.store.local import LocalStorage
+from pipeline.store.run_record import encoded_identity, recorded_identity
+from pipeline.store.shards import read_shard, write_shard
+from tests.audit.runs import EXTENDED, config, copied, edited, files
+from tests.run.in_process import label_in_process
+
+FLIPS_PER_FILE = 12
+MIN_FLIPS = 300
+
+Change = Callable[[pa.Table], pa.Table]
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return edited(tmp_path_factory.mktemp("edited"))
+
+
+@pytest.fixture
+def run_dir(whole_run: Path, tmp_path: Path) -> Path:
+    (tmp_path / "rows.jsonl").write_bytes((whole_run.parent / "rows.jsonl").read_bytes())
+    return copied(whole_run, tmp_path)
+
+
+def findings(run_dir: Path) -> list[Finding]:
+    return list(audit(AuditConfig(run_dir=str(run_dir))).findings)
+
+
+def named(run_dir: Path) -> set[str]:
+    """Names, without folders, of the files that an audit finds fault with."""
+    return {finding.place.rpartition("/")[2] for finding in findings(run_dir)}
+
+
+def kind_of(name: str) -> str:
+    """Files of one kind can be damaged together: each is found for itself."""
+    return "data" if name.endswith(".parquet") else name.partition("-")[0]
+
+
+def test_every_flipped_bit_is_found(run_dir: Path) -> None:
+    random = Random(4)
+    intact = files(run_dir)
+    flips = 0
+    for kind in sorted({kind_of(name) for name in intact}):
+        for _ in range(FLIPS_PER_FILE):
+            victims = [name for name in intact if kind_of(name) == kind]
+            for name in victims:
+                data = bytearray(intact[name])
+                data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+                (run_dir / name).write_bytes(data)
+            assert {Path(name).name for name in victims} <= named(run_dir)
+            flips += len(victims)
+            for name in victims:
+                (run_dir / name).write_bytes(intact[name])
+    assert flips >= MIN_FLIPS
+    assert findings(run_dir) == []
+
+
+def test_truncated_and_swapped_files_are_found(run_dir: Path) -> None:
+    intact = files(run_dir)
+    for kind in sorted({kind_of(name) for name in intact}):
+        victims = [name for name in intact if kind_of(name) == kind]
+        for name in victims:
+            (run_dir / name).write_bytes(intact[name][: len(intact[name]) // 2])
+        assert {Path(name).name for name in victims} <= named(run_dir)
+        for name in victims:
+            (run_dir / name).write_bytes(intact[name])
+    for kind in ("rollouts", "labels", "commits/unit", "commits/edition"):
+        left, right, *_ = [name for name in intact if name.startswith(kind)]
+        (run_dir / left).write_bytes(intact[right])
+        (run_dir / right).write_bytes(intact[left])
+        assert {Path(left).name, Path(right).name} <= named(run_dir)
+        (run_dir / left).write_bytes(intact[left])
+        (run_dir / right).write_bytes(intact[right])
+
+
+def test_missing_files_are_found_where_they_are_needed(run_dir: Path) -> None:
+    needless = set(audit(AuditConfig(run_dir=str(run_dir))).leftovers.garbage)
+    data = {name: content for name, content in files(run_dir).items() if kind_of(name) == "data"}
+    for name in data:
+        (run_dir / name).unlink()
+    needed = {Path(name).name for name in data.keys() - needless}
+    # A part may have the name of the file that it went into.
+    others = {Path(name).name for name in needless} - needed
+    assert needed <= named(run_dir)
+    assert not others & named(run_dir)
+
+
+def test_missing_records_are_found_or_leave_files_that_nothing_names(run_dir: Path) -> None:
+    before = audit(AuditConfig(run_dir=str(run_dir)))
+    ends = {max(name for name in files(run_dir) if name.startswith(chain)) for chain in tails(run_dir)}
+    for name, data in files(run_dir).items():
+        if kind_of(name) != "data":
+            (run_dir / name).unlink()
+            after = audit(AuditConfig(run_dir=str(run_dir)))
+            # What was committed last looks as if it had never been; then something lies about, or is owed.
+            if name in ends:
+                assert not after.sound or len(after.leftovers.garbage) > len(before.leftovers.garbage)
+            else:
+                assert name in {finding.place for finding in after.findings}
+            (run_dir / name).write_bytes(data)
+
+
+def tails(run_dir: Path) -> set[str]:
+    return {name.rpartition("-")[0] for name in files(run_dir) if name.startswith("commits/")}
+
+
+def test_label_mends_what_damage_an_audit_finds(run_dir: Path) -> None:
+    intact = files(run_dir)
+    for name in (name for name in intact if name.startswith(("rollouts/", "solutions/", "rejects/", "inputs/"))):
+        (run_dir / name).write_bytes(intact[name][:-1])
+    assert findings(run_dir)
+    mended = label_in_process(config(run_dir.parent, f"sampling.rollouts={EXTENDED}"))
+    assert mended.damaged
+    report = audit(AuditConfig(run_dir=str(run_dir)))
+    assert report.sound, report.findings
+
+
+class Forger:
+    """Rewrites records and files so that every checksum is right."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.storage = LocalStorage(run_dir)
+        self._run_dir = run_dir
+
+    def last(self, kind: str, table: str = "") -> Commit:
+        """The last record that is whole, of the first chain of a kind whose record names a file of `table`."""
+        wholes = [
+            [commit for commit in found.commits if commit.state is State.WHOLE][-1]
+            for found in chains(self.storage, kind)
+        ]
+        return next(commit for commit in wholes if not table or any(shard.table == table for shard in commit.shards))
+
+    def write(self, commit: Commit) -> None:
+        (self._run_dir / commit_name(commit)).write_bytes(encoded_commit(commit))
+
+    def change(self, kind: str, table: str, change: Change) -> Commit:
+        """Change the last file of a table that a record names, and the record accordingly."""
+        commit = self.last(kind, table)
+        shard = next(shard for shard in reversed(commit.shards) if shard.table == table)
+        forged = change(read_shard(self.storage, shard))
+        written = write_shard(self.storage, table, shard.file.split("-")[-2], [forged])
+        self.write(replace(commit, shards=tuple(written if each == shard else each for each in commit.shards)))
+        return commit
+
+
+def with_column(name: str, values: Callable[[list[object]], list[object]]) -> Change:
+    def change(table: pa.Table) -> pa.Table:
+        column = pa.array(values(table[name].to_pylist()), type=table.schema.field(name).type)
+        return table.set_column(table.column_names.index(name), table.schema.field(name), column)
+
+    return change
+
+
+def first_replaced(value: object) -> Callable[[list[object]], list[object]]:
+    return lambda values: [value, *values[1:]]
+
+
+def one_more(table: pa.Table) -> pa.Table:
+    return pa.concat_tables([table, table.slice(0, 1)]).combine_chunks()
+
+
+def one_less(table: pa.Table) -> pa.Table:
+    return table.slice(1)
+
+
+def without_last(table: pa.Table) -> pa.Table:
+    return table.slice(0, table.num_rows - 1)
+
+
+FORGERIES: list[tuple[str, str, Change, Check, str]] = [
+    (UNIT, "rollouts", one_more, Check.ROLLOUTS, "stands 2 times"),
+    (UNIT, "rollouts", one_less, Check.ROLLOUTS, "is missing"),
+    (UNIT, "rollouts", with_column("issue_index", first_replaced(77)), Check.ROLLOUTS, "stored as issue 77"),
+    (UNIT, "rollouts", with_column("prefix_id", first_replaced("f" * 20)), Check.ROLLOUTS, "was never planned"),
+    (UNIT, "rollouts", with_column("n_tokens", first_replaced(10**6)), Check.TOTALS, "tokens is"),
+    (UNIT, "rollouts", with_column("verdict", first_replaced("timeout")), Check.TOTALS, "ungraded is 0, the log has 1"),
+    (UNIT, "rollouts", with_column("verdict", first_replaced("timeout")), Check.LABELS, "n_ungraded"),
+    (UNIT, "rollouts", with_column("finish", first_replaced("abandoned")), Check.ROLLOUTS, "make no sense"),
+    (UNIT, "rollouts", lambda table: table.drop_columns(["text"]), Check.FILES, "has another schema"),
+    (UNIT, "labels", one_less, Check.LABELS, "chains have labels, the input and its draws give"),
+    (UNIT, "labels", with_column("solution", first_replaced("x")), Check.LABELS, "are not of the chain"),
+    (UNIT, "labels", with_column("root_low", first_replaced(0.5)), Check.LABELS, "in root_low"),
+    (UNIT, "labels", with_column("label_rule", first_replaced("none")), Check.LABELS, "in label_rule"),
+    (UNIT, "solutions", one_less, Check.LABELS, "has its draws 0 to 3 so often: [0, 1, 1, 1]"),
+    (UNIT, "solutions", with_column("problem_id", first_replaced("f" * 20)), Check.LABELS, "was never planned"),
+    (UNIT, "rejects", one_less, Check.LABELS, "chains have labels, the input and its draws give"),
+    (UNIT, "rejects", without_last, Check.ROLLOUTS, "of which rejects name 0"),
+    (INPUT, "rejects", one_more, Check.ROWS, "its files hold"),
+    (EDITION, "labels", with_column("root_value", first_replaced(0.125)), Check.LABELS, "in root_value"),
+    (EDITION, "labels", one_less, Check.LABELS, "are of other chains"),
+    (EDITION, "verdicts", one_less, Check.ROLLOUTS, "are not one for each rollout"),
+    (EDITION, "verdicts", with_column("verdict", first_replaced("timeout")), Check.LABELS, "n_ungraded"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "change", "check", "fault"),
+    FORGERIES,
+    ids=[f"{kind}-{table}-{check}-{fault[:20]}" for kind, table, _, check, fault in FORGERIES],
+)
+def test_a_table_that_was_changed_with_its_checksum_is_found(
+    kind: str, table: str, change: Change, check: Check, fault: str, run_dir: Path
+) -> None:
+    Forger(run_dir).change(kind, table, change)
+    found = [finding for finding in findings(run_dir) if finding.check is check]
+    assert any(fault in finding.fault for finding in found), findings(run_dir)
+    assert all(finding.remedy for finding in found)
+
+
+RECORDS: list[tuple[str, Callable[[Commit], Commit], Check, str]] = [
+    (UNIT, lambda commit: replace(commit, totals=replace(commit.totals, correct=99)), Check.TOTALS, "correct is 99"),
+    (UNIT, lambda commit: replace(commit, target=commit.target + 1), Check.ROLLOUTS, "is missing"),
+    (UNIT, lambda commit: replace(commit, target=commit.target - 1), Check.ROLLOUTS, "was never planned"),
+    (
+        UNIT,
+        lambda commit: replace(commit, shards=tuple(replace(shard, rows=shard.rows + 1) for shard in commit.shards)),
+        Check.FILES,
+        "its commit record says",
+    ),
+    (INPUT, lambda commit: replace(commit, totals=replace(commit.totals, rows=99)), Check.ROWS, "rows=99"),
+    (
+        INPUT,
+        lambda commit: replace(commit, settings=(("input", '"another"'), *commit.settings[1:])),
+        Check.SETTINGS,
+        "differs from the copy",
+    ),
+    (EDITION, lambda commit: replace(commit, shards=commit.shards[1:]), Check.LABELS, "are of other chains"),
+    (
+        EDITION,
+        lambda commit: replace(
+            commit, settings=tuple((key, value.replace("threshold", "any")) for key, value in commit.settings)
+        ),
+        Check.LABELS,
+        "label_rule",
+    ),
+    (
+        EDITION,
+        lambda commit: replace(
+            commit, settings=tuple((key, value.replace("fixed", "guess")) for key, value in commit.settings)
+        ),
+        Check.RECORDS,
+        "settings that cannot be",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "check", "fault"), RECORDS, ids=[f"{kind}-{fault[:20]}" for kind, _, _, fault in RECORDS]
+)
+def test_a_record_that_was_changed_with_its_checksum_is_found(
+    kind: str, change: Callable[[Commit], Commit], check: Check, fault: str, run_dir: Path
+) -> None:
+    forger = Forger(run_dir)
+    forger.write(change(forger.last(kind)))
+    assert any(finding.check is check and fault in finding.fault for finding in findings(run_dir)), findings(run_dir)
+
+
+def test_a_part_that_counts_wrongly_is_found(run_dir: Path) -> None:
+    forger = Forger(run_dir)
+    parts = [commit for found in chains(forger.storage, UNIT) for commit in found.commits if commit.state is State.PART]
+    part = next(part for part in parts if part.totals.rollouts)
+    forger.write(replace(part, totals=replace(part.totals, tokens=1)))
+    (finding,) = findings(run_dir)
+    assert (finding.check, finding.place) == (Check.TOTALS, commit_name(part))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("sampling.temperature", 0.5), ("estimator.rule", "guess"), ("schema", 2.0)]
+)
+def test_settings_that_were_changed_with_their_checksum_are_found(key: str, value: object, run_dir: Path) -> None:
+    changed = {**recorded_identity(LocalStorage(run_dir)), key: value}
+    (run_dir / "run.json").write_bytes(encoded_identity(changed))
+    assert findings(run_dir)[0].check is Check.SETTINGS
+
+
+def test_without_its_settings_a_run_is_proved_by_their_copy(run_dir: Path) -> None:
+    (run_dir / "run.json").unlink()
+    report = audit(AuditConfig(run_dir=str(run_dir)))
+    assert [finding.place for finding in report.findings] == ["run.json"]
+    assert report.looked_at[Check.TOTALS] == 2
+
+
+def test_a_unit_that_the_input_does_not_have_is_found(run_dir: Path) -> None:
+    forger = Forger(run_dir)
+    stranger = replace(forger.last(UNIT), chain_id=content_id("x"), number=0)
+    forger.write(stranger)
+    places = [finding.place for finding in findings(run_dir)]
+    assert f"commits/unit-{stranger.chain_id}-*" in places
+
+
+def test_rows_that_are_not_their_units_are_found(run_dir: Path) -> None:
+    forger = Forger(run_dir)
+    commit = forger.last(INPUT)
+    shard = commit.shards[0]
+    table = read_shard(forger.storage, shard)
+    groups = [table.slice(at, 1) for at in range(2)]
+    notes = {"stepvalue.units": json.dumps(["1" * 20, "2" * 20])}
+    forged = write_shard(forger.storage, "inputs", "3" * 20, groups, notes=notes)
+    forger.write(replace(commit, shards=(forged, *commit.shards[1:])))
+    assert any("are those of another unit" in finding.fault for finding in findings(run_dir))
+
+
+def test_labels_that_lie_in_the_wrong_place_are_found(run_dir: Path) -> None:
+    current = sorted((run_dir / "labels").iterdir())[0]
+    current.rename(run_dir / "aside" / current.name)
+    (finding,) = findings(run_dir)
+    assert finding.fault == f"labels/{current.name} is not where it belongs"
+    assert "start `label`" in finding.remedy

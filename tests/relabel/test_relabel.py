@@ -1,0 +1,176 @@
+"""Labels made later are those that a run with the same settings would have made, and a crash leaves one or the other."""
+
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.audit.run import audit
+from pipeline.changes import AuditConfig, EstimatorChange, RelabelConfig
+from pipeline.config import Interval, LabelRule
+from pipeline.errors import EngineDied, RunConflict, StoreError, UsageError
+from pipeline.records import Edited
+from pipeline.relabel import edition
+from pipeline.relabel.labels import relabel
+from pipeline.report.labels import first_chains
+from pipeline.store.local import LocalStorage
+from pipeline.store.lock import run_lock
+from tests.audit.runs import config, copied, files, labelled
+from tests.run.in_process import label_in_process
+
+THRESHOLD = EstimatorChange(rule=LabelRule.threshold, threshold=0.4)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return labelled(tmp_path_factory.mktemp("finished"))
+
+
+@pytest.fixture
+def run_dir(finished: Path, tmp_path: Path) -> Path:
+    (tmp_path / "rows.jsonl").write_bytes((finished.parent / "rows.jsonl").read_bytes())
+    return copied(finished, tmp_path)
+
+
+def relabelled(run_dir: Path, change: EstimatorChange) -> Edited:
+    return relabel(RelabelConfig(run_dir=str(run_dir), estimator=change))
+
+
+def labels(run_dir: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (run_dir / "labels").iterdir()}
+
+
+def sound(run_dir: Path) -> bool:
+    return audit(AuditConfig(run_dir=str(run_dir))).sound
+
+
+def test_labels_are_those_of_a_run_with_the_same_settings(run_dir: Path, tmp_path: Path) -> None:
+    own = labels(run_dir)
+    done = relabelled(run_dir, THRESHOLD)
+    assert (done.number, done.verdicts_changed) == (0, 0)
+    assert 0 < done.labels_changed < done.labels
+    (tmp_path / "fresh").mkdir()
+    fresh = labelled(tmp_path / "fresh", "estimator.rule=threshold", "estimator.threshold=0.4")
+    assert labels(run_dir) == labels(fresh)
+    assert {path.name: path.read_bytes() for path in (run_dir / "aside").iterdir()} == own
+    assert sound(run_dir)
+
+
+def test_what_is_not_named_stays_and_the_way_back_leads_to_the_same_files(run_dir: Path) -> None:
+    own = labels(run_dir)
+    relabelled(run_dir, THRESHOLD)
+    relabelled(run_dir, EstimatorChange(interval=Interval.jeffreys))
+    (chain, *_) = first_chains(LocalStorage(run_dir), 1)
+    assert chain["label_rule"] == "threshold>0.4"
+    back = EstimatorChange(rule=LabelRule.any, threshold=0.5, interval=Interval.clopper_pearson)
+    assert relabelled(run_dir, back).number == 2
+    assert labels(run_dir) == own
+    assert sound(run_dir)
+
+
+def test_nothing_is_written_where_the_labels_are_what_is_asked_for(run_dir: Path) -> None:
+    before = files(run_dir)
+    assert relabelled(run_dir, EstimatorChange(rule=LabelRule.any)) == Edited(run_dir=str(run_dir))
+    assert files(run_dir) == before
+    relabelled(run_dir, THRESHOLD)
+    before = files(run_dir)
+    assert relabelled(run_dir, THRESHOLD).number is None
+    assert files(run_dir) == before
+
+
+def test_a_finished_run_started_again_keeps_the_edition(run_dir: Path, tmp_path: Path) -> None:
+    relabelled(run_dir, THRESHOLD)
+    before = files(run_dir)
+    summary = label_in_process(config(tmp_path))
+    assert summary.labels == "of edition 0 (relabel or regrade)"
+    assert files(run_dir) == before
+    assert {chain["label_rule"] for chain in first_chains(LocalStorage(run_dir), 9)} == {"threshold>0.4"}
+
+
+def test_an_extended_run_has_its_own_labels_until_they_are_made_again(run_dir: Path, tmp_path: Path) -> None:
+    relabelled(run_dir, THRESHOLD)
+    summary = label_in_process(config(tmp_path, "sampling.rollouts=4"))
+    assert summary.labels.startswith("the run's own: edition 0 is damaged, or rollouts were added")
+    assert {chain["label_rule"] for chain in first_chains(LocalStorage(run_dir), 9)} == {"any"}
+    assert sound(run_dir)
+    assert relabelled(run_dir, THRESHOLD).number == 1
+    (tmp_path / "fresh").mkdir()
+    fresh = labelled(tmp_path / "fresh", "estimator.rule=threshold", "estimator.threshold=0.4", "sampling.rollouts=4")
+    assert labels(run_dir) == labels(fresh)
+    assert sound(run_dir)
+
+
+@pytest.mark.parametrize("step", ["publish", "arrange_labels"])
+def test_a_crash_leaves_the_old_labels_or_the_new(step: str, run_dir: Path, tmp_path: Path) -> None:
+    own = labels(run_dir)
+    with patch.object(edition, step, side_effect=StoreError("power cut")), pytest.raises(StoreError, match="power cut"):
+        relabelled(run_dir, THRESHOLD)
+    assert labels(run_dir) == own
+    label_in_process(config(tmp_path))
+    assert (labels(run_dir) == own) == (step == "publish")
+    assert sound(run_dir)
+    assert (relabelled(run_dir, THRESHOLD).number is None) == (step == "arrange_labels")
+    assert labels(run_dir) != own
+    assert sound(run_dir)
+
+
+def test_a_damaged_edition_gives_way_to_the_runs_own_labels_and_can_be_made_again(
+    run_dir: Path, tmp_path: Path
+) -> None:
+    own = labels(run_dir)
+    relabelled(run_dir, THRESHOLD)
+    edited = labels(run_dir)
+    lost = sorted((run_dir / "labels").iterdir())[0]
+    lost.write_bytes(lost.read_bytes()[:-1])
+    assert not sound(run_dir)
+    summary = label_in_process(config(tmp_path))
+    assert summary.damaged == (f"labels/{lost.name}",)
+    assert summary.labels.startswith("the run's own: edition 0 is damaged")
+    assert labels(run_dir) == own
+    assert sound(run_dir)
+    assert relabelled(run_dir, THRESHOLD).number == 2
+    assert labels(run_dir) == edited
+    assert sound(run_dir)
+
+
+def test_a_damaged_log_is_not_read_as_data(run_dir: Path) -> None:
+    lost = sorted((run_dir / "rollouts").iterdir())[0]
+    lost.write_bytes(lost.read_bytes()[:-1])
+    before = files(run_dir)
+    with pytest.raises(StoreError, match="is damaged: start `label`"):
+        relabelled(run_dir, THRESHOLD)
+    assert labels(run_dir).items() <= {Path(name).name: data for name, data in before.items()}.items()
+
+
+def test_an_unfinished_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EngineDied):
+        labelled(tmp_path, "run.max_failures=1")
+    before = files(tmp_path / "run")
+    with pytest.raises(UsageError, match="of its 2 units are owed: finish it with `label`"):
+        relabelled(tmp_path / "run", THRESHOLD)
+    assert files(tmp_path / "run") == before
+
+
+def test_no_run_is_refused_and_nothing_made(tmp_path: Path) -> None:
+    for where in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(UsageError, match="holds no run"):
+            relabelled(where, THRESHOLD)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_at_work_is_refused(run_dir: Path) -> None:
+    with run_lock(run_dir), pytest.raises(RunConflict, match="another job works on"):
+        relabelled(run_dir, THRESHOLD)
+
+
+def test_the_command_tells_what_it_changed(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["relabel", f"run_dir={run_dir}", "estimator.rule=threshold", "estimator.threshold=0.4"]
+    assert main(asked) == 0
+    told = capsys.readouterr().out
+    assert "edition   0 holds the current labels" in told
+    assert "verdicts  0 of " in told
+    assert main(asked) == 0
+    assert capsys.readouterr().out == "Nothing to do: the labels are what is asked for.\n"
+    assert main(["relabel", f"run_dir={run_dir}", "estimator.confidence=2"]) == 2
+    assert "estimator.confidence=2.0 is out of range" in capsys.readouterr().err

@@ -1,0 +1,75 @@
+"""A whole run without Ray: the driver, its crew and workers that live in the driver's own event loop."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pipeline.config import LabelConfig
+from pipeline.errors import EngineDied
+from pipeline.records import Summary
+from pipeline.run.crew import Hand, Hire
+from pipeline.run.driver import label
+from pipeline.run.stop import StopSignal
+from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
+from pipeline.store.place import storage_at
+from pipeline.store.storage import Storage
+
+
+class InProcessHand:
+    """A worker whose methods are called directly; see `crew.Hand`. Once killed it raises EngineDied."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._killed = asyncio.Event()
+
+    async def start(self) -> str:
+        self._check()
+        return await self._worker.start()
+
+    async def label_unit(self, task: Task) -> Receipt:
+        self._check()
+        return await self._worker.label_unit(task)
+
+    async def owed(self, task: Task) -> list[str]:
+        self._check()
+        return await self._worker.owed(task)
+
+    async def snapshot(self) -> Snapshot:
+        self._check()
+        return await self._worker.snapshot()
+
+    async def drain(self) -> None:
+        self._check()
+        await self._worker.drain()
+
+    async def stop(self) -> None:
+        self._check()
+        await self._worker.stop()
+
+    def kill(self) -> None:
+        self._killed.set()
+
+    def _check(self) -> None:
+        if self._killed.is_set():
+            raise EngineDied("a worker died: it was killed")
+
+
+@contextmanager
+def in_process(config: LabelConfig, storage: Storage | None = None) -> Iterator[tuple[Hire, int]]:
+    """What `run.actors.actors` is to a real run: how to hire workers, and how many. They write to `storage`, if given."""
+    assert config.run_dir is not None
+    written_to = storage or storage_at(config.run_dir)
+
+    def hire(attempt: int) -> Hand:
+        return InProcessHand(Worker(config, written_to, engine_for(config, cpus=1, attempt=attempt)))
+
+    yield hire, config.cluster.workers or 1
+
+
+def label_in_process(config: LabelConfig, stop: StopSignal | None = None) -> Summary:
+    """The `label` command but for what it prints. Raises what `driver.label` raises."""
+    stop = stop or StopSignal()
+    try:
+        return label(config, in_process, lambda _: None, stop)
+    finally:
+        stop.release()
