@@ -19,14 +19,11 @@ class Standing:
 
 
 def standing(chain: Chain) -> Standing:
-    """Of each record the files count that no later one declares void: a file made anew may have the name it had before."""
-    intact = _intact_shards(chain)
-    commits = [commit for commit in chain.commits if commit.state is not State.VOID]
-    wholes = [commit for commit in commits if commit.state is State.WHOLE]
-    start = max((commit.number for commit in wholes if _log(commit.shards) == _log(intact[commit.number])), default=0)
-    log = dict.fromkeys(shard for commit in commits for shard in _log(intact[commit.number]) if commit.number >= start)
-    whole = wholes[-1] if wholes and intact[wholes[-1].number] == wholes[-1].shards else None
-    return Standing(log=tuple(log), whole=whole)
+    left = list(_with_files_left(chain))
+    start = max((at for at, (commit, files) in enumerate(left) if _holds_the_log(commit, files)), default=0)
+    whole = next(((commit, files) for commit, files in reversed(left) if commit.state is State.WHOLE), None)
+    log = dict.fromkeys(shard for _, files in left[start:] for shard in _log(files))
+    return Standing(log=tuple(log), whole=whole[0] if whole and whole[1] == whole[0].shards else None)
 
 
 def shards_in_use(chain: Chain) -> Iterator[ShardRecord]:
@@ -35,15 +32,20 @@ def shards_in_use(chain: Chain) -> Iterator[ShardRecord]:
     yield from dict.fromkeys([*found.log, *(found.whole.shards if found.whole else ())])
 
 
+def _with_files_left(chain: Chain) -> Iterator[tuple[Commit, tuple[ShardRecord, ...]]]:
+    """The records that add to the chain, each with those of its files that no later one has declared void.
+
+    A file that was redone with the same content has the name of the damaged one, and is named by a record behind that word.
+    """
+    void_at = {name: at for at, commit in enumerate(chain.commits) for name in commit.void}
+    for at, commit in enumerate(chain.commits):
+        if commit.state is not State.VOID:
+            yield commit, tuple(shard for shard in commit.shards if void_at.get(shard.file, -1) < at)
+
+
 def _log(shards: Iterable[ShardRecord]) -> list[ShardRecord]:
     return [shard for shard in shards if shard.table in LOG_TABLES]
 
 
-def _intact_shards(chain: Chain) -> dict[int, tuple[ShardRecord, ...]]:
-    """By record number."""
-    void: set[str] = set()
-    intact = {}
-    for commit in reversed(chain.commits):
-        intact[commit.number] = tuple(shard for shard in commit.shards if shard.file not in void)
-        void.update(commit.void)
-    return intact
+def _holds_the_log(commit: Commit, files: tuple[ShardRecord, ...]) -> bool:
+    return commit.state is State.WHOLE and _log(commit.shards) == _log(files)

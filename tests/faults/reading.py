@@ -16,13 +16,17 @@ Rows = tuple[dict[str, Any], ...]
 
 def rows_of(storage: Storage, record: ShardRecord) -> Rows:
     """The rows of a committed file, not to be changed. Raises StoreError where the file is not what was committed."""
-    try:
-        data = storage.read(record.file)
-    except Absent:
-        data = storage.read(f"{ASIDE}/{record.file.rpartition('/')[2]}")
+    data = _found(storage, record.file) or _found(storage, f"{ASIDE}/{record.file.rpartition('/')[2]}")
     if hashlib.sha256(data).hexdigest() != record.sha256:
         raise StoreError(f"{record.file} is not what was committed")
     return _decoded(data)
+
+
+def _found(storage: Storage, name: str) -> bytes:
+    try:
+        return storage.read(name)
+    except Absent:
+        return b""
 
 
 @lru_cache(maxsize=256)
