@@ -6,6 +6,7 @@ SHELL := bash
 PYTHON  ?= python3
 VENV    ?= .venv
 LIMIT   ?= 24
+KILLS   ?= 1000
 RUN_DIR ?= runs/demo-$(LIMIT)
 
 UV_VERSION := 0.13.9
@@ -21,7 +22,7 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 	  done; echo --torch-backend=cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench lock wheel clean
+.PHONY: help setup demo test faults kills lint format bench lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +44,12 @@ demo: setup  ## label part of the sample with the default model and show the cha
 
 test: setup  ## the whole suite
 	$(BIN)/python -m pytest
+
+faults: setup  ## slow fault injection, which `make test` leaves out
+	$(BIN)/python -m pytest -m faults
+
+kills: setup  ## kill everything at random times, start again, and count what was lost, doubled or changed (KILLS=1000)
+	$(BIN)/python -m tests.faults.kills $(KILLS)
 
 lint: setup  ## ruff, mypy --strict, who may import whom
 	$(BIN)/ruff check .

@@ -4,6 +4,7 @@ Ray's own retries are off: the driver decides what is tried again, and by whom.
 """
 
 import asyncio
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,7 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 
 from pipeline.config import LabelConfig
 from pipeline.errors import EngineDied, StepvalueError, WorkerLost
+from pipeline.failpoints import arm
 from pipeline.run.cluster import cluster, share
 from pipeline.run.crew import Hand, Hire
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
@@ -24,6 +26,7 @@ _NODE_GONE = ("its node has died", "node was terminated", "node is dead")
 
 class _Actor(Worker):
     def __init__(self, config: LabelConfig, *, cpus: int, attempt: int) -> None:
+        arm(os.environ)
         assert config.run_dir is not None
         super().__init__(config, storage_at(config.run_dir), engine_for(config, cpus=cpus, attempt=attempt))
 

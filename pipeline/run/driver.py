@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline.config import LabelConfig
 from pipeline.engine.fingerprint import policy_fingerprint
 from pipeline.errors import RunConflict, StoreError
+from pipeline.failpoints import failpoint
 from pipeline.grading.choose import checker_for
 from pipeline.records import Status, Summary
 from pipeline.rows import input_digest
@@ -60,6 +61,7 @@ def label_held(
     units = list(units_of(storage, staged))
     found, damaged = _repaired(storage, units)
     before = state_of(units, found, config.sampling.rollouts)
+    failpoint("driver.planned")
     watch(Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs)))
     seconds = (0.0, 0.0)
     if before.jobs:
@@ -71,7 +73,9 @@ def label_held(
     after = state_of(units, _chains(storage), config.sampling.rollouts) if before.jobs else before
     if after.jobs:
         raise StoreError(f"{len(after.jobs)} units of {storage.place} are owed again: start the same command again")
+    failpoint("driver.arrange")
     arrange_labels(storage, after.labels)
+    failpoint("driver.arranged")
     return Summary(
         run_dir=storage.place,
         totals=staged.totals + after.totals,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from pipeline.failpoints import failpoint
 from pipeline.records import Fact, Rollout, SampledSolution, Totals
 from pipeline.store.commits import Commit
 from pipeline.store.unit_log import UnitLog
@@ -66,6 +67,7 @@ class Journal:
         """Commit what has come in. Raises StoreError."""
         async with self._writing:
             while not self.done and (self._new_rollouts or self._new_solutions):
+                failpoint("worker.flush")
                 rollouts, solutions = dict(self._new_rollouts), dict(self._new_solutions)
                 if await asyncio.to_thread(self._append, rollouts, solutions):
                     for rollout in rollouts:
@@ -78,6 +80,7 @@ class Journal:
     async def complete(self, results: Mapping[str, pa.Table], totals: Totals, seconds: float) -> bool:
         """Commit the unit as whole. False when the log has grown meanwhile and was read again: the results are then stale."""
         async with self._writing:
+            failpoint("worker.complete")
             last = self._tables(self._new_rollouts, self._new_solutions)
             won = await asyncio.to_thread(self._log.complete, last, results, totals, self._target, seconds)
             if not won:

@@ -14,6 +14,7 @@ from pipeline.engine.base import Engine
 from pipeline.engine.oracle import OracleEngine
 from pipeline.engine.vllm import VllmEngine
 from pipeline.errors import EngineDied
+from pipeline.failpoints import failpoint
 from pipeline.estimate.labels import rule_name
 from pipeline.grading.choose import checker_for, grader_version
 from pipeline.records import InputRow, Load
@@ -127,6 +128,7 @@ class Worker:
         log = UnitLog(self._storage, task.unit.unit_id, task.known_length)
         journal = Journal(log, grader=grader_version(), target=self._config.sampling.rollouts)
         await journal.read()
+        failpoint("worker.opened")
         return rows, journal
 
     def _tables(self, result: UnitResult) -> dict[str, pa.Table]:

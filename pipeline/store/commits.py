@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from pipeline.errors import Absent, StoreError
+from pipeline.failpoints import failpoint
 from pipeline.ids import record_name, record_parts
 from pipeline.records import Totals
 from pipeline.store.shards import ShardRecord
@@ -72,8 +73,11 @@ def publish(storage: Storage, commit: Commit) -> bool:
     """Publish the record under its number. False when that number is taken by another content."""
     data = _encoded(commit)
     name = commit_name(commit)
+    failpoint("commit.before")
     # A store may have done what it reported as failed or taken: what stands decides.
-    return storage.create(name, data) or storage.read(name) == data
+    won = storage.create(name, data) or storage.read(name) == data
+    failpoint("commit.after")
+    return won
 
 
 def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> Chain:
