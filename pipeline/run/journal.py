@@ -64,7 +64,11 @@ class Journal:
         self._new_solutions[key] = self.solutions[key] = drawn
 
     async def flush(self) -> None:
-        """Commit what has come in. Raises StoreError."""
+        """Commit what has come in. Raises StoreError. Who is cancelled here leaves the commit to end by itself, as the thread
+        that writes does not stop: what it commits must count as committed."""
+        await asyncio.shield(self._flush())
+
+    async def _flush(self) -> None:
         async with self._writing:
             while not self.done and (self._new_rollouts or self._new_solutions):
                 failpoint("worker.flush")
