@@ -10,6 +10,29 @@ LOG_TABLES = ("solutions", "rollouts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """A record with the names that later ones declare void. What was redone bears the name of what was lost, as names are
+    made of contents, and stands."""
+
+    commit: Commit
+    void: frozenset[str]
+
+    @property
+    def log(self) -> list[ShardRecord]:
+        """What stands of the files that belong to the log."""
+        return [shard for shard in self.commit.shards if shard.table in LOG_TABLES and shard.file not in self.void]
+
+    @property
+    def intact(self) -> bool:
+        return not any(shard.file in self.void for shard in self.commit.shards)
+
+    @property
+    def holds_the_log(self) -> bool:
+        named = [shard for shard in self.commit.shards if shard.table in LOG_TABLES]
+        return self.commit.state is State.WHOLE and self.log == named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """`log` holds the unit's rollouts and sampled solutions: where an id stands twice, the first counts. `whole` is the last
     record that completes the unit with all its files intact, None where there is none or one of its files is void."""
@@ -19,13 +42,11 @@ class Standing:
 
 
 def standing(chain: Chain) -> Standing:
-    void = {name for commit in chain.commits for name in commit.void}
-    commits = [commit for commit in chain.commits if commit.state is not State.VOID]
-    start = max((at for at, commit in enumerate(commits) if _holds_the_log(commit, void)), default=0)
-    whole = next((commit for commit in reversed(commits) if commit.state is State.WHOLE), None)
-    intact = whole is not None and not any(shard.file in void for shard in whole.shards)
-    log = dict.fromkeys(shard for commit in commits[start:] for shard in _log(commit) if shard.file not in void)
-    return Standing(log=tuple(log), whole=whole if intact else None)
+    entries = _entries(chain)
+    start = max((at for at, entry in enumerate(entries) if entry.holds_the_log), default=0)
+    last = next((entry for entry in reversed(entries) if entry.commit.state is State.WHOLE), None)
+    log = dict.fromkeys(shard for entry in entries[start:] for shard in entry.log)
+    return Standing(log=tuple(log), whole=last.commit if last and last.intact else None)
 
 
 def shards_in_use(chain: Chain) -> Iterator[ShardRecord]:
@@ -34,9 +55,12 @@ def shards_in_use(chain: Chain) -> Iterator[ShardRecord]:
     yield from dict.fromkeys([*found.log, *(found.whole.shards if found.whole else ())])
 
 
-def _log(commit: Commit) -> list[ShardRecord]:
-    return [shard for shard in commit.shards if shard.table in LOG_TABLES]
-
-
-def _holds_the_log(commit: Commit, void: set[str]) -> bool:
-    return commit.state is State.WHOLE and not any(shard.file in void for shard in _log(commit))
+def _entries(chain: Chain) -> list[_Entry]:
+    entries: list[_Entry] = []
+    void: frozenset[str] = frozenset()
+    for commit in reversed(chain.commits):
+        if commit.state is State.VOID:
+            void |= frozenset(commit.void)
+        else:
+            entries.append(_Entry(commit=commit, void=void))
+    return entries[::-1]
