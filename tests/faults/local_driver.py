@@ -32,7 +32,7 @@ from pipeline.run.worker import Receipt, Snapshot, Task, Worker
 from pipeline.store.place import storage_at
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload([__name__, "pytest", "pyarrow.parquet"])
+CONTEXT.set_forkserver_preload([__name__, "pytest", "pyarrow.pandas_compat", "pyarrow.parquet", "tests.faults.runs"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

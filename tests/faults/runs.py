@@ -42,6 +42,7 @@ SETTINGS = (
     "policy.oracle.tokens_per_second=80000",
 )
 
+MORE = "sampling.rollouts=50"
 
 _COMPOSING = threading.Lock()  # Hydra is not made for threads
 

@@ -11,12 +11,13 @@ import pytest
 
 from pipeline.failpoints import ARMED, COUNTED
 from tests.conftest import ROOT
-from tests.faults.runs import Found, Scene, assert_same, found
+from tests.faults.runs import MORE, Found, Scene, assert_same
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]
 
 AT_ONCE = 2
-MORE = "sampling.rollouts=50"
+REPAIRING_POINTS = 30
+FULL_POINTS = 25
 Point = tuple[str, int]
 Scenes = Callable[..., Scene]
 
@@ -58,15 +59,6 @@ def finished_and_damaged(scene: Scene) -> None:
     os.truncate(victim, 100)
 
 
-@pytest.fixture(scope="module")
-def extended(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    from tests.faults.runs import scene
-
-    calm = scene(tmp_path_factory.mktemp("extended"))
-    calm.finish(MORE)
-    return found(calm.run_dir)
-
-
 @pytest.mark.parametrize("role", ["driver", "worker"])
 def test_killed_at_every_failpoint_of_a_fresh_run(role: str, scenes: Scenes, reference: Found) -> None:
     def killed(point: Point) -> None:
@@ -89,10 +81,10 @@ def test_killed_at_every_failpoint_of_a_run_that_repairs_and_extends(
 
     first = scenes("counted")
     finished_and_damaged(first)
-    in_parallel(killed, thinned(counted(first, MORE)[role]))
+    in_parallel(killed, thinned(counted(first, MORE)[role], REPAIRING_POINTS))
 
 
-def thinned(points: Sequence[Point], most: int = 40) -> Sequence[Point]:
+def thinned(points: Sequence[Point], most: int) -> Sequence[Point]:
     """So many points spread over all, the first hit of each name among them."""
     step = -(-len(points) // most)
     return [point for at, point in enumerate(points) if point[1] == 1 or at % step == 0]
@@ -124,7 +116,7 @@ def test_a_full_disk_at_every_write_ends_the_run_and_the_next_start_finishes_it(
 
     points = counted(scenes("counted"))[role]
     writes = [point for point in points if point[0] in ("disk.write", "disk.sync", "disk.link", "disk.sync_folder")]
-    in_parallel(full, thinned(writes))
+    in_parallel(full, thinned(writes, FULL_POINTS))
 
 
 def test_every_failpoint_of_the_code_is_one_that_the_sweeps_reach(scenes: Scenes) -> None:
