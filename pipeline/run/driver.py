@@ -44,8 +44,9 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal)
     config = replace(config, run_dir=storage.place)
     refuse_strangers(storage)
     with held(storage, lock=config.run.lock):
-        claim(storage, facts)
-        return label_held(config, storage, facts, hiring, watch, stop)
+        damaged = claim(storage, facts)
+        summary = label_held(config, storage, facts, hiring, watch, stop)
+        return replace(summary, damaged=(*damaged, *summary.damaged))
 
 
 def label_held(
@@ -57,7 +58,7 @@ def label_held(
     stop: StopSignal,
 ) -> Summary:
     """`label` on a run directory that is this driver's own."""
-    staged = _staged(storage, config, facts, stop)
+    staged, damaged_input = _staged(storage, config, facts, stop)
     units = list(units_of(storage, staged))
     found, damaged = _repaired(storage, units)
     before = state_of(units, found, config.sampling.rollouts)
@@ -85,17 +86,19 @@ def label_held(
         tokens_now=after.logged.tokens - before.logged.tokens,
         seconds_starting=seconds[0],
         seconds_labelling=seconds[1],
-        damaged=tuple(damaged),
+        damaged=(*damaged_input, *damaged),
     )
 
 
-def _staged(storage: Storage, config: LabelConfig, facts: dict[str, object], stop: StopSignal) -> Commit:
-    """The record of the staged input, made where there is none that is intact."""
+def _staged(
+    storage: Storage, config: LabelConfig, facts: dict[str, object], stop: StopSignal
+) -> tuple[Commit, list[str]]:
+    """The record of the staged input, made where there is none that is intact; and names of what was damaged of it."""
     staged_id = str(facts[STAGED_INPUT])
-    found, _ = repaired(storage, chain(storage, INPUT, staged_id))
+    found, damaged = repaired(storage, chain(storage, INPUT, staged_id))
     known = standing(found).whole
     if known:
-        return known
+        return known, damaged
     with checker_for(config.grader) as checker:
         staged = stage(storage, staged_id, config.data, config.run, checker, stop.check)
     commit = Commit(
@@ -109,11 +112,11 @@ def _staged(storage: Storage, config: LabelConfig, facts: dict[str, object], sto
         seconds=staged.seconds,
     )
     if publish(storage, commit):
-        return commit
+        return commit, damaged
     raced = standing(chain(storage, INPUT, staged_id)).whole
     if raced is None:
         raise RunConflict(f"another job works on {storage.place}: wait for it, or choose another run_dir")
-    return raced
+    return raced, damaged
 
 
 def _chains(storage: Storage) -> dict[str, Chain]:

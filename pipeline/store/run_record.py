@@ -14,14 +14,17 @@ STAGED_INPUT = "staged_input"
 """Key of the id under which the input of the run is committed."""
 
 
-def claim(storage: Storage, identity: Mapping[str, object]) -> None:
+def claim(storage: Storage, identity: Mapping[str, object]) -> list[str]:
     """Record `identity` in a fresh directory, or check that it is the recorded one; the caller holds the lock.
+
+    Returns the names of what was damaged and is set aside.
 
     A run of which no unit was committed has nothing to lose: its directory goes over to the new one. Where the record is
     lost or damaged, the copy beside the staged input stands for it, and it is written anew. Raises RunConflict, naming each
     differing key, when the directory belongs to another run or holds something else; nothing in it is touched then.
     """
     refuse_strangers(storage)
+    damaged: list[str] = []
     try:
         recorded = recorded_identity(storage)
     except StoreError:
@@ -29,6 +32,7 @@ def claim(storage: Storage, identity: Mapping[str, object]) -> None:
         if recorded == identity:
             if _NAME in storage.names(""):
                 set_aside_damaged(storage, _NAME)
+                damaged.append(_NAME)
             storage.create(_NAME, _encoded(identity))
     differing = [key for key in sorted({*recorded, *identity}) if recorded.get(key) != identity.get(key)]
     if differing and not _has_units(storage):
@@ -38,6 +42,7 @@ def claim(storage: Storage, identity: Mapping[str, object]) -> None:
             f"{key} was {_shown(recorded.get(key))}, now {_shown(identity.get(key))}" for key in differing
         )
         raise RunConflict(f"{storage.place} belongs to another run: {changes}. Use the old settings or another run_dir")
+    return damaged
 
 
 def settings_copy(identity: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
