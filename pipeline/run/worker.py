@@ -14,8 +14,8 @@ from pipeline.engine.base import Engine
 from pipeline.engine.oracle import OracleEngine
 from pipeline.engine.vllm import VllmEngine
 from pipeline.errors import EngineDied
-from pipeline.failpoints import failpoint
 from pipeline.estimate.labels import rule_name
+from pipeline.failpoints import failpoint
 from pipeline.grading.choose import checker_for, grader_version
 from pipeline.records import InputRow, Load
 from pipeline.run.journal import Journal

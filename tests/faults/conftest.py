@@ -9,7 +9,6 @@ import pytest
 
 from tests.faults.runs import MORE, Found, Scene, found, scene
 
-
 MEMORY = Path("/dev/shm")
 """Most of a run's time goes into flushing files to the disk, and a process that is killed loses nothing of what it wrote."""
 

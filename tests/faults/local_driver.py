@@ -1,10 +1,11 @@
-"""`label` with processes for workers, instead of Ray's actors: the same driver, crew and worker, a fault in a tenth of the time.
+"""`label` with processes for workers instead of Ray's actors: the same driver, crew and worker, in a tenth of the time.
 
 Every process is forked from one that has everything imported (multiprocessing's fork server). A worker talks to its driver over
 a pipe, and ends when the driver's end closes, as an actor does.
 """
 
 import asyncio
+import ctypes
 import functools
 import itertools
 import json
@@ -12,8 +13,9 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
@@ -24,7 +26,7 @@ from pipeline.config import LabelConfig
 from pipeline.engine.oracle import OracleEngine
 from pipeline.errors import EngineDied, StepvalueError
 from pipeline.failpoints import arm
-from pipeline.records import Status
+from pipeline.records import Completion, Request, Status
 from pipeline.run.crew import Hand, Hire
 from pipeline.run.driver import label
 from pipeline.run.stop import StopSignal
@@ -34,14 +36,16 @@ from pipeline.store.place import storage_at
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__, "pytest", "pyarrow.pandas_compat", "pyarrow.parquet", "tests.faults.runs"])
 
+_CAPABILITIES_VERSION = 0x20080522
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """A start of `label`, and what is to go wrong in it.
 
-    `scratch` gets the pids, what was printed and the summary. The environments hold failpoints: that of workers counts for
+    `scratch` gets the pids, what was printed, what engines answered, and the summary. The environments hold failpoints: that of workers counts for
     the first in each place. `outlive`: workers finish their units also when the driver is gone. `unreachable`: a worker that
-    is given up does not hear of it, as behind a network that failed.
+    is given up does not hear of it, as behind a network that failed. `unprivileged`: permissions hold for root too.
     """
 
     config: LabelConfig
@@ -51,6 +55,7 @@ class Plan:
     worker_environment: Mapping[str, str] = field(default_factory=dict)
     outlive: bool = False
     unreachable: bool = False
+    unprivileged: bool = False
 
 
 def drive(plan: Plan) -> None:
@@ -59,6 +64,8 @@ def drive(plan: Plan) -> None:
     with (plan.scratch / "output").open("a", buffering=1) as output:
         sys.stdout = sys.stderr = output
         note(plan.scratch, "driver", os.getpid())
+        if plan.unprivileged:
+            drop_privileges()
         code = _label(plan)
     os._exit(code)
 
@@ -73,7 +80,7 @@ def _label(plan: Plan) -> int:
     except StepvalueError as error:
         print(f"stepvalue: {error}")
         return error.exit_code
-    except Exception:  # as the interpreter would
+    except Exception:  # noqa: BLE001  # as the interpreter would
         traceback.print_exc()
         return 1
     (plan.scratch / "summary.json").write_text(json.dumps(asdict(summary)))
@@ -173,22 +180,40 @@ def work(connection: Connection, plan: Plan, config: LabelConfig, attempt: int, 
     with suppress(ProcessLookupError, PermissionError):  # the driver may be dead already
         os.setpgid(0, group)
     note(plan.scratch, "worker", os.getpid())
+    if plan.unprivileged:
+        drop_privileges()
     if attempt == 1:
         arm(plan.worker_environment)
     asyncio.run(_serve(connection, plan, config, attempt))
     os._exit(0)
 
 
+class LoggingEngine(OracleEngine):
+    """Tells when it has answered what: a line per batch, the time and the ids."""
+
+    def __init__(self, plan: Plan, config: LabelConfig, attempt: int) -> None:
+        super().__init__(config.policy, attempt=attempt)
+        self._log = plan.scratch / "answered"
+
+    async def generate(
+        self, requests: Sequence[Request], *, keep_tokens: bool = False
+    ) -> AsyncIterator[Sequence[Completion]]:
+        async for batch in super().generate(requests, keep_tokens=keep_tokens):
+            with self._log.open("a") as log:
+                log.write(f"{time.monotonic()} {' '.join(each.request.request_id for each in batch)}\n")
+            yield batch
+
+
 async def _serve(connection: Connection, plan: Plan, config: LabelConfig, attempt: int) -> None:
     assert config.run_dir is not None
-    worker = Worker(config, storage_at(config.run_dir), OracleEngine(config.policy, attempt=attempt))
+    worker = Worker(config, storage_at(config.run_dir), LoggingEngine(plan, config, attempt))
     loop, gone = asyncio.get_running_loop(), asyncio.Event()
     at_work: set[asyncio.Task[None]] = set()
 
     async def answer(number: int, name: str, arguments: tuple[Any, ...]) -> None:
         try:
             result = await getattr(worker, name)(*arguments)
-        except Exception as error:  # whatever it is, the driver is to hear of it
+        except Exception as error:  # noqa: BLE001  # whatever it is, the driver is to hear of it
             result = error
         with suppress(OSError):
             connection.send((number, result))
@@ -212,3 +237,10 @@ def note(scratch: Path, kind: str, pid: int) -> None:
     """Add a line to the list of a test's processes."""
     with (scratch / "pids").open("a") as pids:
         pids.write(f"{kind} {pid}\n")
+
+
+def drop_privileges() -> None:
+    """Give up root's right to write where permissions say no; nothing for others. Raises OSError."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
+    if ctypes.CDLL(None, use_errno=True).capset(header, (ctypes.c_uint32 * 6)()):
+        raise OSError(ctypes.get_errno(), "capabilities cannot be given up")

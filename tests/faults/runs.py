@@ -205,7 +205,9 @@ def survivors(scene: Scene, seconds: float = GONE_SECONDS) -> list[int]:
     left: list[int] = []
 
     def gone() -> bool:
-        left[:] = [pid for start in scene.starts[-1:] for kind in ("driver", "worker") for pid in alive(start.pids(kind))]
+        left[:] = [
+            pid for start in scene.starts[-1:] for kind in ("driver", "worker") for pid in alive(start.pids(kind))
+        ]
         return not left
 
     with contextlib.suppress(TimeoutError):
@@ -235,8 +237,5 @@ def until(true: Callable[[], object], seconds: float = 30.0) -> None:
 def _plain(schema: pa.Schema) -> pa.Schema:
     """The schema without dictionaries, whose order depends on a file."""
     return pa.schema(
-        [
-            pa.field(each.name, each.type.value_type) if pa.types.is_dictionary(each.type) else each
-            for each in schema
-        ]
+        [pa.field(each.name, each.type.value_type) if pa.types.is_dictionary(each.type) else each for each in schema]
     )

@@ -98,7 +98,9 @@ def test_what_is_damaged_is_set_aside_and_redone(
         names = noticed(mine.run_dir)
         summary = mine.finish()
         assert set(summary["damaged"]) >= names
-        assert {path.name for path in (mine.run_dir / "damaged").iterdir()} >= {name.replace("/", "-") for name in names}
+        assert {path.name for path in (mine.run_dir / "damaged").iterdir()} >= {
+            name.replace("/", "-") for name in names
+        }
         assert_same(mine, reference)
         assert noticed(mine.run_dir) == set()
 
@@ -137,9 +139,7 @@ def other_schema(data: bytes) -> bytes:
     ids=["empty", "torn", "garbage", "a list", "another schema"],
 )
 @pytest.mark.parametrize("kind", ["input", "unit"])
-def test_a_record_that_is_none(
-    kind: str, content: Callable[[bytes], bytes], copy: Scene, reference: Found
-) -> None:
+def test_a_record_that_is_none(kind: str, content: Callable[[bytes], bytes], copy: Scene, reference: Found) -> None:
     record = sorted((copy.run_dir / "commits").glob(f"{kind}-*.json"))[-1]
     record.write_bytes(content(record.read_bytes()))
     summary = copy.finish()
