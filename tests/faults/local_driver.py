@@ -1,7 +1,7 @@
 """`label` with processes for workers instead of Ray's actors: the same driver, crew and worker, in a tenth of the time.
 
-Every process is forked from one that has everything imported (multiprocessing's fork server). A worker talks to its driver over
-a pipe, and ends when the driver's end closes, as an actor does.
+A driver is forked from a process that has everything imported (multiprocessing's fork server), a worker from its driver. A
+worker talks to its driver over a pipe, and ends when the driver's end closes, as an actor does.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from pipeline.store.place import storage_at
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__, "pytest", "pyarrow.pandas_compat", "pyarrow.parquet", "tests.faults.runs"])
-
+_FORK = multiprocessing.get_context("fork")
 _CAPABILITIES_VERSION = 0x20080522
 
 
@@ -43,9 +43,10 @@ _CAPABILITIES_VERSION = 0x20080522
 class Plan:
     """A start of `label`, and what is to go wrong in it.
 
-    `scratch` gets the pids, what was printed, what engines answered, and the summary. The environments hold failpoints: that of workers counts for
-    the first in each place. `outlive`: workers finish their units also when the driver is gone. `unreachable`: a worker that
-    is given up does not hear of it, as behind a network that failed. `unprivileged`: permissions hold for root too.
+    `scratch` gets the pids, what was printed, what engines answered, and the summary. The environments hold failpoints: that
+    of workers counts for the first in each place. `outlive`: workers finish their units also when the driver is gone.
+    `unreachable`: a worker that is given up does not hear of it, as behind a network that failed. `unprivileged`: permissions
+    hold for root too.
     """
 
     config: LabelConfig
@@ -104,8 +105,8 @@ class ProcessHand:
 
     def __init__(self, plan: Plan, config: LabelConfig, attempt: int) -> None:
         self._plan = plan
-        self._connection, far = CONTEXT.Pipe()
-        self._process = CONTEXT.Process(target=work, args=(far, plan, config, attempt, os.getpgrp()))
+        self._connection, far = _FORK.Pipe()
+        self._process = _FORK.Process(target=work, args=(far, plan, config, attempt))
         self._process.start()
         far.close()
         self._numbers = itertools.count()
@@ -175,10 +176,13 @@ class ProcessHand:
                 answer.set_exception(EngineDied("a worker died"))
 
 
-def work(connection: Connection, plan: Plan, config: LabelConfig, attempt: int, group: int) -> None:
-    """The main function of a worker process."""
-    with suppress(ProcessLookupError, PermissionError):  # the driver may be dead already
-        os.setpgid(0, group)
+def work(connection: Connection, plan: Plan, config: LabelConfig, attempt: int) -> None:
+    """The main function of a worker process, in its driver's process group."""
+    # What the driver holds must end with the driver: its lock, and its ends of the pipes to other workers.
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        if descriptor not in (0, 1, 2, connection.fileno(), sys.stdout.fileno()):
+            with suppress(OSError):
+                os.close(descriptor)
     note(plan.scratch, "worker", os.getpid())
     if plan.unprivileged:
         drop_privileges()
