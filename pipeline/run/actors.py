@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
 from pipeline.config import LabelConfig
 from pipeline.errors import EngineDied, StepvalueError, WorkerLost
@@ -21,7 +21,8 @@ from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
 from pipeline.store.place import storage_at
 
 _SPARE_CALLS = 4  # concurrent calls an actor takes beside its units: snapshots, drain and stop
-_NODE_GONE = ("its node has died", "node was terminated", "node is dead")
+_TAKEN_AWAY = ("its node has died", "node was terminated", "node is dead", "receives a SIGTERM")
+"""Words of Ray 2.60 about an actor that died without a fault of its own. Until its node counts as dead, it is unavailable."""
 
 
 class _Actor(Worker):
@@ -89,8 +90,14 @@ async def _result(reference: Any) -> Any:
             raise error.cause from None
         raise
     except RayActorError as error:
-        gone = error.preempted or any(phrase in str(error) for phrase in _NODE_GONE)
-        raise (WorkerLost if gone else EngineDied)(f"a worker died: {_first_line(error)}") from error
+        raise (WorkerLost if taken_away(error) else EngineDied)(f"a worker died: {_first_line(error)}") from error
+
+
+def taken_away(error: RayActorError) -> bool:
+    """Whether an actor went with its machine, or because it was told to: its node died, cannot be reached or is drained."""
+    return (
+        error.preempted or isinstance(error, ActorUnavailableError) or any(words in str(error) for words in _TAKEN_AWAY)
+    )
 
 
 def _first_line(error: RayError) -> str:
