@@ -140,10 +140,11 @@ class Start:
         return [int(line.split()[1]) for line in lines if line.startswith(kind)]
 
     def kill(self) -> None:
-        """SIGKILL to the driver and its workers, at once."""
+        """SIGKILL to the driver and its workers, at once; none of them is left, nor what they held."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.process.join(GONE_SECONDS)
+        until(lambda: not alive(of_group(self.pid)), GONE_SECONDS)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -223,6 +224,17 @@ def alive(pids: Sequence[int]) -> list[int]:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
                 running.append(pid)
     return running
+
+
+def of_group(group: int) -> list[int]:
+    """Processes of a process group, dead ones too."""
+    members = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(OSError):
+                if int((folder / "stat").read_text().rpartition(")")[2].split()[2]) == group:
+                    members.append(int(folder.name))
+    return members
 
 
 def until(true: Callable[[], object], seconds: float = 30.0) -> None:

@@ -161,7 +161,7 @@ def test_the_number_of_workers_changes_nothing(workers: int, in_flight: int, sce
 
 def algebra(scene: Scene) -> None:
     """An input whose answers only algebra can compare, so that a grader's child is needed."""
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             "id": f"{n}-{kind}",
             "problem": f"Write the logarithm of {n * (n + 1)} as a sum.",
