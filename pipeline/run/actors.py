@@ -21,6 +21,7 @@ from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
 from pipeline.store.place import storage_at
 
 _SPARE_CALLS = 4  # concurrent calls an actor takes beside its units: snapshots, drain and stop
+_CAUSE_CHARS = 300
 _TAKEN_AWAY = ("its node has died", "node was terminated", "node is dead", "receives a SIGTERM")
 """Words of Ray 2.60 about an actor that died without a fault of its own. Until its node counts as dead, it is unavailable."""
 
@@ -90,7 +91,7 @@ async def _result(reference: Any) -> Any:
             raise error.cause from None
         raise
     except RayActorError as error:
-        raise (WorkerLost if taken_away(error) else EngineDied)(f"a worker died: {_first_line(error)}") from error
+        raise (WorkerLost if taken_away(error) else EngineDied)(f"a worker died: {_cause(error)}") from error
 
 
 def taken_away(error: RayActorError) -> bool:
@@ -100,5 +101,7 @@ def taken_away(error: RayActorError) -> bool:
     )
 
 
-def _first_line(error: RayError) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+def _cause(error: RayError) -> str:
+    """What Ray says last: it begins with what any death looks like, and lists what the actor was called."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1][:_CAUSE_CHARS] if lines else type(error).__name__
