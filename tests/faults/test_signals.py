@@ -197,7 +197,7 @@ def test_killed_graders_turn_no_answer_into_another(processes: int, scenes: Scen
 
     def ended() -> bool:
         for child in graders(start):
-            if child.pid not in killed and len(killed) < 3 * processes:
+            if child.pid not in killed and len(killed) < processes:
                 with contextlib.suppress(psutil.Error):
                     child.kill()
                 killed.add(child.pid)
@@ -205,7 +205,7 @@ def test_killed_graders_turn_no_answer_into_another(processes: int, scenes: Scen
 
     until(ended, 90)
     assert start.wait() == 0, start.output
-    assert len(killed) >= processes
+    assert killed
     there = {row["chain_id"]: row["outcome"] for row in found(scene.run_dir).labels.to_pylist()}
     assert there.keys() == expected.keys()
     assert all(outcome in (None, expected[chain_id]) for chain_id, outcome in there.items())
