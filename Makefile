@@ -7,6 +7,7 @@ PYTHON  ?= python3
 VENV    ?= .venv
 LIMIT   ?= 24
 SEEDS   ?= 100000
+KILLS   ?= 1000
 RUN_DIR ?= runs/demo-$(LIMIT)
 
 UV_VERSION := 0.13.9
@@ -22,7 +23,7 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 	  done; echo --torch-backend=cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test simulate faults lint format bench lock wheel clean
+.PHONY: help setup demo test faults simulate kills lint format bench lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,14 +43,17 @@ $(STAMP): $(LOCK) pyproject.toml
 demo: setup  ## label part of the sample with the default model and show the chains (LIMIT=82 for all of it)
 	$(BIN)/python -m pipeline label data=sample data.limit=$(LIMIT) run_dir=$(RUN_DIR) run.show_chains=$(LIMIT)
 
-test: setup  ## the whole suite
-	$(BIN)/python -m pytest
+test: setup  ## the whole suite, in two processes
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+faults: setup  ## slow fault injection, which `make test` leaves out
+	$(BIN)/python -m pytest -m faults
 
 simulate: setup  ## many random schedules of faults (SEEDS=100000)
 	$(BIN)/python -m tests.faults $(SEEDS)
 
-faults: setup  ## slow fault injection, which `make test` leaves out
-	$(BIN)/python -m pytest -m faults
+kills: setup  ## kill everything at random times, start again, and count what was lost, doubled or changed (KILLS=1000)
+	$(BIN)/python -m tests.faults.kills $(KILLS)
 
 lint: setup  ## ruff, mypy --strict, who may import whom
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """The command line: compose the settings, check them, dispatch. The only file that knows of Hydra."""
 
 import dataclasses
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from rich.console import Console
 from pipeline.commands import COMMANDS, LABEL, Command
 from pipeline.config import LabelConfig
 from pipeline.errors import Interrupted, StepvalueError, UsageError
+from pipeline.failpoints import arm
 from pipeline.overrides import check_overrides, first_line
 
 _PACKAGED_CONF = Path(__file__).parent / "conf"
@@ -52,6 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
+        if armed := arm(os.environ):
+            errors.print(f"stepvalue: {armed}")
         return _dispatch(arguments)
     except StepvalueError as error:
         errors.print(f"stepvalue: {error}")

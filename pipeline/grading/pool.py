@@ -47,7 +47,7 @@ class _Child:
         process = self.process
         if process is None or process.poll() is not None or self._tasks >= TASKS_PER_CHILD:
             self.kill()
-            process = self._start()
+            process = self._start_again()
         self._tasks += 1
         try:
             assert process.stdin is not None
@@ -62,6 +62,13 @@ class _Child:
             self.kill()
             return Verdict.CRASHED
         return Verdict(json.loads(reply)["verdict"])
+
+    def _start_again(self) -> subprocess.Popen[bytes]:
+        """A child that is killed before it is ready, for want of memory for one, gets one more chance."""
+        try:
+            return self._start()
+        except StepvalueError:
+            return self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         config = self._config

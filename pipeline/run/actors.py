@@ -4,26 +4,31 @@ Ray's own retries are off: the driver decides what is tried again, and by whom.
 """
 
 import asyncio
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
 from pipeline.config import LabelConfig
 from pipeline.errors import EngineDied, StepvalueError, WorkerLost
+from pipeline.failpoints import arm
 from pipeline.run.cluster import cluster, share
 from pipeline.run.crew import Hand, Hire
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
 from pipeline.store.place import storage_at
 
 _SPARE_CALLS = 4  # concurrent calls an actor takes beside its units: snapshots, drain and stop
-_NODE_GONE = ("its node has died", "node was terminated", "node is dead")
+_CAUSE_CHARS = 300
+_TAKEN_AWAY = ("its node has died", "node was terminated", "node is dead", "receives a SIGTERM")
+"""Words of Ray 2.60 about an actor that died without a fault of its own. Until its node counts as dead, it is unavailable."""
 
 
 class _Actor(Worker):
     def __init__(self, config: LabelConfig, *, cpus: int, attempt: int) -> None:
+        arm(os.environ)
         assert config.run_dir is not None
         super().__init__(config, storage_at(config.run_dir), engine_for(config, cpus=cpus, attempt=attempt))
 
@@ -86,9 +91,17 @@ async def _result(reference: Any) -> Any:
             raise error.cause from None
         raise
     except RayActorError as error:
-        gone = error.preempted or any(phrase in str(error) for phrase in _NODE_GONE)
-        raise (WorkerLost if gone else EngineDied)(f"a worker died: {_first_line(error)}") from error
+        raise (WorkerLost if taken_away(error) else EngineDied)(f"a worker died: {_cause(error)}") from error
 
 
-def _first_line(error: RayError) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+def taken_away(error: RayActorError) -> bool:
+    """Whether an actor went with its machine, or because it was told to: its node died, cannot be reached or is drained."""
+    return (
+        error.preempted or isinstance(error, ActorUnavailableError) or any(words in str(error) for words in _TAKEN_AWAY)
+    )
+
+
+def _cause(error: RayError) -> str:
+    """What Ray says last: it begins with what any death looks like, and lists what the actor was called."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1][:_CAUSE_CHARS] if lines else type(error).__name__

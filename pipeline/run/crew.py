@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from pipeline.config import RunConfig
 from pipeline.errors import ClusterError, EngineDied, StepvalueError, WorkerLost
+from pipeline.failpoints import failpoint
 from pipeline.records import Load, Status
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Receipt, Snapshot, Task
@@ -137,6 +138,7 @@ class Crew:
         if not place.jobs:
             place.moved_at = self._now()
         place.jobs[asyncio.create_task(work)] = job
+        failpoint("driver.submitted")
 
     async def _take_apart(self, hand: Hand, job: Job) -> Receipt:
         """The next step with a suspect unit."""
@@ -171,6 +173,7 @@ class Crew:
         self._show("labelling")
 
     def _finished(self, place: _Place, task: "asyncio.Task[Any]", receipt: Receipt) -> None:
+        failpoint("driver.receipt")
         job = place.jobs.pop(task)
         place.moved_at = self._now()
         place.exclusive = False

@@ -10,6 +10,7 @@ from typing import Any
 from pipeline.config import LabelConfig
 from pipeline.engine.fingerprint import policy_fingerprint
 from pipeline.errors import RunConflict, StoreError
+from pipeline.failpoints import failpoint
 from pipeline.grading.choose import checker_for
 from pipeline.records import Status, Summary
 from pipeline.rows import input_digest
@@ -47,8 +48,9 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal)
     config = replace(config, run_dir=storage.place)
     check_claim(storage, facts)
     with held(storage, lock=config.run.lock) as alone:
-        claim(storage, facts, alone=alone)
-        return label_held(config, storage, facts, hiring, watch, stop)
+        damaged = claim(storage, facts, alone=alone)
+        summary = label_held(config, storage, facts, hiring, watch, stop)
+        return replace(summary, damaged=(*damaged, *summary.damaged))
 
 
 def label_held(
@@ -65,6 +67,7 @@ def label_held(
     units = list(units_of(storage, staged))
     found, damaged = _repaired(storage, units)
     before = state_of(units, found, config.sampling.rollouts)
+    failpoint("driver.planned")
     watch(Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs)))
     seconds = (0.0, 0.0)
     if before.jobs:
@@ -76,8 +79,10 @@ def label_held(
     after = state_of(units, _chains(storage), config.sampling.rollouts) if before.jobs else before
     if after.jobs:
         raise StoreError(f"{len(after.jobs)} units of {storage.place} are owed again: start the same command again")
+    failpoint("driver.arrange")
     editions, lost = mended_editions(storage, after.wholes)
     arrange_labels(storage, current_label_files(after.wholes, current_edition(editions, after.wholes)))
+    failpoint("driver.arranged")
     return Summary(
         run_dir=storage.place,
         totals=staged.totals + after.totals,

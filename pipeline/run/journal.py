@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from pipeline.failpoints import failpoint
 from pipeline.records import Fact, Rollout, SampledSolution, Totals
 from pipeline.store.commits import Commit
 from pipeline.store.unit_log import UnitLog
@@ -75,6 +76,7 @@ class Journal:
         async with self._writing:
             while not self.done and (self._new_rollouts or self._new_solutions):
                 rollouts, solutions = dict(self._new_rollouts), dict(self._new_solutions)
+                failpoint("worker.flush")
                 if await asyncio.to_thread(self._append, rollouts, solutions):
                     for rollout in rollouts:
                         del self._new_rollouts[rollout]
@@ -94,6 +96,7 @@ class Journal:
         async with self._writing:
             if readings != self.readings:
                 return False
+            failpoint("worker.complete")
             last = self._tables(self._new_rollouts, self._new_solutions)
             won = await asyncio.to_thread(self._log.complete, last, results, totals, self._target, seconds)
             if not won:

@@ -16,6 +16,7 @@ from pipeline.engine.oracle import OracleEngine
 from pipeline.engine.vllm import VllmEngine
 from pipeline.errors import EngineDied
 from pipeline.estimate.labels import rule_name
+from pipeline.failpoints import failpoint
 from pipeline.grading.choose import checker_for, grader_version
 from pipeline.records import InputRow, Load
 from pipeline.run.journal import Journal
@@ -141,6 +142,7 @@ class Worker:
         log = self._log(self._storage, task.unit.unit_id, task.known_length)
         journal = Journal(log, grader=grader_version(), target=self._config.sampling.rollouts)
         await journal.read()
+        failpoint("worker.opened")
         return rows, journal
 
     def _tables(self, result: UnitResult) -> dict[str, pa.Table]:

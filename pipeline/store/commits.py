@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from pipeline.errors import Absent, StoreError
+from pipeline.failpoints import failpoint
 from pipeline.ids import record_name, record_parts
 from pipeline.records import Totals
 from pipeline.store.shards import ShardRecord, keep_damaged
@@ -73,8 +74,11 @@ def publish(storage: Storage, commit: Commit) -> bool:
     """Publish the record under its number. False when that number is taken by another content."""
     data = encoded_commit(commit)
     name = commit_name(commit)
+    failpoint("commit.before")
     # A store may have done what it reported as failed or taken: what stands decides.
-    return storage.create(name, data) or storage.read(name) == data
+    won = storage.create(name, data) or storage.read(name) == data
+    failpoint("commit.after")
+    return won
 
 
 def supersede(storage: Storage, commit: Commit) -> None:

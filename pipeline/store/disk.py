@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from pipeline.failpoints import failpoint
+
 
 class Disk(Protocol):
     """Verbs of a POSIX file system; each raises OSError as the kernel does."""
@@ -42,21 +44,27 @@ class OsDisk:
 
     def write(self, path: str, data: bytes) -> None:
         # One descriptor for both: after a failed fsync a second one on the same file may report success.
+        failpoint("disk.write")
         with open(path, "xb") as file:
             file.write(data)
             file.flush()
+            failpoint("disk.sync")
             os.fsync(file.fileno())
 
     def link(self, path: str, new_path: str) -> None:
+        failpoint("disk.link")
         os.link(path, new_path)
 
     def rename(self, path: str, new_path: str) -> None:
+        failpoint("disk.rename")
         os.rename(path, new_path)
 
     def remove(self, path: str) -> None:
+        failpoint("disk.remove")
         os.unlink(path)
 
     def sync_folder(self, path: str) -> None:
+        failpoint("disk.sync_folder")
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)

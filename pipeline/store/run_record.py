@@ -32,21 +32,24 @@ def check_claim(storage: Storage, identity: Mapping[str, object]) -> None:
     _found(storage, identity, alone=True)
 
 
-def claim(storage: Storage, identity: Mapping[str, object], *, alone: bool = True) -> None:
-    """Record `identity` in a fresh directory, or check that it is the recorded one.
+def claim(storage: Storage, identity: Mapping[str, object], *, alone: bool = True) -> list[str]:
+    """Record `identity` in a fresh directory, or check that it is the recorded one. The names of what was damaged.
 
     A run of which no unit was committed has nothing to lose: its directory goes over to the new one, if the caller is `alone`
     in it, so that nobody can be about to commit one. Where the record is lost or damaged, the copy beside the staged input
     stands for it, and it is written anew. Raises RunConflict, naming each differing key, when the directory belongs to another
     run or holds something else, and StoreError when the record is damaged and has no copy; nothing is touched then.
     """
+    damaged: list[str] = []
     found = _found(storage, identity, alone=alone)
     if found is _Found.OURS_WITHOUT_RECORD and NAME in storage.names(""):
         set_aside_damaged(storage, NAME)
+        damaged = [NAME]
     if found is _Found.UNUSED:
         storage.replace(NAME, encoded_identity(identity))
     elif found is not _Found.OURS and not storage.create(NAME, encoded_identity(identity)):
         _found(storage, identity, alone=False)
+    return damaged
 
 
 def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> _Found:

@@ -1,0 +1,132 @@
+"""kill -9 of the driver and of a worker at every failpoint, and a full disk at every write."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pipeline.failpoints import ARMED, COUNTED
+from tests.conftest import ROOT
+from tests.faults.runs import MORE, Found, Scene, assert_same
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]
+
+AT_ONCE = 2
+FRESH_POINTS = 80
+REPAIRING_POINTS = 25
+FULL_POINTS = 20
+Point = tuple[str, int]
+Scenes = Callable[..., Scene]
+
+
+def counted(scene: Scene, *overrides: str) -> dict[str, list[Point]]:
+    """Every point that a run without faults reaches, with the number of the hit, by the kind of process."""
+    logs = {role: scene.folder / f"{role}-hits" for role in ("driver", "worker")}
+    scene.finish(
+        *overrides,
+        driver_environment={COUNTED: str(logs["driver"])},
+        worker_environment={COUNTED: str(logs["worker"])},
+    )
+    hits = {role: Counter(log.read_text().split()) for role, log in logs.items()}
+    return {
+        role: [(name, hit) for name, times in counts.items() for hit in range(1, times + 1)]
+        for role, counts in hits.items()
+    }
+
+
+def in_parallel(test: Callable[[Point], None], points: Sequence[Point]) -> None:
+    """Run a test for each point, and tell which failed. Slow as the disk is, two at a time take half as long."""
+
+    def outcome(point: Point) -> str:
+        try:
+            test(point)
+        except (AssertionError, TimeoutError) as error:
+            return f"{point}: {error}"
+        return ""
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        failures = [failure for failure in pool.map(outcome, points) if failure]
+    assert failures == []
+
+
+def finished_and_damaged(scene: Scene) -> None:
+    """A finished run with a damaged file: its next start repairs, and moves labels."""
+    scene.finish()
+    victim = sorted((scene.run_dir / "rollouts").iterdir())[0]
+    os.truncate(victim, 100)
+
+
+@pytest.mark.parametrize("role", ["driver", "worker"])
+def test_killed_at_every_failpoint_of_a_fresh_run(role: str, scenes: Scenes, reference: Found) -> None:
+    def killed(point: Point) -> None:
+        scene = scenes(f"{point[0]}-{point[1]}")
+        kill_at(scene, role, point)
+        assert_same(scene, reference)
+
+    in_parallel(killed, thinned(counted(scenes("counted"))[role], FRESH_POINTS))
+
+
+@pytest.mark.parametrize("role", ["driver", "worker"])
+def test_killed_at_every_failpoint_of_a_run_that_repairs_and_extends(
+    role: str, scenes: Scenes, extended: Found
+) -> None:
+    def killed(point: Point) -> None:
+        scene = scenes(f"{point[0]}-{point[1]}")
+        finished_and_damaged(scene)
+        kill_at(scene, role, point, MORE)
+        assert_same(scene, extended)
+
+    first = scenes("counted")
+    finished_and_damaged(first)
+    in_parallel(killed, thinned(counted(first, MORE)[role], REPAIRING_POINTS))
+
+
+def thinned(points: Sequence[Point], most: int) -> Sequence[Point]:
+    """So many points spread over all, the first hit of each name among them."""
+    step = -(-len(points) // most)
+    return [point for at, point in enumerate(points) if point[1] == 1 or at % step == 0]
+
+
+def kill_at(scene: Scene, role: str, point: Point, *overrides: str) -> None:
+    """Kill a process at a point of the code; a driver is started again, a worker is replaced by its driver."""
+    environment = {ARMED: f"{point[0]}:kill:{point[1]}"}
+    start = scene.start(*overrides, **{f"{role}_environment": environment})
+    code = start.wait()
+    assert code in ((-9, 0) if role == "driver" else (0,)), start.output
+    if code:
+        scene.finish(*overrides)
+
+
+@pytest.mark.parametrize("role", ["driver", "worker"])
+def test_a_full_disk_at_every_write_ends_the_run_and_the_next_start_finishes_it(
+    role: str, scenes: Scenes, reference: Found
+) -> None:
+    def full(point: Point) -> None:
+        scene = scenes(f"{point[0]}-{point[1]}")
+        start = scene.start(**{f"{role}_environment": {ARMED: f"{point[0]}:enospc:{point[1]}"}})
+        code = start.wait()
+        assert code == 1, start.output
+        assert "No space left on device; free space" in start.output, start.output
+        assert "Traceback" not in start.output, start.output
+        scene.finish()
+        assert_same(scene, reference)
+
+    points = counted(scenes("counted"))[role]
+    writes = [point for point in points if point[0] in ("disk.write", "disk.sync", "disk.link", "disk.sync_folder")]
+    in_parallel(full, thinned(writes, FULL_POINTS))
+
+
+def test_every_failpoint_of_the_code_is_one_that_the_sweeps_reach(scenes: Scenes) -> None:
+    in_code = {
+        name
+        for path in Path(ROOT, "pipeline").rglob("*.py")
+        for name in re.findall(r'failpoint\("([a-z_.]+)"\)', path.read_text())
+    } - {"name"}
+    fresh, repaired = scenes("fresh"), scenes("repaired")
+    finished_and_damaged(repaired)
+    reached = [*counted(fresh).values(), *counted(repaired, MORE).values()]
+    assert in_code == {name for points in reached for name, _ in points}

@@ -1,0 +1,198 @@
+"""Files that are not what was written: every one is noticed, set aside and redone, and the labels come out the same."""
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import StoreError
+from pipeline.report.labels import label_frames
+from pipeline.store.commits import INPUT, UNIT, chains
+from pipeline.store.local import LocalStorage
+from pipeline.store.repair import damaged_files
+from pipeline.store.run_record import recorded_identity
+from tests.faults.runs import POLL_SECONDS, Found, Scene, assert_same, scene, tree, until
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]
+
+Scenes = Callable[..., Scene]
+FLIPS = 300
+CUTS = 50
+ROUNDS = 5
+SUPERSEDED = "flushed"
+"""Folder of parts, which nobody reads once their unit is whole."""
+
+
+@pytest.fixture(scope="module")
+def finished(quick_folder: Path) -> Scene:
+    done = scene(quick_folder / "finished")
+    done.finish()
+    return done
+
+
+@pytest.fixture
+def copy(finished: Scene, scenes: Scenes) -> Scene:
+    """A finished run, to be damaged."""
+    mine = scenes()
+    shutil.copytree(finished.run_dir, mine.run_dir)
+    return mine
+
+
+def committed(run_dir: Path) -> list[Path]:
+    """Every file that a reader of the finished run may need."""
+    return sorted(
+        path
+        for path in run_dir.rglob("*")
+        if path.is_file() and path.stat().st_size and path.parent.name != SUPERSEDED and path.name != ".lock"
+    )
+
+
+def noticed(run_dir: Path) -> set[str]:
+    """Names of what the next start will take for damaged."""
+    storage = LocalStorage(run_dir)
+    names = {
+        name
+        for kind in (INPUT, UNIT)
+        for chain in chains(storage, kind)
+        for name in (*chain.unreadable, *damaged_files(storage, chain))
+    }
+    try:
+        recorded_identity(storage)
+    except StoreError:
+        names.add("run.json")
+    return names
+
+
+def flip(path: Path, luck: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    data[luck.randrange(len(data))] ^= 1 << luck.randrange(8)
+    path.write_bytes(data)
+
+
+def cut(path: Path, luck: random.Random) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: luck.randrange(len(data))])
+
+
+@pytest.mark.parametrize(("hurt", "times"), [(flip, FLIPS), (cut, CUTS)], ids=["one bit", "cut short"])
+def test_every_damage_is_noticed(hurt: Callable[[Path, random.Random], None], times: int, copy: Scene) -> None:
+    luck = random.Random(times)
+    files = committed(copy.run_dir)
+    for turn in range(times):
+        path = files[turn % len(files)]
+        before = path.read_bytes()
+        hurt(path, luck)
+        assert noticed(copy.run_dir) == {str(path.relative_to(copy.run_dir))}
+        path.write_bytes(before)
+
+
+@pytest.mark.parametrize("hurt", [flip, cut], ids=["one bit", "cut short"])
+def test_what_is_damaged_is_set_aside_and_redone(
+    hurt: Callable[[Path, random.Random], None], scenes: Scenes, finished: Scene, reference: Found
+) -> None:
+    for turn in range(ROUNDS):
+        mine = scenes(f"round {turn}")
+        shutil.copytree(finished.run_dir, mine.run_dir)
+        luck = random.Random(turn)
+        victims = luck.sample(committed(mine.run_dir), 4)
+        for victim in victims:
+            hurt(victim, luck)
+        names = noticed(mine.run_dir)
+        summary = mine.finish()
+        assert set(summary["damaged"]) >= names
+        assert {path.name for path in (mine.run_dir / "damaged").iterdir()} >= {
+            name.replace("/", "-") for name in names
+        }
+        assert_same(mine, reference)
+        assert noticed(mine.run_dir) == set()
+
+
+def test_damaged_labels_are_never_handed_out(copy: Scene) -> None:
+    flip(sorted((copy.run_dir / "labels").iterdir())[0], random.Random(0))
+    with pytest.raises(StoreError, match="start `label` on this run directory again"):
+        list(label_frames(LocalStorage(copy.run_dir)))
+
+
+@pytest.mark.parametrize("folder", ["labels", "rollouts", "solutions", "inputs", "commits"])
+def test_a_deleted_file_is_owed_again(folder: str, copy: Scene, reference: Found) -> None:
+    sorted((copy.run_dir / folder).iterdir())[0].unlink()
+    copy.finish()
+    assert_same(copy, reference)
+
+
+@pytest.mark.parametrize("folder", ["labels", "rollouts", "commits"])
+def test_swapped_files_are_noticed_both(folder: str, copy: Scene, reference: Found) -> None:
+    first, *_, last = sorted((copy.run_dir / folder).iterdir())
+    one, other = first.read_bytes(), last.read_bytes()
+    first.write_bytes(other)
+    last.write_bytes(one)
+    assert len(noticed(copy.run_dir)) == 2
+    copy.finish()
+    assert_same(copy, reference)
+
+
+def other_schema(data: bytes) -> bytes:
+    return json.dumps({**json.loads(data), "generation": 9}).encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [lambda _: b"", lambda data: data[: len(data) // 2], lambda _: b"\x00\xff" * 99, lambda _: b"[]", other_schema],
+    ids=["empty", "torn", "garbage", "a list", "another schema"],
+)
+@pytest.mark.parametrize("kind", ["input", "unit"])
+def test_a_record_that_is_none(kind: str, content: Callable[[bytes], bytes], copy: Scene, reference: Found) -> None:
+    record = sorted((copy.run_dir / "commits").glob(f"{kind}-*.json"))[-1]
+    record.write_bytes(content(record.read_bytes()))
+    summary = copy.finish()
+    assert f"commits/{record.name}" in summary["damaged"]
+    assert_same(copy, reference)
+
+
+def test_all_records_of_a_unit_are_gone(copy: Scene, reference: Found) -> None:
+    records = sorted((copy.run_dir / "commits").glob("unit-*.json"))
+    for record in records:
+        if record.name.split("-")[1] == records[0].name.split("-")[1]:
+            record.unlink()
+    copy.finish()
+    assert_same(copy, reference)
+
+
+def test_what_nobody_committed_is_left_alone(copy: Scene, reference: Found) -> None:
+    strays = [
+        copy.run_dir / "commits" / ".unit-0123.json.0a1b.tmp",
+        copy.run_dir / "labels" / ".labels-0123.parquet.0a1b.tmp",
+        copy.run_dir / "commits" / "notes.txt",
+        copy.run_dir / "rollouts" / "rollouts-0123-4567.parquet",
+        copy.run_dir / "something else",
+    ]
+    for stray in strays:
+        stray.write_bytes(b"\x00 not ours")
+    before = tree(copy.run_dir)
+    copy.finish()
+    assert tree(copy.run_dir) == before
+    assert_same(copy, reference)
+
+
+@pytest.mark.parametrize("hurt", [flip, cut, lambda path, _: path.unlink()], ids=["one bit", "cut short", "deleted"])
+def test_damaged_parts_of_a_unit_in_work(
+    hurt: Callable[[Path, random.Random], None], scenes: Scenes, reference: Found
+) -> None:
+    mine = scenes()
+    start = mine.start("policy.oracle.tokens_per_second=40000")
+    parts = mine.run_dir / "flushed"
+    until(lambda: parts.is_dir() and len(named(parts, mine.run_dir)) >= 2, POLL_SECONDS * 10_000)
+    start.kill()
+    for victim in named(parts, mine.run_dir):
+        hurt(victim, random.Random(1))
+    mine.finish()
+    assert_same(mine, reference)
+
+
+def named(parts: Path, run_dir: Path) -> Sequence[Path]:
+    """The parts that commit records name."""
+    records = "".join(path.read_text() for path in (run_dir / "commits").glob("unit-*.json"))
+    return [path for path in parts.glob("*.parquet") if path.name in records]

@@ -1,0 +1,90 @@
+"""A place that gives out under a run, and a directory of another run."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.engine.fingerprint import policy_fingerprint
+from pipeline.errors import RunConflict
+from pipeline.rows import input_digest
+from pipeline.run.plan import identity
+from pipeline.store.local import LocalStorage
+from pipeline.store.run_record import claim
+from tests.faults.runs import Found, Scene, assert_same, tree, until
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+
+Scenes = Callable[..., Scene]
+SLOW = "policy.oracle.tokens_per_second=30000"
+TOO_SMALL, ENOUGH = "size=48k", "size=16m"
+WRITABLE, READ_ONLY = 0o755, 0o555
+
+
+@pytest.fixture
+def small_disk(scenes: Scenes) -> Iterator[Scene]:
+    """A scene whose run directory is a file system that is too small for it."""
+    scene = scenes()
+    scene.run_dir.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", TOO_SMALL, "tmpfs", scene.run_dir], capture_output=True)
+    if made.returncode:
+        pytest.skip("a file system can be mounted by root only; full disks are played by failpoints too")
+    yield scene
+    scene.clear_away()
+    subprocess.run(["umount", scene.run_dir], check=True)
+
+
+def test_a_full_disk_ends_the_run_and_with_space_it_goes_on(small_disk: Scene, reference: Found) -> None:
+    start = small_disk.start()
+    assert start.wait() == 1
+    assert "No space left on device; free space or permit writing, then start again" in start.output
+    assert "Traceback" not in start.output
+    subprocess.run(["mount", "-o", f"remount,{ENOUGH}", small_disk.run_dir], check=True)
+    small_disk.finish()
+    assert_same(small_disk, reference)
+
+
+def folders(run_dir: Path) -> list[Path]:
+    return [run_dir, *(path for path in run_dir.rglob("*") if path.is_dir())]
+
+
+def test_a_directory_that_becomes_read_only_ends_the_run(scenes: Scenes, reference: Found) -> None:
+    scene = scenes()
+    start = scene.start(SLOW, unprivileged=True)
+    until(lambda: any((scene.run_dir / "commits").glob("unit-*.json")))
+    for folder in folders(scene.run_dir):
+        os.chmod(folder, READ_ONLY)
+    try:
+        assert start.wait() == 1
+        assert "Permission denied; free space or permit writing, then start again" in start.output
+        assert "Traceback" not in start.output
+    finally:
+        for folder in folders(scene.run_dir):
+            os.chmod(folder, WRITABLE)
+    scene.finish()
+    assert_same(scene, reference)
+
+
+def test_a_setting_that_was_another_is_refused_by_name_and_nothing_is_touched(scenes: Scenes) -> None:
+    scene = scenes()
+    scene.finish()
+    before = tree(scene.run_dir)
+    start = scene.start("sampling.temperature=0.5")
+    assert start.wait() == 2
+    assert "sampling.temperature was 1.0, now 0.5" in start.output
+    assert tree(scene.run_dir) == before
+
+
+def test_every_key_of_the_fingerprint_is_refused_by_name(scenes: Scenes) -> None:
+    scene = scenes()
+    scene.finish()
+    config, storage = scene.config(), LocalStorage(scene.run_dir)
+    facts = identity(config, input_digest(config.data.path), policy_fingerprint(config.policy))
+    before = tree(scene.run_dir)
+    for key in facts:
+        with pytest.raises(RunConflict, match=f"{key} was .*Use the old settings or another run_dir"):
+            claim(storage, {**facts, key: "something else"})
+    claim(storage, facts)
+    assert tree(scene.run_dir) == before
