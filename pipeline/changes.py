@@ -3,16 +3,8 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipeline.config import (
-    EstimatorConfig,
-    EstimatorName,
-    Fallback,
-    GraderConfig,
-    GraderKind,
-    Interval,
-    LabelRule,
-    Sandbox,
-)
+from pipeline.choices import EstimatorName, Fallback, GraderKind, Interval, LabelRule, Sandbox
+from pipeline.config import EstimatorConfig, GraderConfig
 
 
 @dataclass(kw_only=True, slots=True)

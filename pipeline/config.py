@@ -5,91 +5,22 @@ They are not frozen, because Hydra refuses overrides of frozen schemas; nothing 
 
 import re
 from dataclasses import dataclass, field
-from enum import Enum
+
+from pipeline.choices import (
+    EstimatorName,
+    Fallback,
+    GraderKind,
+    Interval,
+    Keep,
+    LabelRule,
+    Layout,
+    PolicyKind,
+    PromptStyle,
+    Sandbox,
+    Splitter,
+)
 
 _START_OF_ID = re.compile(r"[0-9a-f]*(-[0-9]*)?")
-
-
-class Layout(Enum):
-    """How an input row is laid out before its columns are read."""
-
-    rows = "rows"
-    prm800k = "prm800k"
-    processbench = "processbench"
-    math_shepherd = "math_shepherd"
-
-
-class Splitter(Enum):
-    """How a solution text is cut into steps."""
-
-    newline = "newline"
-    blank_line = "blank_line"
-    step_label = "step_label"
-    sentence = "sentence"
-    regex = "regex"
-    math_shepherd = "math_shepherd"
-    whole = "whole"
-
-
-class PolicyKind(Enum):
-    """Which policy continues the prefixes, and so which engine runs it."""
-
-    embedded = "embedded"
-    hf = "hf"
-    oracle = "oracle"
-
-
-class PromptStyle(Enum):
-    chat = "chat"
-    plain = "plain"
-
-
-class Keep(Enum):
-    """Which problems go on after the policy has sampled its own solutions."""
-
-    all = "all"
-    mixed = "mixed"
-
-
-class Fallback(Enum):
-    """What counts as the final answer where a text states none."""
-
-    none = "none"
-    last_number = "last_number"
-    closing_statement = "closing_statement"
-
-
-class GraderKind(Enum):
-    """What an answer is, and so how it is checked."""
-
-    math = "math"
-    code = "code"
-
-
-class Sandbox(Enum):
-    """What the machine must keep programs from, for them to be run at all. What else it can enforce, it does."""
-
-    full = "full"
-    """Network, new processes, and files outside of a temporary folder."""
-    standard = "standard"
-    """Network and new processes."""
-    limits = "limits"
-    """Nothing: memory, time and size have limits, but programs can do what the account can do."""
-
-
-class EstimatorName(Enum):
-    fixed = "fixed"
-
-
-class Interval(Enum):
-    clopper_pearson = "clopper_pearson"
-    jeffreys = "jeffreys"
-
-
-class LabelRule(Enum):
-    any = "any"
-    threshold = "threshold"
-    relative = "relative"
 
 
 def _check(condition: bool, key: str, value: object, wanted: str) -> None:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from pipeline.config import DataConfig, Layout
+from pipeline.choices import Layout
+from pipeline.config import DataConfig
 from pipeline.records import RejectReason
 from pipeline.steps import STEP_TAG, join
 

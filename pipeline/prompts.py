@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline.config import PromptConfig, PromptStyle
+from pipeline.choices import PromptStyle
+from pipeline.config import PromptConfig
 from pipeline.ids import content_id
 from pipeline.records import Prefix, Problem, Solution
 from pipeline.steps import prefix_text

@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
-from pipeline.config import Splitter
+from pipeline.choices import Splitter
 from pipeline.formulas import formulas
 
 STEP_TAG = re.compile(r"(?<!\w)ки(?!\w)")

@@ -8,15 +8,9 @@ import ray
 import yaml
 
 from pipeline.__main__ import compose_label, main
+from pipeline.choices import Layout, PolicyKind, PromptStyle, Splitter
 from pipeline.commands import COMMANDS
-from pipeline.config import (
-    GradeConfig,
-    LabelConfig,
-    Layout,
-    PolicyKind,
-    PromptStyle,
-    Splitter,
-)
+from pipeline.config import GradeConfig, LabelConfig
 from pipeline.errors import UsageError
 from pipeline.store.commits import UNIT, Commit, State, publish
 from pipeline.store.local import LocalStorage

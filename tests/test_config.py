@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import config
+from pipeline.choices import PolicyKind, Splitter
 from pipeline.config import (
     ClusterConfig,
     DataConfig,
@@ -21,11 +22,9 @@ from pipeline.config import (
     LabelConfig,
     OracleConfig,
     PolicyConfig,
-    PolicyKind,
     PromptConfig,
     RunConfig,
     SamplingConfig,
-    Splitter,
 )
 
 SCHEMAS = [

@@ -11,7 +11,8 @@ from typing import Any, get_type_hints
 import pytest
 from omegaconf import OmegaConf
 
-from pipeline.config import LabelConfig, PolicyKind
+from pipeline.choices import PolicyKind
+from pipeline.config import LabelConfig
 
 DOCKER = Path(__file__).parents[1] / "docker"
 DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from pipeline.config import Columns, DataConfig, Layout, Splitter
+from pipeline.choices import Layout, Splitter
+from pipeline.config import Columns, DataConfig
 from pipeline.ids import content_id
 from pipeline.problems import read_row
 from pipeline.records import Place, Problem, Reject, RejectReason, Solution

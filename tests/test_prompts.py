@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.config import Example, PromptConfig, PromptStyle, Splitter
+from pipeline.choices import PromptStyle, Splitter
+from pipeline.config import Example, PromptConfig
 from pipeline.engine.oracle import ByteTokenizer
 from pipeline.prompts import Prompter, TokenCut, cut_on_tokens
 from pipeline.records import Prefix, Problem, Solution

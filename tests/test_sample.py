@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from pipeline.config import Example, PolicyKind, PromptConfig, SamplingConfig
+from pipeline.choices import PolicyKind
+from pipeline.config import Example, PromptConfig, SamplingConfig
 
 EMBEDDED = Path(__file__).parents[1] / "conf" / "policy" / "embedded.yaml"
 NUMBER = r"\d+(?:\.\d+)?"

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.changes import EstimatorChange, GraderChange
-from pipeline.config import EstimatorConfig, Fallback, GraderConfig, GraderKind, Interval, LabelRule
+from pipeline.choices import Fallback, GraderKind, Interval, LabelRule
+from pipeline.config import EstimatorConfig, GraderConfig
 from pipeline.settings import flat, section
 from pipeline.settings import given as named
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config import Splitter
+from pipeline.choices import Splitter
 from pipeline.formulas import formulas
 from pipeline.steps import join, prefix_text, split, step_texts
 from tests import strategies as our

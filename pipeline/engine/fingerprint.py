@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from pipeline.config import PolicyConfig, PolicyKind
+from pipeline.choices import PolicyKind
+from pipeline.config import PolicyConfig
 from pipeline.errors import PolicyError
 from pipeline.ids import content_id
 

@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import PolicyConfig, PolicyKind, SamplingConfig
+from pipeline.choices import PolicyKind
+from pipeline.config import PolicyConfig, SamplingConfig
 from pipeline.engine.blame import load_failure
 from pipeline.engine.embedded import embedded_model
 from pipeline.engine.guard import EngineGuard

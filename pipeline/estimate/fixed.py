@@ -5,7 +5,8 @@ Unbiased for P(correct | prefix) as long as whether a rollout can be graded does
 
 import math
 
-from pipeline.config import EstimatorConfig, Interval
+from pipeline.choices import Interval
+from pipeline.config import EstimatorConfig
 from pipeline.estimate.intervals import clopper_pearson, jeffreys
 from pipeline.records import Counts, Origin, StepValue
 

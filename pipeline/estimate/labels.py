@@ -8,7 +8,8 @@
 
 from collections.abc import Sequence
 
-from pipeline.config import EstimatorConfig, LabelRule
+from pipeline.choices import LabelRule
+from pipeline.config import EstimatorConfig
 from pipeline.records import StepValue
 
 

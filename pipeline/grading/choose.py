@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from pipeline import __version__
-from pipeline.config import GraderConfig, GraderKind
+from pipeline.choices import GraderKind
+from pipeline.config import GraderConfig
 from pipeline.grading.base import Checker
 from pipeline.grading.code.checker import CodeChecker
 from pipeline.grading.pool import MathChecker

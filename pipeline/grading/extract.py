@@ -11,7 +11,7 @@ Not covered: an answer that is stated in none of these forms (unless the fallbac
 import re
 from operator import itemgetter
 
-from pipeline.config import Fallback
+from pipeline.choices import Fallback
 from pipeline.grading.closing import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
 
 MAX_STATEMENT = 2_000

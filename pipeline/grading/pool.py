@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 
 import pipeline
-from pipeline.config import Fallback, GraderConfig
+from pipeline.choices import Fallback
+from pipeline.config import GraderConfig
 from pipeline.errors import StepvalueError
 from pipeline.grading import compare, extract, limits
 from pipeline.grading.base import MAX_ANSWER_KEPT, Checker, of_any

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import ray
 
-from pipeline.config import ClusterConfig, PolicyConfig, PolicyKind
+from pipeline.choices import PolicyKind
+from pipeline.config import ClusterConfig, PolicyConfig
 from pipeline.engine.output import captured_output
 from pipeline.errors import ClusterError
 

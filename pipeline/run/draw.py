@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.config import Keep, LabelConfig
+from pipeline.choices import Keep
+from pipeline.config import LabelConfig
 from pipeline.engine.base import Engine
 from pipeline.ids import content_id, rollout_id
 from pipeline.prompts import cut_on_tokens

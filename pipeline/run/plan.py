@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-from pipeline.config import GraderKind, LabelConfig, PolicyKind
+from pipeline.choices import GraderKind, PolicyKind
+from pipeline.config import LabelConfig
 from pipeline.grading.choose import grader_version
 from pipeline.ids import content_id
 from pipeline.records import Totals

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pipeline.config import LabelConfig, PolicyKind
+from pipeline.choices import PolicyKind
+from pipeline.config import LabelConfig
 from pipeline.engine.base import Engine
 from pipeline.engine.oracle import OracleEngine
 from pipeline.engine.vllm import VllmEngine

@@ -7,7 +7,8 @@ from unittest.mock import patch
 
 from pipeline.__main__ import compose_label
 from pipeline.changes import EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
-from pipeline.config import LabelConfig, LabelRule
+from pipeline.choices import LabelRule
+from pipeline.config import LabelConfig
 from pipeline.engine import oracle
 from pipeline.relabel.labels import relabel
 from pipeline.relabel.verdicts import regrade

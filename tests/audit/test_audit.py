@@ -11,7 +11,7 @@ from pipeline.audit.ledger import Check
 from pipeline.audit.run import Report, audit
 from pipeline.audit.told import MAX_SHOWN, told
 from pipeline.changes import AuditConfig, EstimatorChange, RelabelConfig
-from pipeline.config import LabelRule
+from pipeline.choices import LabelRule
 from pipeline.errors import EngineDied, RunConflict, Unreachable, UsageError
 from pipeline.records import Status
 from pipeline.relabel.labels import relabel

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import psutil
 
-from pipeline.config import GraderConfig, GraderKind
+from pipeline.choices import GraderKind
+from pipeline.config import GraderConfig
 from pipeline.grading.code.checker import CodeChecker
 from pipeline.records import Verdict
 from tests.grading.forgeries import FORGERIES

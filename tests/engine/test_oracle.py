@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.config import OracleConfig, PolicyConfig, PolicyKind
+from pipeline.choices import PolicyKind
+from pipeline.config import OracleConfig, PolicyConfig
 from pipeline.engine.oracle import ByteTokenizer, OracleEngine, true_value
 from pipeline.errors import EngineDied
 from pipeline.grading.compare import quick_verdict

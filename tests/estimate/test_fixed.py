@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
-from pipeline.config import EstimatorConfig, Interval
+from pipeline.choices import Interval
+from pipeline.config import EstimatorConfig
 from pipeline.estimate.fixed import measured, owed, terminal
 from pipeline.estimate.intervals import clopper_pearson, jeffreys
 from pipeline.records import Counts, Origin

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config import EstimatorConfig, LabelRule
+from pipeline.choices import LabelRule
+from pipeline.config import EstimatorConfig
 from pipeline.estimate.fixed import measured, terminal
 from pipeline.estimate.labels import rule_name, step_labels
 from pipeline.records import Counts, StepValue

@@ -13,7 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import DataConfig, LabelConfig, PolicyConfig, PolicyKind, RunConfig, SamplingConfig
+from pipeline.choices import PolicyKind
+from pipeline.config import DataConfig, LabelConfig, PolicyConfig, RunConfig, SamplingConfig
 from pipeline.errors import Interrupted, StepvalueError
 from pipeline.records import Status, Summary
 from pipeline.rows import input_digest

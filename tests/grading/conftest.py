@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import GraderConfig, GraderKind, Sandbox
+from pipeline.choices import GraderKind, Sandbox
+from pipeline.config import GraderConfig
 from pipeline.errors import StepvalueError
 from pipeline.grading.code.checker import CodeChecker
 from pipeline.grading.code.sandbox import landlock_version

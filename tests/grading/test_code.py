@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipeline.config import GraderKind, Sandbox
+from pipeline.choices import GraderKind, Sandbox
 from pipeline.errors import StepvalueError
 from pipeline.grading.choose import checker_for
 from pipeline.grading.code import slot
@@ -229,7 +229,7 @@ def test_everything_ends_when_the_parent_dies(code_checker: CodeChecker, tmp_pat
     code = (
         "import os, tempfile, threading, time, psutil\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
-        "from pipeline.config import GraderConfig, GraderKind\nfrom pipeline.grading.code.checker import CodeChecker\n"
+        "from pipeline.choices import GraderKind\nfrom pipeline.config import GraderConfig\nfrom pipeline.grading.code.checker import CodeChecker\n"
         "c = CodeChecker(GraderConfig(kind=GraderKind.code, deadline_seconds=60))\n"
         "program = 'import time\\ntime.sleep(60)'\n"
         "threading.Thread(target=c.grade_answer, args=(('assert f()',), program), daemon=True).start()\n"

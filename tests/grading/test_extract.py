@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config import Fallback
+from pipeline.choices import Fallback
 from pipeline.grading.extract import final_answer
 from pipeline.grading.limits import exceeded
 

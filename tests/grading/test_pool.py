@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import Fallback, GraderConfig
+from pipeline.choices import Fallback
+from pipeline.config import GraderConfig
 from pipeline.errors import StepvalueError
 from pipeline.grading.pool import MathChecker
 from pipeline.records import Verdict

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import grading
-from pipeline.config import Fallback, GraderConfig
+from pipeline.choices import Fallback
+from pipeline.config import GraderConfig
 from pipeline.grading import Grade, Verdict, grade
 from pipeline.grading.shared import shared_checker
 from tests.conftest import ROOT

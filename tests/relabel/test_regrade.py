@@ -8,7 +8,8 @@ import pytest
 
 from pipeline.audit.run import audit
 from pipeline.changes import AuditConfig, EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
-from pipeline.config import Fallback, GraderConfig, GraderKind, LabelRule
+from pipeline.choices import Fallback, GraderKind, LabelRule
+from pipeline.config import GraderConfig
 from pipeline.errors import StepvalueError, StoreError
 from pipeline.grading.choose import checker_for
 from pipeline.grading.pool import MathChecker

@@ -8,7 +8,7 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.audit.run import audit
 from pipeline.changes import AuditConfig, EstimatorChange, RelabelConfig
-from pipeline.config import Interval, LabelRule
+from pipeline.choices import Interval, LabelRule
 from pipeline.errors import EngineDied, RunConflict, StoreError, UsageError
 from pipeline.records import Edited
 from pipeline.relabel import edition

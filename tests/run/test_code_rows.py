@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pipeline.__main__ import compose_label
-from pipeline.config import DataConfig, GraderConfig, GraderKind, LabelConfig
+from pipeline.choices import GraderKind
+from pipeline.config import DataConfig, GraderConfig, LabelConfig
 from pipeline.errors import StepvalueError
 from pipeline.grading.choose import checker_for
 from pipeline.problems import read_row

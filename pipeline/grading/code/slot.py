@@ -16,7 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pipeline
-from pipeline.config import GraderConfig, Sandbox
+from pipeline.choices import Sandbox
+from pipeline.config import GraderConfig
 from pipeline.errors import StepvalueError
 from pipeline.grading.code.task import MAX_OUTPUT_BYTES, Kind, Report, Task
 
