@@ -229,7 +229,8 @@ def test_everything_ends_when_the_parent_dies(code_checker: CodeChecker, tmp_pat
     code = (
         "import os, tempfile, threading, time, psutil\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
-        "from pipeline.choices import GraderKind\nfrom pipeline.config import GraderConfig\nfrom pipeline.grading.code.checker import CodeChecker\n"
+        "from pipeline.choices import GraderKind\nfrom pipeline.config import GraderConfig\n"
+        "from pipeline.grading.code.checker import CodeChecker\n"
         "c = CodeChecker(GraderConfig(kind=GraderKind.code, deadline_seconds=60))\n"
         "program = 'import time\\ntime.sleep(60)'\n"
         "threading.Thread(target=c.grade_answer, args=(('assert f()',), program), daemon=True).start()\n"
