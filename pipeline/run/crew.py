@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pipeline.config import RunConfig
@@ -24,6 +24,8 @@ LOOK_SECONDS = 0.5
 DRAIN_SECONDS = 20.0
 """How long a worker may take to commit what it has, before it is ended."""
 STOP_SECONDS = 20.0
+LOST_IN_A_ROW = 100
+"""Workers that may be taken away before one finishes anything: a place where none can live is no bad luck."""
 
 Watcher = Callable[[Status], None]
 
@@ -91,6 +93,8 @@ class Crew:
         self._failures = 0
         self._written_off = 0
         self._failed_starts = 0
+        self._lost_in_a_row = 0
+        self._past: list[Snapshot] = []
         self._began = 0.0
         self.seconds_starting = 0.0
         self.seconds_labelling = 0.0
@@ -177,6 +181,7 @@ class Crew:
         job = place.jobs.pop(task)
         place.moved_at = self._now()
         place.exclusive = False
+        self._lost_in_a_row = 0
         if not receipt.whole:
             self._suspects.appendleft(job)
             return
@@ -189,8 +194,13 @@ class Crew:
         """End a worker and start a new one in its place; its units go back to the head of the queue."""
         jobs, exclusive = list(place.jobs.values()), place.exclusive
         await _end(place)
-        if not isinstance(error, WorkerLost):
+        self._past.append(replace(place.snapshot, load=Load()))
+        if isinstance(error, WorkerLost):
+            self._lost_in_a_row += 1
+        else:
             self._charge(jobs, error, exclusive=exclusive)
+        if self._lost_in_a_row >= LOST_IN_A_ROW:
+            self._give_up(f"{LOST_IN_A_ROW} workers were taken away and nothing was finished, the last time: {error}")
         for job in reversed(jobs):
             suspect = job.failures >= self._config.attempts
             (self._suspects if suspect else self._waiting).appendleft(job)
@@ -253,7 +263,7 @@ class Crew:
             )
 
     def _show(self, stage: str) -> None:
-        snapshots = [place.snapshot for place in self._places]
+        snapshots = [*self._past, *(place.snapshot for place in self._places)]
         begun = sum(snapshot.begun for snapshot in snapshots)
         planned = sum(snapshot.planned for snapshot in snapshots)
         self._watch(

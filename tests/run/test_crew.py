@@ -146,6 +146,12 @@ def test_workers_that_are_taken_away_cost_no_attempt() -> None:
     assert any("replacing a worker" in stage for stage in stages)
 
 
+def test_a_place_where_no_worker_lives_ends_the_run() -> None:
+    ledger = Ledger(owed=units(1), befalls=[failing(WorkerLost)] * 1000)
+    with pytest.raises(EngineDied, match="100 workers were taken away and nothing was finished"):
+        work_off(ledger, workers=1)
+
+
 def test_a_worker_that_hangs_is_replaced() -> None:
     ledger = Ledger(owed=units(3), hangs={1})
     stages = work_off(ledger, workers=1)
