@@ -51,6 +51,12 @@ def is_our_name(name: str) -> bool:
     return _SAFE_NAME.fullmatch(name) is not None
 
 
+def is_shard_file(file: str) -> bool:
+    """Whether a file is one that we name so, in a folder of a run directory: no other is followed."""
+    folder, _, name = file.partition("/")
+    return folder.isascii() and folder.isalpha() and name.endswith(".parquet") and bool(_SAFE_NAME.fullmatch(name))
+
+
 def _safe(name: str) -> str:
     if not is_our_name(name):
         raise ValueError(f"unsafe file name {name!r}")

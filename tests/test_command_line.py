@@ -321,7 +321,7 @@ def test_a_run_dir_with_other_files_is_left_alone(tmp_path: Path, capsys: Told) 
 def test_a_run_dir_of_another_run_names_what_differs(tmp_path: Path, capsys: Told) -> None:
     (tmp_path / "rows.jsonl").write_text(GOOD)
     storage = LocalStorage(tmp_path / "run")
-    claim(storage, {"sampling.temperature": 0.5})
+    claim(storage, {"sampling.temperature": 0.5, "schema": SCHEMA_VERSION})
     publish(storage, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=State.WHOLE))
     line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
     assert "sampling.temperature was 0.5, now 1.0" in line

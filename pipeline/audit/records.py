@@ -31,8 +31,8 @@ def checked_settings(storage: Storage, ledger: Ledger) -> Settings | None:
         identity: Settings = recorded_identity(storage)
     except Unreachable:
         raise
-    except StoreError as error:
-        ledger.fault(Check.SETTINGS, NAME, str(error), f"{_LABEL_AGAIN}, with the same settings")
+    except StoreError:
+        ledger.fault(Check.SETTINGS, NAME, "is missing or damaged", f"{_LABEL_AGAIN}, with the same settings")
         lost = [copy for copy in copies.values() if copy]
         return {key: json.loads(value) for key, value in lost[-1]} if lost else None
     if identity.get("schema") != SCHEMA_VERSION:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pipeline.audit.ledger import Check, Ledger
-from pipeline.errors import Absent, StoreError, Unreachable
+from pipeline.errors import Absent, Damaged, StoreError, Unreachable
 from pipeline.store.shards import ShardRecord, notes_of, verified_file
 from pipeline.store.storage import Storage
 from pipeline.tables import SCHEMAS
@@ -59,6 +59,8 @@ class Shelf:
             fault = "is missing"
         except Unreachable:
             raise
+        except Damaged:
+            fault = "is not what was committed"
         except (StoreError, pa.ArrowException, OSError, KeyError) as error:
             fault = f"is not what was committed ({' '.join(str(error).split())})"
         self._ledger.count(Check.FILES)

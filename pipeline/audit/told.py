@@ -13,7 +13,7 @@ _WHAT = {
     Check.RECORDS: "commit records",
     Check.FILES: "files: content, pages, schema, rows",
     Check.ROWS: "input rows, used or rejected",
-    Check.ROLLOUTS: "rollouts, each planned one exactly once",
+    Check.ROLLOUTS: "rollouts: each planned one exactly once, and no other",
     Check.TOTALS: "units' totals added up anew",
     Check.LABELS: "chains' labels computed anew",
 }
@@ -24,12 +24,13 @@ def told(report: Report) -> Iterator[str]:
     wrong = Counter(finding.check for finding in report.findings)
     for check, what in _WHAT.items():
         faults = f", {wrong[check]:,} wrong" if wrong[check] else ""
-        yield f"{check.value:<10} {report.looked_at.get(check, 0):,} {what}{faults}"
+        verb = "" if report.sound else "looked at: "
+        yield f"{check.value:<10} {verb}{report.looked_at.get(check, 0):,} {what}{faults}"
     left = report.leftovers
     if report.pruned:
         yield f"pruned     {report.pruned:,} files that nothing needed"
     elif left.garbage:
-        yield f"garbage    {len(left.garbage):,} files that nothing needs; `audit --prune` removes them"
+        yield f"garbage    {len(left.garbage):,} files no record needs; where nothing is wrong `audit --prune` removes them"
         yield from _indented(left.garbage)
     if left.foreign:
         yield f"foreign    {len(left.foreign):,} names that are not of a run; they are left alone"

@@ -5,14 +5,14 @@ from pipeline.records import Edited
 from pipeline.relabel.edition import Judged, StoredUnit, make_edition, same_edition
 from pipeline.settings import given
 from pipeline.store.place import held, storage_at
-from pipeline.store.stored_run import finished_run, refuse_no_run
+from pipeline.store.stored_run import finished_run, refuse_unfinished
 
 
 def relabel(config: RelabelConfig) -> Edited:
     """Make labels with the estimator that is asked for. Raises UsageError for no run or an unfinished one, StoreError,
     RunConflict."""
     storage = storage_at(config.run_dir)
-    refuse_no_run(storage)
+    refuse_unfinished(storage)
     with held(storage, lock=config.lock):
         run = finished_run(storage)
         settings = {**run.settings, **given("estimator", config.estimator)}

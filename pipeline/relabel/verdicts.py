@@ -21,7 +21,7 @@ from pipeline.relabelled import StoredChain
 from pipeline.settings import Settings, given, section
 from pipeline.store.place import held, storage_at
 from pipeline.store.storage import Storage
-from pipeline.store.stored_run import StoredRun, finished_run, refuse_no_run
+from pipeline.store.stored_run import StoredRun, finished_run, refuse_unfinished
 from pipeline.tables import verdicts_table
 
 _HOW_MANY = "grader.processes"
@@ -33,7 +33,7 @@ def regrade(config: RegradeConfig) -> Edited:
     """Grade all stored completions and chains anew. Raises UsageError for no run or an unfinished one, StoreError,
     RunConflict, and StepvalueError where the checker cannot work here."""
     storage = storage_at(config.run_dir)
-    refuse_no_run(storage)
+    refuse_unfinished(storage)
     with held(storage, lock=config.lock):
         run = finished_run(storage)
         named = {**given("grader", config.grader), **given("estimator", config.estimator)}

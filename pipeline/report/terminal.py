@@ -134,7 +134,7 @@ def print_summary(console: Console, summary: Summary) -> None:
             f"{summary.rollouts_now:,} rollouts{rate}"
         )
     for name in summary.damaged:
-        line(f"damaged   {name}: set aside in damaged/, and what it held is done anew")
+        line(f"damaged   {name}: set aside in damaged/; what it held was made anew")
     line(f"labels    {summary.run_dir}/labels/*.parquet" if totals.chains else f"labels    none in {summary.run_dir}")
     if summary.labels:
         line(f"          they are {summary.labels}")

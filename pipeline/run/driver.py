@@ -1,15 +1,15 @@
 """The driver: which units are owed, who works on them, what the run directory holds in the end. It never sees a row."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipeline.config import LabelConfig
 from pipeline.engine.fingerprint import policy_fingerprint
-from pipeline.errors import RunConflict, StoreError
+from pipeline.errors import Interrupted, RunConflict, StoreError
 from pipeline.failpoints import failpoint
 from pipeline.grading.choose import checker_for
 from pipeline.records import Status, Summary
@@ -17,7 +17,7 @@ from pipeline.rows import input_digest
 from pipeline.run.crew import Crew, Hire, Watcher
 from pipeline.run.intake import stage
 from pipeline.run.plan import identity, run_name, state_of
-from pipeline.run.stop import StopSignal
+from pipeline.run.stop import INTERRUPTED, StopSignal
 from pipeline.store.arranged import arrange_labels
 from pipeline.store.commits import INPUT, UNIT, Chain, Commit, State, chains, publish
 from pipeline.store.editions import current_edition, current_label_files, mended_editions
@@ -71,7 +71,7 @@ def label_held(
     watch(Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs)))
     seconds = (0.0, 0.0)
     if before.jobs:
-        with hiring(config) as (hire, workers):
+        with _ended_politely(), hiring(config) as (hire, workers):
             stop.listen()
             crew = Crew(config.run, hire, jobs=before.jobs, units=len(units), watch=watch, check=stop.check)
             run(crew.work_off(workers))
@@ -95,6 +95,15 @@ def label_held(
         damaged=(*damaged_input, *damaged, *lost),
         labels=_whose_labels(editions, after.wholes),
     )
+
+
+@contextmanager
+def _ended_politely() -> Iterator[None]:
+    """Ray has its own handler of SIGTERM in place while it starts, which ends the process with the signal's number."""
+    try:
+        yield
+    except SystemExit as error:
+        raise Interrupted(INTERRUPTED) from error
 
 
 def _whose_labels(editions: Chain, wholes: Mapping[str, Commit]) -> str:

@@ -13,7 +13,7 @@ from pipeline.run.jobs import Job
 from pipeline.settings import flat
 from pipeline.store.commits import UNIT, Chain, Commit, State
 from pipeline.store.run_record import STAGED_INPUT
-from pipeline.store.standing import standing
+from pipeline.store.standing import log_shards, standing
 from pipeline.store.units import UnitRef
 from pipeline.tables import SCHEMA_VERSION
 
@@ -93,7 +93,8 @@ def state_of(units: Iterable[UnitRef], chains: Mapping[str, Chain], target: int)
 
 
 def _logged(chain: Chain) -> Totals:
-    """All rollouts that a chain has committed: those of its last whole record, and of the parts behind it."""
-    wholes = [at for at, commit in enumerate(chain.commits) if commit.state is State.WHOLE]
-    counted = chain.commits[wholes[-1] if wholes else 0 :]
-    return sum((commit.totals for commit in counted), Totals())
+    """The rollouts of a chain's log: those of its last whole record with all its files, and of the intact parts behind it."""
+    log = set(standing(chain).log)
+    intact = [commit for commit in chain.commits if commit.state is not State.VOID and log >= set(log_shards(commit))]
+    wholes = [at for at, commit in enumerate(intact) if commit.state is State.WHOLE]
+    return sum((commit.totals for commit in intact[wholes[-1] if wholes else 0 :]), Totals())

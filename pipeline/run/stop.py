@@ -11,6 +11,7 @@ from types import FrameType
 
 from pipeline.errors import Interrupted
 
+INTERRUPTED = "interrupted; what was committed is kept: start the same command again to go on"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -36,7 +37,7 @@ class StopSignal:
     def check(self) -> None:
         """Raise Interrupted when a signal has come."""
         if self._raised:
-            raise Interrupted("interrupted; what was committed is kept: start the same command again to go on")
+            raise Interrupted(INTERRUPTED)
 
     def _notice(self, _signal: int, _frame: FrameType | None) -> None:
         if self._raised:

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from pipeline.errors import Absent, StoreError
 from pipeline.failpoints import failpoint
-from pipeline.ids import record_name, record_parts
+from pipeline.ids import is_shard_file, record_name, record_parts
 from pipeline.records import Totals
 from pipeline.store.shards import ShardRecord, keep_damaged
 from pipeline.store.storage import Storage, sha256_of
@@ -150,6 +150,8 @@ def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
         raise ValueError(f"not a commit record: {error}") from error
     if (commit.kind, commit.chain_id, commit.number) != (kind, chain_id, number):
         raise ValueError("the record stands under another record's name")
+    if not all(is_shard_file(file) for file in (*(shard.file for shard in commit.shards), *commit.void)):
+        raise ValueError("the record names a file that is not of a run directory")
     return commit
 
 

@@ -180,7 +180,7 @@ def object_storage(url: str) -> ObjectStorage:
         ) from error
     except Exception as error:  # a client that finds no credentials says so in its own way
         raise Unreachable(
-            f"{url} cannot be reached: {_first_line(error)}; set credentials in the environment"
+            f"{url} cannot be reached: {_first_line(error)}; check the address, and the credentials in the environment"
         ) from error
     return ObjectStorage(files, root, f"{scheme}{SCHEME_END}{path}", sends_condition=scheme in _EXTRAS)
 

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.errors import StoreError
+from pipeline.errors import StoreError, UsageError
 from pipeline.store.local import LocalStorage
 from pipeline.store.lock import run_lock
 from pipeline.store.marker import marked
 from pipeline.store.objects import SCHEME_END, ObjectStorage, object_storage
 from pipeline.store.storage import Storage
 
+_FOLDER_SCHEME = "file://"
 _FOLDER_URL = "file:///"
 
 
@@ -20,6 +21,8 @@ def storage_at(run_dir: str) -> Storage:
 
     Raises UsageError for a URL that is not understood or needs a package that is not there, Unreachable.
     """
+    if run_dir.startswith(_FOLDER_SCHEME) and not run_dir.startswith(_FOLDER_URL):
+        raise UsageError(f"run_dir={run_dir} names no folder: write {_FOLDER_URL}PATH, or the path alone")
     if SCHEME_END in run_dir and not run_dir.startswith(_FOLDER_URL):
         return object_storage(run_dir)
     return LocalStorage(Path(run_dir.removeprefix(_FOLDER_URL[:-1])).expanduser().resolve())

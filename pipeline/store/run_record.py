@@ -74,6 +74,11 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
     differing = [key for key in sorted({*recorded, *identity}) if recorded.get(key) != identity.get(key)]
     if not differing:
         return _Found.OURS
+    if recorded.get("schema") != identity.get("schema"):
+        raise RunConflict(
+            f"{storage.place} was written with schema {recorded.get('schema')}, this is {identity.get('schema')}: go on with "
+            "the version of stepvalue that wrote it, or use another run_dir"
+        )
     if alone and not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
         return _Found.UNUSED
     changes = "; ".join(f"{key} was {_shown(recorded.get(key))}, now {_shown(identity.get(key))}" for key in differing)

@@ -43,9 +43,14 @@ def _with_files_left(chain: Chain) -> Iterator[tuple[Commit, tuple[ShardRecord, 
             yield commit, tuple(shard for shard in commit.shards if void_at.get(shard.file, -1) < at)
 
 
+def log_shards(commit: Commit) -> list[ShardRecord]:
+    """The files of a record that are part of its unit's log."""
+    return _log(commit.shards)
+
+
 def _log(shards: Iterable[ShardRecord]) -> list[ShardRecord]:
     return [shard for shard in shards if shard.table in LOG_TABLES]
 
 
 def _holds_the_log(commit: Commit, files: tuple[ShardRecord, ...]) -> bool:
-    return commit.state is State.WHOLE and _log(commit.shards) == _log(files)
+    return commit.state is State.WHOLE and log_shards(commit) == _log(files)

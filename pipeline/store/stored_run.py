@@ -59,15 +59,22 @@ def stored_run(storage: Storage) -> StoredRun:
 
 
 def finished_run(storage: Storage) -> StoredRun:
-    """A run of which nothing is owed, its editions mended; for who holds the lock. Raises as `stored_run` does, and
-    UsageError for an unfinished run."""
+    """A run of which nothing is owed, its editions mended; for who holds the lock. Raises as `refuse_unfinished` does."""
+    run = refuse_unfinished(storage)
+    return replace(run, editions=mended_editions(storage, run.wholes)[0])
+
+
+def refuse_unfinished(storage: Storage) -> StoredRun:
+    """A run of which nothing is owed; nothing is touched. Raises as `refuse_no_run` and `stored_run` do, and UsageError for
+    an unfinished run."""
+    refuse_no_run(storage)
     run = stored_run(storage)
     owed = len(run.units) - len(run.wholes)
     if owed:
         raise UsageError(
             f"{storage.place} is not finished, {owed} of its {len(run.units)} units are owed: finish it with `label`"
         )
-    return replace(run, editions=mended_editions(storage, run.wholes)[0])
+    return run
 
 
 def refuse_no_run(storage: Storage) -> None:

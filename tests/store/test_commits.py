@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import StoreError
+from pipeline.ids import shard_name
 from pipeline.records import Totals
 from pipeline.store.commits import INPUT, UNIT, Commit, State, chain, chains, commit_name, publish, refuse_damage
 from pipeline.store.local import LocalStorage
@@ -16,7 +17,7 @@ from pipeline.store.shards import ShardRecord
 from tests import strategies as our
 
 ID = "1" * 20
-SHARD = ShardRecord(table="labels", file="labels/x.parquet", sha256="f" * 64, rows=2)
+SHARD = ShardRecord(table="labels", file=f"labels/labels-{ID}-{'f' * 12}.parquet", sha256="f" * 64, rows=2)
 COMMIT = Commit(
     kind=UNIT,
     chain_id=ID,
@@ -28,7 +29,8 @@ COMMIT = Commit(
     seconds=0.5,
 )
 
-shards = st.builds(ShardRecord, table=st.text(), file=st.text(), sha256=st.text(), rows=st.integers(0))
+files = st.builds(lambda unit, sha: f"labels/{shard_name('labels', unit, sha)}", our.hex_ids, st.just("e" * 64))
+shards = st.builds(ShardRecord, table=st.text(), file=files, sha256=st.text(), rows=st.integers(0))
 
 
 @given(
@@ -41,7 +43,7 @@ shards = st.builds(ShardRecord, table=st.text(), file=st.text(), sha256=st.text(
         shards=st.lists(shards).map(tuple),
         totals=st.builds(Totals, rows=st.integers(0), used=st.integers(), solution_tokens=st.integers(0)),
         target=st.integers(0),
-        void=st.lists(st.text()).map(tuple),
+        void=st.lists(files).map(tuple),
         settings=st.lists(st.tuples(st.text(), st.text())).map(tuple),
         seconds=st.floats(0, 1e9),
     )
@@ -140,6 +142,14 @@ def test_a_damaged_record_is_told_apart(tmp_path: Path, content: bytes) -> None:
         assert found.length == 1
     assert not publish(storage, COMMIT)
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("file", ["../x.parquet", "labels/../../x", "/etc/passwd", "labels/x.parquet", ""])
+def test_a_record_that_names_a_file_elsewhere_is_damage(tmp_path: Path, file: str) -> None:
+    storage = LocalStorage(tmp_path)
+    publish(storage, replace(COMMIT, shards=(replace(SHARD, file=file),)))
+    publish(storage, replace(COMMIT, number=1, state=State.VOID, void=(file,)))
+    assert chain(storage, UNIT, ID).unreadable == (commit_name(COMMIT), commit_name(replace(COMMIT, number=1)))
 
 
 def test_a_record_under_the_name_of_another_is_damage(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from s3fs import S3FileSystem
 
 from pipeline.errors import Absent, RunConflict, StoreError, Unreachable, UsageError
+from pipeline.ids import shard_name
 from pipeline.records import Totals
 from pipeline.store.commits import UNIT, Commit, State, chain, publish
 from pipeline.store.disk import OsDisk
@@ -173,11 +174,12 @@ def test_a_store_that_is_away_is_no_damage(
 ) -> None:
     storage = storage_at(f"s3://{HONEST}/away/run")
     claim(storage, {"seed": 1})
-    storage.create("rollouts/a", b"rows")
-    shard = ShardRecord(table="rollouts", file="rollouts/a", sha256="0" * 64, rows=1)
+    file = f"rollouts/{shard_name('rollouts', UNIT_ID, '0' * 64)}"
+    storage.create(file, b"rows")
+    shard = ShardRecord(table="rollouts", file=file, sha256="0" * 64, rows=1)
     publish(storage, Commit(kind=UNIT, chain_id=UNIT_ID, number=0, state=State.PART, shards=(shard,)))
     found = chain(storage, UNIT, UNIT_ID)
-    assert damaged_files(storage, found) == ["rollouts/a"]
+    assert damaged_files(storage, found) == [file]
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     S3FileSystem.clear_instance_cache()
