@@ -15,6 +15,7 @@ from pipeline.errors import UsageError
 from pipeline.store.commits import UNIT, Commit, State, publish
 from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import claim
+from pipeline.tables import SCHEMA_VERSION
 
 CONF = Path(__file__).parents[1] / "conf"
 OPTIONS = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))
