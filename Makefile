@@ -46,8 +46,8 @@ demo: setup  ## label part of the sample with the default model and show the cha
 test: setup  ## the whole suite, in two processes
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-faults: setup  ## slow fault injection, which `make test` leaves out
-	$(BIN)/python -m pytest -m faults
+faults: setup  ## slow fault injection, which `make test` leaves out, in two processes
+	$(BIN)/python -m pytest -m faults -n 2 --dist loadfile
 
 simulate: setup  ## many random schedules of faults (SEEDS=100000)
 	$(BIN)/python -m tests.faults $(SEEDS)

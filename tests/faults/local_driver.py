@@ -27,6 +27,7 @@ from pipeline.engine.oracle import OracleEngine
 from pipeline.errors import EngineDied, StepvalueError
 from pipeline.failpoints import arm
 from pipeline.records import Completion, Request, Status
+from pipeline.run import crew
 from pipeline.run.crew import Hand, Hire
 from pipeline.run.driver import label
 from pipeline.run.stop import StopSignal
@@ -37,6 +38,8 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__, "pytest", "pyarrow.pandas_compat", "pyarrow.parquet", "tests.faults.runs"])
 _FORK = multiprocessing.get_context("fork")
 _CAPABILITIES_VERSION = 0x20080522
+DRAIN_SECONDS = 4.0
+"""A worker that is stopped is waited for in vain; less than in a real run, so that tests of it are short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,7 @@ class Plan:
 def drive(plan: Plan) -> None:
     """The main function of a driver process, which leads a process group of its own."""
     os.setpgid(0, 0)
+    crew.DRAIN_SECONDS = DRAIN_SECONDS
     with (plan.scratch / "output").open("a", buffering=1) as output:
         sys.stdout = sys.stderr = output
         note(plan.scratch, "driver", os.getpid())
@@ -183,6 +187,7 @@ def work(connection: Connection, plan: Plan, config: LabelConfig, attempt: int) 
         if descriptor not in (0, 1, 2, connection.fileno(), sys.stdout.fileno()):
             with suppress(OSError):
                 os.close(descriptor)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the driver's handler is inherited, and would ignore the signal here
     note(plan.scratch, "worker", os.getpid())
     if plan.unprivileged:
         drop_privileges()

@@ -1,0 +1,132 @@
+"""A Ray cluster of several nodes on one machine, made by `ray start` as on several: a head, where drivers join, and nodes of
+one CPU each, where workers are."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from tests.faults.runs import until
+
+LOOPBACK = "127.0.0.1"
+STORE_BYTES = 80_000_000
+START_SECONDS = 90.0
+STOP_SECONDS = 20.0
+STARTED = "Ray runtime started"
+TOKEN = "stepvalue-tests-" + "0" * 32
+ENVIRONMENT = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
+"""What a client needs to be let in."""
+ORPHAN_MILLISECONDS = 30_000
+"""How often an actor asks whether its raylet lives, and ends itself if not; with Ray's own second it may write nothing more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A `ray start --block` and the processes under it."""
+
+    process: "subprocess.Popen[bytes]"
+
+    def child(self, name: str) -> psutil.Process:
+        """The node's `raylet`, or the head's `gcs_server`."""
+        return next(each for each in psutil.Process(self.process.pid).children() if each.name() == name)
+
+    def lives(self) -> bool:
+        with contextlib.suppress(psutil.Error, StopIteration):
+            return bool(self.child("raylet").status() != psutil.STATUS_ZOMBIE)
+        return False
+
+    def actors(self) -> list[psutil.Process]:
+        """The workers of `label` on this node; none where it is dead."""
+        try:
+            children: list[psutil.Process] = self.child("raylet").children()
+            return [each for each in children if "_Actor" in " ".join(each.cmdline())]
+        except (psutil.Error, StopIteration):
+            return []
+
+    def end(self) -> None:
+        """At once, with all that came from it."""
+        with contextlib.suppress(psutil.Error):
+            for process in psutil.Process(self.process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(STOP_SECONDS)
+
+
+@dataclass(slots=True, kw_only=True)
+class Raylets:
+    """See the module. `nodes` begins with the head."""
+
+    folder: Path
+    address: str
+    nodes: list[Node] = field(default_factory=list)
+
+    @property
+    def others(self) -> list[Node]:
+        """The nodes but the head that are alive."""
+        return [node for node in self.nodes[1:] if node.lives()]
+
+    def actors(self) -> list[psutil.Process]:
+        return [actor for node in self.nodes for actor in node.actors()]
+
+    def grow(self, others: int) -> None:
+        """Add nodes until there are so many beside the head, one by one: they choose names in one folder."""
+        for _ in range(others - len(self.others)):
+            self.start(f"--address={self.address}", "--num-cpus=1")
+
+    def start(self, *role: str) -> None:
+        """Start a node and wait until it has joined."""
+        command = [
+            str(Path(sys.executable).with_name("ray")), "start", *role, "--block", "--disable-usage-stats",
+            f"--node-ip-address={LOOPBACK}", f"--object-store-memory={STORE_BYTES}",
+            # Several nodes of one machine would take each other's.
+            f"--dashboard-agent-listen-port={free_port()}", "--min-worker-port=0", "--max-worker-port=0",
+        ]  # fmt: skip
+        log = self.folder / f"node-{len(self.nodes)}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command,
+                env={
+                    **os.environ,
+                    **ENVIRONMENT,
+                    "RAY_raylet_death_check_interval_milliseconds": str(ORPHAN_MILLISECONDS),
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self.nodes.append(Node(process=process))
+        until(lambda: STARTED in log.read_text(), START_SECONDS)
+
+
+@contextmanager
+def raylets(others: int) -> Iterator[Raylets]:
+    """A cluster with so many nodes beside the head; all of it is ended in the end."""
+    with tempfile.TemporaryDirectory(prefix="sv-ray-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        made = Raylets(folder=Path(folder), address=f"{LOOPBACK}:{free_port()}")
+        try:
+            port = made.address.rpartition(":")[2]
+            head = ("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}")
+            made.start(*head, "--num-cpus=0")
+            made.grow(others)
+            yield made
+        finally:
+            for node in reversed(made.nodes):
+                node.end()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])

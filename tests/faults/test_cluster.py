@@ -1,0 +1,207 @@
+"""Three nodes of Ray on one machine, and the command line on them: workers ended and stopped, a node lost, the head lost."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import ROOT
+from tests.faults.raylets import ENVIRONMENT, Raylets, raylets
+from tests.faults.runs import Found, Scene, assert_same, logged, until
+
+pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(240)]
+
+Scenes = Callable[..., Scene]
+OTHERS = 2
+WORKERS = 2
+RATE, FAST, SLOW = (f"policy.oracle.tokens_per_second={rate}" for rate in (2000, 4000, 300))
+"""A worker alone takes 13, 7 and 87 s for the scene."""
+SECONDS = 60.0
+HEAD_LOST_SECONDS = 90.0
+STALL = "run.stall_seconds=3"
+NO_FAILURE = ("run.attempts=1", "run.max_failures=1")
+TOTALS = (
+    "11 read = 11 used + 0 rejected",
+    "rollouts  880 = 382 correct + 498 incorrect + 0 without an answer + 0 ungraded",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The command line under way."""
+
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text()
+
+    def wait(self, seconds: float = SECONDS) -> int:
+        return self.process.wait(seconds)
+
+
+Label = Callable[..., Job]
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Raylets]:
+    with raylets(OTHERS) as made:
+        yield made
+
+
+@pytest.fixture
+def cluster(nodes: Raylets) -> Raylets:
+    """With all nodes, also where the test before lost one."""
+    nodes.grow(OTHERS)
+    until(lambda: not nodes.actors())
+    return nodes
+
+
+@pytest.fixture
+def label() -> Iterator[Label]:
+    """Starts the command line on a scene and a cluster."""
+    jobs: list[Job] = []
+
+    def start(scene: Scene, cluster: Raylets, *overrides: str, workers: int = WORKERS) -> Job:
+        where = [f"data.path={scene.data}", f"run_dir={scene.run_dir}", f"cluster.address={cluster.address}"]
+        settings = [*scene.settings, RATE, "run.units_in_flight=1", "run.progress_seconds=0.5", *overrides]
+        log = scene.folder / f"label-{len(jobs)}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pipeline", "label", *where, f"cluster.workers={workers}", *settings],
+                cwd=ROOT,
+                env={**os.environ, **ENVIRONMENT},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        jobs.append(Job(process=process, log=log))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        job.process.kill()
+        job.process.wait()
+
+
+def at_work(scene: Scene, job: Job) -> Callable[[], bool]:
+    """Whether a part of a unit is committed, while the run goes on."""
+
+    def begun() -> bool:
+        assert job.process.poll() is None, job.output
+        return bool(records(scene))
+
+    return begun
+
+
+def records(scene: Scene) -> set[str]:
+    """Names of what is committed of units."""
+    return {path.name for path in (scene.run_dir / "commits").glob("unit-*.json")}
+
+
+def assert_finished(job: Job, scene: Scene, reference: Found) -> None:
+    assert job.wait() == 0, job.output
+    for line in TOTALS:
+        assert line in job.output
+    assert_same(scene, reference)
+
+
+def test_a_killed_actor_is_replaced(cluster: Raylets, scenes: Scenes, label: Label, reference: Found) -> None:
+    scene = scenes()
+    job = label(scene, cluster)
+    until(at_work(scene, job), SECONDS)
+    cluster.actors()[0].kill()
+    assert_finished(job, scene, reference)
+    assert "replacing a worker" in job.output
+
+
+def test_a_killed_actor_is_charged(cluster: Raylets, scenes: Scenes, label: Label) -> None:
+    """Unlike those of the two tests that follow."""
+    scene = scenes()
+    job = label(scene, cluster, *NO_FAILURE, workers=1)
+    until(at_work(scene, job), SECONDS)
+    cluster.actors()[0].kill()
+    assert job.wait(SECONDS) == 1
+    assert "workers failed 1 times (run.max_failures)" in job.output
+    assert "Traceback" not in job.output
+
+
+def test_an_actor_that_is_told_to_go_costs_no_attempt(
+    cluster: Raylets, scenes: Scenes, label: Label, reference: Found
+) -> None:
+    scene = scenes()
+    job = label(scene, cluster, *NO_FAILURE, workers=1)
+    until(at_work(scene, job), SECONDS)
+    cluster.actors()[0].terminate()
+    assert_finished(job, scene, reference)
+    assert "receives a SIGTERM" in job.output
+
+
+def test_a_lost_node_costs_no_attempt_and_its_actor_writes_on_while_it_lives(
+    cluster: Raylets, scenes: Scenes, label: Label, reference: Found
+) -> None:
+    scene = scenes()
+    job = label(scene, cluster, *NO_FAILURE, "run.unit_problems=1", workers=1)
+    until(at_work(scene, job), SECONDS)
+    node = next(node for node in cluster.others if node.actors())
+    (actor,) = node.actors()
+    try:
+        node.child("raylet").kill()
+        before = records(scene)
+        until(lambda: records(scene) > before, SECONDS)
+        assert cluster.actors() == [], "it has a successor already"
+    finally:
+        actor.kill()
+    assert_finished(job, scene, reference)
+    assert "replacing a worker" in job.output
+
+
+def test_an_actor_that_stops_is_replaced_and_changes_nothing_when_it_goes_on(
+    cluster: Raylets, scenes: Scenes, label: Label, reference: Found
+) -> None:
+    scene = scenes()
+    job = label(scene, cluster, STALL)
+    until(at_work(scene, job), SECONDS)
+    stopped = cluster.actors()[0]
+    stopped.suspend()
+    try:
+        until(lambda: "no token came within run.stall_seconds=3" in job.output, SECONDS)
+    finally:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            stopped.resume()
+    assert_finished(job, scene, reference)
+
+
+def test_a_run_that_gets_no_worker_ends_and_says_why(
+    cluster: Raylets, scenes: Scenes, label: Label, reference: Found
+) -> None:
+    first, other = scenes("first"), scenes("second")
+    job = label(first, cluster, SLOW)
+    until(lambda: len(cluster.actors()) == WORKERS, SECONDS)
+    late = label(other, cluster, "run.start_timeout_seconds=2")
+    assert late.wait() == 1, late.output
+    assert "no worker started within run.start_timeout_seconds=2: free the cluster's resources" in late.output
+    assert "Traceback" not in late.output
+    job.process.kill()
+    until(lambda: not cluster.actors(), SECONDS)
+    assert_finished(label(other, cluster, FAST), other, reference)
+
+
+def test_a_lost_head_ends_the_run_and_another_cluster_finishes_it(
+    cluster: Raylets, scenes: Scenes, label: Label, reference: Found
+) -> None:
+    scene = scenes()
+    with raylets(1) as lost:
+        job = label(scene, lost, SLOW, "run.unit_problems=1", workers=1)
+        until(at_work(scene, job), SECONDS)
+        lost.nodes[0].child("gcs_server").kill()
+        assert job.wait(HEAD_LOST_SECONDS) > 0, job.output
+    assert 0 < len(logged(scene.run_dir)) < len(reference.log)
+    assert_finished(label(scene, cluster, FAST, "run.unit_problems=1"), scene, reference)
