@@ -29,6 +29,8 @@ class Ledger:
     """What happens to the first calls, in their order."""
     hangs: set[int] = field(default_factory=set)
     """Attempts whose workers never answer."""
+    slow_seconds: float = 0.0
+    """How long a unit takes, while tokens go on coming."""
     written_off: set[str] = field(default_factory=set)
     hired: int = 0
     drained: int = 0
@@ -42,13 +44,14 @@ class ScriptedHand:
     ledger: Ledger
     attempt: int
     dead: bool = False
+    looks: int = 0
 
     async def start(self) -> str:
         self.ledger.hired += 1
         return "policy"
 
     async def label_unit(self, task: Task) -> Receipt:
-        await asyncio.sleep(0)
+        await asyncio.sleep(self.ledger.slow_seconds)
         ledger, unit = self.ledger, task.unit.unit_id
         if self.attempt in ledger.hangs:
             await asyncio.Event().wait()
@@ -70,7 +73,8 @@ class ScriptedHand:
         return sorted(self.ledger.owed[task.unit.unit_id])
 
     async def snapshot(self) -> Snapshot:
-        return Snapshot()
+        self.looks += 1
+        return Snapshot(generated=self.looks if self.ledger.slow_seconds else 0)
 
     async def drain(self) -> None:
         self.ledger.drained += 1
@@ -157,6 +161,13 @@ def test_a_worker_that_hangs_is_replaced() -> None:
     stages = work_off(ledger, workers=1)
     assert not any(ledger.owed.values())
     assert any("run.stall_seconds" in stage for stage in stages)
+
+
+def test_a_worker_that_is_slow_and_moves_is_left_alone() -> None:
+    ledger = Ledger(owed=units(1), slow_seconds=1.2)
+    stages = work_off(ledger, workers=1, stall_seconds=0.7)
+    assert ledger.hired == 1
+    assert not any("replacing a worker" in stage for stage in stages)
 
 
 def test_too_many_failures_end_the_run_and_the_others_commit_what_they_have() -> None:
