@@ -13,6 +13,7 @@ from pipeline.run.jobs import Job
 from pipeline.settings import flat
 from pipeline.store.commits import UNIT, Chain, Commit, State
 from pipeline.store.run_record import STAGED_INPUT
+from pipeline.store.shards import ShardRecord
 from pipeline.store.standing import log_shards, standing
 from pipeline.store.units import UnitRef
 from pipeline.tables import SCHEMA_VERSION
@@ -82,19 +83,19 @@ def state_of(units: Iterable[UnitRef], chains: Mapping[str, Chain], target: int)
     totals = logged = Totals()
     for unit in units:
         chain = chains.get(unit.unit_id) or Chain(kind=UNIT, chain_id=unit.unit_id)
-        whole = standing(chain).whole
+        found = standing(chain)
+        whole = found.whole
         if whole is None or whole.target < target:
             jobs.append(Job(unit=unit, known_length=chain.length))
         if whole is not None:
             totals += whole.totals
             wholes[unit.unit_id] = whole
-        logged += _logged(chain)
+        logged += _logged(chain, set(found.log))
     return RunState(jobs=tuple(jobs), wholes=wholes, totals=totals, logged=logged)
 
 
-def _logged(chain: Chain) -> Totals:
+def _logged(chain: Chain, log: set[ShardRecord]) -> Totals:
     """The rollouts of a chain's log: those of its last whole record with all its files, and of the intact parts behind it."""
-    log = set(standing(chain).log)
     intact = [commit for commit in chain.commits if commit.state is not State.VOID and log >= set(log_shards(commit))]
     wholes = [at for at, commit in enumerate(intact) if commit.state is State.WHOLE]
     return sum((commit.totals for commit in intact[wholes[-1] if wholes else 0 :]), Totals())

@@ -1,9 +1,12 @@
 """The few things asked of a file system: `LocalStorage` is written against them, so that each can be made to fail."""
 
+import contextlib
 import os
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PurePath
 from typing import Protocol
 
+from pipeline.errors import StoreError
 from pipeline.failpoints import failpoint
 
 
@@ -85,3 +88,14 @@ class OsDisk:
 
     def names(self, folder: str) -> list[str]:
         return os.listdir(folder)
+
+
+@contextlib.contextmanager
+def blamed(path: PurePath) -> Iterator[None]:
+    """What the kernel refuses inside becomes a StoreError that names the file and the remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written: {error.strerror or error}; free space or permit writing, then start again"
+        ) from error

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from pipeline.errors import StoreError
+from pipeline.store.disk import OsDisk, blamed
 
 
 @contextlib.contextmanager
@@ -17,37 +17,19 @@ def replaced_at_end(path: Path) -> Iterator[IO[bytes]]:
     Raises StoreError with the remedy where the file cannot be made or published; an OSError of the block stays one.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    with _blame(path):
+    with blamed(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = temporary.open("xb")
     try:
         yield file
-        with _blame(path):
+        with blamed(path):
             file.flush()
             os.fsync(file.fileno())
             file.close()
             temporary.replace(path)
-            _sync_folder(path.parent)
+            OsDisk().sync_folder(str(path.parent))
     finally:
         with contextlib.suppress(OSError):
             file.close()
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _blame(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(
-            f"{path} cannot be written: {error.strerror or error}; free space or permit writing, then start again"
-        ) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

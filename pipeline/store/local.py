@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from pipeline.errors import Absent, StoreError
-from pipeline.store.disk import Disk, OsDisk
+from pipeline.store.disk import Disk, OsDisk, blamed
 from pipeline.store.storage import PASSING_NAME
 
 _TEMPORARY = ".tmp"
@@ -73,7 +73,7 @@ class LocalStorage:
 
     def move(self, name: str, new_name: str) -> None:
         path, new_path = self._folder / name, self._folder / new_name
-        with _blame(new_path):
+        with blamed(new_path):
             self._disk.make_folder(str(new_path.parent))
             try:
                 self._disk.rename(str(path), str(new_path))
@@ -84,7 +84,7 @@ class LocalStorage:
 
     def remove(self, name: str) -> None:
         path = self._folder / name
-        with _blame(path), contextlib.suppress(FileNotFoundError):
+        with blamed(path), contextlib.suppress(FileNotFoundError):
             self._disk.remove(str(path))
 
     def _listed(self, folder: str) -> list[str]:
@@ -100,7 +100,7 @@ class LocalStorage:
     def _temporary(self, path: PurePosixPath, data: bytes) -> Iterator[str]:
         temporary = str(path.with_name(f".{path.name}.{secrets.token_hex(6)}{_TEMPORARY}"))
         try:
-            with _blame(path):
+            with blamed(path):
                 self._disk.make_folder(str(path.parent))
                 self._disk.write(temporary, data)
                 if self._disk.read(temporary) != data:
@@ -109,13 +109,3 @@ class LocalStorage:
         finally:
             with contextlib.suppress(OSError):
                 self._disk.remove(temporary)
-
-
-@contextlib.contextmanager
-def _blame(path: PurePosixPath) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(
-            f"{path} cannot be written: {error.strerror or error}; free space or permit writing, then start again"
-        ) from error

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from pipeline.store.commits import Chain, Commit, State
 from pipeline.store.shards import ShardRecord
-
-LOG_TABLES = ("solutions", "rollouts")
+from pipeline.tables import LOG_KEYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,7 @@ def log_shards(commit: Commit) -> list[ShardRecord]:
 
 
 def _log(shards: Iterable[ShardRecord]) -> list[ShardRecord]:
-    return [shard for shard in shards if shard.table in LOG_TABLES]
+    return [shard for shard in shards if shard.table in LOG_KEYS]
 
 
 def _holds_the_log(commit: Commit, files: tuple[ShardRecord, ...]) -> bool:

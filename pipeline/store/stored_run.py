@@ -65,9 +65,7 @@ def finished_run(storage: Storage) -> StoredRun:
 
 
 def refuse_unfinished(storage: Storage) -> StoredRun:
-    """A run of which nothing is owed; nothing is touched. Raises as `refuse_no_run` and `stored_run` do, and UsageError for
-    an unfinished run."""
-    refuse_no_run(storage)
+    """A run of which nothing is owed; nothing is touched. Raises as `stored_run` does, and UsageError for an unfinished run."""
     run = stored_run(storage)
     owed = len(run.units) - len(run.wholes)
     if owed:
