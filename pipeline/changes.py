@@ -3,19 +3,25 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipeline.choices import EstimatorName, Fallback, GraderKind, Interval, LabelRule, Sandbox
+from pipeline.choices import AfterError, EstimatorName, Fallback, GraderKind, Interval, LabelRule, Sandbox
 from pipeline.config import EstimatorConfig, GraderConfig
 
 
 @dataclass(kw_only=True, slots=True)
 class EstimatorChange:
-    """Settings of the estimator for stored rollouts; null: as the current labels were made. See `EstimatorConfig`."""
+    """Settings of the estimator for stored rollouts; null: as the current labels were made. See `EstimatorConfig`,
+    whose other settings only say what is sampled."""
 
     name: EstimatorName | None = None
     interval: Interval | None = None
     confidence: float | None = None
     rule: LabelRule | None = None
     threshold: float | None = None
+    certainty: float | None = None
+    neutral: float | None = None
+    after_error: AfterError | None = None
+    successes: int | None = None
+    batch: int | None = None
 
     def __post_init__(self) -> None:
         EstimatorConfig(**_named(self))

@@ -71,15 +71,36 @@ class Sandbox(Enum):
 
 
 class EstimatorName(Enum):
+    """How values are estimated, and so which rollouts are asked for."""
+
     fixed = "fixed"
+    first_success = "first_success"
+    pooled = "pooled"
+    bisect = "bisect"
 
 
 class Interval(Enum):
     clopper_pearson = "clopper_pearson"
     jeffreys = "jeffreys"
+    posterior = "posterior"
 
 
 class LabelRule(Enum):
     any = "any"
     threshold = "threshold"
     relative = "relative"
+    posterior = "posterior"
+    three_class = "three_class"
+
+
+class AfterError(Enum):
+    """What becomes of the labels behind a chain's first 0."""
+
+    keep = "keep"
+    undecided = "undecided"
+    negative = "negative"
+
+
+class BudgetUnit(Enum):
+    tokens = "tokens"
+    rollouts = "rollouts"

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field
 
 from pipeline.choices import (
+    AfterError,
+    BudgetUnit,
     EstimatorName,
     Fallback,
     GraderKind,
@@ -203,11 +205,34 @@ class EstimatorConfig:
     confidence: float = 0.95
     rule: LabelRule = LabelRule.any
     threshold: float = 0.5
-    """rule=threshold: label 1 where the value is above it; rule=relative: above this share of the root's value."""
+    """The value above which a step counts as good; rule=relative: the share of the root's value."""
+    certainty: float = 0.95
+    """rule=posterior: a step is labelled when P(V > threshold) is at least this, or at most 1 minus this."""
+    neutral: float = 0.1
+    """rule=three_class: a step above the threshold is neutral if it lost more than this against the step before."""
+    after_error: AfterError = AfterError.keep
+    successes: int = 1
+    """name=first_success: a prefix is done at so many right rollouts."""
+    batch: int = 1
+    """name=first_success and name=bisect: rollouts of a prefix that are sampled at a time."""
+    target_sd: float = 0.1
+    """name=pooled: a chain is done when the root mean square of its posterior_sd is at most this."""
+    budget: int | None = None
+    """name=pooled: what a chain may cost, in budget_unit; null: as many rollouts as name=fixed would take."""
+    run_budget: int | None = None
+    """name=pooled: what all rollouts of the run may cost, in budget_unit."""
+    budget_unit: BudgetUnit = BudgetUnit.tokens
 
     def __post_init__(self) -> None:
         _check(0 < self.confidence < 1, "estimator.confidence", self.confidence, "between 0 and 1, exclusive")
         _check(0 <= self.threshold < 1, "estimator.threshold", self.threshold, "at least 0 and below 1")
+        _check(0.5 < self.certainty < 1, "estimator.certainty", self.certainty, "between 0.5 and 1, exclusive")
+        _check(0 <= self.neutral <= 1, "estimator.neutral", self.neutral, "between 0 and 1")
+        _check(1 <= self.successes <= 1000, "estimator.successes", self.successes, "1 to 1000")
+        _check(1 <= self.batch <= 1000, "estimator.batch", self.batch, "1 to 1000")
+        _check(0 < self.target_sd <= 0.5, "estimator.target_sd", self.target_sd, "above 0, at most 0.5")
+        for key, budget in (("estimator.budget", self.budget), ("estimator.run_budget", self.run_budget)):
+            _check(budget is None or budget >= 1, key, budget, "at least 1")
 
 
 @dataclass(kw_only=True, slots=True)

@@ -173,9 +173,15 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """What of a rollout counts for the value of its prefix."""
+    """What of a rollout counts for values: its prefix, its place in the order of issue, and what became of it.
+
+    `reached_prefix_id` names the longest prefix of a chain of its problem that it reproduced token for token, if any.
+    """
 
     prefix_id: str
+    issue_index: int
+    round: int
+    reached_prefix_id: str | None
     finish: Finish
     n_tokens: int
     verdict: Verdict
@@ -203,16 +209,51 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trials:
+    """The rollouts of one prefix in the order of issue, without a gap.
+
+    `outcomes`: whether each was right, None where it was not graded. `rounds`: how many each decision asked for; they add
+    up to the number of outcomes. `reached`: as in `Fact`, one per outcome.
+    """
+
+    outcomes: tuple[bool | None, ...] = ()
+    rounds: tuple[int, ...] = ()
+    reached: tuple[str | None, ...] = ()
+    counts: Counts = field(default_factory=Counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainShape:
+    """A chain of K steps as estimators see it: the ids of its K + 1 prefixes, the bare problem first, and its outcome.
+
+    `prices`: what a rollout of each prefix may cost, in any unit; empty where nothing is to be sampled.
+    """
+
+    prefix_ids: tuple[str, ...]
+    outcome: bool | None
+    prices: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepValue:
-    """The estimate for one prefix. `value` is None when nothing was graded; probabilities lie in [0, 1]."""
+    """The estimate for one prefix; probabilities lie in [0, 1].
+
+    `value` is the unbiased estimate, from the first `value_rollouts` graded rollouts; None where there is none. `above` is
+    the posterior probability that the true value is above `estimator.threshold`. `advantage` is the posterior mean of
+    V_k - V_(k-1), `advantage_sd` its standard deviation; None for the bare problem.
+    """
 
     value: float | None
+    value_rollouts: int
     low: float | None
     high: float | None
     posterior_mean: float | None
     posterior_sd: float | None
+    above: float | None
     origin: Origin
     counts: Counts
+    advantage: float | None = None
+    advantage_sd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

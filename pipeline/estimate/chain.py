@@ -1,13 +1,15 @@
-"""A chain's values and labels from the counts of its prefixes: the one way there, for labelling, re-labelling and proof."""
+"""Chains' values and labels from the trials of their prefixes: the one way there, for labelling, re-labelling and proof."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pipeline.choices import EstimatorName
 from pipeline.config import EstimatorConfig
 from pipeline.estimate import fixed
-from pipeline.estimate.counts import NOTHING
+from pipeline.estimate.advantage import with_advantages
 from pipeline.estimate.labels import step_labels
-from pipeline.records import Counts, StepValue
+from pipeline.estimate.trials import NONE
+from pipeline.records import ChainShape, StepValue, Trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,23 +21,28 @@ class ChainValues:
     labels: tuple[int | None, ...]
 
 
-def measured_prefixes(prefix_ids: Sequence[str], outcome: bool | None) -> Sequence[str]:
+def measured_prefixes(shape: ChainShape) -> Sequence[str]:
     """The prefixes that rollouts decide: all but the whole chain, where that states an answer that can be graded."""
-    return prefix_ids if outcome is None else prefix_ids[:-1]
+    return shape.prefix_ids if shape.outcome is None else shape.prefix_ids[:-1]
 
 
 def chain_values(
-    root_prefix_id: str,
-    prefix_ids: Sequence[str],
-    outcome: bool | None,
-    counts: Mapping[str, Counts],
-    config: EstimatorConfig,
-) -> ChainValues:
-    """Values of a chain; a prefix without counts has no value."""
-    root = fixed.measured(counts.get(root_prefix_id, NOTHING), config)
-    steps = [
-        fixed.measured(counts.get(prefix_id, NOTHING), config) for prefix_id in measured_prefixes(prefix_ids, outcome)
-    ]
-    if outcome is not None:
-        steps.append(fixed.terminal(outcome))
+    chains: Sequence[ChainShape], trials: Mapping[str, Trials], config: EstimatorConfig
+) -> list[ChainValues]:
+    """Values of the chains of a unit; a prefix that nothing is known of has no value."""
+    return [_labelled(_VALUES[config.name](chain, trials, config), config) for chain in chains]
+
+
+def _labelled(values: Sequence[StepValue], config: EstimatorConfig) -> ChainValues:
+    root, *steps = values
     return ChainValues(root=root, steps=tuple(steps), labels=step_labels(root, steps, config))
+
+
+def _fixed(chain: ChainShape, trials: Mapping[str, Trials], config: EstimatorConfig) -> list[StepValue]:
+    values = [fixed.measured(trials.get(prefix, NONE).counts, config) for prefix in measured_prefixes(chain)]
+    if chain.outcome is not None:
+        values.append(fixed.terminal(chain.outcome, config.threshold))
+    return with_advantages(values)
+
+
+_VALUES = {EstimatorName.fixed: _fixed}

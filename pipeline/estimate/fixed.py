@@ -3,19 +3,15 @@
 Unbiased for P(correct | prefix) as long as whether a rollout can be graded does not depend on whether it is right.
 """
 
-import math
-
-from pipeline.choices import Interval
 from pipeline.config import EstimatorConfig
-from pipeline.estimate.intervals import clopper_pearson, jeffreys
-from pipeline.records import Counts, Origin, StepValue
+from pipeline.estimate.intervals import interval
+from pipeline.estimate.posteriors import above, beta_moments
+from pipeline.records import Counts, Origin, StepValue, Trials
 
-_INTERVALS = {Interval.clopper_pearson: clopper_pearson, Interval.jeffreys: jeffreys}
 
-
-def owed(issued: int, rollouts: int) -> int:
-    """How many more rollouts a prefix needs after `issued` of them."""
-    return max(0, rollouts - issued)
+def owed(trials: Trials, rollouts: int) -> int:
+    """How many more rollouts a prefix needs."""
+    return max(0, rollouts - len(trials.outcomes))
 
 
 def measured(counts: Counts, config: EstimatorConfig) -> StepValue:
@@ -26,37 +22,48 @@ def measured(counts: Counts, config: EstimatorConfig) -> StepValue:
     """
     correct, graded = counts.correct, counts.graded
     if graded == 0:
-        return StepValue(
-            value=None,
-            low=None,
-            high=None,
-            posterior_mean=None,
-            posterior_sd=None,
-            origin=Origin.UNMEASURED,
-            counts=counts,
-        )
-    low, high = _INTERVALS[config.interval](correct, graded, config.confidence)
-    mean = (correct + 0.5) / (graded + 1)
+        return unmeasured(counts)
+    low, high = interval(correct, graded, config)
+    mean, sd = beta_moments(correct, graded)
     return StepValue(
         value=correct / graded,
+        value_rollouts=graded,
         low=low,
         high=high,
         posterior_mean=mean,
-        posterior_sd=math.sqrt(mean * (1 - mean) / (graded + 2)),
+        posterior_sd=sd,
+        above=above(correct, graded, config.threshold),
         origin=Origin.MEASURED,
         counts=counts,
     )
 
 
-def terminal(outcome: bool) -> StepValue:
+def unmeasured(counts: Counts) -> StepValue:
+    """A prefix of which nothing is known."""
+    return StepValue(
+        value=None,
+        value_rollouts=0,
+        low=None,
+        high=None,
+        posterior_mean=None,
+        posterior_sd=None,
+        above=None,
+        origin=Origin.UNMEASURED,
+        counts=counts,
+    )
+
+
+def terminal(outcome: bool, threshold: float) -> StepValue:
     """The full chain: its value is its own outcome, known without a rollout."""
     value = float(outcome)
     return StepValue(
         value=value,
+        value_rollouts=0,
         low=value,
         high=value,
         posterior_mean=value,
         posterior_sd=0.0,
+        above=float(value > threshold),
         origin=Origin.TERMINAL,
         counts=Counts(),
     )

@@ -4,6 +4,18 @@ from functools import lru_cache
 
 from scipy.special import betaincinv
 
+from pipeline.choices import Interval
+from pipeline.config import EstimatorConfig
+
+
+def interval(correct: int, graded: int, config: EstimatorConfig) -> tuple[float, float]:
+    """The interval that is asked for, of rollouts whose number did not depend on their outcomes.
+
+    `posterior` is the one of Jeffreys' posterior: from a prefix alone nothing else is known.
+    """
+    rule = clopper_pearson if config.interval is Interval.clopper_pearson else jeffreys
+    return rule(correct, graded, config.confidence)
+
 
 @lru_cache(maxsize=65_536)
 def clopper_pearson(correct: int, graded: int, confidence: float) -> tuple[float, float]:
