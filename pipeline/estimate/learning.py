@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pipeline.estimate.beliefs import beliefs
+from pipeline.estimate.beliefs import expected
 from pipeline.estimate.grid import POINTS
 from pipeline.estimate.kernel import Kernel, motion
 from pipeline.estimate.tree import Tree, forest_of
@@ -24,13 +24,13 @@ def learnt(known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Trials]) -
     forest = forest_of(trees, trials)
     kernel = known
     for _ in range(ITERATIONS):
-        found = beliefs(forest, motion(kernel))
+        mass, moves = expected(forest, motion(kernel))
         last = np.zeros((2, POINTS))
         for outcome in (0, 1):
-            last[outcome] = found.mass[forest.ends[forest.right == outcome]].sum(axis=0)
+            last[outcome] = mass[forest.ends[forest.right == outcome]].sum(axis=0)
         kernel = Kernel(
-            start=known.start + found.mass[forest.levels[0]].sum(axis=0),
-            steps=known.steps + found.moves,
+            start=known.start + mass[forest.levels[0]].sum(axis=0),
+            steps=known.steps + moves,
             last=known.last + last,
             chains=known.chains + len(forest.ends),
         )

@@ -47,6 +47,16 @@ class _Group:
     least: Floats
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Told:
+    """Beliefs of N nodes as moments: the variance of a value, the mean variance of a rollout given it, and the covariance
+    with the parent's value, (N,) each."""
+
+    variance: Floats
+    noise: Floats
+    with_parent: Floats
+
+
 def next_rollouts(
     problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, config: EstimatorConfig, kernel: Kernel
 ) -> list[dict[str, int]]:
@@ -55,23 +65,34 @@ def next_rollouts(
     if not problems:
         return []
     forest = forest_of(problems, trials)
-    found = beliefs(forest, motion(kernel))
+    told = _told(beliefs(forest, motion(kernel)))
     evenly = correlation(kernel) < _INFORMATIVE
     more = np.zeros(len(forest.parents), dtype=np.int64)
     for group in _groups(problems, forest, rollouts, config):
-        asked = _chosen(group, forest, found, evenly=evenly)
+        asked = _chosen(group, forest, told, evenly=evenly)
         np.maximum.at(more, group.nodes[group.there], asked[group.there])
-    return [
-        {tree.prefix_ids[node]: int(more[start + node]) for node in np.flatnonzero(more[start:stop])}
-        for tree, start, stop in zip(problems, forest.offsets[:-1], forest.offsets[1:], strict=True)
-    ]
+    return [_named(tree, more[numbers]) for tree, numbers in zip(problems, forest.numbers, strict=True)]
+
+
+def _named(tree: Tree, more: Ints) -> dict[str, int]:
+    return {tree.prefix_ids[node]: int(more[node]) for node in more.nonzero()[0]}
+
+
+def _told(found: Beliefs) -> _Told:
+    mean, variance = mean_of(found.mass), variance_of(found.mass)
+    return _Told(
+        variance=np.maximum(variance, _LEAST_VARIANCE),
+        noise=np.maximum(mean * (1 - mean) - variance, _LEAST_VARIANCE),
+        with_parent=found.with_parent,
+    )
 
 
 def _groups(problems: Sequence[Tree], forest: Forest, rollouts: int, config: EstimatorConfig) -> Iterator[_Group]:
-    shares = np.concatenate([tree.shares for tree in problems])
-    closed = np.concatenate([tree.closed for tree in problems])
-    prices = np.concatenate([tree.prices for tree in problems])
-    paths = [path + offset for tree, offset in zip(problems, forest.offsets, strict=False) for path in tree.paths]
+    shares, prices = np.empty(len(forest.parents)), np.empty(len(forest.parents))
+    closed = np.empty(len(forest.parents), dtype=np.bool_)
+    for tree, numbers in zip(problems, forest.numbers, strict=True):
+        shares[numbers], prices[numbers], closed[numbers] = tree.shares, tree.prices, tree.closed
+    paths = [numbers[path] for tree, numbers in zip(problems, forest.numbers, strict=True) for path in tree.paths]
     paths.sort(key=len)
     while paths:
         size = max(1, _CELLS // len(paths[-1]) ** 2)
@@ -109,44 +130,46 @@ def _left(nodes: Ints, usable: _Bools, shares: Floats, forest: Forest, rollouts:
     return np.minimum(np.ceil(np.maximum(left, 0)), np.maximum(_FIRST, np.ceil(_GROWTH * have))).astype(np.int64)
 
 
-def _chosen(group: _Group, forest: Forest, found: Beliefs, *, evenly: bool) -> Ints:
+def _chosen(group: _Group, forest: Forest, told: _Told, *, evenly: bool) -> Ints:
     """How many rollouts of each prefix every chain asks for, (C, M)."""
-    mass = found.mass[group.nodes]
-    variance = np.where(group.there, np.maximum(variance_of(mass), _LEAST_VARIANCE), 0.0)
-    mean = mean_of(mass)
-    noise = np.maximum(mean * (1 - mean) - variance, _LEAST_VARIANCE)
-    issued, graded = forest.issued[group.nodes], forest.graded[group.nodes]
-    prices = group.prices * (issued + 1) / (graded + 1)
-    covariance = _covariances(group, forest, found, variance)
+    variance = np.where(group.there, told.variance[group.nodes], 0.0)
+    noise = told.noise[group.nodes]
+    issued = forest.issued[group.nodes]
+    prices = group.prices * (issued + 1) / (forest.graded[group.nodes] + 1)
+    covariance = _covariances(group, told, variance)
     asked = np.zeros(group.nodes.shape, dtype=np.int64)
     active = np.flatnonzero(group.left > 0)
+    picks = 0
+    covariance, noise, prices = covariance[active], noise[active], prices[active]
     while len(active):
-        spread = np.einsum("ckk->ck", covariance[active])
-        gain = (covariance[active] ** 2).sum(axis=2) / (spread + noise[active]) / prices[active]
+        spread = np.einsum("ckk->ck", covariance)
+        gain = np.einsum("ckj,ckj->ck", covariance, covariance) / ((spread + noise) * prices)
         if evenly:
-            order = np.where(np.isinf(prices[active]), np.inf, issued[active] + asked[active])
-            best = order.argmin(axis=1)
+            best = np.where(np.isinf(prices), np.inf, issued[active] + asked[active]).argmin(axis=1)
         else:
             best = gain.argmax(axis=1)
         rows = np.arange(len(active))
-        worth = gain[rows, best] > group.least[active]
-        active, best, rows = active[worth], best[worth], rows[worth]
-        asked[active, best] += 1
-        column = covariance[active, best]
-        shrink = 1 / (spread[rows, best] + noise[active, best])
-        covariance[active] -= column[:, :, None] * column[:, None, :] * shrink[:, None, None]
-        active = active[asked[active].sum(axis=1) < group.left[active]]
+        goes_on = gain[rows, best] > group.least[active]
+        asked[active[goes_on], best[goes_on]] += 1
+        picks += 1
+        column = covariance[rows, best]
+        shrink = 1 / (spread[rows, best] + noise[rows, best])
+        goes_on &= picks < group.left[active]
+        if not goes_on.all():
+            active, column, shrink = active[goes_on], column[goes_on], shrink[goes_on]
+            covariance, noise, prices = covariance[goes_on], noise[goes_on], prices[goes_on]
+        covariance -= (column * shrink[:, None])[:, :, None] * column[:, None, :]
     return asked
 
 
-def _covariances(group: _Group, forest: Forest, found: Beliefs, variance: Floats) -> Floats:
+def _covariances(group: _Group, told: _Told, variance: Floats) -> Floats:
     """(C, M, M); zero where a chain has no node."""
     chains, longest = group.nodes.shape
     covariance = np.zeros((chains, longest, longest))
     for place in range(longest):
         if place:
             # A path may skip nodes that another chain has between two of its own: the slope is then that of the last step.
-            with_parent = np.where(group.there[:, place], found.with_parent[group.nodes[:, place]], 0.0)
+            with_parent = np.where(group.there[:, place], told.with_parent[group.nodes[:, place]], 0.0)
             before = variance[:, place - 1]
             slope = np.divide(with_parent, before, out=np.zeros_like(before), where=before > 0)
             covariance[:, :place, place] = covariance[:, :place, place - 1] * slope[:, None]
