@@ -6,6 +6,7 @@ import numpy as np
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 POINTS = 25
 """Half as many make estimates coarser than a few rollouts do; twice as many change no figure of the bench."""

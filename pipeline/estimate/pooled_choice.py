@@ -8,14 +8,13 @@ together are chosen one by one, each in the light of the ones before, so that no
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pipeline.choices import BudgetUnit
 from pipeline.config import EstimatorConfig
 from pipeline.estimate.beliefs import Beliefs, beliefs
-from pipeline.estimate.grid import Floats, Ints, mean_of, variance_of
+from pipeline.estimate.grid import Flags, Floats, Ints, mean_of, variance_of
 from pipeline.estimate.kernel import Kernel, correlation, motion
 from pipeline.estimate.tree import Forest, Tree, forest_of
 from pipeline.records import Trials
@@ -27,11 +26,11 @@ _NOISE = 1 / 4
 """The largest variance that a rollout can have."""
 _INFORMATIVE = 0.1
 """Below this correlation of neighbouring values a chain's rollouts are spread evenly."""
+_PILOT_CHAINS = 64
+"""Until so many chains are known every prefix gets a rollout, whatever the prior believes to know of it. Not on a budget."""
 _CELLS = 2_000_000
 """Chains are taken in groups whose covariances have at most so many entries: 16 MB."""
 _LEAST_VARIANCE = 1e-9
-
-_Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,7 +40,7 @@ class _Group:
     """
 
     nodes: Ints
-    there: _Bools
+    there: Flags
     prices: Floats
     left: Ints
     least: Floats
@@ -66,12 +65,22 @@ def next_rollouts(
         return []
     forest = forest_of(problems, trials)
     told = _told(beliefs(forest, motion(kernel)))
-    evenly = correlation(kernel) < _INFORMATIVE
+    alike = correlation(kernel)
     more = np.zeros(len(forest.parents), dtype=np.int64)
-    for group in _groups(problems, forest, rollouts, config):
-        asked = _chosen(group, forest, told, evenly=evenly)
+    for group in _groups(problems, forest, rollouts, config, alike):
+        asked = _chosen(group, forest, told, evenly=alike < _INFORMATIVE)
         np.maximum.at(more, group.nodes[group.there], asked[group.there])
+    if kernel.chains < _PILOT_CHAINS and config.budget is None:
+        _begin_with_a_pilot(more, forest)
     return [_named(tree, more[numbers]) for tree, numbers in zip(problems, forest.numbers, strict=True)]
+
+
+def _begin_with_a_pilot(more: Ints, forest: Forest) -> None:
+    """Problems with prefixes that have no rollout ask for one of each, and for others later, in the light of these."""
+    unseen = (forest.issued == 0) & ~forest.closed
+    for numbers in forest.numbers:
+        if unseen[numbers].any():
+            more[numbers] = unseen[numbers]
 
 
 def _named(tree: Tree, more: Ints) -> dict[str, int]:
@@ -87,7 +96,9 @@ def _told(found: Beliefs) -> _Told:
     )
 
 
-def _groups(problems: Sequence[Tree], forest: Forest, rollouts: int, config: EstimatorConfig) -> Iterator[_Group]:
+def _groups(
+    problems: Sequence[Tree], forest: Forest, rollouts: int, config: EstimatorConfig, alike: float
+) -> Iterator[_Group]:
     shares, prices = np.empty(len(forest.parents)), np.empty(len(forest.parents))
     closed = np.empty(len(forest.parents), dtype=np.bool_)
     for tree, numbers in zip(problems, forest.numbers, strict=True):
@@ -109,11 +120,18 @@ def _groups(problems: Sequence[Tree], forest: Forest, rollouts: int, config: Est
             there=there,
             prices=np.where(usable, prices[nodes] * shares[nodes], np.inf),
             left=np.where(usable.any(axis=1), left, 0),
-            least=steps * config.target_sd**4 / _NOISE / mean_price,
+            least=_reach(steps, alike) * config.target_sd**4 / _NOISE / mean_price,
         )
 
 
-def _left(nodes: Ints, usable: _Bools, shares: Floats, forest: Forest, rollouts: int, config: EstimatorConfig) -> Ints:
+def _reach(steps: Ints, alike: float) -> Floats:
+    """How many steps of a chain a rollout tells about: sum_j r^(2 |k - j|), on average over its prefixes k."""
+    far = np.arange(1, steps.max() + 1)
+    powers = max(alike, 0.0) ** (2 * far)
+    return np.array([1 + 2 * float(((count - far) * powers)[: count - 1].sum()) / count for count in steps.tolist()])
+
+
+def _left(nodes: Ints, usable: Flags, shares: Floats, forest: Forest, rollouts: int, config: EstimatorConfig) -> Ints:
     """How many rollouts each chain may take in this round. Of a shared prefix a chain bears its share."""
     own = np.where(usable, shares[nodes], 0.0)
     issued = forest.issued[nodes]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.estimate.grid import Floats, Ints
+from pipeline.estimate.grid import Flags, Floats, Ints
 from pipeline.records import ChainShape, Trials
 
 ROOT = -1
@@ -32,7 +32,7 @@ class Tree:
     paths: tuple[Ints, ...]
     prices: Floats
     shares: Floats
-    closed: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    closed: Flags
 
 
 def measured_prefixes(chain: ChainShape) -> Sequence[str]:
@@ -92,6 +92,7 @@ class Forest:
 
     `numbers`: of each tree the numbers of its nodes. `levels`: the nodes of each depth; `forks`: whether two of them have the
     same parent. `ends` and `right`: of all chains, as in `Tree`. `correct`, `graded`, `issued`, `tokens` (N,): of the rollouts.
+    `closed` (N,): as in `Tree`.
     """
 
     numbers: tuple[Ints, ...]
@@ -104,6 +105,7 @@ class Forest:
     graded: Ints
     issued: Ints
     tokens: Ints
+    closed: Flags
 
 
 def forest_of(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Forest:
@@ -133,6 +135,7 @@ def forest_of(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Forest:
         graded=graded,
         issued=issued,
         tokens=tokens,
+        closed=np.concatenate([tree.closed for tree in trees])[order],
     )
 
 
