@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from pipeline.choices import EstimatorName
 from pipeline.config import EstimatorConfig
-from pipeline.estimate import fixed
+from pipeline.estimate import bisect, first_success, fixed
 from pipeline.estimate.advantage import with_advantages
-from pipeline.estimate.labels import step_labels
+from pipeline.estimate.labels import after_error, step_labels
 from pipeline.estimate.trials import NONE
 from pipeline.records import ChainShape, StepValue, Trials
 
@@ -30,19 +30,39 @@ def chain_values(
     chains: Sequence[ChainShape], trials: Mapping[str, Trials], config: EstimatorConfig
 ) -> list[ChainValues]:
     """Values of the chains of a unit; a prefix that nothing is known of has no value."""
-    return [_labelled(_VALUES[config.name](chain, trials, config), config) for chain in chains]
+    return [_labelled(chain, trials, _VALUES[config.name](chain, trials, config), config) for chain in chains]
 
 
-def _labelled(values: Sequence[StepValue], config: EstimatorConfig) -> ChainValues:
+def _labelled(
+    chain: ChainShape, trials: Mapping[str, Trials], values: Sequence[StepValue], config: EstimatorConfig
+) -> ChainValues:
     root, *steps = values
-    return ChainValues(root=root, steps=tuple(steps), labels=step_labels(root, steps, config))
+    searched = config.name is EstimatorName.bisect
+    labels = bisect.labels(chain, trials) if searched else step_labels(root, steps, config)
+    return ChainValues(root=root, steps=tuple(steps), labels=after_error(labels, config))
 
 
 def _fixed(chain: ChainShape, trials: Mapping[str, Trials], config: EstimatorConfig) -> list[StepValue]:
     values = [fixed.measured(trials.get(prefix, NONE).counts, config) for prefix in measured_prefixes(chain)]
-    if chain.outcome is not None:
-        values.append(fixed.terminal(chain.outcome, config.threshold))
-    return with_advantages(values)
+    return _to_the_end(values, chain, config)
 
 
-_VALUES = {EstimatorName.fixed: _fixed}
+def _first_success(chain: ChainShape, trials: Mapping[str, Trials], config: EstimatorConfig) -> list[StepValue]:
+    values = [first_success.measured(trials.get(prefix, NONE), config) for prefix in measured_prefixes(chain)]
+    return _to_the_end(values, chain, config)
+
+
+def _bisect(chain: ChainShape, trials: Mapping[str, Trials], config: EstimatorConfig) -> list[StepValue]:
+    return with_advantages(bisect.values(chain, trials, config))
+
+
+def _to_the_end(values: list[StepValue], chain: ChainShape, config: EstimatorConfig) -> list[StepValue]:
+    end = [] if chain.outcome is None else [fixed.terminal(chain.outcome, config.threshold)]
+    return with_advantages([*values, *end])
+
+
+_VALUES = {
+    EstimatorName.fixed: _fixed,
+    EstimatorName.first_success: _first_success,
+    EstimatorName.bisect: _bisect,
+}
