@@ -86,9 +86,11 @@ def _any_right(step: StepValue) -> int | None:
 
 
 def _certain(above: float | None, certainty: float) -> int | None:
-    if above is None or 1 - certainty < above < certainty:
+    if above is None:
         return None
-    return int(above >= certainty)
+    if above >= certainty:
+        return POSITIVE
+    return NEGATIVE if 1 - above >= certainty else None
 
 
 def _three_class(before: float | None, value: float | None, config: EstimatorConfig) -> int | None:

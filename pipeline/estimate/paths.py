@@ -45,7 +45,7 @@ def stopping_interval(
 
 def _last_round(boundaries: Sequence[int], successes: int, correct: int) -> tuple[int, int]:
     """Trials before the last round and at its end. Of earlier rounds nothing counts: successes do not become fewer."""
-    before, graded = (0, *boundaries)[-2:]
+    before, graded = (0, 0, *boundaries)[-2:]
     fewest = max(0, correct - (graded - before))
     if not 0 <= before <= graded or graded == 0 or not 0 <= correct <= graded or fewest >= successes:
         raise ValueError(f"no sequence of rounds {tuple(boundaries)[-9:]} stops at {correct} right, for {successes}")
