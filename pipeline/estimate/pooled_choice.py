@@ -145,7 +145,8 @@ def _left(nodes: Ints, usable: Flags, shares: Floats, forest: Forest, rollouts: 
         tokens = (own * np.maximum(forest.tokens[nodes], issued)).sum(axis=1)
         left = (config.budget - tokens) / np.where(taken > 0, tokens / np.maximum(taken, _LEAST_VARIANCE), 1.0)
     have = np.where(usable, issued, 0).sum(axis=1)
-    return np.minimum(np.ceil(np.maximum(left, 0)), np.maximum(_FIRST, np.ceil(_GROWTH * have))).astype(np.int64)
+    allowed = np.minimum(np.ceil(np.maximum(left, 0)), np.maximum(_FIRST, np.ceil(_GROWTH * have)))
+    return np.asarray(allowed, dtype=np.int64)
 
 
 def _chosen(group: _Group, forest: Forest, told: _Told, *, evenly: bool) -> Ints:
