@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.estimate.grid import GRID, POINTS, Floats, Ints, likelihood
+from pipeline.estimate.grid import GRID, Floats, Ints, likelihood
 from pipeline.estimate.kernel import Motion
 from pipeline.estimate.tree import UNKNOWN, Forest
 
