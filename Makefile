@@ -23,10 +23,10 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 	  done; echo --torch-backend=cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults simulate kills lint format bench lock wheel clean
+.PHONY: help setup demo test faults simulate kills tiny-policy tiny-truth lint format bench lock wheel clean
 
 help:  ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## environment in .venv: locked packages, the project, the default model
 
@@ -54,6 +54,12 @@ simulate: setup  ## many random schedules of faults (SEEDS=100000)
 
 kills: setup  ## kill everything at random times, start again, and count what was lost, doubled or changed (KILLS=1000)
 	$(BIN)/python -m tests.faults.kills $(KILLS)
+
+tiny-policy: setup  ## train the tiny model that statistics are tested with, anew: minutes; then its truth has to be measured anew
+	$(BIN)/python -m tests.tiny.train
+
+tiny-truth: setup  ## measure what the tiny model's prefixes are worth, from 2,000 rollouts each: 4 million tokens
+	$(BIN)/python -m tests.tiny.truth
 
 lint: setup  ## ruff, mypy --strict, who may import whom
 	$(BIN)/ruff check .
