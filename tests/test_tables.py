@@ -67,7 +67,7 @@ def labelled(chain: Solution = CHAIN, *, answer: str | None = "3", outcome: bool
         final_answer=answer,
         outcome=outcome,
         root=MEASURED,
-        steps=(MEASURED, UNMEASURED, terminal(True)),
+        steps=(MEASURED, UNMEASURED, terminal(outcome=True, threshold=0.5)),
         labels=(1, None, 1),
     )
 
@@ -99,6 +99,8 @@ def test_the_log_is_sorted_and_complete(rollouts: list[Rollout]) -> None:
             completion.request.problem.problem_id,
             completion.request.prefix.step_index,
             completion.request.issue_index,
+            completion.request.round,
+            rollout.reached_prefix_id,
             storable(completion.text),
             completion.finish.value,
             completion.n_tokens,
