@@ -90,7 +90,7 @@ def test_the_log_is_sorted_and_complete(rollouts: list[Rollout]) -> None:
     table = rollouts_table(rollouts, "g1")
     assert table.schema.equals(SCHEMAS["rollouts"])
     table.validate(full=True)
-    rows = table.to_pylist()
+    rows = [row | {"reached_prefix_id": row["reached_prefix_id"] or ""} for row in table.to_pylist()]
     assert [row["rollout_id"] for row in rows] == sorted(rollout.completion.request.request_id for rollout in rollouts)
     expected = sorted(
         (
@@ -100,7 +100,7 @@ def test_the_log_is_sorted_and_complete(rollouts: list[Rollout]) -> None:
             completion.request.prefix.step_index,
             completion.request.issue_index,
             completion.request.round,
-            rollout.reached_prefix_id,
+            rollout.reached_prefix_id or "",
             storable(completion.text),
             completion.finish.value,
             completion.n_tokens,

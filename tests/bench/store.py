@@ -80,7 +80,9 @@ def _cost_beside_a_model() -> None:
             worker = Worker(config, storage, engine_for(config, cpus=psutil.cpu_count() or 1, attempt=1), log=_TimedLog)
             await worker.start()
             began = time.perf_counter()
-            await asyncio.gather(*(worker.label_unit(Task(unit=unit, goal=goal_of(config))) for unit in units_of(storage, record)))
+            await asyncio.gather(
+                *(worker.label_unit(Task(unit=unit, goal=goal_of(config))) for unit in units_of(storage, record))
+            )
             seconds = time.perf_counter() - began
             await worker.stop()
             return seconds

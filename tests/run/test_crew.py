@@ -95,7 +95,10 @@ def work_off(
     def watch(status: Status) -> None:
         stages.append(status.stage)
 
-    jobs = [Job(unit=UnitRef(unit_id=unit, shard=SHARD, group=0), known_length=0, goal=Goal(rollouts=1)) for unit in ledger.owed]
+    jobs = [
+        Job(unit=UnitRef(unit_id=unit, shard=SHARD, group=0), known_length=0, goal=Goal(rollouts=1))
+        for unit in ledger.owed
+    ]
     config = RunConfig(**{**QUICK, **settings})  # type: ignore[arg-type]
     crew = Crew(
         config,

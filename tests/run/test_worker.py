@@ -65,7 +65,9 @@ def label_all(
     async def work() -> None:
         worker = Worker(config, storage, engine_for(config, cpus=1, attempt=1))
         await worker.start()
-        receipts = await asyncio.gather(*(worker.label_unit(Task(unit=unit, goal=goal_of(config))) for unit in units_of(storage, commit)))
+        receipts = await asyncio.gather(
+            *(worker.label_unit(Task(unit=unit, goal=goal_of(config))) for unit in units_of(storage, commit))
+        )
         await worker.stop()
         assert all(receipt.whole for receipt in receipts)
 
