@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from pipeline.config import EstimatorConfig
 from pipeline.estimate.fixed import measured, terminal
+from pipeline.estimate.kernel import PRIOR
 from pipeline.ids import rollout_id
+from pipeline.kernels import kernel_table
 from pipeline.records import (
     Completion,
     Counts,
@@ -205,6 +207,7 @@ def every_table() -> dict[str, pa.Table]:
             [{"rollout_id": "a-0", "answer": "3", "verdict": "correct", "grader": "g1"}], schema=SCHEMAS["verdicts"]
         ),
         "labels": labels([labelled(), labelled(answer=None, outcome=None)]),
+        "kernels": kernel_table(PRIOR),
     }
 
 
