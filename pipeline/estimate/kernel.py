@@ -68,7 +68,7 @@ def _anywhere() -> Floats:
 
 def _near(sd: float) -> Floats:
     mass = np.exp(-0.5 * ((GRID[:, None] - GRID) / sd) ** 2) * np.diff(EDGES)
-    return mass / mass.sum(axis=1, keepdims=True)
+    return np.asarray(mass / mass.sum(axis=1, keepdims=True))
 
 
 def _decisive() -> Floats:
