@@ -24,9 +24,9 @@ from tests.estimate.pooled import (
     chain,
     played,
     policy,
-    sampled,
     seen,
     straight,
+    trials,
 )
 
 KERNELS = [PRIOR, CONSTANT, INDEPENDENT, JUMPS]
@@ -123,7 +123,7 @@ def states(draw: st.DrawFn) -> tuple[list[list[ChainShape]], dict[str, Trials]]:
     for prefix in prefixes:
         drawn = draw(outcomes)
         if drawn:
-            have = sampled(have, [{prefix: len(drawn)}], lambda _, index, drawn=drawn: (drawn[index], 5 + index))
+            have[prefix] = trials(drawn, tokens=5 * len(drawn))
     return problems, have
 
 
