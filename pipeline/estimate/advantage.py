@@ -14,12 +14,8 @@ def with_advantages(values: Sequence[StepValue]) -> list[StepValue]:
 
 
 def _advantage(before: StepValue, after: StepValue) -> StepValue:
-    if None in (before.posterior_mean, after.posterior_mean):
+    means = before.posterior_mean, after.posterior_mean
+    sds = before.posterior_sd, after.posterior_sd
+    if means[0] is None or means[1] is None or sds[0] is None or sds[1] is None:
         return after
-    assert before.posterior_mean is not None and after.posterior_mean is not None
-    assert before.posterior_sd is not None and after.posterior_sd is not None
-    return replace(
-        after,
-        advantage=after.posterior_mean - before.posterior_mean,
-        advantage_sd=math.hypot(before.posterior_sd, after.posterior_sd),
-    )
+    return replace(after, advantage=means[1] - means[0], advantage_sd=math.hypot(sds[0], sds[1]))

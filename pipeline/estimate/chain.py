@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from pipeline.choices import EstimatorName
 from pipeline.config import EstimatorConfig
-from pipeline.estimate import fixed
+from pipeline.estimate import fixed, pooled_values
 from pipeline.estimate.advantage import with_advantages
+from pipeline.estimate.kernel import Kernel
 from pipeline.estimate.labels import step_labels
+from pipeline.estimate.tree import measured_prefixes
 from pipeline.estimate.trials import NONE
 from pipeline.records import ChainShape, StepValue, Trials
 
@@ -21,15 +23,12 @@ class ChainValues:
     labels: tuple[int | None, ...]
 
 
-def measured_prefixes(shape: ChainShape) -> Sequence[str]:
-    """The prefixes that rollouts decide: all but the whole chain, where that states an answer that can be graded."""
-    return shape.prefix_ids if shape.outcome is None else shape.prefix_ids[:-1]
-
-
 def chain_values(
-    chains: Sequence[ChainShape], trials: Mapping[str, Trials], config: EstimatorConfig
+    chains: Sequence[ChainShape], trials: Mapping[str, Trials], config: EstimatorConfig, kernel: Kernel
 ) -> list[ChainValues]:
-    """Values of the chains of a unit; a prefix that nothing is known of has no value."""
+    """Values of the chains of a unit. `kernel`, which the pooled estimator alone uses, is the one learnt from them."""
+    if config.name is EstimatorName.pooled:
+        return [_labelled(values, config) for values in pooled_values.values(chains, trials, config, kernel)]
     return [_labelled(_VALUES[config.name](chain, trials, config), config) for chain in chains]
 
 

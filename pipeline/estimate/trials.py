@@ -1,6 +1,6 @@
 """Facts of rollouts -> trials per prefix, in the order of issue."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from pipeline.records import UNGRADED, Counts, Fact, Finish, Trials, Verdict

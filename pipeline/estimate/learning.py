@@ -1,0 +1,37 @@
+"""A kernel learnt from a unit: expectation maximisation over its chains (Baum and Welch 1970), on top of what was known.
+
+This is empirical Bayes: the run's own chains say how values move, and each chain is then judged in that light.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pipeline.estimate.beliefs import beliefs
+from pipeline.estimate.grid import POINTS
+from pipeline.estimate.kernel import Kernel, motion
+from pipeline.estimate.tree import Tree, forest_of
+from pipeline.records import Trials
+
+ITERATIONS = 20
+"""More change no figure of the bench."""
+
+
+def learnt(known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Kernel:
+    """What is known with these trees added; for the units behind this one, and for this one's own values."""
+    if not trees:
+        return known
+    forest = forest_of(trees, trials)
+    kernel = known
+    for _ in range(ITERATIONS):
+        found = beliefs(forest, motion(kernel))
+        last = np.zeros((2, POINTS))
+        for outcome in (0, 1):
+            last[outcome] = found.mass[forest.ends[forest.right == outcome]].sum(axis=0)
+        kernel = Kernel(
+            start=known.start + found.mass[forest.levels[0]].sum(axis=0),
+            steps=known.steps + found.moves,
+            last=known.last + last,
+            chains=known.chains + len(forest.ends),
+        )
+    return kernel
