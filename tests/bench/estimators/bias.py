@@ -1,0 +1,98 @@
+"""Bias of the column `value`, by bins of the true value, where wrong answers take twice as long.
+
+What a rule says of a prefix with outcomes x_1, x_2, ... is compared with the truth V; the differences x_i - V, whose means are
+zero whatever the rule, are regressed out, which lowers the standard error and leaves the bias as it is.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.choices import EstimatorName, Interval
+from pipeline.config import EstimatorConfig
+from tests.bench.estimators.cell import SEED, USUAL_TARGET, pooled
+from tests.bench.estimators.chains import Chains, chains_of
+from tests.bench.estimators.families import length
+from tests.bench.estimators.ours import replay
+from tests.bench.estimators.rollouts import RIGHT, Rollouts
+from tests.bench.synthetic.policy import Floats
+
+BINS = 10
+STEPS = 4
+CHAINS = 40_000
+UNIT = 128
+CONTROLS = 8
+ISSUED, KEPT = 16, 8
+"""For contrast: of so many rollouts, the first so many that finish count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bias:
+    """Of one rule: mean of value - V in each bin of V, its standard error, and the number of prefixes with a value."""
+
+    rule: str
+    mean: tuple[float, ...]
+    error: tuple[float, ...]
+    prefixes: tuple[int, ...]
+
+    @property
+    def worst(self) -> int:
+        """The bin with the largest bias."""
+        return int(np.argmax(np.abs(self.mean)))
+
+
+def biases() -> list[Bias]:
+    family = length(STEPS)
+    chains = chains_of(family, CHAINS, SEED + 1)
+    drawn = Rollouts(family, chains, SEED + 1)
+    # A first block alone: the rules below look at no more of a prefix.
+    block = drawn.first(ISSUED)
+    found = []
+    for rule, config, rollouts in (
+        ("pooled", pooled(USUAL_TARGET), 8),
+        ("first_success", _first_success(1), 8),
+        ("first_success, successes=2, batch=3", _first_success(2, batch=3), 8),
+    ):
+        said = replay(chains, drawn, config, rollouts=rollouts, unit=UNIT)
+        found.append(bias(rule, said.value, chains, block.outcomes))
+    found.append(bias("fixed", (block.outcomes[:, :, :8] == RIGHT).mean(axis=2), chains, block.outcomes))
+    found.append(
+        bias(f"the first {KEPT} of {ISSUED} that finish", first_finished(block.outcomes, block.tokens), chains, block.outcomes)
+    )
+    return found
+
+
+def _first_success(successes: int, batch: int = 1) -> EstimatorConfig:
+    return EstimatorConfig(
+        name=EstimatorName.first_success, interval=Interval.jeffreys, successes=successes, batch=batch
+    )
+
+
+def first_finished(outcomes: npt.NDArray[np.int8], tokens: npt.NDArray[np.int32]) -> Floats:
+    """c/n of those that would come in first if all ISSUED rollouts of a prefix began together."""
+    order = np.argsort(tokens[:, :, :ISSUED], axis=2, kind="stable")[:, :, :KEPT]
+    return np.asarray((np.take_along_axis(outcomes[:, :, :ISSUED], order, axis=2) == RIGHT).mean(axis=2))
+
+
+def bias(rule: str, value: Floats, chains: Chains, outcomes: npt.NDArray[np.int8]) -> Bias:
+    """The intercept of the regression on the controls, bin by bin. Every rollout must be graded."""
+    truth = chains.values
+    bins = np.minimum((truth * BINS).astype(int), BINS - 1)
+    controls = (outcomes[:, :, :CONTROLS] == RIGHT) - truth[:, :, None]
+    means, errors, numbers = [], [], []
+    for place in range(BINS):
+        here = (bins == place) & ~np.isnan(value)
+        mean, error = _intercept((value - truth)[here], controls[here])
+        means.append(mean)
+        errors.append(error)
+        numbers.append(int(here.sum()))
+    return Bias(rule=rule, mean=tuple(means), error=tuple(errors), prefixes=tuple(numbers))
+
+
+def _intercept(differences: Floats, controls: Floats) -> tuple[float, float]:
+    design = np.concatenate([np.ones((len(controls), 1)), controls], axis=1)
+    gram = np.linalg.pinv(design.T @ design)
+    slopes = gram @ design.T @ differences
+    rest = differences - design @ slopes
+    return float(slopes[0]), float(np.sqrt(gram[0, 0] * (rest @ rest) / len(rest)))
