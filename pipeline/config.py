@@ -233,6 +233,13 @@ class EstimatorConfig:
         _check(0 < self.target_sd <= 0.5, "estimator.target_sd", self.target_sd, "above 0, at most 0.5")
         for key, budget in (("estimator.budget", self.budget), ("estimator.run_budget", self.run_budget)):
             _check(budget is None or budget >= 1, key, budget, "at least 1")
+        if self.name is EstimatorName.bisect:
+            _check(self.successes == 1, "estimator.successes", self.successes, "1 with estimator.name=bisect")
+            if self.rule is not LabelRule.any:
+                raise ValueError(
+                    f"estimator.rule={self.rule.value} needs the values of all steps, which estimator.name=bisect does not "
+                    "measure: use estimator.rule=any, or another estimator"
+                )
 
 
 @dataclass(kw_only=True, slots=True)

@@ -5,75 +5,86 @@ trial of its last measured prefix. On a single chain this is the forward-backwar
 1989); on a tree it is Pearl's belief propagation, exact as well.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.estimate.grid import GRID, POINTS, Floats, likelihood
+from pipeline.estimate.grid import GRID, POINTS, Floats, Ints, likelihood
 from pipeline.estimate.kernel import Motion
-from pipeline.estimate.tree import Forest
+from pipeline.estimate.tree import UNKNOWN, Forest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Beliefs:
     """Of N nodes: `mass` (N, POINTS) their distributions; `with_parent` (N,) the covariance of a node's value and its
-    parent's, 0 for a root; `moves` (POINTS, POINTS) the expected number of steps from value to value, over all nodes."""
+    parent's, 0 for a root."""
 
     mass: Floats
     with_parent: Floats
-    moves: Floats
 
 
 def beliefs(forest: Forest, moving: Motion) -> Beliefs:
     """See the module. Time grows with the number of nodes."""
-    own = likelihood(forest.correct, forest.graded)
-    known = forest.right >= 0
-    np.multiply.at(
-        own,
-        forest.ends[known],
-        np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right),
-    )
-    below, upward = _gathered(forest, own, moving)
-    mass, with_parent, moves = _spread(forest, below, upward, moving)
-    return Beliefs(mass=mass, with_parent=with_parent, moves=moves)
+    mass = np.empty((len(forest.parents), POINTS))
+    with_parent = np.zeros(len(mass))
+    step_on = moving.step * GRID
+    for edge in _downward(forest, moving, mass):
+        together = np.einsum("ng,ng->n", (edge.apart * GRID) @ step_on, edge.below) / edge.total
+        with_parent[edge.nodes] = together - (mass[edge.nodes] @ GRID) * (mass[edge.parents] @ GRID)
+    return Beliefs(mass=mass, with_parent=with_parent)
 
 
-def _gathered(forest: Forest, own: Floats, moving: Motion) -> tuple[Floats, Floats]:
-    """Evidence at and below each node, and what of it reaches its parent."""
-    below = own
-    upward = np.empty_like(own)
-    for nodes in reversed(forest.levels):
-        below[nodes] = _scaled(below[nodes])
-        upward[nodes] = _scaled(below[nodes] @ moving.step.T)
-        parents = forest.parents[nodes]
-        if parents[0] >= 0:
-            np.multiply.at(below, parents, upward[nodes])
-    return below, upward
-
-
-def _spread(forest: Forest, below: Floats, upward: Floats, moving: Motion) -> tuple[Floats, Floats, Floats]:
-    mass = np.empty_like(below)
-    with_parent = np.zeros(len(below))
+def expected(forest: Forest, moving: Motion) -> tuple[Floats, Floats]:
+    """The distributions (N, POINTS), and the expected number of steps from value to value over all nodes, (POINTS, POINTS)."""
+    mass = np.empty((len(forest.parents), POINTS))
     moves = np.zeros((POINTS, POINTS))
-    for depth, nodes in enumerate(forest.levels):
-        if depth == 0:
-            mass[nodes] = _normal(moving.start * below[nodes])
-            continue
-        parents = forest.parents[nodes]
-        apart = _scaled(mass[parents] / upward[nodes])
-        joint = (apart @ moving.step) * below[nodes]
-        total = joint.sum(axis=1, keepdims=True)
-        mass[nodes] = joint / total
-        together = (((apart * GRID) @ moving.step) * below[nodes]) @ GRID / total[:, 0]
-        with_parent[nodes] = together - (mass[nodes] @ GRID) * (mass[parents] @ GRID)
-        moves += moving.step * ((apart / total).T @ below[nodes])
-    return mass, with_parent, moves
+    for edge in _downward(forest, moving, mass):
+        moves += (edge.apart / edge.total[:, None]).T @ edge.below
+    return mass, moves * moving.step
 
 
-def _scaled(rows: Floats) -> Floats:
-    """Rows with 1 as their largest entry: products of many rows do not vanish."""
-    return np.asarray(rows / rows.max(axis=1, keepdims=True))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Edges:
+    """The nodes of a level and their parents: evidence `apart` from a node, evidence at and `below` it, and the sum of both
+    over all values, `total`."""
+
+    nodes: slice
+    parents: Ints
+    apart: Floats
+    below: Floats
+    total: Floats
 
 
-def _normal(rows: Floats) -> Floats:
-    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+def _downward(forest: Forest, moving: Motion, mass: Floats) -> Iterator[_Edges]:
+    """Fill `mass`, from the roots down, and tell the evidence on both sides of every edge on the way."""
+    below, upward = _gathered(forest, moving)
+    roots = forest.levels[0]
+    first = moving.start * below[roots]
+    mass[roots] = first / first.sum(axis=1, keepdims=True)
+    for nodes in forest.levels[1:]:
+        parents, evidence = forest.parents[nodes], below[nodes]
+        apart = mass[parents] / upward[nodes]
+        joint = (apart @ moving.step) * evidence
+        total = joint.sum(axis=1)
+        mass[nodes] = joint / total[:, None]
+        yield _Edges(nodes=nodes, parents=parents, apart=apart, below=evidence, total=total)
+
+
+def _gathered(forest: Forest, moving: Motion) -> tuple[Floats, Floats]:
+    """Evidence at and below each node, and what of it reaches its parent. Rows are scaled: products do not vanish."""
+    below = likelihood(forest.correct, forest.graded)
+    known = forest.right != UNKNOWN
+    outcomes = np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right)
+    np.multiply.at(below, forest.ends[known], outcomes)
+    upward = np.empty_like(below)
+    back = moving.step.T.copy()
+    for nodes, forks in zip(reversed(forest.levels), reversed(forest.forks), strict=True):
+        evidence = below[nodes]
+        evidence /= evidence.max(axis=1, keepdims=True)
+        np.matmul(evidence, back, out=upward[nodes])
+        if forks:
+            np.multiply.at(below, forest.parents[nodes], upward[nodes])
+        elif nodes.start:
+            below[forest.parents[nodes]] *= upward[nodes]
+    return below, upward

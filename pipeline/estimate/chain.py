@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from pipeline.choices import EstimatorName
 from pipeline.config import EstimatorConfig
-from pipeline.estimate import fixed, pooled_values
+from pipeline.estimate import bisect, first_success, fixed, pooled_values
 from pipeline.estimate.advantage import with_advantages
 from pipeline.estimate.kernel import Kernel
-from pipeline.estimate.labels import step_labels
+from pipeline.estimate.labels import after_error, step_labels
 from pipeline.estimate.tree import measured_prefixes
 from pipeline.estimate.trials import NONE
 from pipeline.records import ChainShape, StepValue, Trials
@@ -28,20 +28,42 @@ def chain_values(
 ) -> list[ChainValues]:
     """Values of the chains of a unit. `kernel`, which the pooled estimator alone uses, is the one learnt from them."""
     if config.name is EstimatorName.pooled:
-        return [_labelled(values, config) for values in pooled_values.values(chains, trials, config, kernel)]
-    return [_labelled(_VALUES[config.name](chain, trials, config), config) for chain in chains]
+        found = pooled_values.values(chains, trials, config, kernel)
+    else:
+        found = [_VALUES[config.name](chain, trials, config) for chain in chains]
+    return [_labelled(chain, trials, values, config) for chain, values in zip(chains, found, strict=True)]
 
 
-def _labelled(values: Sequence[StepValue], config: EstimatorConfig) -> ChainValues:
+def _labelled(
+    chain: ChainShape, trials: Mapping[str, Trials], values: Sequence[StepValue], config: EstimatorConfig
+) -> ChainValues:
     root, *steps = values
-    return ChainValues(root=root, steps=tuple(steps), labels=step_labels(root, steps, config))
+    searched = config.name is EstimatorName.bisect
+    labels = bisect.labels(chain, trials) if searched else step_labels(root, steps, config)
+    return ChainValues(root=root, steps=tuple(steps), labels=after_error(labels, config))
 
 
 def _fixed(chain: ChainShape, trials: Mapping[str, Trials], config: EstimatorConfig) -> list[StepValue]:
     values = [fixed.measured(trials.get(prefix, NONE).counts, config) for prefix in measured_prefixes(chain)]
-    if chain.outcome is not None:
-        values.append(fixed.terminal(chain.outcome, config.threshold))
-    return with_advantages(values)
+    return _to_the_end(values, chain, config)
 
 
-_VALUES = {EstimatorName.fixed: _fixed}
+def _first_success(chain: ChainShape, trials: Mapping[str, Trials], config: EstimatorConfig) -> list[StepValue]:
+    values = [first_success.measured(trials.get(prefix, NONE), config) for prefix in measured_prefixes(chain)]
+    return _to_the_end(values, chain, config)
+
+
+def _bisect(chain: ChainShape, trials: Mapping[str, Trials], config: EstimatorConfig) -> list[StepValue]:
+    return with_advantages(bisect.values(chain, trials, config))
+
+
+def _to_the_end(values: list[StepValue], chain: ChainShape, config: EstimatorConfig) -> list[StepValue]:
+    end = [] if chain.outcome is None else [fixed.terminal(chain.outcome, config.threshold)]
+    return with_advantages([*values, *end])
+
+
+_VALUES = {
+    EstimatorName.fixed: _fixed,
+    EstimatorName.first_success: _first_success,
+    EstimatorName.bisect: _bisect,
+}

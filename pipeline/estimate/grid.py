@@ -1,12 +1,12 @@
 """The values a step may have, as the pooled estimator sees them: grid points, each standing for the interval around it."""
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 POINTS = 25
 """Half as many make estimates coarser than a few rollouts do; twice as many change no figure of the bench."""
@@ -17,22 +17,33 @@ _WITHIN: Floats = np.where((GRID > 0) & (GRID < 1), _WIDTHS**2 / 12, 0.0)
 """Variance of a value that is uniform in its interval. The ends stand for 0 and 1 themselves: steps that lose everything."""
 
 
+_TABLED = 64
+
+
 def likelihood(correct: Ints, graded: Ints) -> Floats:
-    """P(c of n | v) for every grid point v, up to a factor: (..., POINTS), the largest of each row being 1."""
-    rows, where = np.unique(np.stack([correct.ravel(), graded.ravel()]), axis=1, return_inverse=True)
-    table = np.stack([_likelihood(int(c), int(n)) for c, n in rows.T])
-    return table[where.reshape(correct.shape)]
+    """P(c of n | v) for every grid point v, up to a factor: (N,) and (N,) -> (N, POINTS), the largest of each row being 1."""
+    few = np.minimum(graded, _TABLED)
+    rows = np.asarray(_TABLE[few, np.minimum(correct, few)])
+    many = np.flatnonzero(graded > _TABLED)
+    rows[many] = _likelihood(correct[many], graded[many])
+    return rows
 
 
-@lru_cache(maxsize=65_536)
-def _likelihood(correct: int, graded: int) -> Floats:
-    with np.errstate(divide="ignore"):
-        log = np.zeros(POINTS)
-        if correct:
-            log += correct * np.log(GRID)
-        if graded > correct:
-            log += (graded - correct) * np.log1p(-GRID)
-    return np.asarray(np.exp(log - log.max()))
+def _likelihood(correct: Ints, graded: Ints) -> Floats:
+    right = np.where(correct[:, None] > 0, correct[:, None] * _LOG, 0.0)
+    wrong = np.where((graded > correct)[:, None], (graded - correct)[:, None] * _LOG[::-1], 0.0)
+    log = right + wrong
+    return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
+
+
+def _table() -> Floats:
+    graded, correct = (each.ravel() for each in np.indices((_TABLED + 1, _TABLED + 1)))
+    return _likelihood(np.minimum(correct, graded), graded).reshape(_TABLED + 1, _TABLED + 1, POINTS)
+
+
+_LOG = np.log(np.maximum(GRID, np.finfo(np.float64).tiny))
+"""Of the grid; that of 0 is finite, and as small as makes no difference."""
+_TABLE = _table()
 
 
 def mean_of(mass: Floats) -> Floats:

@@ -35,9 +35,9 @@ def values(
     forest = forest_of(trees, trials)
     said = _Said(beliefs(forest, motion(kernel)), config)
     by_chain: dict[ChainShape, list[StepValue]] = {}
-    for tree, offset in zip(trees, forest.offsets, strict=False):
+    for tree, numbers in zip(trees, forest.numbers, strict=True):
         for chain, path in zip(tree.chains, tree.paths, strict=True):
-            by_chain[chain] = _along(chain, path + offset, forest.parents, trials, said, config)
+            by_chain[chain] = _along(chain, numbers[path], forest.parents, trials, said, config)
     return [by_chain[chain] for chain in chains]
 
 

@@ -5,30 +5,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.estimate.grid import Floats, Ints
+from pipeline.estimate.grid import Flags, Floats, Ints
 from pipeline.records import ChainShape, Trials
 
 ROOT = -1
 """Parent of a node that has none."""
-_NO_TRIALS = Trials()
+UNKNOWN = -1
+"""Outcome of a chain of which it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tree:
     """The measured prefixes of a problem's chains, parents before children.
 
-    `paths`: of each chain its measured nodes, from the bare problem on. `prices`: of a rollout of each node. `shares`: 1 over
+    `paths`: of each chain its measured nodes, from the bare problem on; `ends` the last of them; `right` its outcome, 1, 0 or
+    UNKNOWN. `prices`: of a rollout of each node. `shares`: 1 over
     the number of chains through it. `closed` nodes are never sampled.
     """
 
     chains: tuple[ChainShape, ...]
     prefix_ids: tuple[str, ...]
     parents: Ints
-    depths: Ints
+    depths: "np.ndarray[tuple[int], np.dtype[np.int16]]"
+    ends: Ints
+    right: Ints
     paths: tuple[Ints, ...]
     prices: Floats
     shares: Floats
-    closed: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    closed: Flags
 
 
 def measured_prefixes(chain: ChainShape) -> Sequence[str]:
@@ -55,7 +59,9 @@ def tree_of(chains: Sequence[ChainShape], closed: Collection[str] = ()) -> Tree:
         chains=tuple(chains),
         prefix_ids=tuple(ids),
         parents=np.array([at.get(parents[prefix] or "", ROOT) for prefix in ids], dtype=np.int64),
-        depths=np.array([depths[prefix] for prefix in ids], dtype=np.int64),
+        depths=np.array([depths[prefix] for prefix in ids], dtype=np.int16),
+        ends=np.array([path[-1] for path in paths], dtype=np.int64),
+        right=np.array([UNKNOWN if chain.outcome is None else chain.outcome for chain in chains], dtype=np.int64),
         paths=paths,
         prices=prices,
         shares=1 / users,
@@ -82,54 +88,63 @@ def _links(chains: Sequence[ChainShape]) -> tuple[dict[str, str | None], dict[st
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forest:
-    """Trees side by side, with what has come in for each node.
+    """Trees side by side, their nodes numbered by depth, with what has come in for each.
 
-    `levels`: the nodes of each depth. `ends`: of each chain its last measured node; `right`: 1, 0, or -1 where its outcome is
-    not known. `issued` counts rollouts, graded or not, `tokens` what they took. `offsets`: where each tree begins, and the end.
+    `numbers`: of each tree the numbers of its nodes. `levels`: the nodes of each depth; `forks`: whether two of them have the
+    same parent. `ends` and `right`: of all chains, as in `Tree`. `correct`, `graded`, `issued`, `tokens` (N,): of the rollouts.
+    `closed` (N,): as in `Tree`.
     """
 
+    numbers: tuple[Ints, ...]
     parents: Ints
-    levels: tuple[Ints, ...]
+    levels: tuple[slice, ...]
+    forks: tuple[bool, ...]
     ends: Ints
     right: Ints
     correct: Ints
     graded: Ints
     issued: Ints
     tokens: Ints
-    offsets: Ints
+    closed: Flags
 
 
 def forest_of(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Forest:
     """At least one tree."""
-    sizes = [len(tree.prefix_ids) for tree in trees]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    parents = np.concatenate(
-        [np.where(tree.parents < 0, ROOT, tree.parents + offset) for tree, offset in zip(trees, offsets, strict=False)]
-    )
+    sizes = np.array([len(tree.prefix_ids) for tree in trees])
+    starts = np.cumsum(sizes) - sizes
     depths = np.concatenate([tree.depths for tree in trees])
     order = np.argsort(depths, kind="stable")
-    counted = np.array(
-        [
-            (found.counts.correct, found.counts.graded, len(found.outcomes), found.counts.tokens)
-            for tree in trees
-            for prefix in tree.prefix_ids
-            for found in (trials.get(prefix, _NO_TRIALS),)
-        ],
-        dtype=np.int64,
-    )
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    numbers = tuple(np.split(number, starts[1:]))
+    stops = np.cumsum(np.bincount(depths)).tolist()
+    levels = tuple(slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False))
+    parents = np.concatenate(
+        [np.where(tree.parents == ROOT, ROOT, known[tree.parents]) for tree, known in zip(trees, numbers, strict=True)]
+    )[order]
+    children = np.bincount(parents + 1, minlength=len(order) + 1)
+    correct, graded, issued, tokens = _counted(trees, trials)[order].T
     return Forest(
+        numbers=numbers,
         parents=parents,
-        levels=tuple(np.split(order, np.cumsum(np.bincount(depths))[:-1])),
-        ends=np.array(
-            [path[-1] + offset for tree, offset in zip(trees, offsets, strict=False) for path in tree.paths],
-            dtype=np.int64,
-        ),
-        right=np.array(
-            [-1 if chain.outcome is None else int(chain.outcome) for tree in trees for chain in tree.chains]
-        ),
-        correct=counted[:, 0],
-        graded=counted[:, 1],
-        issued=counted[:, 2],
-        tokens=counted[:, 3],
-        offsets=offsets,
+        levels=levels,
+        forks=tuple(bool(level.start and (children[parents[level] + 1] > 1).any()) for level in levels),
+        ends=np.concatenate([known[tree.ends] for tree, known in zip(trees, numbers, strict=True)]),
+        right=np.concatenate([tree.right for tree in trees]),
+        correct=correct,
+        graded=graded,
+        issued=issued,
+        tokens=tokens,
+        closed=np.concatenate([tree.closed for tree in trees])[order],
     )
+
+
+def _counted(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Ints:
+    ids = [prefix for tree in trees for prefix in tree.prefix_ids]
+    counted = np.zeros((len(ids), 4), dtype=np.int64)
+    sampled = [place for place, prefix in enumerate(ids) if prefix in trials]
+    found = [trials[ids[place]] for place in sampled]
+    counted[sampled] = [
+        (each.counts.correct, each.counts.graded, len(each.outcomes), each.counts.tokens) for each in found
+    ] or np.zeros((0, 4))
+    return counted

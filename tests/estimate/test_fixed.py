@@ -9,7 +9,7 @@ from pipeline.choices import Interval
 from pipeline.config import EstimatorConfig
 from pipeline.estimate.fixed import measured, owed, terminal
 from pipeline.estimate.intervals import clopper_pearson, jeffreys
-from pipeline.records import Counts, Origin
+from pipeline.records import Counts, Origin, Trials
 from tests import strategies as our
 
 CONFIG = EstimatorConfig()
@@ -45,6 +45,7 @@ def test_the_posterior_is_jeffreys_beta(counts: tuple[int, int]) -> None:
     found = measured(Counts(correct=correct, graded=graded), CONFIG)
     assert found.posterior_mean == pytest.approx(posterior.mean())
     assert found.posterior_sd == pytest.approx(posterior.std())
+    assert found.above == pytest.approx(posterior.sf(CONFIG.threshold), abs=1e-12)
 
 
 @given(our.counts, st.sampled_from([0.8, 0.95]))
@@ -53,6 +54,7 @@ def test_the_interval_is_the_one_that_was_asked_for(counts: tuple[int, int], con
     for name, rule in ((Interval.clopper_pearson, clopper_pearson), (Interval.jeffreys, jeffreys)):
         found = measured(Counts(correct=correct, graded=graded), EstimatorConfig(interval=name, confidence=confidence))
         assert (found.low, found.high) == rule(correct, graded, confidence)
+        assert found.value_rollouts == graded
 
 
 @pytest.mark.parametrize("interval", Interval)
@@ -60,15 +62,15 @@ def test_where_nothing_was_graded_there_is_no_value(interval: Interval) -> None:
     counts = Counts(ungraded=8, truncated=3, tokens=80)
     found = measured(counts, EstimatorConfig(interval=interval))
     assert (found.value, found.low, found.high) == (None, None, None)
-    assert (found.posterior_mean, found.posterior_sd) == (None, None)
+    assert (found.posterior_mean, found.posterior_sd, found.above) == (None, None, None)
     assert found.origin is Origin.UNMEASURED
     assert found.counts == counts
 
 
 @pytest.mark.parametrize("outcome", [True, False])
 def test_a_whole_chain_is_worth_its_own_outcome(outcome: bool) -> None:
-    found = terminal(outcome)
-    assert {found.value, found.low, found.high, found.posterior_mean} == {float(outcome)}
+    found = terminal(outcome, 0.5)
+    assert {found.value, found.low, found.high, found.posterior_mean, found.above} == {float(outcome)}
     assert found.posterior_sd == 0
     assert found.origin is Origin.TERMINAL
     assert found.counts == Counts()
@@ -76,6 +78,6 @@ def test_a_whole_chain_is_worth_its_own_outcome(outcome: bool) -> None:
 
 @given(st.integers(0, 100), st.integers(1, 100))
 def test_what_is_owed_fills_up_to_the_number_asked_for_and_never_beyond(issued: int, rollouts: int) -> None:
-    more = owed(issued, rollouts)
+    more = owed(Trials(outcomes=(None,) * issued), rollouts)
     assert more >= 0
     assert issued + more == max(issued, rollouts)
