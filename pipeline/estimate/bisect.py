@@ -3,7 +3,7 @@
 A probe asks whether any of N rollouts of a prefix is right, and stops at the first; about log2(K) probes label K steps.
 
 It is fragile, for it assumes that V drops to 0 at the first error and stays there. Where V is 0.6 before an error that is
-equally likely at each step, and 0 behind it, 99.9 % of the errors are found at K = 8, 16 and 32 with N = 8. With a policy that
+equally likely at each step, and 0 behind it, 99.8 % of the errors are found at K = 8, 16 and 32 with N = 8. With a policy that
 recovers 1 time in 20 it is 57, 48 and 40 %, and more rollouts make it worse: 37, 27 and 19 % with N = 16.
 
 Not covered: a chain whose outcome is right is taken to have no error, unprobed, however it came by its answer.

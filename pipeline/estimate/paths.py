@@ -81,9 +81,9 @@ def _bounds(before: int, graded: int, successes: int, correct: int, confidence: 
     if correct < successes or before < successes:
         return low, high
     if correct > successes:
-        low, _ = _bracket(_not_above(before, graded, successes, correct - 1), 1 - tail)
+        low = _crossing(_not_above(before, graded, successes, correct - 1), 1 - tail)
     if correct - successes + 1 < graded - before:
-        _, high = _bracket(_not_above(before, graded, successes, correct), tail)
+        high = _crossing(_not_above(before, graded, successes, correct), tail)
     else:
         _, high = clopper_pearson(successes - 1, before, confidence)
     return low, high
@@ -103,8 +103,7 @@ def _not_above(before: int, graded: int, successes: int, correct: int) -> Callab
     return probability
 
 
-def _bracket(falling: Callable[[float], float], level: float) -> tuple[float, float]:
-    """Where the function passes the level, between two points that are 2 to the -HALVINGS apart."""
+def _crossing(falling: Callable[[float], float], level: float) -> float:
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -112,4 +111,4 @@ def _bracket(falling: Callable[[float], float], level: float) -> tuple[float, fl
             low = middle
         else:
             high = middle
-    return low, high
+    return low
