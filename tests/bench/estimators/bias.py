@@ -4,7 +4,8 @@ What a rule says of a prefix with outcomes x_1, x_2, ... is compared with the tr
 zero whatever the rule, are regressed out, which lowers the standard error and leaves the bias as it is.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,9 @@ from tests.bench.synthetic.policy import Floats
 
 BINS = 10
 STEPS = 4
-CHAINS = 40_000
+CHAINS = 35_000
+"""In each of PARTS independent parts."""
+PARTS = 10
 UNIT = 128
 CONTROLS = 8
 ISSUED, KEPT = 16, 8
@@ -29,12 +32,16 @@ ISSUED, KEPT = 16, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bias:
-    """Of one rule: mean of value - V in each bin of V, its standard error, and the number of prefixes with a value."""
+    """Of one rule: mean of value - V in each bin of V, its standard error, and the number of prefixes with a value.
+
+    `contrast`: a rule that is known to be biased, and is none of ours.
+    """
 
     rule: str
     mean: tuple[float, ...]
     error: tuple[float, ...]
     prefixes: tuple[int, ...]
+    contrast: bool = False
 
     @property
     def worst(self) -> int:
@@ -42,11 +49,11 @@ class Bias:
         return int(np.argmax(np.abs(self.mean)))
 
 
-def biases() -> list[Bias]:
+def biases(part: int) -> list[Bias]:
+    """Of each rule, from one part of the chains."""
     family = length(STEPS)
-    chains = chains_of(family, CHAINS, SEED + 1)
-    drawn = Rollouts(family, chains, SEED + 1)
-    # A first block alone: the rules below look at no more of a prefix.
+    chains = chains_of(family, CHAINS, SEED + 1 + part)
+    drawn = Rollouts(family, chains, SEED + 1 + part)
     block = drawn.first(ISSUED)
     found = []
     for rule, config, rollouts in (
@@ -57,10 +64,27 @@ def biases() -> list[Bias]:
         said = replay(chains, drawn, config, rollouts=rollouts, unit=UNIT)
         found.append(bias(rule, said.value, chains, block.outcomes))
     found.append(bias("fixed", (block.outcomes[:, :, :8] == RIGHT).mean(axis=2), chains, block.outcomes))
-    found.append(
-        bias(f"the first {KEPT} of {ISSUED} that finish", first_finished(block.outcomes, block.tokens), chains, block.outcomes)
+    finished = bias(
+        f"the first {KEPT} of {ISSUED} that finish",
+        first_finished(block.outcomes, block.tokens),
+        chains,
+        block.outcomes,
     )
-    return found
+    return [*found, replace(finished, contrast=True)]
+
+
+def together(parts: Sequence[Sequence[Bias]]) -> list[Bias]:
+    """Of each rule, from all parts: each bin's means, weighed by their prefixes."""
+    return [_together(of_one_rule) for of_one_rule in zip(*parts, strict=True)]
+
+
+def _together(parts: Sequence[Bias]) -> Bias:
+    weights = np.array([part.prefixes for part in parts], dtype=float)
+    weights /= weights.sum(axis=0)
+    mean = (weights * np.array([part.mean for part in parts])).sum(axis=0)
+    error = np.sqrt(((weights * np.array([part.error for part in parts])) ** 2).sum(axis=0))
+    prefixes = np.array([part.prefixes for part in parts]).sum(axis=0)
+    return replace(parts[0], mean=tuple(mean.tolist()), error=tuple(error.tolist()), prefixes=tuple(prefixes.tolist()))
 
 
 def _first_success(successes: int, batch: int = 1) -> EstimatorConfig:

@@ -16,8 +16,8 @@ from tests.bench.estimators.rollouts import Rollouts
 from tests.bench.synthetic.policy import Floats
 
 SEED = 7
-CHAINS = {4: 512, 8: 512, 16: 384, 32: 256, 64: 160}
-TARGETS = (0.2, 0.16, 0.13, 0.1, 0.08, 0.06)
+CHAINS = {4: 1024, 8: 1024, 16: 768, 32: 512, 64: 384}
+TARGETS = (0.2, 0.16, 0.13, 0.1, 0.08, 0.065)
 USUAL_TARGET = 0.1
 """The default of `estimator.target_sd`: coverage is told there."""
 CEILING = 16

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def cost_at(curve: Sequence[Point], rmse: float, cost: str = "tokens_per_step") 
     None where the error is outside of the curve: nothing is extrapolated.
     """
     ordered = sorted(curve, key=lambda point: point.tokens_per_step)
-    for cheap, dear in zip(ordered, ordered[1:], strict=False):
+    for cheap, dear in pairwise(ordered):
         if dear.rmse <= rmse <= cheap.rmse:
             share = np.log(cheap.rmse / rmse) / np.log(cheap.rmse / dear.rmse) if cheap.rmse > dear.rmse else 0.0
             return float(getattr(cheap, cost) ** (1 - share) * getattr(dear, cost) ** share)

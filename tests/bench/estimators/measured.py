@@ -14,7 +14,7 @@ NOTHING_KNOWN = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Arrays of the shape (C, K), one entry per prefix before the last. `values` are the estimates; `tokens` are generated ones."""
+    """Arrays of the shape (C, K), one entry per prefix before the last: the estimates, and the rollouts and generated tokens paid."""
 
     values: Floats
     rollouts: Integers
@@ -39,7 +39,7 @@ class Measured:
 
 
 def sampled(block: Block, counts: Integers) -> Measured:
-    """c/n of the first `counts[chain, prefix]` rollouts; what is not sampled has the value of the nearest prefix before it that is."""
+    """c/n of the first `counts[chain, prefix]` rollouts; what is not sampled takes over the value of the last prefix that is."""
     asked = np.arange(block.tokens.shape[2]) < counts[:, :, None]
     right = ((block.outcomes == RIGHT) & asked).sum(axis=2)
     graded = ((block.outcomes != UNGRADED) & asked).sum(axis=2)

@@ -83,9 +83,7 @@ class Ledger:
         )
 
 
-def replay(
-    chains: Chains, drawn: Rollouts, config: EstimatorConfig, *, rollouts: int, unit: int = UNIT
-) -> Replayed:
+def replay(chains: Chains, drawn: Rollouts, config: EstimatorConfig, *, rollouts: int, unit: int = UNIT) -> Replayed:
     """Labels all chains. `rollouts`: as `sampling.rollouts`, a ceiling."""
     kernel = PRIOR
     ledger = Ledger(drawn=drawn)
@@ -122,9 +120,7 @@ class Decided:
     seconds: float
 
 
-def decide(
-    trees: Sequence[Tree], ledger: Ledger, config: EstimatorConfig, *, rollouts: int, kernel: Kernel
-) -> Decided:
+def decide(trees: Sequence[Tree], ledger: Ledger, config: EstimatorConfig, *, rollouts: int, kernel: Kernel) -> Decided:
     """Samples a unit until nothing is owed. A problem that is done is not asked about again."""
     seconds, rounds = 0.0, 0
     open_trees = list(trees)

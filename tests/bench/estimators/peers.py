@@ -52,9 +52,7 @@ def shrunk(rollouts: int) -> Peer:
         mean = right.sum() / graded.sum()
         both = (right * (right - 1)).sum() / (graded * (graded - 1)).sum()
         weight = max(0.0, (mean - both) / (both - mean**2))
-        return Measured(
-            values=(right + weight * mean) / (graded + weight), rollouts=raw.rollouts, tokens=raw.tokens
-        )
+        return Measured(values=(right + weight * mean) / (graded + weight), rollouts=raw.rollouts, tokens=raw.tokens)
 
     return measure
 
@@ -143,4 +141,3 @@ PEERS: Mapping[str, Peer] = {
     "omega_prm k=16": omega_prm,
     "epic_prm": epic_prm,
 }
-

@@ -14,7 +14,7 @@ from pipeline.grading.shared import grade
 from pipeline.records import Verdict
 from tests.bench.estimators.chains import Chains
 from tests.bench.estimators.families import Family
-from tests.bench.synthetic.draw import Integers, alias
+from tests.bench.synthetic.draw import alias
 from tests.bench.synthetic.language import (
     QUESTIONS,
     RENDERINGS,

@@ -89,7 +89,10 @@ def answer_tokens() -> Integers:
     """Tokens of an answer by question, right (1) or wrong (0), and rendering, shape (questions, 2, RENDERINGS)."""
     return np.array(
         [
-            [[len(answer_text(question, right, rendering)) for rendering in range(RENDERINGS)] for right in (False, True)]
+            [
+                [len(answer_text(question, right, rendering)) for rendering in range(RENDERINGS)]
+                for right in (False, True)
+            ]
             for question in range(len(QUESTIONS))
         ]
     )
