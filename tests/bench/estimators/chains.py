@@ -25,11 +25,11 @@ class Chains:
 
     @property
     def count(self) -> int:
-        return self.states.shape[0]
+        return len(self.states)
 
     @property
     def steps(self) -> int:
-        return self.states.shape[1]
+        return len(self.states[0])
 
 
 def chains_of(family: Family, count: int, seed: int) -> Chains:

@@ -48,10 +48,10 @@ class _Due:
     round: int
 
 
-def compared(config: EstimatorConfig, *, rollouts: int) -> Compared:
+def compared(config: EstimatorConfig, *, rollouts: int, count: int = CHAINS) -> Compared:
     """Both ways through one unit, with the prior kernel."""
     family = length(STEPS)
-    chains = chains_of(family, CHAINS, SEED)
+    chains = chains_of(family, count, SEED)
     drawn = Rollouts(family, chains, SEED)
     trees = [tree_of([chain]) for chain in shapes(chains)]
     ledger = Ledger(drawn=drawn)

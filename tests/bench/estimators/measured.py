@@ -14,7 +14,8 @@ NOTHING_KNOWN = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Arrays of the shape (C, K), one entry per prefix before the last: the estimates, and the rollouts and generated tokens paid."""
+    """Arrays of the shape (C, K), one entry per prefix before the last: estimates, and what they took of rollouts and
+    generated tokens."""
 
     values: Floats
     rollouts: Integers
@@ -39,7 +40,7 @@ class Measured:
 
 
 def sampled(block: Block, counts: Integers) -> Measured:
-    """c/n of the first `counts[chain, prefix]` rollouts; what is not sampled takes over the value of the last prefix that is."""
+    """c/n of the first `counts[chain, prefix]` rollouts; a prefix without any takes over the value of the last that has."""
     asked = np.arange(block.tokens.shape[2]) < counts[:, :, None]
     right = ((block.outcomes == RIGHT) & asked).sum(axis=2)
     graded = ((block.outcomes != UNGRADED) & asked).sum(axis=2)

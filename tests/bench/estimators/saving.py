@@ -21,8 +21,8 @@ STEPS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """`fewer`: rollouts and tokens of fixed N over those of first_success. `unlike`: labels that are not those of fixed N on the
-    same rollouts. `p`: of a chi-square test, in bins of V, against labels by N other rollouts."""
+    """`fewer_...`: rollouts or tokens of fixed N for one of first_success. `unlike`: labels that are not those of fixed N on
+    the same rollouts. `p`: of a chi-square test, in bins of V, against labels by N other rollouts."""
 
     family: str
     fewer_rollouts: float
