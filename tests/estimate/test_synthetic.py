@@ -61,8 +61,8 @@ def test_an_alias_table_holds_its_distribution(rows: list[list[float]]) -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_state_is_worth_its_level_at_every_step(name: str, steps: int) -> None:
     family = FAMILIES[name](steps)
-    assert family.policy.moves.sum(axis=1) == pytest.approx(1.0)
-    assert exact_values(family.policy) == pytest.approx(np.tile(LEVELS, (steps, 1)))
+    assert np.abs(family.policy.moves.sum(axis=1) - 1).max() < 1e-9
+    assert np.abs(exact_values(family.policy) - LEVELS).max() < 1e-9
     assert (family.author is family.policy) == (name in ON_POLICY)
 
 
