@@ -8,10 +8,26 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.estimate.chain import measured_prefixes
+from pipeline.choices import EstimatorName
+from pipeline.config import EstimatorConfig
+from pipeline.estimate.allocation import next_rollouts
+from pipeline.estimate.kernel import PRIOR
+from pipeline.estimate.tree import measured_prefixes, tree_of
 from pipeline.ids import rollout_id
 from pipeline.prompts import prefix_id, root_id
-from pipeline.records import UNGRADED, Fact, Finish, InputRow, Place, SampledSolution, Solution, Totals, Verdict
+from pipeline.records import (
+    UNGRADED,
+    ChainShape,
+    Fact,
+    Finish,
+    InputRow,
+    Place,
+    SampledSolution,
+    Solution,
+    Totals,
+    Trials,
+    Verdict,
+)
 
 Measurement = tuple[Place, int]
 """A prefix of a row's chain: where the row stands, and how many steps."""
@@ -35,6 +51,34 @@ class ProvenChain:
     root_prefix_id: str
     prefix_ids: tuple[str, ...]
 
+    def shape(self, outcome: bool | None) -> ChainShape:
+        """The chain as estimators see it."""
+        return ChainShape(prefix_ids=(self.root_prefix_id, *self.prefix_ids), outcome=outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """How many rollouts a sampled prefix has, at least and at most. Where at least 0, a prefix may be left out."""
+
+    least: int
+    most: int
+
+
+_MANY = 10**9
+
+
+def planned(name: EstimatorName, rollouts: int) -> Planned:
+    """What an estimator asks for, of `rollouts` per prefix."""
+    match name:
+        case EstimatorName.fixed:
+            return Planned(least=rollouts, most=rollouts)
+        case EstimatorName.first_success:
+            return Planned(least=1, most=rollouts)
+        case EstimatorName.bisect:
+            return Planned(least=0, most=rollouts)
+        case EstimatorName.pooled:
+            return Planned(least=0, most=_MANY)
+
 
 def expected_chains(
     rows: Iterable[InputRow], drawn: Sequence[SampledSolution], rejected: Collection[Place]
@@ -53,7 +97,7 @@ def asked_of(chains: Iterable[ProvenChain], outcomes: Iterable[bool | None]) -> 
     """The prefixes whose values rollouts decide, bare problems among them, and where each is asked for."""
     asked: dict[str, list[Measurement]] = defaultdict(list)
     for chain, outcome in zip(chains, outcomes, strict=True):
-        for index, prefix in enumerate((chain.root_prefix_id, *measured_prefixes(chain.prefix_ids, outcome))):
+        for index, prefix in enumerate(measured_prefixes(chain.shape(outcome))):
             asked[prefix].append((chain.row.place, index))
     return dict(asked)
 
@@ -62,35 +106,54 @@ def id_faults(
     logged: Iterable[LoggedId],
     asked: Mapping[str, Sequence[Measurement]],
     too_long: Mapping[Measurement, int],
-    target: int,
+    plan: Planned,
     spare: Collection[str] = (),
 ) -> Iterator[str]:
     """What is wrong with a unit's multiset of rollout ids, in words; nothing where every planned one is there once.
 
-    Planned are the issues 0 to `target` - 1 of every asked prefix. One without any rollout must be named as too long, as
-    often as it is asked for. `spare` prefixes may have rollouts: chains whose outcome was not known when these were sampled.
+    Planned are the issues of every asked prefix from 0 on without a gap, as many as `plan` says. Unless it leaves prefixes out,
+    one without any rollout must be named as too long, as often as it is asked for. `spare` prefixes may have rollouts: chains
+    whose outcome was not known when these were sampled.
     """
     issues: dict[str, list[int]] = defaultdict(list)
     for row in logged:
         if row.rollout_id != rollout_id(row.prefix_id, row.issue_index):
             yield f"rollout {row.rollout_id} is stored as issue {row.issue_index} of prefix {row.prefix_id}"
         issues[row.prefix_id].append(row.issue_index)
-    planned = list(range(target))
     unmeasured: Counter[Measurement] = Counter()
     for prefix, places in asked.items():
         found = sorted(issues.pop(prefix, []))
         if not found:
             unmeasured.update(places)
-        elif found != planned:
-            yield from _differences(prefix, Counter(found), Counter(planned))
+        else:
+            due = range(min(max(found[-1] + 1, plan.least), plan.most))
+            yield from _differences(prefix, Counter(found), Counter(due))
     for prefix, found in issues.items():
         kept = Counter(set(found)) if prefix in spare else Counter()
         yield from _differences(prefix, Counter(found), kept)
     for place, index in sorted({*unmeasured, *too_long}, key=lambda at: (at[0].file, at[0].line, at[1])):
         without, named = unmeasured[place, index], too_long.get((place, index), 0)
-        if without != named:
+        if without < named or (plan.least and without != named):
             where = f"{place.file}:{place.line}, {index} steps"
             yield f"{without} prefixes without rollouts at {where}, of which rejects name {named}"
+
+
+def owed_faults(
+    chains: Iterable[ChainShape],
+    trials: Mapping[str, Trials],
+    too_long: Collection[str],
+    rollouts: int,
+    config: EstimatorConfig,
+) -> Iterator[str]:
+    """What a whole unit is still owed, in words. What the pooled estimator asks for hangs on prices that no log holds."""
+    by_problem: dict[str, list[ChainShape]] = defaultdict(list)
+    for chain in chains:
+        by_problem[chain.prefix_ids[0]].append(chain)
+    trees = [tree_of(together, too_long) for together in by_problem.values()]
+    if config.name is not EstimatorName.pooled:
+        for more in next_rollouts(trees, trials, rollouts, config, PRIOR):
+            for prefix, count in more.items():
+                yield f"prefix {prefix} is owed {count} more rollouts"
 
 
 def draw_faults(

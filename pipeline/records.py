@@ -132,7 +132,8 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One completion asked of an engine. `issue_index` counts the requests of one prefix from 0.
+    """One completion asked of an engine. `issue_index` counts the requests of one prefix from 0, `round` the decisions of its
+    problem, each of which saw the outcomes of all earlier ones.
 
     An engine that serves a model reads `prefix.prompt_ids` only; `problem` is there for the oracle, which knows the answers.
     """
@@ -141,6 +142,7 @@ class Request:
     issue_index: int
     problem: Problem
     prefix: Prefix
+    round: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,10 +167,11 @@ class Grade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """A finished completion with its grade: one row of the log."""
+    """A finished completion with its grade: one row of the log. `reached_prefix_id`: see `Fact`."""
 
     completion: Completion
     grade: Grade
+    reached_prefix_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,8 +275,24 @@ class LabelledChain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What is asked for of a unit: `rollouts` per prefix, or values known to `target_sd` (0: the estimator has none).
+
+    A chain may cost `budget` of `budget_unit`; 0: as much as `rollouts` for each of its prefixes.
+    """
+
+    rollouts: int = 0
+    target_sd: float = 0.0
+    budget: int = 0
+    budget_unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What became of some units' work; totals of several units add up field by field."""
+    """What became of some units' work; totals of several units add up field by field.
+
+    `undecided` chains had their budget spent before their estimator was done.
+    """
 
     rows: int = 0
     used: int = 0
@@ -290,6 +309,7 @@ class Totals:
     truncated: int = 0
     too_long: int = 0
     engine_failed: int = 0
+    undecided: int = 0
     solution_tokens: int = 0
 
     def __add__(self, other: "Totals") -> "Totals":

@@ -1,14 +1,15 @@
 """Stored rows -> labels: what a log and its verdicts amount to under any estimator, without an engine. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from pipeline.config import EstimatorConfig
-from pipeline.estimate.chain import chain_values
+from pipeline.estimate.chain import ChainValues, chain_values
+from pipeline.estimate.kernel import Kernel
 from pipeline.estimate.labels import rule_name
-from pipeline.records import Counts, Fact, LabelledChain, Problem, Solution, Verdict
+from pipeline.records import ChainShape, Fact, LabelledChain, Problem, Solution, Trials, Verdict
 from pipeline.steps import step_texts
 from pipeline.tables import facts, labels_table
 
@@ -30,7 +31,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredChain:
-    """What a row of labels says of its chain, beside values and labels."""
+    """A chain as a row of labels has it, without values and labels."""
 
     problem: Problem
     solution: Solution
@@ -39,6 +40,11 @@ class StoredChain:
     final_answer: str | None
     outcome: bool | None
     policy: str
+
+    @property
+    def shape(self) -> ChainShape:
+        """The chain as estimators see it."""
+        return ChainShape(prefix_ids=(self.root_prefix_id, *self.prefix_ids), outcome=self.outcome)
 
 
 def stored_chains(labels: pa.Table) -> list[StoredChain]:
@@ -74,25 +80,24 @@ def with_verdicts(found: Mapping[str, Fact], verdicts: pa.Table | None) -> Mappi
         return found
     ids, later = verdicts["rollout_id"].to_pylist(), verdicts["verdict"].to_pylist()
     judged = {rollout: Verdict(str(verdict)) for rollout, verdict in zip(ids, later, strict=True)}
-    return {
-        rollout: Fact(prefix_id=fact.prefix_id, finish=fact.finish, n_tokens=fact.n_tokens, verdict=judged[rollout])
-        for rollout, fact in found.items()
-    }
+    return {rollout: replace(fact, verdict=judged[rollout]) for rollout, fact in found.items()}
 
 
-def labels_of(chains: Sequence[StoredChain], counts: Mapping[str, Counts], config: EstimatorConfig) -> pa.Table:
-    """The labels table of the chains, from the counts of their prefixes. At least one chain."""
+def labels_of(
+    chains: Sequence[StoredChain], trials: Mapping[str, Trials], config: EstimatorConfig, kernel: Kernel
+) -> pa.Table:
+    """The labels table of a unit's chains, from the trials of their prefixes."""
+    values = chain_values([chain.shape for chain in chains], trials, config, kernel)
     return labels_table(
-        [_labelled(chain, counts, config) for chain in chains],
+        [_labelled(chain, found) for chain, found in zip(chains, values, strict=True)],
         [step_texts(chain.solution.text, chain.solution.ends) for chain in chains],
         estimator=config.name.value,
         label_rule=rule_name(config),
-        policy=chains[0].policy,
+        policy=chains[0].policy if chains else "",
     )
 
 
-def _labelled(chain: StoredChain, counts: Mapping[str, Counts], config: EstimatorConfig) -> LabelledChain:
-    values = chain_values(chain.root_prefix_id, chain.prefix_ids, chain.outcome, counts, config)
+def _labelled(chain: StoredChain, values: ChainValues) -> LabelledChain:
     return LabelledChain(
         problem=chain.problem,
         solution=chain.solution,

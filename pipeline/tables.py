@@ -21,7 +21,7 @@ from pipeline.records import (
     Verdict,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _ENUM = pa.dictionary(pa.int8(), pa.string())
 
@@ -74,6 +74,8 @@ ROLLOUTS = pa.schema(
         _required("problem_id", pa.string()),
         _required("step_index", pa.int32()),
         _required("issue_index", pa.int32()),
+        _required("round", pa.int32()),
+        _optional("reached_prefix_id", pa.string()),
         _required("text", pa.string()),
         _required("finish", _ENUM),
         _required("n_tokens", pa.int32()),
@@ -103,8 +105,19 @@ REJECTS = pa.schema(
     ]
 )
 
+KERNELS = pa.schema(
+    [
+        _required("prior", pa.int32()),
+        _required("chains", pa.int64()),
+        _required("start", pa.list_(pa.float64())),
+        _required("steps", pa.list_(pa.list_(pa.float64()))),
+        _required("last", pa.list_(pa.list_(pa.float64()))),
+    ]
+)
+
 _PER_PREFIX: list[tuple[str, pa.DataType]] = [
     ("value", pa.float64()),
+    ("value_rollouts", pa.int32()),
     ("n_correct", pa.int32()),
     ("n_rollouts", pa.int32()),
     ("n_ungraded", pa.int32()),
@@ -115,6 +128,7 @@ _PER_PREFIX: list[tuple[str, pa.DataType]] = [
     ("posterior_sd", pa.float64()),
     ("origin", pa.string()),
 ]
+_PER_STEP: list[tuple[str, pa.DataType]] = [("advantage", pa.float64()), ("advantage_sd", pa.float64())]
 
 LABELS = pa.schema(
     [
@@ -131,7 +145,7 @@ LABELS = pa.schema(
         _required("prefix_ids", _STRINGS),
         _optional("final_answer", pa.string()),
         _optional("outcome", pa.bool_()),
-        *(_required(name, pa.list_(kind)) for name, kind in _PER_PREFIX),
+        *(_required(name, pa.list_(kind)) for name, kind in (*_PER_PREFIX, *_PER_STEP)),
         _required("label", pa.list_(pa.int8())),
         *(_optional(f"root_{name}", kind) for name, kind in _PER_PREFIX),
         _required("estimator", pa.string()),
@@ -148,6 +162,7 @@ SCHEMAS = {
     "verdicts": VERDICTS,
     "rejects": REJECTS,
     "labels": LABELS,
+    "kernels": KERNELS,
 }
 
 
@@ -164,6 +179,8 @@ def rollouts_table(rollouts: Sequence[Rollout], grader: str) -> pa.Table:
             "problem_id": [request.problem.problem_id for request in requests],
             "step_index": [request.prefix.step_index for request in requests],
             "issue_index": [request.issue_index for request in requests],
+            "round": [request.round for request in requests],
+            "reached_prefix_id": [rollout.reached_prefix_id for rollout in ordered],
             "text": [storable(completion.text) for completion in completions],
             "finish": [completion.finish.value for completion in completions],
             "n_tokens": [completion.n_tokens for completion in completions],
@@ -174,13 +191,32 @@ def rollouts_table(rollouts: Sequence[Rollout], grader: str) -> pa.Table:
     )
 
 
+_FACTS = (
+    "rollout_id",
+    "prefix_id",
+    "issue_index",
+    "round",
+    "reached_prefix_id",
+    "finish",
+    "n_tokens",
+    "verdict",
+)
+
+
 def facts(rollouts: pa.Table) -> dict[str, Fact]:
     """Rollout id -> what counts of it, of a table of the log."""
     return {
-        rollout: Fact(prefix_id=prefix, finish=Finish(finish), n_tokens=tokens, verdict=Verdict(verdict))
-        for rollout, prefix, finish, tokens, verdict in zip(
-            *(rollouts[name].to_pylist() for name in ("rollout_id", "prefix_id", "finish", "n_tokens", "verdict")),
-            strict=True,
+        rollout: Fact(
+            prefix_id=prefix,
+            issue_index=issue,
+            round=number,
+            reached_prefix_id=reached,
+            finish=Finish(finish),
+            n_tokens=tokens,
+            verdict=Verdict(verdict),
+        )
+        for rollout, prefix, issue, number, reached, finish, tokens, verdict in zip(
+            *(rollouts[name].to_pylist() for name in _FACTS), strict=True
         )
     }
 
@@ -315,11 +351,12 @@ def labels_table(
     chains: Sequence[LabelledChain], steps: Sequence[Sequence[str]], *, estimator: str, label_rule: str, policy: str
 ) -> pa.Table:
     """One row per chain, lists with one entry per step; `steps` holds the trimmed step texts of each chain."""
-    per_step: dict[str, list[object]] = {name: [] for name, _ in _PER_PREFIX}
+    per_step: dict[str, list[object]] = {name: [] for name, _ in (*_PER_PREFIX, *_PER_STEP)}
     root: dict[str, list[object]] = {f"root_{name}": [] for name, _ in _PER_PREFIX}
     for chain in chains:
+        for name, column in per_step.items():
+            column.append([_entry(step, name) for step in chain.steps])
         for name, _ in _PER_PREFIX:
-            per_step[name].append([_entry(step, name) for step in chain.steps])
             root[f"root_{name}"].append(_entry(chain.root, name))
     return _table(
         LABELS,

@@ -18,6 +18,7 @@ from pipeline.audit.unit import Basis, CurrentEdition, prove_unit
 from pipeline.changes import AuditConfig
 from pipeline.config import EstimatorConfig, SamplingConfig
 from pipeline.errors import UsageError
+from pipeline.kernels import TABLE as KERNELS
 from pipeline.records import InputRow, Totals
 from pipeline.settings import Settings, section
 from pipeline.store.arranged import LABELS
@@ -136,6 +137,7 @@ class _Audit:
             name=name,
             estimator=estimator,
             labels=current_shards(wholes, edition, LABELS),
+            kernels=current_shards(wholes, edition, KERNELS),
             verdicts=current_shards(wholes, edition, VERDICTS),
         )
 
@@ -199,7 +201,7 @@ class _Audit:
 
     def _look_at_editions(self, editions: Chain, current: Commit | None, wholes: Mapping[str, Commit]) -> None:
         """The files of editions that are not current, and those of the current one that no proof of a unit came to."""
-        tables = (LABELS, VERDICTS) if current else ()
+        tables = (LABELS, KERNELS, VERDICTS) if current else ()
         of_units = {
             shard for name in tables for each in current_shards(wholes, current, name).values() for shard in each
         }

@@ -1,5 +1,6 @@
 """One unit, proved anew: its chains from the input, its rollouts by their ids, its totals and labels from the log."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -11,7 +12,10 @@ from pipeline.audit.ledger import Check, Ledger
 from pipeline.audit.records import remedy_for
 from pipeline.audit.shelf import Shelf
 from pipeline.config import EstimatorConfig
-from pipeline.estimate.counts import counts_of
+from pipeline.estimate.kernel import PRIOR, Kernel
+from pipeline.estimate.trials import trials_of
+from pipeline.kernels import TABLE as KERNELS
+from pipeline.kernels import kernel_of
 from pipeline.proof import (
     LoggedId,
     Measurement,
@@ -20,6 +24,8 @@ from pipeline.proof import (
     draw_faults,
     expected_chains,
     id_faults,
+    owed_faults,
+    planned,
     totals_of,
 )
 from pipeline.records import Fact, InputRow, Place, SampledSolution, Solution, Totals
@@ -30,6 +36,7 @@ from pipeline.store.standing import shards_in_use, standing
 from pipeline.tables import sampled_solutions
 
 _MAKE_AGAIN = "make the labels again with `relabel`"
+_LAST_DIGITS = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +46,7 @@ class CurrentEdition:
     name: str
     estimator: EstimatorConfig
     labels: Mapping[str, Sequence[ShardRecord]]
+    kernels: Mapping[str, Sequence[ShardRecord]]
     verdicts: Mapping[str, Sequence[ShardRecord]]
 
 
@@ -61,6 +69,7 @@ class _Stored:
     rejected: frozenset[Place]
     too_long: Mapping[Measurement, int]
     labels: pa.Table | None
+    kernel: Kernel
 
 
 def prove_unit(
@@ -127,7 +136,12 @@ def _stored(whole: Commit, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
         rejected=frozenset(place for place, index in rejects if index is None),
         too_long=Counter((place, index) for place, index in rejects if index is not None),
         labels=pa.concat_tables(labels) if labels else None,
+        kernel=_kernel(named(KERNELS)),
     )
+
+
+def _kernel(tables: Sequence[pa.Table]) -> Kernel:
+    return kernel_of(tables[0]) if tables else PRIOR
 
 
 class _Proof:
@@ -153,25 +167,42 @@ class _Proof:
         if self._ledger.faults(Check.LABELS, self._place, faults, self._remedy):
             return
         facts = facts_of(stored.rollouts)
-        self._prove_log(chains, [chain.outcome for chain in labelled], facts)
-        self._prove_labels(stored.labels, labelled, facts, basis.estimator, self._place, self._remedy)
+        self._prove_log(chains, [chain.outcome for chain in labelled], facts, basis.estimator)
+        self._prove_labels(stored.labels, labelled, facts, basis.estimator, stored.kernel, self._place, self._remedy)
         if basis.edition is not None:
             self._prove_edition(unit_id, basis.edition, shelf, labelled, facts)
 
     def _prove_log(
-        self, chains: Sequence[ProvenChain], outcomes: Sequence[bool | None], facts: Mapping[str, Fact]
+        self,
+        chains: Sequence[ProvenChain],
+        outcomes: Sequence[bool | None],
+        facts: Mapping[str, Fact],
+        estimator: EstimatorConfig,
     ) -> None:
         stored, ledger = self._stored, self._ledger
         asked = asked_of(chains, outcomes)
         ends = {chain.prefix_ids[-1] for chain in chains} - asked.keys()
         logged = [row for table in stored.rollouts for row in _logged(table)]
         ledger.count(Check.ROLLOUTS, len(logged))
+        rollouts = self._whole.goal.rollouts
+        shapes = [chain.shape(outcome) for chain, outcome in zip(chains, outcomes, strict=True)]
+        sampled = {fact.prefix_id for fact in facts.values()}
+        without = {
+            prefix
+            for prefix, places in asked.items()
+            if prefix not in sampled and any(place in stored.too_long for place in places)
+        }
         faults = [
-            *id_faults(logged, asked, stored.too_long, self._whole.target, spare=ends),
+            *id_faults(logged, asked, stored.too_long, planned(estimator.name, rollouts), spare=ends),
+            *owed_faults(shapes, trials_of(facts.values()), without, rollouts, estimator),
             *_later_faults(stored.later, facts),
         ]
         ledger.faults(Check.ROLLOUTS, self._place, faults, self._remedy)
-        totals = totals_of(chains, asked, facts.values(), stored.drawn, len(stored.rejected))
+        totals = replace(
+            totals_of(chains, asked, facts.values(), stored.drawn, len(stored.rejected)),
+            too_long=len(without),
+            undecided=self._whole.totals.undecided,
+        )
         ledger.count(Check.TOTALS)
         if totals != self._whole.totals:
             ledger.fault(Check.TOTALS, self._place, _differing_totals(self._whole.totals, totals), self._remedy)
@@ -182,11 +213,12 @@ class _Proof:
         chains: Sequence[StoredChain],
         facts: Mapping[str, Fact],
         estimator: EstimatorConfig,
+        kernel: Kernel,
         place: str,
         remedy: str,
     ) -> None:
         if stored is not None and chains:
-            computed = labels_of(chains, counts_of(facts.values()), estimator)
+            computed = labels_of(chains, trials_of(facts.values()), estimator, kernel)
             self._ledger.faults(Check.LABELS, place, _label_faults(stored, computed), remedy)
 
     def _prove_edition(
@@ -197,11 +229,13 @@ class _Proof:
         own: Sequence[StoredChain],
         facts: Mapping[str, Fact],
     ) -> None:
-        named = (*edition.labels.get(unit_id, ()), *edition.verdicts.get(unit_id, ()))
+        by_unit = (edition.labels, edition.kernels, edition.verdicts)
+        named = [shard for shards in by_unit for shard in shards.get(unit_id, ())]
         tables = {shard.table: shelf.table(shard, _MAKE_AGAIN) for shard in named}
         if None in tables.values():
             return
         labels, verdicts = tables.get("labels"), tables.get("verdicts")
+        kernel = _kernel([table for name, table in tables.items() if name == KERNELS and table is not None])
         chains = [] if labels is None else stored_chains(labels)
         same = own if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in own]
         found = chains if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in chains]
@@ -213,7 +247,7 @@ class _Proof:
             self._ledger.fault(Check.ROLLOUTS, edition.name, fault, _MAKE_AGAIN)
         else:
             judged = with_verdicts(facts, verdicts)
-            self._prove_labels(labels, chains, judged, edition.estimator, edition.name, _MAKE_AGAIN)
+            self._prove_labels(labels, chains, judged, edition.estimator, kernel, edition.name, _MAKE_AGAIN)
 
 
 def _chain_faults(expected: Sequence[ProvenChain], stored: Sequence[StoredChain]) -> Iterator[str]:
@@ -259,6 +293,19 @@ def _label_faults(stored: pa.Table, computed: pa.Table) -> Iterator[str]:
     differing = [name for name in stored.column_names if not stored[name].equals(computed[name])]
     columns = zip(*(zip(stored[name], computed[name], strict=True) for name in differing), strict=True)
     for chain_id, cells in zip(stored["chain_id"].to_pylist(), columns, strict=True):
-        wrong = [name for name, (left, right) in zip(differing, cells, strict=True) if not left.equals(right)]
+        wrong = [
+            name
+            for name, (left, right) in zip(differing, cells, strict=True)
+            if not _alike(left.as_py(), right.as_py())
+        ]
         if wrong:
             yield f"the labels of chain {chain_id} are not what the log amounts to, in {', '.join(wrong)}"
+
+
+def _alike(left: object, right: object) -> bool:
+    """Equal, but for what another processor's arithmetic may do to the last digits."""
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_alike, left, right))
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=0, abs_tol=_LAST_DIGITS)
+    return left == right

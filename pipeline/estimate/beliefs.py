@@ -5,7 +5,6 @@ trial of its last measured prefix. On a single chain this is the forward-backwar
 1989); on a tree it is Pearl's belief propagation, exact as well.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,49 +25,48 @@ class Beliefs:
 
 def beliefs(forest: Forest, moving: Motion) -> Beliefs:
     """See the module. Time grows with the number of nodes."""
-    mass = np.empty((len(forest.parents), POINTS))
-    with_parent = np.zeros(len(mass))
-    step_on = moving.step * GRID
-    for edge in _downward(forest, moving, mass):
-        together = np.einsum("ng,ng->n", (edge.apart * GRID) @ step_on, edge.below) / edge.total
-        with_parent[edge.nodes] = together - (mass[edge.nodes] @ GRID) * (mass[edge.parents] @ GRID)
-    return Beliefs(mass=mass, with_parent=with_parent)
+    found = _downward(forest, moving)
+    mean = found.mass @ GRID
+    with_parent = np.zeros(len(mean))
+    inner = found.inner
+    together = np.einsum("ng,ng->n", (found.apart[inner] * GRID) @ (moving.step * GRID), found.below[inner])
+    with_parent[inner] = together / found.total[inner] - mean[inner] * mean[forest.parents[inner]]
+    return Beliefs(mass=found.mass, with_parent=with_parent)
 
 
 def expected(forest: Forest, moving: Motion) -> tuple[Floats, Floats]:
     """The distributions (N, POINTS), and the expected number of steps from value to value over all nodes, (POINTS, POINTS)."""
-    mass = np.empty((len(forest.parents), POINTS))
-    moves = np.zeros((POINTS, POINTS))
-    for edge in _downward(forest, moving, mass):
-        moves += (edge.apart / edge.total[:, None]).T @ edge.below
-    return mass, moves * moving.step
+    found = _downward(forest, moving)
+    inner = found.inner
+    moves = (found.apart[inner] / found.total[inner, None]).T @ found.below[inner]
+    return found.mass, moves * moving.step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Edges:
-    """The nodes of a level and their parents: evidence `apart` from a node, evidence at and `below` it, and the sum of both
-    over all values, `total`."""
+class _Evidence:
+    """Of N nodes: `mass`, as in `Beliefs`; evidence on the parent's value from all but a node's own branch, `apart`, and
+    evidence `below` on the node's own (N, POINTS). `total` (N,): the sum of both over all pairs of values. `inner`: the nodes
+    with a parent; `apart` says nothing of the others."""
 
-    nodes: slice
-    parents: Ints
+    mass: Floats
     apart: Floats
     below: Floats
     total: Floats
+    inner: slice
 
 
-def _downward(forest: Forest, moving: Motion, mass: Floats) -> Iterator[_Edges]:
-    """Fill `mass`, from the roots down, and tell the evidence on both sides of every edge on the way."""
+def _downward(forest: Forest, moving: Motion) -> _Evidence:
     below, upward = _gathered(forest, moving)
-    roots = forest.levels[0]
-    first = moving.start * below[roots]
-    mass[roots] = first / first.sum(axis=1, keepdims=True)
-    for nodes in forest.levels[1:]:
-        parents, evidence = forest.parents[nodes], below[nodes]
-        apart = mass[parents] / upward[nodes]
-        joint = (apart @ moving.step) * evidence
-        total = joint.sum(axis=1)
-        mass[nodes] = joint / total[:, None]
-        yield _Edges(nodes=nodes, parents=parents, apart=apart, below=evidence, total=total)
+    mass, apart, total = np.empty_like(below), upward, np.empty(len(below))
+    for nodes in forest.levels:
+        if nodes.start:
+            np.divide(mass[forest.parents[nodes]], upward[nodes], out=apart[nodes])
+            joint = (apart[nodes] @ moving.step) * below[nodes]
+        else:
+            joint = moving.start * below[nodes]
+        total[nodes] = joint.sum(axis=1)
+        np.divide(joint, total[nodes, None], out=mass[nodes])
+    return _Evidence(mass=mass, apart=apart, below=below, total=total, inner=slice(forest.levels[0].stop, None))
 
 
 def _gathered(forest: Forest, moving: Motion) -> tuple[Floats, Floats]:

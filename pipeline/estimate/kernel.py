@@ -5,6 +5,7 @@ do not tell yet is told by the prior: most steps change nothing, some a little, 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import betainc
@@ -67,7 +68,7 @@ def _anywhere() -> Floats:
 
 def _near(sd: float) -> Floats:
     mass = np.exp(-0.5 * ((GRID[:, None] - GRID) / sd) ** 2) * np.diff(EDGES)
-    return mass / mass.sum(axis=1, keepdims=True)
+    return np.asarray(mass / mass.sum(axis=1, keepdims=True))
 
 
 def _decisive() -> Floats:
@@ -80,6 +81,7 @@ _SETTLED = np.stack([np.eye(POINTS), _near(_SMALL_SD), _near(_LARGE_SD), _decisi
 """The kinds of steps of which it is known where they lead: (4, POINTS, POINTS)."""
 
 
+@lru_cache(maxsize=4)
 def motion(kernel: Kernel) -> Motion:
     """The posterior mean of the probabilities, under Dirichlet priors. That of the steps is centred on the mixture of kinds
     that explains the counts best, so that it says little where a run is not what was believed of it."""
@@ -109,6 +111,7 @@ def _mixture(steps: Floats) -> Floats:
     return np.asarray(np.einsum("k,kgh->gh", shares, kinds) + _LEAST)
 
 
+@lru_cache(maxsize=4)
 def correlation(kernel: Kernel) -> float:
     """Of a value and the next one, over all steps seen: 0 where steps carry no information about each other."""
     steps = motion(kernel).step

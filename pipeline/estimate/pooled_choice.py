@@ -19,9 +19,8 @@ from pipeline.estimate.kernel import Kernel, correlation, motion
 from pipeline.estimate.tree import Forest, Tree, forest_of
 from pipeline.records import Trials
 
-_FIRST = 2
-_GROWTH = 0.2
-"""A chain asks for two rollouts at first, and later for a fifth of what it has: few rounds, and few rollouts in vain."""
+_FIRST, _GROWTH = 4, 0.5
+"""A chain asks for four rollouts at first, and later for half of what it has: fewer at a time are no better spent."""
 _NOISE = 1 / 4
 """The largest variance that a rollout can have."""
 _INFORMATIVE = 0.1
@@ -31,18 +30,25 @@ _PILOT_CHAINS = 64
 _CELLS = 2_000_000
 """Chains are taken in groups whose covariances have at most so many entries: 16 MB."""
 _LEAST_VARIANCE = 1e-9
+_SPENT = 1e-9
+"""A budget of which no more is left is spent: shares of shared prefixes do not add up to the last digit."""
+_ALIKE = 1e-9
+"""Gains that differ by so little are equal, and the first prefix is taken: the last digits depend on who else is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Group:
     """Some chains, padded to the longest: `nodes` (C, M) of the forest, `there` where a chain has one, `prices` of a rollout,
-    infinite where none can be had. `left` (C,): rollouts a chain may take now; `least` (C,): the gain per price it is worth.
+    infinite where none can be had, and its `costs` in the unit of the budget. `left` (C,): what a chain may still spend;
+    `most` (C,): rollouts it may take now; `least` (C,): the gain per price that is worth it.
     """
 
     nodes: Ints
     there: Flags
     prices: Floats
-    left: Ints
+    costs: Floats
+    left: Floats
+    most: Ints
     least: Floats
 
 
@@ -70,9 +76,22 @@ def next_rollouts(
     for group in _groups(problems, forest, rollouts, config, alike):
         asked = _chosen(group, forest, told, evenly=alike < _INFORMATIVE)
         np.maximum.at(more, group.nodes[group.there], asked[group.there])
+    if config.budget is None or config.budget_unit is BudgetUnit.rollouts:
+        _keep_within_budgets(more, problems, forest, rollouts, config)
     if kernel.chains < _PILOT_CHAINS and config.budget is None:
         _begin_with_a_pilot(more, forest)
     return [_named(tree, more[numbers]) for tree, numbers in zip(problems, forest.numbers, strict=True)]
+
+
+def _keep_within_budgets(
+    more: Ints, problems: Sequence[Tree], forest: Forest, rollouts: int, config: EstimatorConfig
+) -> None:
+    """Chains that share prefixes may together ask for a little more than they have; the first prefixes then come first."""
+    for tree, numbers in zip(problems, forest.numbers, strict=True):
+        if len(tree.chains) > 1:
+            budget = config.budget * len(tree.chains) if config.budget else rollouts * int((~tree.closed).sum())
+            left = max(0, budget - int(forest.issued[numbers][~tree.closed].sum()))
+            more[numbers] = np.diff(np.minimum(np.cumsum(more[numbers]), left), prepend=0)
 
 
 def _begin_with_a_pilot(more: Ints, forest: Forest) -> None:
@@ -84,7 +103,7 @@ def _begin_with_a_pilot(more: Ints, forest: Forest) -> None:
 
 
 def _named(tree: Tree, more: Ints) -> dict[str, int]:
-    return {tree.prefix_ids[node]: int(more[node]) for node in more.nonzero()[0]}
+    return {prefix: count for prefix, count in zip(tree.prefix_ids, more.tolist(), strict=True) if count}
 
 
 def _told(found: Beliefs) -> _Told:
@@ -99,80 +118,79 @@ def _told(found: Beliefs) -> _Told:
 def _groups(
     problems: Sequence[Tree], forest: Forest, rollouts: int, config: EstimatorConfig, alike: float
 ) -> Iterator[_Group]:
-    shares, prices = np.empty(len(forest.parents)), np.empty(len(forest.parents))
-    closed = np.empty(len(forest.parents), dtype=np.bool_)
-    for tree, numbers in zip(problems, forest.numbers, strict=True):
-        shares[numbers], prices[numbers], closed[numbers] = tree.shares, tree.prices, tree.closed
     paths = [numbers[path] for tree, numbers in zip(problems, forest.numbers, strict=True) for path in tree.paths]
     paths.sort(key=len)
     while paths:
         size = max(1, _CELLS // len(paths[-1]) ** 2)
         together, paths = paths[-size:], paths[:-size]
+        steps = np.array([len(path) for path in together])
         nodes = np.zeros((len(together), len(together[-1])), dtype=np.int64)
-        there = np.arange(nodes.shape[1]) < np.array([[len(path)] for path in together])
+        there = np.arange(nodes.shape[1]) < steps[:, None]
         nodes[there] = np.concatenate(together)
-        usable = there & ~closed[nodes]
-        left = _left(nodes, usable, shares, forest, rollouts, config)
-        steps = there.sum(axis=1)
-        mean_price = np.where(there, prices[nodes], 0.0).sum(axis=1) / steps
+        prices = forest.prices[nodes]
+        usable = there & ~forest.closed[nodes]
+        own = np.where(usable, forest.shares[nodes], 0.0)
+        issued = np.where(usable, forest.issued[nodes], 0)
+        mean_price = np.where(there, prices, 0.0).sum(axis=1) / steps
+        most = np.maximum(_FIRST, np.ceil(_GROWTH * issued.sum(axis=1)).astype(np.int64))
+        costs = own
+        if config.budget is None:
+            left = rollouts * own.sum(axis=1) - (own * issued).sum(axis=1)
+        elif config.budget_unit is BudgetUnit.rollouts:
+            left = config.budget - (own * issued).sum(axis=1)
+        else:
+            # A rollout counts as a token at least: engines may give back nothing at all.
+            tokens = (own * np.maximum(forest.tokens[nodes], issued)).sum(axis=1)
+            priced = (own * prices * issued).sum(axis=1)
+            left = config.budget - tokens
+            costs = own * prices * np.divide(tokens, priced, out=np.zeros_like(tokens), where=priced > 0)[:, None]
+            most = np.where(issued.any(axis=1), most, 1)
         yield _Group(
             nodes=nodes,
             there=there,
-            prices=np.where(usable, prices[nodes] * shares[nodes], np.inf),
-            left=np.where(usable.any(axis=1), left, 0),
+            prices=np.where(usable, prices * own, np.inf),
+            costs=costs,
+            left=np.where(usable.any(axis=1), left, 0.0),
+            most=most,
             least=_reach(steps, alike) * config.target_sd**4 / _NOISE / mean_price,
         )
 
 
 def _reach(steps: Ints, alike: float) -> Floats:
     """How many steps of a chain a rollout tells about: sum_j r^(2 |k - j|), on average over its prefixes k."""
-    far = np.arange(1, steps.max() + 1)
+    far = np.arange(steps.max())
     powers = max(alike, 0.0) ** (2 * far)
-    return np.array([1 + 2 * float(((count - far) * powers)[: count - 1].sum()) / count for count in steps.tolist()])
-
-
-def _left(nodes: Ints, usable: Flags, shares: Floats, forest: Forest, rollouts: int, config: EstimatorConfig) -> Ints:
-    """How many rollouts each chain may take in this round. Of a shared prefix a chain bears its share."""
-    own = np.where(usable, shares[nodes], 0.0)
-    issued = forest.issued[nodes]
-    taken = (own * issued).sum(axis=1)
-    if config.budget is None:
-        left = rollouts * own.sum(axis=1) - taken
-    elif config.budget_unit is BudgetUnit.rollouts:
-        left = config.budget - taken
-    else:
-        # A rollout counts as a token at least: engines may give back nothing at all.
-        tokens = (own * np.maximum(forest.tokens[nodes], issued)).sum(axis=1)
-        left = (config.budget - tokens) / np.where(taken > 0, tokens / np.maximum(taken, _LEAST_VARIANCE), 1.0)
-    have = np.where(usable, issued, 0).sum(axis=1)
-    return np.minimum(np.ceil(np.maximum(left, 0)), np.maximum(_FIRST, np.ceil(_GROWTH * have))).astype(np.int64)
+    powers[0] = 0.0
+    nearer = np.cumsum(powers)[steps - 1] - np.cumsum(far * powers)[steps - 1] / steps
+    return np.asarray(1 + 2 * nearer)
 
 
 def _chosen(group: _Group, forest: Forest, told: _Told, *, evenly: bool) -> Ints:
     """How many rollouts of each prefix every chain asks for, (C, M)."""
-    variance = np.where(group.there, told.variance[group.nodes], 0.0)
-    noise = told.noise[group.nodes]
     issued = forest.issued[group.nodes]
-    prices = group.prices * (issued + 1) / (forest.graded[group.nodes] + 1)
-    covariance = _covariances(group, told, variance)
     asked = np.zeros(group.nodes.shape, dtype=np.int64)
-    active = np.flatnonzero(group.left > 0)
+    left = group.left.copy()
+    active = np.flatnonzero(left > _SPENT)
     picks = 0
-    covariance, noise, prices = covariance[active], noise[active], prices[active]
+    covariance = _covariances(group, told)[active]
+    noise = told.noise[group.nodes[active]]
+    prices = (group.prices * (issued + 1) / (forest.graded[group.nodes] + 1))[active]
     while len(active):
         spread = np.einsum("ckk->ck", covariance)
         gain = np.einsum("ckj,ckj->ck", covariance, covariance) / ((spread + noise) * prices)
+        worth = gain > group.least[active, None]
         if evenly:
-            best = np.where(np.isinf(prices), np.inf, issued[active] + asked[active]).argmin(axis=1)
+            best = np.where(worth, issued[active] + asked[active], np.inf).argmin(axis=1)
         else:
-            best = gain.argmax(axis=1)
+            best = (gain >= (1 - _ALIKE) * gain.max(axis=1, keepdims=True)).argmax(axis=1)
         rows = np.arange(len(active))
-        goes_on = gain[rows, best] > group.least[active]
+        goes_on = worth[rows, best]
         asked[active[goes_on], best[goes_on]] += 1
+        left[active] -= group.costs[active, best]
         picks += 1
         column = covariance[rows, best]
         shrink = 1 / (spread[rows, best] + noise[rows, best])
-        goes_on &= picks < group.left[active]
+        goes_on &= (picks < group.most[active]) & (left[active] > _SPENT)
         if not goes_on.all():
             active, column, shrink = active[goes_on], column[goes_on], shrink[goes_on]
             covariance, noise, prices = covariance[goes_on], noise[goes_on], prices[goes_on]
@@ -180,17 +198,18 @@ def _chosen(group: _Group, forest: Forest, told: _Told, *, evenly: bool) -> Ints
     return asked
 
 
-def _covariances(group: _Group, told: _Told, variance: Floats) -> Floats:
+def _covariances(group: _Group, told: _Told) -> Floats:
     """(C, M, M); zero where a chain has no node."""
     chains, longest = group.nodes.shape
+    variance = np.where(group.there, told.variance[group.nodes], 0.0)
+    with_parent = np.where(group.there, told.with_parent[group.nodes], 0.0)
+    # A path may skip nodes that another chain has between two of its own: the slope is then that of the last step.
+    slopes = with_parent[:, 1:] / np.maximum(variance[:, :-1], _LEAST_VARIANCE)
     covariance = np.zeros((chains, longest, longest))
     for place in range(longest):
         if place:
-            # A path may skip nodes that another chain has between two of its own: the slope is then that of the last step.
-            with_parent = np.where(group.there[:, place], told.with_parent[group.nodes[:, place]], 0.0)
-            before = variance[:, place - 1]
-            slope = np.divide(with_parent, before, out=np.zeros_like(before), where=before > 0)
-            covariance[:, :place, place] = covariance[:, :place, place - 1] * slope[:, None]
-            covariance[:, place, :place] = covariance[:, :place, place]
+            column = covariance[:, :place, place - 1] * slopes[:, place - 1, None]
+            covariance[:, :place, place] = column
+            covariance[:, place, :place] = column
         covariance[:, place, place] = variance[:, place]
     return covariance

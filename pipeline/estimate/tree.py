@@ -2,10 +2,13 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain as chained
+from operator import attrgetter
 
 import numpy as np
 
 from pipeline.estimate.grid import Flags, Floats, Ints
+from pipeline.estimate.trials import NONE
 from pipeline.records import ChainShape, Trials
 
 ROOT = -1
@@ -92,7 +95,7 @@ class Forest:
 
     `numbers`: of each tree the numbers of its nodes. `levels`: the nodes of each depth; `forks`: whether two of them have the
     same parent. `ends` and `right`: of all chains, as in `Tree`. `correct`, `graded`, `issued`, `tokens` (N,): of the rollouts.
-    `closed` (N,): as in `Tree`.
+    `prices`, `shares`, `closed` (N,): as in `Tree`.
     """
 
     numbers: tuple[Ints, ...]
@@ -105,6 +108,8 @@ class Forest:
     graded: Ints
     issued: Ints
     tokens: Ints
+    prices: Floats
+    shares: Floats
     closed: Flags
 
 
@@ -116,35 +121,35 @@ def forest_of(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Forest:
     order = np.argsort(depths, kind="stable")
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
-    numbers = tuple(np.split(number, starts[1:]))
+    parents = np.concatenate([tree.parents for tree in trees])
+    parents = np.where(parents == ROOT, ROOT, number[parents + np.repeat(starts, sizes)])[order]
+    children = np.bincount(parents + 1, minlength=len(order) + 1)
     stops = np.cumsum(np.bincount(depths)).tolist()
     levels = tuple(slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False))
-    parents = np.concatenate(
-        [np.where(tree.parents == ROOT, ROOT, known[tree.parents]) for tree, known in zip(trees, numbers, strict=True)]
-    )[order]
-    children = np.bincount(parents + 1, minlength=len(order) + 1)
-    correct, graded, issued, tokens = _counted(trees, trials)[order].T
+    chains = [len(tree.chains) for tree in trees]
+    counted = _counted(trees, trials)[order]
     return Forest(
-        numbers=numbers,
+        numbers=tuple(number[start : start + size] for start, size in zip(starts, sizes, strict=True)),
         parents=parents,
         levels=levels,
-        forks=tuple(bool(level.start and (children[parents[level] + 1] > 1).any()) for level in levels),
-        ends=np.concatenate([known[tree.ends] for tree, known in zip(trees, numbers, strict=True)]),
+        forks=tuple(bool(level.start and children[parents[level] + 1].max() > 1) for level in levels),
+        ends=number[np.concatenate([tree.ends for tree in trees]) + np.repeat(starts, chains)],
         right=np.concatenate([tree.right for tree in trees]),
-        correct=correct,
-        graded=graded,
-        issued=issued,
-        tokens=tokens,
+        correct=counted[:, 0],
+        graded=counted[:, 1],
+        issued=counted[:, 1] + counted[:, 2],
+        tokens=counted[:, 3],
+        prices=np.concatenate([tree.prices for tree in trees])[order],
+        shares=np.concatenate([tree.shares for tree in trees])[order],
         closed=np.concatenate([tree.closed for tree in trees])[order],
     )
 
 
+_FACTS = attrgetter("counts.correct", "counts.graded", "counts.ungraded", "counts.tokens")
+
+
 def _counted(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Ints:
-    ids = [prefix for tree in trees for prefix in tree.prefix_ids]
-    counted = np.zeros((len(ids), 4), dtype=np.int64)
-    sampled = [place for place, prefix in enumerate(ids) if prefix in trials]
-    found = [trials[ids[place]] for place in sampled]
-    counted[sampled] = [
-        (each.counts.correct, each.counts.graded, len(each.outcomes), each.counts.tokens) for each in found
-    ] or np.zeros((0, 4))
-    return counted
+    """(N, 4), as in `_FACTS`."""
+    found = [trials.get(prefix, NONE) for tree in trees for prefix in tree.prefix_ids]
+    facts = chained.from_iterable(map(_FACTS, found))
+    return np.fromiter(facts, dtype=np.int64, count=4 * len(found)).reshape(-1, 4)

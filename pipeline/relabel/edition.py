@@ -5,18 +5,25 @@ current ones and are moved. A crash before the record leaves files that nothing 
 command on the directory makes good.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.choices import EstimatorName
 from pipeline.config import EstimatorConfig
-from pipeline.errors import RunConflict
-from pipeline.estimate.counts import counts_of
+from pipeline.errors import RunConflict, UsageError
+from pipeline.estimate.kernel import PRIOR, Kernel
+from pipeline.estimate.learning import learnt
+from pipeline.estimate.pooled_values import trees_of
+from pipeline.estimate.suitable import objection
+from pipeline.estimate.trials import trials_of
 from pipeline.ids import content_id
-from pipeline.records import Edited, SampledSolution
+from pipeline.kernels import TABLE as KERNELS
+from pipeline.kernels import kernel_of, kernel_table
+from pipeline.records import Edited, SampledSolution, Trials
 from pipeline.relabelled import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
 from pipeline.settings import Settings, section
 from pipeline.store.arranged import LABELS, arrange_labels
@@ -60,8 +67,13 @@ def same_edition(storage: Storage, run: StoredRun) -> Edited:
 
 
 def make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: Judging) -> Edited:
-    """Make and publish an edition of a finished run; for who holds its lock. Raises StoreError, RunConflict."""
-    writer = _Writer(storage, run, section(settings, "estimator", EstimatorConfig), judge)
+    """Make and publish an edition of a finished run; for who holds its lock. Raises StoreError, RunConflict, and UsageError for
+    an estimator that the log cannot serve."""
+    wanted = section(settings, "estimator", EstimatorConfig)
+    why = objection(section(run.identity, "estimator", EstimatorConfig), wanted)
+    if why:
+        raise UsageError(f"{storage.place} cannot be labelled with estimator.name={wanted.name.value}: {why}")
+    writer = _Writer(storage, run, wanted, judge)
     for unit in run.units:
         writer.write(unit)
     edition = new_edition(run.editions, run.wholes, settings, writer.shards)
@@ -81,6 +93,8 @@ class _Writer:
         self._judge = judge
         self._labels = current_shards(run.wholes, run.edition, LABELS)
         self._verdicts = current_shards(run.wholes, run.edition, VERDICTS)
+        self._kernels = current_shards(run.wholes, run.edition, KERNELS)
+        self._learnt = PRIOR
         self.shards: list[ShardRecord] = []
         self.edited = Edited(run_dir=storage.place)
 
@@ -94,7 +108,9 @@ class _Writer:
         facts = facts_of(unit.rollouts)
         before = with_verdicts(facts, unit.verdicts)
         after = before if judged.verdicts is unit.verdicts else with_verdicts(facts, judged.verdicts)
-        new = labels_of(judged.chains, counts_of(after.values()), self._config)
+        trials = trials_of(after.values())
+        kernel = self._kernel(ref, judged.chains, trials, same_verdicts=after is before)
+        new = labels_of(judged.chains, trials, self._config, kernel)
         self.shards += labels if new.equals(old) else [self._write(LABELS, ref, new)]
         if judged.verdicts is not None:
             same = unit.verdicts is not None and judged.verdicts.equals(unit.verdicts)
@@ -109,6 +125,22 @@ class _Writer:
             verdicts_changed=done.verdicts_changed
             + sum(after[key].verdict is not before[key].verdict for key in after),
         )
+
+    def _kernel(
+        self, ref: UnitRef, chains: Sequence[StoredChain], trials: Mapping[str, Trials], *, same_verdicts: bool
+    ) -> Kernel:
+        """The unit's kernel, which becomes part of the edition: the one there is; where there is none, or verdicts are new, one
+        that is learnt from the edition's units so far."""
+        if self._config.name is not EstimatorName.pooled:
+            return PRIOR
+        known = self._kernels[ref.unit_id]
+        stored = self._table(known) if same_verdicts else None
+        if stored is not None:
+            self.shards += known
+            return kernel_of(stored)
+        self._learnt = learnt(self._learnt, trees_of([chain.shape for chain in chains]), trials)
+        self.shards.append(self._write(KERNELS, ref, kernel_table(self._learnt)))
+        return self._learnt
 
     def _stored(self, whole: Commit, labels: pa.Table, verdicts: pa.Table | None) -> StoredUnit:
         drawn = self._tables(whole, "solutions")

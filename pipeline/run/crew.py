@@ -17,7 +17,7 @@ from pipeline.errors import ClusterError, EngineDied, StepvalueError, WorkerLost
 from pipeline.failpoints import failpoint
 from pipeline.records import Load, Status
 from pipeline.run.jobs import Job
-from pipeline.run.worker import Receipt, Snapshot, Task
+from pipeline.run.worker import Learnt, Receipt, Snapshot, Task
 
 LOOK_SECONDS = 0.5
 """How often the driver looks up while nothing comes in."""
@@ -68,7 +68,7 @@ class _Place:
 
 
 class Crew:
-    """See the module. `check` is called whenever the driver looks up, and may raise."""
+    """See the module. `check` is called whenever the driver looks up, and may raise. `learnt`: what units may begin with."""
 
     def __init__(
         self,
@@ -76,6 +76,7 @@ class Crew:
         hire: Hire,
         *,
         jobs: Iterable[Job],
+        learnt: Learnt | None = None,
         units: int,
         watch: Watcher,
         check: Callable[[], None] = lambda: None,
@@ -83,6 +84,7 @@ class Crew:
         self._config = config
         self._hire = hire
         self._waiting = deque(jobs)
+        self._learnt = learnt
         self._suspects: deque[Job] = deque()
         self._owed = len(self._waiting)
         self._units = units
@@ -136,7 +138,7 @@ class Crew:
             self._begin(place, job, self._take_apart(place.hand, job))
         while not place.exclusive and self._waiting and len(place.jobs) < self._config.units_in_flight:
             job = self._waiting.popleft()
-            self._begin(place, job, place.hand.label_unit(job.task()))
+            self._begin(place, job, place.hand.label_unit(job.task(self._learnt)))
 
     def _begin(self, place: _Place, job: Job, work: Coroutine[Any, Any, Receipt]) -> None:
         if not place.jobs:
@@ -147,11 +149,11 @@ class Crew:
     async def _take_apart(self, hand: Hand, job: Job) -> Receipt:
         """The next step with a suspect unit."""
         if not job.groups:
-            owed = await hand.owed(job.task())
+            owed = await hand.owed(job.task(self._learnt))
             if not owed:
-                return await hand.label_unit(job.task())
+                return await hand.label_unit(job.task(self._learnt))
             job.groups.append(owed)
-        receipt = await hand.label_unit(job.probe())
+        receipt = await hand.label_unit(job.probe(self._learnt))
         job.survived()
         return receipt
 
@@ -186,6 +188,8 @@ class Crew:
             self._suspects.appendleft(job)
             return
         self._units_done += 1
+        if receipt.learnt and receipt.learnt.chains > (self._learnt.chains if self._learnt else 0):
+            self._learnt = receipt.learnt
         self._written_off += receipt.engine_failed
         if self._written_off > self._config.max_failures:
             self._give_up(f"{self._written_off} requests got no answer from any engine (run.max_failures)")

@@ -1,7 +1,7 @@
 """The driver: which units are owed, who works on them, what the run directory holds in the end. It never sees a row."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +12,12 @@ from pipeline.engine.fingerprint import policy_fingerprint
 from pipeline.errors import Interrupted, RunConflict, StoreError
 from pipeline.failpoints import failpoint
 from pipeline.grading.choose import checker_for
-from pipeline.records import Status, Summary
+from pipeline.records import Goal, Status, Summary
 from pipeline.rows import input_digest
+from pipeline.run.budget import Spent, goals
 from pipeline.run.crew import Crew, Hire, Watcher
 from pipeline.run.intake import stage
-from pipeline.run.plan import identity, run_name, state_of
+from pipeline.run.plan import identity, logged_totals, run_name, state_of
 from pipeline.run.stop import INTERRUPTED, StopSignal
 from pipeline.store.arranged import arrange_labels
 from pipeline.store.commits import INPUT, UNIT, Chain, Commit, State, chains, publish
@@ -26,7 +27,7 @@ from pipeline.store.repair import repaired
 from pipeline.store.run_record import STAGED_INPUT, check_claim, claim, settings_copy
 from pipeline.store.standing import standing
 from pipeline.store.storage import Storage
-from pipeline.store.units import UnitRef, units_of
+from pipeline.store.units import UnitRef, unit_rows, units_of
 
 DEFAULT_FOLDER = Path("runs")
 
@@ -66,17 +67,26 @@ def label_held(
     staged, damaged_input = _staged(storage, config, facts, stop)
     units = list(units_of(storage, staged))
     found, damaged = _repaired(storage, units)
-    before = state_of(units, found, config.sampling.rollouts)
+    asked = _goals(storage, config, units, found)
+    before = state_of(units, found, asked)
     failpoint("driver.planned")
     watch(Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs)))
     seconds = (0.0, 0.0)
     if before.jobs:
         with _ended_politely(), hiring(config) as (hire, workers):
             stop.listen()
-            crew = Crew(config.run, hire, jobs=before.jobs, units=len(units), watch=watch, check=stop.check)
+            crew = Crew(
+                config.run,
+                hire,
+                jobs=before.jobs,
+                learnt=before.learnt,
+                units=len(units),
+                watch=watch,
+                check=stop.check,
+            )
             run(crew.work_off(workers))
             seconds = crew.seconds_starting, crew.seconds_labelling
-    after = state_of(units, _chains(storage), config.sampling.rollouts) if before.jobs else before
+    after = state_of(units, _chains(storage), asked) if before.jobs else before
     if after.jobs:
         raise StoreError(f"{len(after.jobs)} units of {storage.place} are owed again: start the same command again")
     failpoint("driver.arrange")
@@ -153,6 +163,23 @@ def _input_chain(storage: Storage, staged_id: str) -> Chain:
 
 def _chains(storage: Storage) -> dict[str, Chain]:
     return {found.chain_id: found for found in chains(storage, UNIT)}
+
+
+def _goals(
+    storage: Storage, config: LabelConfig, units: Sequence[UnitRef], found: Mapping[str, Chain]
+) -> dict[str, Goal]:
+    """What is asked of each unit. How many chains a unit has matters for a run's budget alone."""
+    budgeted = config.estimator.run_budget is not None
+    spent = {}
+    for unit in units:
+        chain = found.get(unit.unit_id) or Chain(kind=UNIT, chain_id=unit.unit_id)
+        rows = unit_rows(storage, unit) if budgeted else ()
+        spent[unit.unit_id] = Spent(
+            chains=sum(1 if row.solution else config.sampling.solutions for row in rows),
+            logged=logged_totals(chain),
+            whole=standing(chain).whole,
+        )
+    return goals(config, spent)
 
 
 def _repaired(storage: Storage, units: list[UnitRef]) -> tuple[dict[str, Chain], list[str]]:

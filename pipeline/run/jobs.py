@@ -1,10 +1,11 @@
 """What is to be done with a unit next. One that fails again and again is taken apart until the request to blame is alone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pipeline.records import Goal
 from pipeline.run.unit import Probe
-from pipeline.run.worker import Task
+from pipeline.run.worker import Learnt, Task
 from pipeline.store.units import UnitRef
 
 
@@ -14,18 +15,19 @@ class Job:
 
     unit: UnitRef
     known_length: int
+    goal: Goal
     failures: int = 0
     groups: list[Sequence[str]] = field(default_factory=list)
     written_off: set[str] = field(default_factory=set)
 
-    def task(self) -> Task:
-        """The whole unit."""
-        return Task(unit=self.unit, known_length=self.known_length)
+    def task(self, learnt: Learnt | None = None) -> Task:
+        """The whole unit, for a worker who may begin with what others have learnt."""
+        return Task(unit=self.unit, known_length=self.known_length, goal=self.goal, learnt=learnt)
 
-    def probe(self) -> Task:
+    def probe(self, learnt: Learnt | None = None) -> Task:
         """The next group of a suspect unit."""
         probe = Probe(only=frozenset(self.groups[-1]), failed=frozenset(self.written_off))
-        return Task(unit=self.unit, known_length=self.known_length, probe=probe)
+        return replace(self.task(learnt), probe=probe)
 
     def survived(self) -> None:
         """The engine has answered the next group."""

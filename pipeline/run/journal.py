@@ -5,13 +5,17 @@ of the own work only that is added which the log does not have.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from pipeline.estimate.kernel import PRIOR, Kernel
+from pipeline.estimate.trials import trials_of
 from pipeline.failpoints import failpoint
-from pipeline.records import Fact, Rollout, SampledSolution, Totals
+from pipeline.kernels import kernel_of
+from pipeline.records import Fact, Goal, Rollout, SampledSolution, Totals, Trials
+from pipeline.run.goal import reached
 from pipeline.store.commits import Commit
 from pipeline.store.unit_log import UnitLog
 from pipeline.tables import facts, rollouts_table, sampled_solutions, solutions_table
@@ -22,13 +26,14 @@ _Result = TypeVar("_Result")
 class Journal:
     """`facts` by rollout id and `solutions` by (problem id, draw): of all work there is, committed or not.
 
-    `readings` counts how often the log was read: what was computed before the last one may be stale.
+    `readings` counts how often the log was read: what was computed before the last one may be stale. `kernel` is what decisions
+    are taken with.
     """
 
-    def __init__(self, log: UnitLog, *, grader: str, target: int) -> None:
+    def __init__(self, log: UnitLog, *, grader: str, goal: Goal) -> None:
         self._log = log
         self._grader = grader
-        self._target = target
+        self.goal = goal
         self._writing = asyncio.Lock()
         self._under_way: set[asyncio.Task[Any]] = set()
         self._new_rollouts: dict[str, Rollout] = {}
@@ -36,16 +41,19 @@ class Journal:
         self.readings = 0
         self.facts: dict[str, Fact] = {}
         self.solutions: dict[tuple[str, int], SampledSolution] = {}
+        self.kernel = PRIOR
+        self._of_prefix: dict[str, list[Fact]] = {}
+        self._trials: dict[str, Trials] = {}
 
     @property
     def done(self) -> Commit | None:
-        """The record that completes the unit for as many rollouts per prefix as are asked for, or more."""
+        """The record that completes the unit for what is asked for, or more."""
         whole = self._log.whole
-        return whole if whole is not None and whole.target >= self._target else None
+        return whole if whole is not None and reached(whole, self.goal) else None
 
     async def read(self) -> None:
         """Take over what is committed, and of what stood here only what still is. Raises StoreError."""
-        tables = await asyncio.to_thread(self._log.read)
+        tables, kernel = await asyncio.to_thread(self._read)
         logged = {key: fact for name, table in tables if name == "rollouts" for key, fact in facts(table).items()}
         drawn = [each for name, table in tables if name == "solutions" for each in sampled_solutions(table)]
         solutions = {(each.solution.problem_id, each.draw): each for each in drawn}
@@ -53,14 +61,38 @@ class Journal:
         self._new_solutions = {key: each for key, each in self._new_solutions.items() if key not in solutions}
         self.facts = {key: _fact(rollout) for key, rollout in self._new_rollouts.items()} | logged
         self.solutions = self._new_solutions | solutions
+        self.kernel = kernel
+        self._of_prefix, self._trials = {}, {}
+        for fact in self.facts.values():
+            self._of_prefix.setdefault(fact.prefix_id, []).append(fact)
         self.readings += 1
+
+    def _read(self) -> tuple[list[tuple[str, pa.Table]], Kernel]:
+        tables = self._log.read()
+        base = self._log.base
+        return tables, kernel_of(self._log.table(base[0])) if base else PRIOR
 
     def add_rollout(self, rollout: Rollout) -> None:
         """Take what has come in, unless somebody else has committed it while it was under way."""
         key = rollout.completion.request.request_id
         if key not in self.facts:
+            fact = _fact(rollout)
             self._new_rollouts[key] = rollout
-            self.facts[key] = _fact(rollout)
+            self.facts[key] = fact
+            self._of_prefix.setdefault(fact.prefix_id, []).append(fact)
+            self._trials.pop(fact.prefix_id, None)
+
+    def of_prefix(self, prefix_id: str) -> Sequence[Fact]:
+        """The facts of a prefix, in any order."""
+        return self._of_prefix.get(prefix_id, ())
+
+    def trials(self, prefix_ids: Iterable[str]) -> dict[str, Trials]:
+        """The trials of those of the prefixes that have any."""
+        wanted = [prefix for prefix in prefix_ids if prefix in self._of_prefix]
+        for prefix in wanted:
+            if prefix not in self._trials:
+                self._trials |= trials_of(self._of_prefix[prefix])
+        return {prefix: self._trials[prefix] for prefix in wanted}
 
     def add_solution(self, drawn: SampledSolution) -> None:
         """As `add_rollout`."""
@@ -85,20 +117,24 @@ class Journal:
                     return
                 await self.read()
 
-    async def complete(self, results: Mapping[str, pa.Table], totals: Totals, seconds: float, *, readings: int) -> bool:
-        """Commit the unit as whole, with results computed after so many readings.
+    async def complete(
+        self, results: Mapping[str, pa.Table], totals: Totals, seconds: float, *, readings: int, learnt_from: int = 0
+    ) -> bool:
+        """Commit the unit as whole, with results computed after so many readings; `learnt_from`: see `Commit`.
 
         False when the log has been read again since then, or has grown and is read now: the results are then stale.
         """
-        return await self._to_its_end(self._complete(results, totals, seconds, readings))
+        return await self._to_its_end(self._complete(results, totals, seconds, readings, learnt_from))
 
-    async def _complete(self, results: Mapping[str, pa.Table], totals: Totals, seconds: float, readings: int) -> bool:
+    async def _complete(
+        self, results: Mapping[str, pa.Table], totals: Totals, seconds: float, readings: int, learnt_from: int
+    ) -> bool:
         async with self._writing:
             if readings != self.readings:
                 return False
             failpoint("worker.complete")
             last = self._tables(self._new_rollouts, self._new_solutions)
-            won = await asyncio.to_thread(self._log.complete, last, results, totals, self._target, seconds)
+            won = await asyncio.to_thread(self._log.complete, last, results, totals, self.goal, seconds, learnt_from)
             if not won:
                 await self.read()
             return won
@@ -127,6 +163,9 @@ def _fact(rollout: Rollout) -> Fact:
     completion = rollout.completion
     return Fact(
         prefix_id=completion.request.prefix.prefix_id,
+        issue_index=completion.request.issue_index,
+        round=completion.request.round,
+        reached_prefix_id=rollout.reached_prefix_id,
         finish=completion.finish,
         n_tokens=completion.n_tokens,
         verdict=rollout.grade.verdict,

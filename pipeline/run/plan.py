@@ -6,14 +6,16 @@ from dataclasses import asdict, dataclass
 
 from pipeline.choices import GraderKind, PolicyKind
 from pipeline.config import LabelConfig
+from pipeline.estimate.kernel import PRIOR_VERSION
 from pipeline.grading.choose import grader_version
 from pipeline.ids import content_id
-from pipeline.records import Totals
+from pipeline.records import Goal, Totals
+from pipeline.run.goal import reached
 from pipeline.run.jobs import Job
+from pipeline.run.worker import Learnt, learnt_by
 from pipeline.settings import flat
 from pipeline.store.commits import UNIT, Chain, Commit, State
 from pipeline.store.run_record import STAGED_INPUT
-from pipeline.store.shards import ShardRecord
 from pipeline.store.standing import log_shards, standing
 from pipeline.store.units import UnitRef
 from pipeline.tables import SCHEMA_VERSION
@@ -22,6 +24,7 @@ from pipeline.tables import SCHEMA_VERSION
 _NOT_IDENTITY = {
     "data": {"path"},
     "sampling": {"rollouts"},
+    "estimator": {"target_sd", "budget", "run_budget", "budget_unit"},
     "policy": {"tensor_parallel", "memory_share", "kv_cache_gib", "max_num_seqs", "enforce_eager", "load_format"},
     "grader": {"processes", "memory_mib", "cpu_seconds", "suite_seconds", "sandbox"},
 }
@@ -39,6 +42,7 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
         "schema": SCHEMA_VERSION,
         "grader_version": grader_version(),
         "run.unit_problems": config.run.unit_problems,
+        "kernel_prior": PRIOR_VERSION,
     }
     shaping_code = _CODE_IDENTITY if config.grader.kind is GraderKind.code else set()
     left_out = _NOT_IDENTITY | {"grader": _NOT_IDENTITY["grader"] - shaping_code}
@@ -67,17 +71,19 @@ def run_name(facts: dict[str, object]) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
     """What the chains of a run amount to: the units that are owed, the records of those that are whole, by unit id, and
-    their totals. `logged` counts all rollouts that are committed, those of unfinished units too.
+    their totals. `logged` counts all rollouts that are committed, those of unfinished units too. `learnt`: the kernel that was
+    learnt from most chains.
     """
 
     jobs: tuple[Job, ...]
     wholes: Mapping[str, Commit]
     totals: Totals
     logged: Totals
+    learnt: Learnt | None
 
 
-def state_of(units: Iterable[UnitRef], chains: Mapping[str, Chain], target: int) -> RunState:
-    """The state of a run whose units are to have `target` rollouts per prefix; jobs in the order of the input."""
+def state_of(units: Iterable[UnitRef], chains: Mapping[str, Chain], goals: Mapping[str, Goal]) -> RunState:
+    """The state of a run of whose units `goals` are asked, by unit id; jobs in the order of the input."""
     jobs: list[Job] = []
     wholes: dict[str, Commit] = {}
     totals = logged = Totals()
@@ -85,17 +91,20 @@ def state_of(units: Iterable[UnitRef], chains: Mapping[str, Chain], target: int)
         chain = chains.get(unit.unit_id) or Chain(kind=UNIT, chain_id=unit.unit_id)
         found = standing(chain)
         whole = found.whole
-        if whole is None or whole.target < target:
-            jobs.append(Job(unit=unit, known_length=chain.length))
+        goal = goals[unit.unit_id]
+        if whole is None or not reached(whole, goal):
+            jobs.append(Job(unit=unit, known_length=chain.length, goal=goal))
         if whole is not None:
             totals += whole.totals
             wholes[unit.unit_id] = whole
-        logged += _logged(chain, set(found.log))
-    return RunState(jobs=tuple(jobs), wholes=wholes, totals=totals, logged=logged)
+        logged += logged_totals(chain)
+    learnt = max(filter(None, map(learnt_by, wholes.values())), key=lambda each: each.chains, default=None)
+    return RunState(jobs=tuple(jobs), wholes=wholes, totals=totals, logged=logged, learnt=learnt)
 
 
-def _logged(chain: Chain, log: set[ShardRecord]) -> Totals:
+def logged_totals(chain: Chain) -> Totals:
     """The rollouts of a chain's log: those of its last whole record with all its files, and of the intact parts behind it."""
+    log = set(standing(chain).log)
     intact = [commit for commit in chain.commits if commit.state is not State.VOID and log >= set(log_shards(commit))]
     wholes = [at for at, commit in enumerate(intact) if commit.state is State.WHOLE]
     return sum((commit.totals for commit in intact[wholes[-1] if wholes else 0 :]), Totals())

@@ -1,44 +1,31 @@
-"""The work of one unit, beside its engine: chains -> prefixes -> requests -> completions -> verdicts -> labels.
+"""The work of one unit, beside its engine: chains -> prefixes -> rounds of requests -> completions -> verdicts -> labels.
 
-Equal prefixes of a problem (the bare problem for one) are sampled once and shared by its chains. Requests go out longest
-prefix first, all rollouts of a prefix side by side, so that the engine computes each prompt once. What the unit's journal has
-is never asked for again; what comes in goes there, and is committed every `run.flush_seconds`.
+What a problem is asked for next its estimator decides when all it was asked for before is in; problems do not wait for each
+other. What the unit's journal has is never asked for again; what comes in goes there, and is committed every
+`run.flush_seconds`.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from pipeline.choices import EstimatorName
 from pipeline.config import LabelConfig
 from pipeline.engine.base import Engine
 from pipeline.errors import EngineDied
-from pipeline.estimate import fixed
-from pipeline.estimate.chain import chain_values, measured_prefixes
-from pipeline.estimate.counts import counts_of
+from pipeline.estimate.kernel import Kernel
+from pipeline.estimate.learning import learnt
 from pipeline.grading.base import Checker
 from pipeline.ids import rollout_id
-from pipeline.prompts import Prompter
-from pipeline.records import (
-    UNGRADED,
-    Completion,
-    Counts,
-    Finish,
-    InputRow,
-    LabelledChain,
-    Prefix,
-    Problem,
-    Reject,
-    RejectReason,
-    Request,
-    Rollout,
-    Solution,
-    Totals,
-    Verdict,
-)
+from pipeline.records import Completion, InputRow, Reject, Request, Rollout, Totals, Trials
+from pipeline.relabelled import StoredChain
+from pipeline.run.arrivals import Arrivals
 from pipeline.run.draw import SolutionDrawer
 from pipeline.run.journal import Journal
 from pipeline.run.judge import Judge
+from pipeline.run.planned import Planner, UnitPlan, totals_of
+from pipeline.run.rounds import Round, Rounds
 from pipeline.run.sampling import failed, sampled
 
 
@@ -52,42 +39,14 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitResult:
-    """What a unit's rollouts amount to, after so many `readings` of its log."""
+    """What a unit's rollouts amount to, after so many `readings` of its log. `kernel`: as learnt from them too."""
 
     readings: int
-    chains: Sequence[LabelledChain]
+    chains: Sequence[StoredChain]
+    trials: Mapping[str, Trials]
+    kernel: Kernel
     rejects: Sequence[Reject]
     totals: Totals
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """A prefix whose value is wanted."""
-
-    prefix: Prefix
-    problem: Problem
-    fits: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Chain:
-    """A chain with the prefixes whose values it needs."""
-
-    row: InputRow
-    solution: Solution
-    prefixes: Sequence[Prefix]
-    final_answer: str | None
-    outcome: bool | None
-
-
-@dataclass(slots=True)
-class _Plan:
-    """What is wanted of one unit."""
-
-    chains: list[_Chain] = field(default_factory=list)
-    asked: dict[str, _Asked] = field(default_factory=dict)
-    rejects: list[Reject] = field(default_factory=list)
-    roots: dict[str, Prefix] = field(default_factory=dict)
 
 
 class UnitLabeller:
@@ -101,12 +60,7 @@ class UnitLabeller:
         self._engine = engine
         self._judge = Judge(checker)
         self._drawer = SolutionDrawer(config, engine, self._judge)
-        self._prompter = Prompter(
-            tokenizer=engine.tokenizer,
-            config=config.policy.prompt,
-            max_tokens=config.sampling.max_tokens,
-            max_model_len=engine.max_model_len,
-        )
+        self._planner = Planner(config, engine, self._judge, self._drawer)
         self.begun = 0
         self.planned = 0
         self.rollouts = 0
@@ -114,13 +68,13 @@ class UnitLabeller:
 
     async def owed(self, rows: Sequence[InputRow], journal: Journal) -> list[str]:
         """Ids of the requests to be sampled next: draws, and when these have all come in, rollouts."""
-        plan = _Plan()
-        fitting = self._with_roots(plan, rows)
-        draws = self._owed_draws(plan, fitting, journal)
+        plan = UnitPlan()
+        fitting = self._planner.with_roots(plan, rows)
+        draws = self._planner.owed_draws(plan, fitting, journal)
         if draws:
             return [request.request_id for request in draws]
-        await self._plan_chains(plan, fitting, journal)
-        return [request.request_id for request in self._owed_rollouts(plan, journal)]
+        await self._planner.plan_chains(plan, fitting, journal)
+        return [request.request_id for request in _requests(plan, self._rounds(journal).begun(plan.trees))]
 
     async def label(self, rows: Sequence[InputRow], journal: Journal, probe: Probe | None = None) -> UnitResult | None:
         """All chains of the unit's rows, labelled; None where `probe` left something owed.
@@ -134,27 +88,38 @@ class UnitLabeller:
             raise
 
     async def _label(self, rows: Sequence[InputRow], journal: Journal, probe: Probe | None) -> UnitResult | None:
-        plan = _Plan()
-        fitting = self._with_roots(plan, rows)
-        await self._draw(self._owed_draws(plan, fitting, journal), fitting, journal, probe)
-        if self._owed_draws(plan, fitting, journal):
+        plan = UnitPlan()
+        fitting = self._planner.with_roots(plan, rows)
+        await self._draw(self._planner.owed_draws(plan, fitting, journal), fitting, journal, probe)
+        if self._planner.owed_draws(plan, fitting, journal):
             await journal.flush()
             return None
-        await self._plan_chains(plan, fitting, journal)
-        requests = self._owed_rollouts(plan, journal)
+        await self._planner.plan_chains(plan, fitting, journal)
         self.begun += 1
-        self.planned += len(requests)
-        await self._sample(requests, journal, probe)
-        if self._owed_rollouts(plan, journal):
-            await journal.flush()
-            return None
-        counts = counts_of(journal.facts.values())
+        rounds = self._rounds(journal)
+        if probe is None:
+            await self._work_off(plan, rounds, journal)
+        else:
+            await self._try(plan, rounds, journal, probe)
+            if rounds.begun(plan.trees):
+                await journal.flush()
+                return None
+        return self._result(plan, rounds, journal)
+
+    def _result(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> UnitResult:
+        trials = journal.trials(plan.asked)
+        pooled = self._config.estimator.name is EstimatorName.pooled
         return UnitResult(
             readings=journal.readings,
-            chains=[self._labelled(chain, plan.roots[chain.row.problem.problem_id], counts) for chain in plan.chains],
+            chains=plan.chains,
+            trials=trials,
+            kernel=learnt(journal.kernel, plan.trees, trials) if pooled else journal.kernel,
             rejects=plan.rejects,
-            totals=_totals(plan, journal),
+            totals=totals_of(plan, journal, rounds.undecided(plan.trees)),
         )
+
+    def _rounds(self, journal: Journal) -> Rounds:
+        return Rounds(journal, self._config.estimator)
 
     async def _with_flushes(self, journal: Journal, work: Coroutine[Any, Any, UnitResult | None]) -> UnitResult | None:
         working = asyncio.create_task(work)
@@ -173,29 +138,6 @@ class UnitLabeller:
             await asyncio.sleep(self._config.run.flush_seconds)
             await journal.flush()
 
-    def _with_roots(self, plan: _Plan, rows: Sequence[InputRow]) -> list[InputRow]:
-        """The rows whose bare problem fits the context; the others are rejected."""
-        fitting = []
-        for row in rows:
-            problem = row.problem
-            if problem.problem_id not in plan.roots:
-                plan.roots[problem.problem_id] = self._prompter.root(problem)
-            root = plan.roots[problem.problem_id]
-            if self._prompter.fits(root):
-                fitting.append(row)
-            else:
-                plan.rejects.append(self._too_long(row, root, step_index=None))
-        return fitting
-
-    def _owed_draws(self, plan: _Plan, rows: Sequence[InputRow], journal: Journal) -> list[Request]:
-        return [
-            request
-            for row in rows
-            if row.solution is None
-            for request in self._drawer.requests(row, plan.roots[row.problem.problem_id])
-            if (row.problem.problem_id, request.issue_index) not in journal.solutions
-        ]
-
     async def _draw(
         self, requests: Sequence[Request], rows: Sequence[InputRow], journal: Journal, probe: Probe | None
     ) -> None:
@@ -213,101 +155,97 @@ class UnitLabeller:
                 )
         await journal.flush()
 
-    async def _plan_chains(self, plan: _Plan, rows: Sequence[InputRow], journal: Journal) -> None:
-        for row in rows:
-            if row.solution is not None:
-                await self._plan_chain(plan, row, row.solution)
-                continue
-            draws = range(self._config.sampling.solutions)
-            drawn = self._drawer.sorted_out(row, [journal.solutions[row.problem.problem_id, draw] for draw in draws])
-            plan.rejects.extend(drawn.rejects)
-            for solution in drawn.kept:
-                await self._plan_chain(plan, row, solution)
+    async def _work_off(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> None:
+        """Round after round of every problem, each as soon as its last one is in, until none asks for more."""
+        arrivals = Arrivals()
+        sampling: set[asyncio.Task[None]] = set()
+        asked = rounds.begun(plan.trees)
+        try:
+            while asked or sampling:
+                if asked:
+                    arrivals.expect(asked)
+                    work = self._sample(self._announced(plan, asked), journal, None, arrivals)
+                    sampling.add(asyncio.create_task(work))
+                sampling = await _going_on(sampling, arrivals)
+                asked = rounds.next(arrivals.complete())
+        finally:
+            for task in sampling:
+                task.cancel()
 
-    async def _plan_chain(self, plan: _Plan, row: InputRow, solution: Solution) -> None:
-        root = plan.roots[row.problem.problem_id]
-        prefixes = self._prompter.prefixes(root, solution)
-        final_answer, outcome = await self._judge.outcome(row.problem, solution)
-        plan.chains.append(
-            _Chain(row=row, solution=solution, prefixes=prefixes, final_answer=final_answer, outcome=outcome)
-        )
-        measured = set(measured_prefixes([prefix.prefix_id for prefix in prefixes], outcome))
-        for prefix in reversed(prefixes):
-            if prefix.prefix_id in measured:
-                fits = self._prompter.fits(prefix)
-                if not fits:
-                    plan.rejects.append(self._too_long(row, prefix, step_index=prefix.step_index))
-                plan.asked.setdefault(prefix.prefix_id, _Asked(prefix=prefix, problem=row.problem, fits=fits))
-        plan.asked.setdefault(root.prefix_id, _Asked(prefix=root, problem=row.problem, fits=True))
+    async def _try(self, plan: UnitPlan, rounds: Rounds, journal: Journal, probe: Probe) -> None:
+        """Those of the rollouts owed first that `probe` names."""
+        arrivals = Arrivals()
+        asked = rounds.begun(plan.trees)
+        arrivals.expect(asked)
+        await self._sample(self._announced(plan, asked), journal, probe, arrivals)
 
-    def _owed_rollouts(self, plan: _Plan, journal: Journal) -> list[Request]:
-        """What the estimator asks for and the journal does not have."""
-        wanted = fixed.owed(0, self._config.sampling.rollouts)
-        return [
-            Request(request_id=request_id, issue_index=issue, problem=asked.problem, prefix=asked.prefix)
-            for asked in plan.asked.values()
-            if asked.fits
-            for issue in range(wanted)
-            if (request_id := rollout_id(asked.prefix.prefix_id, issue)) not in journal.facts
-        ]
+    def _announced(self, plan: UnitPlan, rounds: Iterable[Round]) -> list[Request]:
+        requests = _requests(plan, rounds)
+        self.planned += len(requests)
+        return requests
 
-    async def _sample(self, requests: Sequence[Request], journal: Journal, probe: Probe | None) -> None:
+    async def _sample(
+        self, requests: Sequence[Request], journal: Journal, probe: Probe | None, arrivals: Arrivals
+    ) -> None:
         to_sample, written_off = _divided(requests, probe)
         slow: list[asyncio.Task[None]] = []
         try:
             for completion in written_off:
-                await self._grade_later(completion, journal)
+                await self._grade_later(completion, journal, arrivals)
             async for batch in sampled(self._engine, to_sample):
                 for completion in batch:
                     request = completion.request
                     grade = self._judge.at_once(request.problem, completion, request.prefix.text)
                     if grade is None:
-                        slow.append(asyncio.create_task(self._grade_later(completion, journal)))
+                        slow.append(asyncio.create_task(self._grade_later(completion, journal, arrivals)))
                     else:
-                        self._record(Rollout(completion=completion, grade=grade), journal)
+                        self._record(Rollout(completion=completion, grade=grade), journal, arrivals)
             await asyncio.gather(*slow)
         finally:
             for task in slow:
                 task.cancel()
 
-    async def _grade_later(self, completion: Completion, journal: Journal) -> None:
+    async def _grade_later(self, completion: Completion, journal: Journal, arrivals: Arrivals) -> None:
         request = completion.request
         grade = await self._judge.grade(request.problem, completion, request.prefix.text)
-        self._record(Rollout(completion=completion, grade=grade), journal)
+        self._record(Rollout(completion=completion, grade=grade), journal, arrivals)
 
-    def _record(self, rollout: Rollout, journal: Journal) -> None:
+    def _record(self, rollout: Rollout, journal: Journal, arrivals: Arrivals) -> None:
         journal.add_rollout(rollout)
+        arrivals.take(rollout.completion.request)
         self.rollouts += 1
         self.tokens += rollout.completion.n_tokens
 
-    def _labelled(self, chain: _Chain, root: Prefix, counts: Mapping[str, Counts]) -> LabelledChain:
-        prefix_ids = tuple(prefix.prefix_id for prefix in chain.prefixes)
-        values = chain_values(root.prefix_id, prefix_ids, chain.outcome, counts, self._config.estimator)
-        return LabelledChain(
-            problem=chain.row.problem,
-            solution=chain.solution,
-            root_prefix_id=root.prefix_id,
-            prefix_ids=prefix_ids,
-            final_answer=chain.final_answer,
-            outcome=chain.outcome,
-            root=values.root,
-            steps=values.steps,
-            labels=values.labels,
-        )
 
-    def _too_long(self, row: InputRow, prefix: Prefix, *, step_index: int | None) -> Reject:
-        sampling, context = self._config.sampling, self._engine.max_model_len
-        what = "the problem alone" if step_index is None else f"the prefix of {step_index} steps"
-        return Reject(
-            place=row.place,
-            reason=RejectReason.CONTEXT,
-            detail=(
-                f"{what} takes {len(prefix.prompt_ids)} tokens, which with sampling.max_tokens={sampling.max_tokens} exceeds "
-                f"the policy's context of {context}: lower sampling.max_tokens or raise policy.max_model_len"
-            ),
-            source_id=row.source_id,
-            step_index=step_index,
+async def _going_on(sampling: set[asyncio.Task[None]], arrivals: Arrivals) -> set[asyncio.Task[None]]:
+    """Wait until a problem's round is complete or some work has ended. What has not ended; raises what the other raised."""
+    arrival = asyncio.create_task(arrivals.wait())
+    try:
+        done, going_on = await asyncio.wait({*sampling, arrival}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        arrival.cancel()
+    for task in done - {arrival}:
+        task.result()
+    return going_on - {arrival}
+
+
+def _requests(plan: UnitPlan, rounds: Iterable[Round]) -> list[Request]:
+    """The rollouts that the rounds lack, those of a prefix side by side."""
+    missing: dict[str, list[tuple[int, int]]] = {prefix_id: [] for prefix_id in plan.asked}
+    for each in rounds:
+        for prefix_id, issue in each.missing:
+            missing[prefix_id].append((issue, each.number))
+    return [
+        Request(
+            request_id=rollout_id(prefix_id, issue),
+            issue_index=issue,
+            round=number,
+            problem=plan.asked[prefix_id].problem,
+            prefix=plan.asked[prefix_id].prefix,
         )
+        for prefix_id, issues in missing.items()
+        for issue, number in issues
+    ]
 
 
 def _divided(requests: Sequence[Request], probe: Probe | None) -> tuple[list[Request], list[Completion]]:
@@ -317,27 +255,4 @@ def _divided(requests: Sequence[Request], probe: Probe | None) -> tuple[list[Req
     return (
         [request for request in requests if request.request_id in probe.only],
         [failed(request) for request in requests if request.request_id in probe.failed],
-    )
-
-
-def _totals(plan: _Plan, journal: Journal) -> Totals:
-    facts = journal.facts.values()
-    verdicts = [fact.verdict for fact in facts]
-    rejected_rows = sum(reject.step_index is None for reject in plan.rejects)
-    return Totals(
-        used=-rejected_rows,
-        rejected=rejected_rows,
-        problems=len({chain.row.problem.problem_id for chain in plan.chains}),
-        chains=len(plan.chains),
-        prefixes=len(plan.asked),
-        rollouts=len(facts),
-        tokens=sum(fact.n_tokens for fact in facts),
-        correct=verdicts.count(Verdict.CORRECT),
-        incorrect=verdicts.count(Verdict.INCORRECT),
-        no_answer=verdicts.count(Verdict.NO_ANSWER),
-        ungraded=sum(verdict in UNGRADED for verdict in verdicts),
-        truncated=sum(fact.finish is Finish.LENGTH for fact in facts),
-        engine_failed=sum(fact.finish is Finish.ENGINE_FAILED for fact in facts),
-        too_long=sum(not asked.fits for asked in plan.asked.values()),
-        solution_tokens=sum(len(drawn.solution.token_ids) for drawn in journal.solutions.values()),
     )

@@ -10,31 +10,49 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pipeline.choices import PolicyKind
+from pipeline.choices import EstimatorName, PolicyKind
 from pipeline.config import LabelConfig
 from pipeline.engine.base import Engine
 from pipeline.engine.oracle import OracleEngine
 from pipeline.engine.vllm import VllmEngine
 from pipeline.errors import EngineDied
-from pipeline.estimate.labels import rule_name
 from pipeline.failpoints import failpoint
 from pipeline.grading.choose import checker_for, grader_version
-from pipeline.records import InputRow, Load
+from pipeline.kernels import TABLE as KERNELS
+from pipeline.kernels import kernel_table
+from pipeline.records import Goal, InputRow, Load
+from pipeline.relabelled import labels_of
 from pipeline.run.journal import Journal
 from pipeline.run.unit import Probe, UnitLabeller, UnitResult
-from pipeline.steps import step_texts
+from pipeline.store.arranged import LABELS
+from pipeline.store.commits import Commit
+from pipeline.store.shards import ShardRecord
 from pipeline.store.storage import Storage
 from pipeline.store.unit_log import UnitLog
 from pipeline.store.units import UnitRef, unit_rows
-from pipeline.tables import labels_table, rejects_table
+from pipeline.tables import rejects_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
+    """Where a kernel stands that a unit has learnt, and from how many chains."""
+
+    shard: ShardRecord
+    chains: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A unit to label, all of it or the part that `probe` names. `known_length`: numbers of its chain that are taken."""
+    """A unit to label for a goal, all of it or the part that `probe` names.
+
+    `known_length`: numbers of its chain that are taken. A unit that was not begun takes its decisions with the kernel that was
+    `learnt`.
+    """
 
     unit: UnitRef
+    goal: Goal
     known_length: int = 0
+    learnt: Learnt | None = None
     probe: Probe | None = None
 
 
@@ -48,6 +66,7 @@ class Receipt:
     unit_id: str
     whole: bool
     engine_failed: int = 0
+    learnt: Learnt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +92,7 @@ class Worker:
         config: LabelConfig,
         storage: Storage,
         engine: Engine,
-        log: Callable[[Storage, str, int], UnitLog] = UnitLog,
+        log: Callable[[Storage, str, int, tuple[ShardRecord, ...]], UnitLog] = UnitLog,
     ) -> None:
         self._log = log
         self._config = config
@@ -100,10 +119,21 @@ class Worker:
                 if result is None:
                     return Receipt(unit_id=task.unit.unit_id, whole=False)
                 seconds = time.monotonic() - started
-                await journal.complete(self._tables(result), result.totals, seconds, readings=result.readings)
+                await journal.complete(
+                    self._tables(result),
+                    result.totals,
+                    seconds,
+                    readings=result.readings,
+                    learnt_from=result.kernel.chains,
+                )
         finally:
             del self._journals[journal]
-        return Receipt(unit_id=task.unit.unit_id, whole=True, engine_failed=whole.totals.engine_failed)
+        return Receipt(
+            unit_id=task.unit.unit_id,
+            whole=True,
+            engine_failed=whole.totals.engine_failed,
+            learnt=learnt_by(whole),
+        )
 
     async def owed(self, task: Task) -> list[str]:
         """Ids of the requests that are sampled next for a unit; none where it is whole."""
@@ -140,21 +170,30 @@ class Worker:
 
     async def _opened(self, task: Task) -> tuple[list[InputRow], Journal]:
         rows = await asyncio.to_thread(unit_rows, self._storage, task.unit)
-        log = self._log(self._storage, task.unit.unit_id, task.known_length)
-        journal = Journal(log, grader=grader_version(), target=self._config.sampling.rollouts)
+        offered = (task.learnt.shard,) if task.learnt else ()
+        log = self._log(self._storage, task.unit.unit_id, task.known_length, offered)
+        journal = Journal(log, grader=grader_version(), goal=task.goal)
         await journal.read()
         failpoint("worker.opened")
         return rows, journal
 
     def _tables(self, result: UnitResult) -> dict[str, pa.Table]:
-        labels = labels_table(
-            result.chains,
-            [step_texts(chain.solution.text, chain.solution.ends) for chain in result.chains],
-            estimator=self._config.estimator.name.value,
-            label_rule=rule_name(self._config.estimator),
-            policy=self._engine.policy,
-        )
-        return {"labels": labels, "rejects": rejects_table(result.rejects)}
+        estimator = self._config.estimator
+        tables = {
+            LABELS: labels_of(result.chains, result.trials, estimator, result.kernel),
+            "rejects": rejects_table(result.rejects),
+        }
+        if estimator.name is EstimatorName.pooled:
+            tables[KERNELS] = kernel_table(result.kernel)
+        return tables
+
+
+def learnt_by(whole: Commit) -> Learnt | None:
+    """The kernel that a whole unit has left to others; None where its estimator learns nothing."""
+    for shard in whole.shards:
+        if shard.table == KERNELS:
+            return Learnt(shard=shard, chains=whole.learnt_from)
+    return None
 
 
 def engine_for(config: LabelConfig, *, cpus: int, attempt: int) -> Engine:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from pipeline.errors import Absent, StoreError
 from pipeline.failpoints import failpoint
 from pipeline.ids import is_shard_file, record_name, record_parts
-from pipeline.records import Totals
+from pipeline.records import Goal, Totals
 from pipeline.store.shards import ShardRecord, keep_damaged
 from pipeline.store.storage import Storage, sha256_of
 
@@ -39,8 +39,10 @@ class State(StrEnum):
 class Commit:
     """Files that belong together, as the `number`-th record of a chain.
 
-    A whole unit names all its files, also those that earlier records name, and the rollouts per prefix it was asked for
-    (`target`). `void` names damaged files, from the run directory. `settings` are those of an edition.
+    A whole unit names all its files, also those that earlier records name, and the `goal` it was asked for. `base`: the kernel
+    that the unit's decisions are taken with, as another unit has learnt it; none: the shipped one. `learnt_from`: how many
+    chains the kernel among the files was learnt from. `void` names damaged files, from the run directory. `settings` are those
+    of an edition.
     """
 
     kind: str
@@ -49,7 +51,9 @@ class Commit:
     state: State
     shards: tuple[ShardRecord, ...] = ()
     totals: Totals = field(default_factory=Totals)
-    target: int = 0
+    goal: Goal = field(default_factory=Goal)
+    base: tuple[ShardRecord, ...] = ()
+    learnt_from: int = 0
     void: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0
@@ -141,6 +145,8 @@ def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
                 **fields,
                 "state": State(fields["state"]),
                 "shards": tuple(ShardRecord(**shard) for shard in fields["shards"]),
+                "base": tuple(ShardRecord(**shard) for shard in fields["base"]),
+                "goal": Goal(**fields["goal"]),
                 "totals": Totals(**fields["totals"]),
                 "void": tuple(fields["void"]),
                 "settings": tuple((key, value) for key, value in fields["settings"]),
@@ -150,7 +156,9 @@ def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
         raise ValueError(f"not a commit record: {error}") from error
     if (commit.kind, commit.chain_id, commit.number) != (kind, chain_id, number):
         raise ValueError("the record stands under another record's name")
-    if not all(is_shard_file(file) for file in (*(shard.file for shard in commit.shards), *commit.void)):
+    if not all(
+        is_shard_file(file) for file in (*(shard.file for shard in (*commit.shards, *commit.base)), *commit.void)
+    ):
         raise ValueError("the record names a file that is not of a run directory")
     return commit
 

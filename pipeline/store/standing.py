@@ -11,10 +11,12 @@ from pipeline.tables import LOG_KEYS
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """`log` holds the unit's rollouts and sampled solutions: where an id stands twice, the first counts. `whole` is the last
-    record that completes the unit with all its files intact, None where there is none or one of its files is void."""
+    record that completes the unit with all its files intact, None where there is none or one of its files is void. `base`
+    is the intact kernel of the last record that names one."""
 
     log: tuple[ShardRecord, ...]
     whole: Commit | None
+    base: tuple[ShardRecord, ...] = ()
 
 
 def standing(chain: Chain) -> Standing:
@@ -22,13 +24,19 @@ def standing(chain: Chain) -> Standing:
     start = max((at for at, (commit, files) in enumerate(left) if _holds_the_log(commit, files)), default=0)
     whole = next(((commit, files) for commit, files in reversed(left) if commit.state is State.WHOLE), None)
     log = dict.fromkeys(shard for _, files in left[start:] for shard in _log(files))
-    return Standing(log=tuple(log), whole=whole[0] if whole and whole[1] == whole[0].shards else None)
+    void = {name for commit in chain.commits for name in commit.void}
+    bases = [commit.base for commit in chain.commits if commit.base and commit.base[0].file not in void]
+    return Standing(
+        log=tuple(log),
+        whole=whole[0] if whole and whole[1] == whole[0].shards else None,
+        base=bases[-1] if bases else (),
+    )
 
 
 def shards_in_use(chain: Chain) -> Iterator[ShardRecord]:
-    """Every file that must be intact for the chain to be read: the log, and the whole unit's other files."""
+    """Every file that must be intact for the chain to be read: the log, the whole unit's other files, the kernel of both."""
     found = standing(chain)
-    yield from dict.fromkeys([*found.log, *(found.whole.shards if found.whole else ())])
+    yield from dict.fromkeys([*found.log, *(found.whole.shards if found.whole else ()), *found.base])
 
 
 def _with_files_left(chain: Chain) -> Iterator[tuple[Commit, tuple[ShardRecord, ...]]]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from pipeline.ids import content_id
-from pipeline.records import Totals
+from pipeline.records import Goal, Totals
 from pipeline.store.commits import UNIT, Commit, State, chain, publish, refuse_damage
 from pipeline.store.shards import ShardRecord, read_shard, write_shard
 from pipeline.store.standing import Standing, standing
@@ -17,20 +17,31 @@ FLUSHED = "flushed"
 
 
 class UnitLog:
-    """See the module. A writer calls `read` first, and again whenever `append` or `complete` was refused."""
+    """See the module. A writer calls `read` first, and again whenever `append` or `complete` was refused.
 
-    def __init__(self, storage: Storage, unit_id: str, known_length: int = 0) -> None:
+    `offered` is the kernel to begin with; a unit that has been begun has its own.
+    """
+
+    def __init__(
+        self, storage: Storage, unit_id: str, known_length: int = 0, offered: tuple[ShardRecord, ...] = ()
+    ) -> None:
         self._storage = storage
         self._unit_id = unit_id
         self._length = known_length
+        self._offered = offered
         self._standing = Standing(log=(), whole=None)
         self._files: dict[ShardRecord, pa.Table] = {}
         self._tables: dict[ShardRecord, pa.Table] = {}
 
     @property
     def whole(self) -> Commit | None:
-        """The record that completes the unit, for the rollouts per prefix it names."""
+        """The record that completes the unit, for the goal it names."""
         return self._standing.whole
+
+    @property
+    def base(self) -> tuple[ShardRecord, ...]:
+        """The kernel that decisions are taken with: the same before and after a crash. None: the shipped one."""
+        return self._standing.base if self._length else self._offered
 
     def read(self) -> list[tuple[str, pa.Table]]:
         """(table name, rows) of every file of the log, in the order they count; each row once.
@@ -48,6 +59,10 @@ class UnitLog:
         self._tables = _without_repeated_rows(self._files)
         return [(shard.table, table) for shard, table in self._tables.items()]
 
+    def table(self, shard: ShardRecord) -> pa.Table:
+        """The rows of a committed file. Raises StoreError."""
+        return read_shard(self._storage, shard)
+
     def append(self, tables: Mapping[str, pa.Table], totals: Totals) -> bool:
         """Commit rows that the log does not have. False, and nothing is committed, when somebody else has added to it."""
         shards = {
@@ -64,17 +79,24 @@ class UnitLog:
             state=State.PART,
             shards=tuple(shards),
             totals=totals,
+            base=self.base,
         )
         if not publish(self._storage, part):
             return False
         self._files |= shards
         self._tables |= shards
-        self._standing = Standing(log=(*self._standing.log, *shards), whole=self._standing.whole)
+        self._standing = Standing(log=(*self._standing.log, *shards), whole=self._standing.whole, base=part.base)
         self._length += 1
         return True
 
     def complete(
-        self, last: Mapping[str, pa.Table], results: Mapping[str, pa.Table], totals: Totals, target: int, seconds: float
+        self,
+        last: Mapping[str, pa.Table],
+        results: Mapping[str, pa.Table],
+        totals: Totals,
+        goal: Goal,
+        seconds: float,
+        learnt_from: int = 0,
     ) -> bool:
         """Commit the unit as whole: `last` rows of the log, and `results`, tables that are no part of it.
 
@@ -98,13 +120,15 @@ class UnitLog:
             state=State.WHOLE,
             shards=(*log, *others),
             totals=totals,
-            target=target,
+            goal=goal,
+            base=self.base,
+            learnt_from=learnt_from,
             seconds=seconds,
         )
         if not publish(self._storage, commit):
             return False
         self._length += 1
-        self._standing = Standing(log=log, whole=commit)
+        self._standing = Standing(log=log, whole=commit, base=commit.base)
         self._files = self._tables = {shard: self._tables[shard] for shard in kept} | written
         return True
 
