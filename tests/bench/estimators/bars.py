@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.bench.estimators.bias import Bias
-from tests.bench.estimators.cell import Cell
+from tests.bench.estimators.cell import Cell, standard_error
 from tests.bench.estimators.clock import Compared
 from tests.bench.estimators.cost import Cost
 from tests.bench.estimators.figures import cost_at, growth
@@ -87,13 +87,17 @@ def marks(
 
 
 def _fewer_mark(cell: Cell) -> Mark:
-    found, asked = fewer(cell), bar(cell)
+    found, asked, error = fewer(cell), bar(cell), standard_error(cell, fewer)
     assert asked is not None
     return Mark(
         asked=f"{cell.family}, K={cell.steps}: at least {asked:g}x fewer tokens than {STANDARD} at its RMSE",
-        measured="its RMSE is not on the curve" if found is None else f"{found:.2f}x",
+        measured="its RMSE is not on the curve" if found is None else f"{found:.2f}x{_give_or_take(error, '.2f')}",
         met=found is not None and found >= asked,
     )
+
+
+def _give_or_take(error: float | None, form: str) -> str:
+    return "" if error is None else f" +- {format(error, form)}"
 
 
 def _growth_mark(family: str, cells: Sequence[Cell]) -> Mark:
@@ -107,9 +111,15 @@ def _growth_mark(family: str, cells: Sequence[Cell]) -> Mark:
 
 def _coverage_mark(cell: Cell) -> Mark:
     shares = (cell.coverage.interval, cell.coverage.by_sd)
+    errors = [
+        standard_error(cell, lambda rest: rest.coverage.interval),
+        standard_error(cell, lambda rest: rest.coverage.by_sd),
+    ]
     return Mark(
         asked=f"{cell.family}, K={cell.steps}: {COVERAGE:.0%} +- {COVERAGE_SLACK:.0%} within low..high, and within 1.96 sd",
-        measured=", ".join(f"{share:.1%}" for share in shares),
+        measured=", ".join(
+            f"{share:.1%}{_give_or_take(error, '.1%')}" for share, error in zip(shares, errors, strict=True)
+        ),
         met=all(abs(share - COVERAGE) <= COVERAGE_SLACK for share in shares),
     )
 

@@ -35,6 +35,10 @@ class Measured:
         """Share of the prefixes that were sampled at all; what is said of the others is implied."""
         return float((self.rollouts > 0).mean())
 
+    def only(self, kept: Integers) -> "Measured":
+        """Of some of the chains."""
+        return Measured(values=self.values[kept], rollouts=self.rollouts[kept], tokens=self.tokens[kept])
+
     def rmse(self, truth: Floats) -> float:
         return float(np.sqrt(np.mean((self.values - truth) ** 2)))
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 
 from tests.bench.estimators.bars import FIXED_ERROR, STANDARD, Mark, bar, fewer, growth_of, rollouts_at_fixed_error
 from tests.bench.estimators.bias import BINS, Bias
-from tests.bench.estimators.cell import USUAL_TARGET, Cell
+from tests.bench.estimators.cell import USUAL_TARGET, Cell, standard_error
 from tests.bench.estimators.figures import Point, cost_at
 from tests.bench.estimators.saving import Saving
 from tests.bench.plot import Panel, Series, svg
@@ -15,9 +15,9 @@ from tests.bench.plot import Panel, Series, svg
 
 def table(cells: Sequence[Cell]) -> Iterator[str]:
     yield f"tokens per labelled step at the RMSE of {STANDARD}, and rollouts per chain at RMSE {FIXED_ERROR:.2f}"
-    yield f"  {STANDARD:>31} {'pooled at its RMSE':>18}{'than shrunk':>23}{'rollouts':>15}{'pooled at the default':>46}"
+    yield f"  {STANDARD:>31} {'pooled at its RMSE':>18}{'than shrunk':>29}{'rollouts':>15}{'pooled at the default':>46}"
     yield (
-        f"  {'family':<12}{'K':>3}{'tok/step':>10}{'RMSE':>7}{'tok/step':>11}{'fewer':>7}{'bar':>6}{'':>7}"
+        f"  {'family':<12}{'K':>3}{'tok/step':>10}{'RMSE':>7}{'tok/step':>11}{'fewer':>7}{'+-':>6}{'bar':>6}{'':>7}"
         f"{'N=8':>9}{'pooled':>8}{'fixed':>8}{'RMSE':>8}{'95 %':>7}{'by sd':>7}{'68 %':>7}{'err/sd':>8}{'sampled':>9}"
     )
     for cell in cells:
@@ -36,7 +36,8 @@ def _row(cell: Cell) -> str:
     usual = cell.point(f"pooled sd={USUAL_TARGET:g}")
     return (
         f"  {cell.family:<12}{cell.steps:>3}{standard.tokens_per_step:>10,.0f}{standard.rmse:>7.3f}"
-        f"{_number(cost_at(cell.curve, standard.rmse), ',.0f'):>11}{_number(ratio, '.2f'):>7}{_number(asked, 'g'):>6}{word:>7}"
+        f"{_number(cost_at(cell.curve, standard.rmse), ',.0f'):>11}{_number(ratio, '.2f'):>7}"
+        f"{_number(standard_error(cell, fewer), '.2f'):>6}{_number(asked, 'g'):>6}{word:>7}"
         f"{_number(fewer(cell, 'shrunk N=8'), '.2f'):>9}{_number(rollouts_at_fixed_error(cell), '.1f'):>8}"
         f"{_number(cost_at(fixed, FIXED_ERROR, 'rollouts_per_chain'), '.1f'):>8}"
         f"{usual.rmse:>8.3f}{100 * said.interval:>7.1f}{100 * said.by_sd:>7.1f}{100 * said.one_sd:>7.1f}"
