@@ -18,7 +18,7 @@ from tests.bench.synthetic.draw import Integers
 from tests.bench.synthetic.policy import Floats
 
 SEED = 7
-CHAINS = {4: 768, 8: 768, 16: 640, 32: 448, 64: 256}
+CHAINS = {4: 768, 8: 768, 16: 768, 32: 512, 64: 384}
 """Half as many of the families that nothing is asked of."""
 MAIN = ("jump", "smooth", "independent")
 TARGETS = (0.2, 0.16, 0.13, 0.1, 0.08, 0.065)

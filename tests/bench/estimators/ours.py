@@ -20,12 +20,13 @@ from pipeline.estimate.tree import Tree, tree_of
 from pipeline.records import ChainShape, Counts, StepValue, Trials
 from tests.bench.estimators.chains import Chains, shapes
 from tests.bench.estimators.measured import Measured, carried
-from tests.bench.estimators.rollouts import RIGHT, UNGRADED, Rollouts
+from tests.bench.estimators.rollouts import RIGHT, UNGRADED, WRONG, Rollouts
 from tests.bench.synthetic.draw import Integers
 from tests.bench.synthetic.policy import Floats
 
 UNIT = 32
 """Problems, as by default in a run."""
+_SAID = {RIGHT: True, WRONG: False, UNGRADED: None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ class Ledger:
         outcomes = block.outcomes[chain, step, :count].tolist()
         ungraded = outcomes.count(UNGRADED)
         return Trials(
-            outcomes=tuple(None if outcome == UNGRADED else outcome == RIGHT for outcome in outcomes),
+            outcomes=tuple(map(_SAID.__getitem__, outcomes)),
             rounds=rounds,
             reached=tuple(
                 f"{chain}.{step + steps}" if steps else None for steps in block.reached[chain, step, :count].tolist()
