@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.estimate.grid import GRID, POINTS, Floats, Ints, likelihood
+from pipeline.estimate.grid import GRID, Floats, Ints, likelihood
 from pipeline.estimate.kernel import Motion
 from pipeline.estimate.tree import UNKNOWN, Forest
 
@@ -73,8 +73,7 @@ def _gathered(forest: Forest, moving: Motion) -> tuple[Floats, Floats]:
     """Evidence at and below each node, and what of it reaches its parent. Rows are scaled: products do not vanish."""
     below = likelihood(forest.correct, forest.graded)
     known = forest.right != UNKNOWN
-    outcomes = np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right)
-    np.multiply.at(below, forest.ends[known], outcomes)
+    _multiply(below, forest.ends[known], np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right))
     upward = np.empty_like(below)
     back = moving.step.T.copy()
     for nodes, forks in zip(reversed(forest.levels), reversed(forest.forks), strict=True):
@@ -82,7 +81,18 @@ def _gathered(forest: Forest, moving: Motion) -> tuple[Floats, Floats]:
         evidence /= evidence.max(axis=1, keepdims=True)
         np.matmul(evidence, back, out=upward[nodes])
         if forks:
-            np.multiply.at(below, forest.parents[nodes], upward[nodes])
+            _multiply(below, forest.parents[nodes], upward[nodes])
         elif nodes.start:
             below[forest.parents[nodes]] *= upward[nodes]
     return below, upward
+
+
+def _multiply(rows: Floats, places: Ints, factors: Floats) -> None:
+    """Multiply rows by factors of which several may belong to the same row: so many that only their logarithms can be added."""
+    where, which = np.unique(places, return_inverse=True)
+    if len(where) == len(places):
+        rows[places] *= factors
+        return
+    logs = np.log(np.maximum(rows[where], np.finfo(np.float64).tiny))
+    np.add.at(logs, which, np.log(factors))
+    rows[where] = np.exp(logs - logs.max(axis=1, keepdims=True))

@@ -57,18 +57,25 @@ def variance_of(mass: Floats) -> Floats:
 
 
 def quantiles_of(mass: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Equal-tailed interval of each row; a bound in the interval of an end is that end, so that 0 and 1 can be covered."""
+    """An interval of each row that holds `confidence` of its mass: (...,) lower and upper bounds.
+
+    Equal tails are cut off, but a tail that would end in the interval of a grid's end is not cut off at all, so that 0 and 1
+    can be covered; the other one is then twice as large.
+    """
     tail = (1 - confidence) / 2
-    return _quantile(mass, tail), 1 - _quantile(mass[..., ::-1], tail)
+    to_zero, to_one = mass[..., 0] >= tail, mass[..., -1] >= tail
+    low = _quantile(mass, np.where(to_one, 2 * tail, tail))
+    high = 1 - _quantile(mass[..., ::-1], np.where(to_zero, 2 * tail, tail))
+    return np.where(to_zero, 0.0, low), np.where(to_one, 1.0, high)
 
 
-def _quantile(mass: Floats, tail: float) -> Floats:
+def _quantile(mass: Floats, tail: Floats) -> Floats:
     below = np.cumsum(mass, axis=-1)
-    at = np.minimum((below < tail).sum(axis=-1), POINTS - 1)
+    at = np.minimum((below < tail[..., None]).sum(axis=-1), POINTS - 1)
     here = np.take_along_axis(mass, at[..., None], axis=-1)[..., 0]
     before = np.take_along_axis(below, at[..., None], axis=-1)[..., 0] - here
     share = np.clip((tail - before) / np.maximum(here, 1e-300), 0.0, 1.0)
-    return np.asarray(np.where(at == 0, 0.0, EDGES[at] + share * _WIDTHS[at]))
+    return np.asarray(EDGES[at] + share * _WIDTHS[at])
 
 
 def mass_above(mass: Floats, threshold: float) -> Floats:

@@ -16,7 +16,7 @@ from pipeline.config import EstimatorConfig
 from pipeline.estimate.beliefs import Beliefs, beliefs
 from pipeline.estimate.grid import Flags, Floats, Ints, mean_of, variance_of
 from pipeline.estimate.kernel import Kernel, correlation, motion
-from pipeline.estimate.tree import Forest, Tree, forest_of
+from pipeline.estimate.tree import ROOT, Forest, Tree, forest_of
 from pipeline.records import Trials
 
 _FIRST, _GROWTH = 4, 0.5
@@ -54,12 +54,12 @@ class _Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Told:
-    """Beliefs of N nodes as moments: the variance of a value, the mean variance of a rollout given it, and the covariance
-    with the parent's value, (N,) each."""
+    """Beliefs of N nodes as moments: the variance of a value, the mean variance of a rollout given it, and the slope of the
+    value's regression on the parent's, (N,) each."""
 
     variance: Floats
     noise: Floats
-    with_parent: Floats
+    slope: Floats
 
 
 def next_rollouts(
@@ -70,7 +70,7 @@ def next_rollouts(
     if not problems:
         return []
     forest = forest_of(problems, trials)
-    told = _told(beliefs(forest, motion(kernel)))
+    told = _told(beliefs(forest, motion(kernel)), forest.parents)
     alike = correlation(kernel)
     more = np.zeros(len(forest.parents), dtype=np.int64)
     for group in _groups(problems, forest, rollouts, config, alike):
@@ -106,12 +106,12 @@ def _named(tree: Tree, more: Ints) -> dict[str, int]:
     return {prefix: count for prefix, count in zip(tree.prefix_ids, more.tolist(), strict=True) if count}
 
 
-def _told(found: Beliefs) -> _Told:
-    mean, variance = mean_of(found.mass), variance_of(found.mass)
+def _told(found: Beliefs, parents: Ints) -> _Told:
+    mean, variance = mean_of(found.mass), np.maximum(variance_of(found.mass), _LEAST_VARIANCE)
     return _Told(
-        variance=np.maximum(variance, _LEAST_VARIANCE),
+        variance=variance,
         noise=np.maximum(mean * (1 - mean) - variance, _LEAST_VARIANCE),
-        with_parent=found.with_parent,
+        slope=np.where(parents == ROOT, 0.0, found.with_parent / variance[parents]),
     )
 
 
@@ -202,9 +202,10 @@ def _covariances(group: _Group, told: _Told) -> Floats:
     """(C, M, M); zero where a chain has no node."""
     chains, longest = group.nodes.shape
     variance = np.where(group.there, told.variance[group.nodes], 0.0)
-    with_parent = np.where(group.there, told.with_parent[group.nodes], 0.0)
-    # A path may skip nodes that another chain has between two of its own: the slope is then that of the last step.
-    slopes = with_parent[:, 1:] / np.maximum(variance[:, :-1], _LEAST_VARIANCE)
+    # A path may skip nodes that another chain has between two of its own: the slope is then that of the last step, as far as
+    # no correlation exceeds 1.
+    most = np.sqrt(variance[:, 1:] / np.maximum(variance[:, :-1], _LEAST_VARIANCE))
+    slopes = np.clip(told.slope[group.nodes[:, 1:]], -most, most)
     covariance = np.zeros((chains, longest, longest))
     for place in range(longest):
         if place:

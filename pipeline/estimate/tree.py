@@ -22,8 +22,8 @@ class Tree:
     """The measured prefixes of a problem's chains, parents before children.
 
     `paths`: of each chain its measured nodes, from the bare problem on; `ends` the last of them; `right` its outcome, 1, 0 or
-    UNKNOWN. `prices`: of a rollout of each node. `shares`: 1 over
-    the number of chains through it. `closed` nodes are never sampled.
+    UNKNOWN. `prices`: of a rollout of each node. `shares`: 1 over the number of chains through it. `closed` nodes are never
+    sampled.
     """
 
     chains: tuple[ChainShape, ...]
@@ -61,7 +61,7 @@ def tree_of(chains: Sequence[ChainShape], closed: Collection[str] = ()) -> Tree:
     return Tree(
         chains=tuple(chains),
         prefix_ids=tuple(ids),
-        parents=np.array([at.get(parents[prefix] or "", ROOT) for prefix in ids], dtype=np.int64),
+        parents=np.array([ROOT if above is None else at[above] for above in map(parents.get, ids)], dtype=np.int64),
         depths=np.array([depths[prefix] for prefix in ids], dtype=np.int16),
         ends=np.array([path[-1] for path in paths], dtype=np.int64),
         right=np.array([UNKNOWN if chain.outcome is None else chain.outcome for chain in chains], dtype=np.int64),

@@ -12,7 +12,8 @@ from rich.text import Text
 from pipeline.records import Edited, Status, Summary
 
 _BAR = 10
-_RULES = {1: ("+", "green"), 0: ("-", "red"), None: ("?", "yellow")}
+_RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
+_WITHOUT_COUNTS = ("terminal", "unmeasured", "implied")
 
 
 class ProgressView:
@@ -63,14 +64,18 @@ def progress_line(status: Status, seconds: float) -> str:
 
 
 def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
-    """One block per chain: each step's text, value, interval, counts and label."""
+    """One block per chain: each step's text, value, interval, counts and label.
+
+    Shown is the unbiased value of the fixed estimator, and the posterior mean of those that stop early.
+    """
     problem = None
     for chain in chains:
+        shown = "value" if chain["estimator"] == "fixed" else "posterior_mean"
         if chain["problem_id"] != problem:
             problem = chain["problem_id"]
             console.print()
             console.print(Text(_plain(chain["problem"]), style="bold"))
-            root = _estimate(chain["root_value"], chain["root_low"], chain["root_high"])
+            root = _estimate(chain[f"root_{shown}"], chain["root_low"], chain["root_high"])
             console.print(
                 Text(f"answer {_plain(chain['gold_answer'])}; from the bare problem: {root}, ")
                 + Text(_counts(chain["root_n_correct"], chain["root_n_rollouts"]))
@@ -86,7 +91,7 @@ def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
         table.add_column("text", overflow="fold", min_width=24, ratio=1)
         for name in ("value", "interval", "correct", "label"):
             table.add_column(name, no_wrap=True)
-        columns = ("steps", "value", "low", "high", "n_correct", "n_rollouts", "label", "origin")
+        columns = ("steps", shown, "low", "high", "n_correct", "n_rollouts", "label", "origin")
         for index, entry in enumerate(zip(*(chain[name] for name in columns), strict=True), start=1):
             text, value, low, high, correct, rollouts, label, origin = entry
             mark, colour = _RULES[label]
@@ -94,8 +99,8 @@ def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
                 str(index),
                 Text(_plain(text)),
                 Text(_bar(value)),
-                Text("" if value is None or origin == "terminal" else f"{low:.2f}-{high:.2f}"),
-                Text(origin if origin in ("terminal", "unmeasured") else _counts(correct, rollouts)),
+                Text("" if low is None or origin == "terminal" else f"{low:.2f}-{high:.2f}"),
+                Text(origin if origin in _WITHOUT_COUNTS else _counts(correct, rollouts)),
                 Text(mark, style=colour),
             )
         console.print(table)
@@ -120,6 +125,11 @@ def print_summary(console: Console, summary: Summary) -> None:
         line(f"          {totals.truncated:,} of them cut by sampling.max_tokens")
     if totals.engine_failed:
         line(f"          {totals.engine_failed:,} got no answer from any engine (finish engine_failed)")
+    if totals.undecided:
+        line(
+            f"undecided {totals.undecided:,} chains: their budget was spent before their values were known to "
+            "estimator.target_sd; raise estimator.budget, estimator.run_budget or sampling.rollouts to go on"
+        )
     if totals.too_long:
         line(f"          {totals.too_long:,} prefixes were too long for the policy's context: see rejects/")
     line(
