@@ -23,7 +23,7 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 	  done; echo --torch-backend=cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults simulate kills tiny-policy tiny-truth lint format bench lock wheel clean
+.PHONY: help setup demo test faults simulate kills tiny-policy tiny-truth lint format bench bench-estimators lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ format: setup  ## let ruff format the code
 
 bench: setup  ## the figures of the README, printed
 	$(BIN)/python -m tests.bench
+
+bench-estimators: setup  ## tokens per labelled step against the error of values, ours and published rules, with known truth: minutes
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.estimators
 
 lock:  ## choose package versions anew and pin them by hash
 	test -x $(UV) || ($(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv==$(UV_VERSION))
