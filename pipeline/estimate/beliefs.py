@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.estimate.grid import GRID, LEAST, POINTS, Floats, Ints, likelihood, scaled
+from pipeline.estimate.grid import GRID, LEAST, Floats, Ints, likelihood, scaled
 from pipeline.estimate.kernel import Motion
 from pipeline.estimate.tree import UNKNOWN, Forest
 
