@@ -85,7 +85,7 @@ def test_what_is_learnt_explains_the_unit_better_than_the_prior(unit: Unit) -> N
     assert log_likelihood(chains, have, motion(known)) >= log_likelihood(chains, have, motion(PRIOR)) - 1e-9
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(units(), st.sampled_from([PRIOR, JUMPS]))
 def test_probabilities_are_positive_and_add_up_and_the_order_of_chains_does_not_matter(
     unit: Unit, known: Kernel

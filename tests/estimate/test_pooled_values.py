@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.choices import BudgetUnit, Interval
@@ -247,6 +247,7 @@ masses = st.lists(st.floats(0, 1).map(lambda x: x**4), min_size=POINTS, max_size
 )
 
 
+@settings(max_examples=50)
 @given(masses, st.sampled_from([0.5, 0.8, 0.95, 0.99]))
 def test_an_interval_holds_its_confidence_and_the_ends_where_they_matter(
     weights: list[float], confidence: float
@@ -261,6 +262,7 @@ def test_an_interval_holds_its_confidence_and_the_ends_where_they_matter(
     assert (high == 1) == (mass[-1] >= tail)
 
 
+@settings(max_examples=50)
 @given(masses)
 def test_moments_and_mass_above_a_threshold(weights: list[float]) -> None:
     mass = np.array(weights) / sum(weights)
@@ -288,9 +290,9 @@ def drawn(kernel: Kernel, chains: int, steps: int, random: np.random.Generator) 
 
 @pytest.mark.parametrize("kernel", [JUMPS, SMOOTH], ids=["jumps", "smooth"])
 def test_intervals_and_sds_are_calibrated_over_chains_such_as_the_kernel_knows(kernel: Kernel) -> None:
-    """A point more or less than 95 % may be chance, with 800 chains whose eight values are not independent."""
+    """A point more or less than 95 % may be chance, with 500 chains whose eight values are not independent."""
     random = np.random.default_rng(1)
-    chains, truth = drawn(kernel, 800, 8, random)
+    chains, truth = drawn(kernel, 500, 8, random)
     of = {prefix: v for c, row in zip(chains, truth, strict=True) for prefix, v in zip(c.prefix_ids, row, strict=False)}
     have = played(trees_of(chains), lambda prefix, _: (bool(random.random() < of[prefix]), 1), POOLED, kernel)
     said = [step for steps in values(chains, have, POOLED, kernel) for step in steps[:-1]]
@@ -298,9 +300,9 @@ def test_intervals_and_sds_are_calibrated_over_chains_such_as_the_kernel_knows(k
     within = ((low <= truth) & (truth <= high)).mean()
     near = (np.abs(truth - mean) <= 1.96 * sd).mean()
     error = np.sqrt(np.mean((mean - truth) ** 2))
-    assert within == pytest.approx(0.95, abs=0.01)
-    assert near == pytest.approx(0.95, abs=0.01)
-    assert error == pytest.approx(np.sqrt(np.mean(sd**2)), rel=0.05)
+    assert within == pytest.approx(0.95, abs=0.012)
+    assert near == pytest.approx(0.95, abs=0.012)
+    assert error == pytest.approx(np.sqrt(np.mean(sd**2)), rel=0.07)
     assert np.sqrt(np.mean(sd**2)) < 1.1 * POOLED.target_sd
 
 
