@@ -10,7 +10,7 @@ import pytest
 from pipeline import failpoints
 from pipeline.config import LabelConfig
 from pipeline.engine import oracle
-from pipeline.errors import EngineDied, Interrupted
+from pipeline.errors import Interrupted
 from pipeline.failpoints import ARMED, Injected
 from pipeline.records import Summary
 from pipeline.run.stop import StopSignal
