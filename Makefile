@@ -26,7 +26,7 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 .PHONY: help setup demo test faults simulate kills tiny-policy tiny-truth lint format bench bench-estimators lock wheel clean
 
 help:  ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## environment in .venv: locked packages, the project, the default model
 
