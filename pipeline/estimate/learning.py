@@ -14,7 +14,7 @@ from pipeline.estimate.kernel import Kernel, motion
 from pipeline.estimate.tree import Tree, forest_of
 from pipeline.records import Trials
 
-_ITERATIONS = 10
+_ITERATIONS = 5
 """More make the kernel fit the unit too closely: its beliefs are then surer than they are right."""
 _KEPT = 0.7
 """What is known from earlier units counts so much less with each new one: it was told by a kernel that knew less."""
