@@ -5,7 +5,6 @@ from itertools import count
 from random import Random
 
 import numpy as np
-from hypothesis import strategies as st
 
 from pipeline.choices import EstimatorName, Interval
 from pipeline.config import EstimatorConfig
@@ -38,9 +37,7 @@ def trials(*rounds: Sequence[Outcome], tokens: int = 0) -> Trials:
     return Trials(
         outcomes=outcomes,
         rounds=tuple(len(together) for together in rounds),
-        counts=Counts(
-            correct=sum(graded), graded=len(graded), ungraded=len(outcomes) - len(graded), tokens=tokens
-        ),
+        counts=Counts(correct=sum(graded), graded=len(graded), ungraded=len(outcomes) - len(graded), tokens=tokens),
     )
 
 
@@ -95,6 +92,6 @@ def kernel_of(steps: Floats, chains: int = 200) -> Kernel:
 
 CONSTANT = kernel_of(np.eye(POINTS))
 INDEPENDENT = kernel_of(np.full((POINTS, POINTS), 1 / POINTS), chains=20_000)
+_NEAR = np.exp(-0.5 * ((GRID[:, None] - GRID) / 0.08) ** 2)
+SMOOTH = kernel_of(_NEAR / _NEAR.sum(axis=1, keepdims=True))
 JUMPS = kernel_of(0.8 * np.eye(POINTS) + 0.2 / POINTS)
-
-kernels = st.sampled_from([Kernel(start=each.start, steps=each.steps, last=each.last, chains=0) for each in (CONSTANT, JUMPS)])

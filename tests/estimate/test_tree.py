@@ -83,8 +83,15 @@ def test_a_node_stands_behind_its_parent_and_paths_go_down(chains: list[ChainSha
 @settings(max_examples=40)
 @given(cuts(), cuts())
 def test_a_forest_is_its_trees_side_by_side(left: list[ChainShape], right: list[ChainShape]) -> None:
-    trees = [tree_of(left), tree_of([ChainShape(prefix_ids=tuple(f"2{p}" for p in c.prefix_ids), outcome=c.outcome) for c in right])]
-    sampled = {prefix: seen(place % 3, 2 + place, tokens=place) for tree in trees for place, prefix in enumerate(tree.prefix_ids[::2])}
+    trees = [
+        tree_of(left),
+        tree_of([ChainShape(prefix_ids=tuple(f"2{p}" for p in c.prefix_ids), outcome=c.outcome) for c in right]),
+    ]
+    sampled = {
+        prefix: seen(place % 3, 2 + place, tokens=place)
+        for tree in trees
+        for place, prefix in enumerate(tree.prefix_ids[::2])
+    }
     forest = forest_of(trees, sampled)
     assert sorted(node for numbers in forest.numbers for node in numbers.tolist()) == list(range(len(forest.parents)))
     ends: list[int] = []
