@@ -31,7 +31,7 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branching:
-    """Of the rollouts of a prefix, all graded: how many took a step, how many left the chain, and how many of these were right."""
+    """Of a prefix's graded rollouts: how many took a step, how many left the chain, and how many of the latter were right."""
 
     taken: int
     left: int

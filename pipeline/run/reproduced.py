@@ -43,7 +43,7 @@ class Steps:
     def _taken(self, prefix_id: str, token_ids: Sequence[int], begin: int) -> _Step | None:
         for step in self._behind.get(prefix_id, ()):
             tokens = step[0]
-            if begin < len(token_ids) and token_ids[begin] == tokens[0]:
-                if tuple(token_ids[begin : begin + len(tokens)]) == tokens:
-                    return step
+            begins_alike = begin < len(token_ids) and token_ids[begin] == tokens[0]
+            if begins_alike and tuple(token_ids[begin : begin + len(tokens)]) == tokens:
+                return step
         return None
