@@ -1,6 +1,7 @@
 """A kernel learnt from a unit: expectation maximisation over its chains (Baum and Welch 1970), on top of what was known.
 
-This is empirical Bayes: the run's own chains say how values move, and each chain is then judged in that light.
+This is empirical Bayes: the run's own chains say how values move, and each chain is then judged in that light. Each iteration
+would raise the likelihood of the unit times the density of the prior, did the prior stay the same; it is fitted on the way.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from pipeline.estimate.tree import Tree, forest_of
 from pipeline.records import Trials
 
 _ITERATIONS = 10
+"""More make the kernel fit the unit too closely: its beliefs are then surer than they are right."""
 _KEPT = 0.7
 """What is known from earlier units counts so much less with each new one: it was told by a kernel that knew less."""
 

@@ -4,6 +4,11 @@ Around the present beliefs the values of a chain are treated as jointly normal: 
 of the chain's values by sum_j Cov(V_k, V_j)^2 / (Var V_k + E[V_k (1 - V_k)]) (the gain of Kalman 1960). Covariances along the
 chain are products of those from step to step, as in a Markov chain with linear regressions. Rollouts that are asked for
 together are chosen one by one, each in the light of the ones before, so that none is counted twice.
+
+A budget in rollouts is never exceeded, by the chains of a problem together; one in tokens by about a rollout per chain, since
+what a rollout costs is known from earlier ones alone. Of one and the same state, more budget or a smaller target asks for no
+less of any prefix, where chains share none; over several rounds the larger plan need not contain the smaller one, as it has
+decided in the light of other rollouts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +71,8 @@ def next_rollouts(
     problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, config: EstimatorConfig, kernel: Kernel
 ) -> list[dict[str, int]]:
     """See `allocation.next_rollouts`. A chain is done when the best rollout for it would teach less than one does where
-    all of its values are known to `config.target_sd`, or when its budget is spent."""
+    all of its values are known to `config.target_sd`, or when its budget is spent. Without a budget it may have what
+    `rollouts` of each of its prefixes come to."""
     if not problems:
         return []
     forest = forest_of(problems, trials)

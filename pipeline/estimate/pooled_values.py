@@ -7,6 +7,9 @@ biased towards what is usual.
 `value` is unbiased for every single prefix: c/n of its first round with a graded rollout. How large that round was, and
 whether there was one, was decided before the prefix had any outcome of its own, from others' alone; later rounds were asked
 for in the light of it, and c/n over all of them is biased. What that costs is variance, V(1 - V)/n for a smaller n.
+
+Exactly so where whether a rollout can be graded does not depend on whether it is right, and where a round that was cut by an
+interruption is completed before anything else is decided: which of its rollouts had come in depends on how long they were.
 """
 
 import math

@@ -24,7 +24,8 @@ class Tree:
     """The measured prefixes of a problem's chains, parents before children.
 
     `paths`: of each chain its measured nodes, from the bare problem on; `ends` the last of them; `right` its outcome, 1, 0 or
-    UNKNOWN. `prices`: of a rollout of each node. `shares`: 1 over the number of chains through it. `closed` nodes are never sampled.
+    UNKNOWN. `prices`: of a rollout of each node. `shares`: 1 over the number of chains through it. `closed` nodes are never
+    sampled.
     """
 
     chains: tuple[ChainShape, ...]

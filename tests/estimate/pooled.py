@@ -13,6 +13,7 @@ from pipeline.estimate.grid import GRID, POINTS, Floats
 from pipeline.estimate.kernel import Kernel
 from pipeline.estimate.tree import Tree
 from pipeline.records import ChainShape, Counts, Trials
+from tests import strategies  # noqa: F401  its profile: no deadlines
 
 Outcome = bool | None
 Engine = Callable[[str, int], tuple[Outcome, int]]

@@ -74,7 +74,7 @@ def test_beliefs_are_the_marginals_of_the_joint_distribution(
         if parent != ROOT:
             both = marginal(mass, parent, node)
             steps += both
-            covariance = GRID @ both @ GRID - (GRID @ marginal(mass, parent)) * (GRID @ one)
+            covariance = float(GRID @ both @ GRID - (GRID @ marginal(mass, parent)) * (GRID @ one))
         assert found.with_parent[forest.numbers[0][node]] == pytest.approx(covariance, abs=1e-12)
     np.testing.assert_allclose(moves, steps, atol=1e-11)
 

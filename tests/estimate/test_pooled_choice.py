@@ -24,9 +24,9 @@ from tests.estimate.pooled import (
     chain,
     played,
     policy,
-    sampled,
     seen,
     straight,
+    trials,
 )
 
 KERNELS = [PRIOR, CONSTANT, INDEPENDENT, JUMPS]
@@ -123,7 +123,7 @@ def states(draw: st.DrawFn) -> tuple[list[list[ChainShape]], dict[str, Trials]]:
     for prefix in prefixes:
         drawn = draw(outcomes)
         if drawn:
-            have = sampled(have, [{prefix: len(drawn)}], lambda _, index, drawn=drawn: (drawn[index], 5 + index))
+            have[prefix] = trials(drawn, tokens=5 * len(drawn))
     return problems, have
 
 
@@ -135,7 +135,7 @@ configs = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(states(), configs, st.sampled_from(KERNELS))
 def test_decisions_depend_on_no_other_problem(
     state: tuple[list[list[ChainShape]], dict[str, Trials]], config: EstimatorConfig, kernel: Kernel
@@ -147,7 +147,7 @@ def test_decisions_depend_on_no_other_problem(
     assert next_rollouts(trees[::-1], have, 8, config, kernel) == alone[::-1]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(states(), st.sampled_from(KERNELS), st.integers(1, 60), st.integers(0, 40), st.sampled_from(list(BudgetUnit)))
 def test_more_budget_or_a_smaller_target_asks_for_no_less(
     state: tuple[list[list[ChainShape]], dict[str, Trials]], kernel: Kernel, budget: int, more: int, unit: BudgetUnit
