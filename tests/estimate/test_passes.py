@@ -92,7 +92,7 @@ def test_beliefs_are_those_of_a_sum_over_values_and_probabilities_of_steps(
         assert found.with_parent[node] == pytest.approx(covariance, abs=1e-8)
 
 
-@pytest.mark.parametrize("taken, left, correct", [(1, 0, 0), (3, 5, 2), (1, 15, 15), (20, 20, 3), (60, 4, 0)])
+@pytest.mark.parametrize(("taken", "left", "correct"), [(1, 0, 0), (3, 5, 2), (1, 15, 15), (20, 20, 3), (60, 4, 0)])
 @pytest.mark.parametrize("behind", [0.0, 0.125, 0.5, 0.75])
 def test_few_probabilities_and_places_are_enough(taken: int, left: int, correct: int, behind: float) -> None:
     p = (np.arange(1_000) + 0.5) / 1_000
