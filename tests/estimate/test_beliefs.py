@@ -83,7 +83,7 @@ def test_beliefs_are_the_marginals_of_the_joint_distribution(
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_two_thousand_rollouts_of_every_prefix_do_not_underflow(shape: str, kernel: Kernel) -> None:
     right = {"even": 1000, "all right": 2000, "all wrong": 0, "against each other": 2000}[shape]
-    long = straight("p", 30, outcome=shape == "all wrong")
+    long = straight("p", 500, outcome=shape == "all wrong")
     have = {prefix: seen(right, 2000) for prefix in long.prefix_ids[:-1]}
     if shape == "against each other":
         have |= {prefix: seen(0, 2000) for prefix in long.prefix_ids[1:-1:2]}

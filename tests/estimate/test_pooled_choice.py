@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from pipeline.choices import BudgetUnit
 from pipeline.config import EstimatorConfig
+from pipeline.estimate import pooled_choice
 from pipeline.estimate.allocation import next_rollouts
 from pipeline.estimate.beliefs import beliefs
 from pipeline.estimate.grid import mean_of, variance_of
 from pipeline.estimate.kernel import PRIOR, Kernel, correlation, motion
-from pipeline.estimate.pooled_choice import _reach
+from pipeline.estimate.pooled_choice import _reach, _Told
 from pipeline.estimate.tree import forest_of, tree_of
 from pipeline.records import ChainShape, Trials
 from tests.estimate.pooled import (
@@ -145,6 +146,17 @@ def test_decisions_depend_on_no_other_problem(
     alone = [next_rollouts([tree], have, 8, config, kernel)[0] for tree in trees]
     assert next_rollouts(trees, have, 8, config, kernel) == alone
     assert next_rollouts(trees[::-1], have, 8, config, kernel) == alone[::-1]
+
+
+@pytest.mark.parametrize("last_digits", [-1e-14, 0.0, 1e-14])
+def test_what_company_does_to_the_last_digits_decides_nothing(
+    last_digits: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alike = _Told(
+        variance=np.array([0.04 * (1 + last_digits), 0.04]), noise=np.array([0.2, 0.2]), slope=np.array([0.0, 0.5])
+    )
+    monkeypatch.setattr(pooled_choice, "_told", lambda found, parents: alike)
+    assert next_rollouts([tree_of([straight("p", 2)])], {}, 8, on_budget(1), JUMPS) == [{"p0": 1}]
 
 
 @settings(max_examples=40)
