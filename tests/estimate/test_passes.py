@@ -149,7 +149,7 @@ def test_a_prefix_that_no_chain_leads_to_is_not_reached() -> None:
     assert (own, steps) == ({"p1": (2, 3)}, {})
 
 
-def test_nothing_changes_to_the_last_bit_where_nothing_was_reproduced() -> None:
+def test_nothing_changes_for_a_problem_none_of_whose_steps_was_reproduced() -> None:
     line, moving = straight("p", 6), motion(JUMPS)
     have = {f"p{node}": seen(node % 3, 4) for node in range(6)}
     other = straight("q", 3)
