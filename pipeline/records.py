@@ -178,7 +178,8 @@ class Rollout:
 class Fact:
     """What of a rollout counts for values: its prefix, its place in the order of issue, and what became of it.
 
-    `reached_prefix_id` names the longest prefix of a chain of its problem that it reproduced token for token, if any.
+    `reached_prefix_id` names the longest prefix of a chain of its problem that it reproduced token for token, if any; only
+    estimators that make use of it look for one.
     """
 
     prefix_id: str

@@ -4,6 +4,9 @@ Every completion is a pure function of (seed, rollout id): which rollouts succee
 number of workers, so the expected labels of a run are known before it. `true_value` tells the probability behind them.
 It can also play faults: be slow, die, hang, answer wrongly, refuse a request, or be killed by one. The settings of
 `policy.oracle` say which.
+
+Not covered: its values are not those of a policy where it has drawn the chain itself. All its completions begin alike, so
+that every rollout of the bare problem reproduces the first step, and yet the two values differ.
 """
 
 import asyncio

@@ -2,7 +2,8 @@
 
 Values move along the tree as `Motion` says, rollouts are Bernoulli trials of their prefix's value, and a chain's outcome is a
 trial of its last measured prefix. On a single chain this is the forward-backward algorithm of a hidden Markov model (Rabiner
-1989); on a tree it is Pearl's belief propagation, exact as well.
+1989); on a tree it is Pearl's belief propagation, exact as well. Steps that rollouts took have a matrix of their own each, in
+which the rollouts speak for the values before and after together.
 """
 
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ def beliefs(forest: Forest, moving: Motion) -> Beliefs:
     with_parent = np.zeros(len(mean))
     inner = found.inner
     together = np.einsum("ng,ng->n", (found.apart[inner] * GRID) @ (moving.step * GRID), found.below[inner])
+    if len(taken := forest.taken.nodes):
+        steps = _own_steps(forest, moving, slice(None)) * GRID[:, None] * GRID
+        together[taken - inner.start] = np.einsum("ng,ngh,nh->n", found.apart[taken], steps, found.below[taken])
     with_parent[inner] = together / found.total[inner] - mean[inner] * mean[forest.parents[inner]]
     return Beliefs(mass=found.mass, with_parent=with_parent)
 
@@ -41,8 +45,13 @@ def expected(forest: Forest, moving: Motion) -> tuple[Floats, Floats]:
     """The distributions (N, POINTS), and the expected number of steps from value to value over all nodes, (POINTS, POINTS)."""
     found = _downward(forest, moving)
     inner = found.inner
-    moves = (found.apart[inner] / found.total[inner, None]).T @ found.below[inner]
-    return found.mass, moves * moving.step
+    before = found.apart[inner] / found.total[inner, None]
+    if not len(taken := forest.taken.nodes):
+        return found.mass, before.T @ found.below[inner] * moving.step
+    places = taken - inner.start
+    together = np.einsum("ng,ngh,nh->gh", before[places], forest.taken.factors, found.below[taken])
+    before[places] = 0.0
+    return found.mass, (before.T @ found.below[inner] + together) * moving.step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,6 +74,9 @@ def _downward(forest: Forest, moving: Motion) -> _Evidence:
         if nodes.start:
             np.divide(mass[forest.parents[nodes]], upward[nodes], out=apart[nodes])
             joint = (apart[nodes] @ moving.step) * below[nodes]
+            if len(taken := forest.taken.nodes[own := forest.taken.within(nodes)]):
+                ahead = np.einsum("ng,ngh->nh", apart[taken], _own_steps(forest, moving, own))
+                joint[taken - nodes.start] = ahead * below[taken]
         else:
             joint = moving.start * below[nodes]
         total[nodes] = joint.sum(axis=1)
@@ -74,7 +86,7 @@ def _downward(forest: Forest, moving: Motion) -> _Evidence:
 
 def _gathered(forest: Forest, moving: Motion) -> tuple[Floats, Floats]:
     """Evidence at and below each node, and what of it reaches its parent. Rows are scaled: products do not vanish."""
-    below = likelihood(forest.correct, forest.graded)
+    below = likelihood(forest.correct, forest.tried)
     known = forest.right != UNKNOWN
     _multiply(below, forest.ends[known], np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right))
     upward = np.empty_like(below)
@@ -83,11 +95,18 @@ def _gathered(forest: Forest, moving: Motion) -> tuple[Floats, Floats]:
         evidence = below[nodes]
         evidence /= evidence.max(axis=1, keepdims=True)
         np.matmul(evidence, back, out=upward[nodes])
+        if len(taken := forest.taken.nodes[own := forest.taken.within(nodes)]):
+            upward[taken] = np.einsum("ngh,nh->ng", _own_steps(forest, moving, own), below[taken])
         if forks:
             _multiply(below, forest.parents[nodes], upward[nodes])
         elif nodes.start:
             below[forest.parents[nodes]] *= upward[nodes]
     return below, upward
+
+
+def _own_steps(forest: Forest, moving: Motion, taken: slice) -> Floats:
+    """Matrices of steps that rollouts took, (E, POINTS, POINTS)."""
+    return moving.step * forest.taken.factors[taken]
 
 
 def _multiply(rows: Floats, places: Ints, factors: Floats) -> None:

@@ -7,7 +7,9 @@ from operator import attrgetter
 
 import numpy as np
 
-from pipeline.estimate.grid import Flags, Floats, Ints
+from pipeline.estimate.branching import factor
+from pipeline.estimate.grid import POINTS, Flags, Floats, Ints
+from pipeline.estimate.passes import Passes, passes_of
 from pipeline.estimate.trials import NONE
 from pipeline.records import ChainShape, Trials
 
@@ -90,11 +92,28 @@ def _links(chains: Sequence[ChainShape]) -> tuple[dict[str, str | None], dict[st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Taken:
+    """Steps that rollouts took: the numbers of the nodes behind them, (E,) in order, and what that says of the values before
+    and after, (E, POINTS, POINTS)."""
+
+    nodes: Ints
+    factors: Floats
+
+    def within(self, nodes: slice) -> slice:
+        """The places of those of the nodes."""
+        if not len(self.nodes):
+            return slice(0, 0)
+        start, stop = np.searchsorted(self.nodes, [nodes.start, nodes.stop]).tolist()
+        return slice(start, stop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forest:
     """Trees side by side, their nodes numbered by depth, with what has come in for each.
 
     `numbers`: of each tree the numbers of its nodes. `levels`: the nodes of each depth; `forks`: whether two of them have the
-    same parent. `ends` and `right`: of all chains, as in `Tree`. `correct`, `graded`, `issued`, `tokens` (N,): of the rollouts.
+    same parent. `ends` and `right`: of all chains, as in `Tree`. `graded`, `issued`, `tokens` (N,): of the rollouts. `correct`
+    of `tried` (N,) are the trials that speak for a node's value alone; `taken` tells of those that speak for two.
     `prices`, `shares`, `closed` (N,): as in `Tree`.
     """
 
@@ -105,6 +124,8 @@ class Forest:
     ends: Ints
     right: Ints
     correct: Ints
+    tried: Ints
+    taken: Taken
     graded: Ints
     issued: Ints
     tokens: Ints
@@ -128,14 +149,19 @@ def forest_of(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Forest:
     levels = tuple(slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False))
     chains = [len(tree.chains) for tree in trees]
     counted = _counted(trees, trials)[order]
+    numbers = tuple(number[start : start + size] for start, size in zip(starts, sizes, strict=True))
+    passes = [passes_of(tree.prefix_ids, tree.parents, trials) for tree in trees]
+    correct, tried = _tried(counted, numbers, passes)
     return Forest(
-        numbers=tuple(number[start : start + size] for start, size in zip(starts, sizes, strict=True)),
+        numbers=numbers,
         parents=parents,
         levels=levels,
         forks=tuple(bool(level.start and children[parents[level] + 1].max() > 1) for level in levels),
         ends=number[np.concatenate([tree.ends for tree in trees]) + np.repeat(starts, chains)],
         right=np.concatenate([tree.right for tree in trees]),
-        correct=counted[:, 0],
+        correct=correct,
+        tried=tried,
+        taken=_taken(numbers, passes),
         graded=counted[:, 1],
         issued=counted[:, 1] + counted[:, 2],
         tokens=counted[:, 3],
@@ -153,3 +179,27 @@ def _counted(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Ints:
     found = [trials.get(prefix, NONE) for tree in trees for prefix in tree.prefix_ids]
     facts = chained.from_iterable(map(_FACTS, found))
     return np.fromiter(facts, dtype=np.int64, count=4 * len(found)).reshape(-1, 4)
+
+
+def _tried(counted: Ints, numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> tuple[Ints, Ints]:
+    """Those that were right, and all, (N,) each."""
+    right, tried = counted[:, 0].copy(), counted[:, 1].copy()
+    for places, passed in zip(numbers, passes, strict=True):
+        if passed is not None:
+            for node, (correct, graded) in passed.own.items():
+                right[places[node]], tried[places[node]] = correct, graded
+    return right, tried
+
+
+def _taken(numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> Taken:
+    steps = {
+        int(places[node]): step
+        for places, passed in zip(numbers, passes, strict=True)
+        if passed is not None
+        for node, step in passed.steps.items()
+    }
+    factors = [factor(steps[node]) for node in sorted(steps)]
+    return Taken(
+        nodes=np.array(sorted(steps), dtype=np.int64),
+        factors=np.array(factors, dtype=np.float64).reshape(-1, POINTS, POINTS),
+    )

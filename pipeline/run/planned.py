@@ -50,6 +50,11 @@ class UnitPlan:
     roots: dict[str, Prefix] = field(default_factory=dict)
     trees: list[Tree] = field(default_factory=list)
 
+    @property
+    def prefixes(self) -> dict[str, Prefix]:
+        """Those that are asked for, by id."""
+        return {prefix_id: asked.prefix for prefix_id, asked in self.asked.items()}
+
 
 class Planner:
     """Plans units for one policy."""

@@ -7,7 +7,7 @@ other. What the unit's journal has is never asked for again; what comes in goes 
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.choices import EstimatorName
@@ -18,13 +18,14 @@ from pipeline.estimate.kernel import Kernel
 from pipeline.estimate.learning import learnt
 from pipeline.grading.base import Checker
 from pipeline.ids import rollout_id
-from pipeline.records import Completion, InputRow, Reject, Request, Rollout, Totals, Trials
+from pipeline.records import Completion, Grade, InputRow, Reject, Request, Rollout, Totals, Trials
 from pipeline.relabelled import StoredChain
 from pipeline.run.arrivals import Arrivals
 from pipeline.run.draw import SolutionDrawer
 from pipeline.run.journal import Journal
 from pipeline.run.judge import Judge
 from pipeline.run.planned import Planner, UnitPlan, totals_of
+from pipeline.run.reproduced import Steps
 from pipeline.run.rounds import Round, Rounds
 from pipeline.run.sampling import failed, sampled
 
@@ -57,6 +58,7 @@ class UnitLabeller:
 
     def __init__(self, config: LabelConfig, engine: Engine, checker: Checker) -> None:
         self._config = config
+        self._pooled = config.estimator.name is EstimatorName.pooled
         self._engine = engine
         self._judge = Judge(checker)
         self._drawer = SolutionDrawer(config, engine, self._judge)
@@ -108,12 +110,11 @@ class UnitLabeller:
 
     def _result(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> UnitResult:
         trials = journal.trials(plan.asked)
-        pooled = self._config.estimator.name is EstimatorName.pooled
         return UnitResult(
             readings=journal.readings,
             chains=plan.chains,
             trials=trials,
-            kernel=learnt(journal.kernel, plan.trees, trials) if pooled else journal.kernel,
+            kernel=learnt(journal.kernel, plan.trees, trials) if self._pooled else journal.kernel,
             rejects=plan.rejects,
             totals=totals_of(plan, journal, rounds.undecided()),
         )
@@ -157,14 +158,14 @@ class UnitLabeller:
 
     async def _work_off(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> None:
         """Round after round of every problem, each as soon as its last one is in, until none asks for more."""
-        arrivals = Arrivals()
+        arrivals, steps = Arrivals(), self._steps(plan)
         sampling: set[asyncio.Task[None]] = set()
         asked = rounds.begun()
         try:
             while asked or sampling:
                 if asked:
                     arrivals.expect(asked)
-                    work = self._sample(self._announced(plan, asked), journal, None, arrivals)
+                    work = self._sample(self._announced(plan, asked), steps, journal, None, arrivals)
                     sampling.add(asyncio.create_task(work))
                 sampling = await _going_on(sampling, arrivals)
                 asked = rounds.next(arrivals.complete())
@@ -177,7 +178,11 @@ class UnitLabeller:
         arrivals = Arrivals()
         asked = rounds.begun()
         arrivals.expect(asked)
-        await self._sample(self._announced(plan, asked), journal, probe, arrivals)
+        await self._sample(self._announced(plan, asked), self._steps(plan), journal, probe, arrivals)
+
+    def _steps(self, plan: UnitPlan) -> Steps:
+        """The steps that rollouts are watched for: none where the estimator makes no use of it."""
+        return Steps(plan.trees if self._pooled else (), plan.prefixes)
 
     def _announced(self, plan: UnitPlan, rounds: Iterable[Round]) -> list[Request]:
         requests = _requests(plan, rounds)
@@ -185,36 +190,50 @@ class UnitLabeller:
         return requests
 
     async def _sample(
-        self, requests: Sequence[Request], journal: Journal, probe: Probe | None, arrivals: Arrivals
+        self,
+        requests: Sequence[Request],
+        steps: Steps,
+        journal: Journal,
+        probe: Probe | None,
+        arrivals: Arrivals,
     ) -> None:
         to_sample, written_off = _divided(requests, probe)
         slow: list[asyncio.Task[None]] = []
         try:
             for completion in written_off:
-                await self._grade_later(completion, journal, arrivals)
-            async for batch in sampled(self._engine, to_sample):
+                await self._grade_later(completion, steps, journal, arrivals)
+            async for batch in sampled(self._engine, to_sample, keep_tokens=self._pooled):
                 for completion in batch:
                     request = completion.request
                     grade = self._judge.at_once(request.problem, completion, request.prefix.text)
                     if grade is None:
-                        slow.append(asyncio.create_task(self._grade_later(completion, journal, arrivals)))
+                        slow.append(asyncio.create_task(self._grade_later(completion, steps, journal, arrivals)))
                     else:
-                        self._record(Rollout(completion=completion, grade=grade), journal, arrivals)
+                        self._record(_rollout(completion, grade, steps), journal, arrivals)
             await asyncio.gather(*slow)
         finally:
             for task in slow:
                 task.cancel()
 
-    async def _grade_later(self, completion: Completion, journal: Journal, arrivals: Arrivals) -> None:
+    async def _grade_later(self, completion: Completion, steps: Steps, journal: Journal, arrivals: Arrivals) -> None:
         request = completion.request
         grade = await self._judge.grade(request.problem, completion, request.prefix.text)
-        self._record(Rollout(completion=completion, grade=grade), journal, arrivals)
+        self._record(_rollout(completion, grade, steps), journal, arrivals)
 
     def _record(self, rollout: Rollout, journal: Journal, arrivals: Arrivals) -> None:
         journal.add_rollout(rollout)
         arrivals.take(rollout.completion.request)
         self.rollouts += 1
         self.tokens += rollout.completion.n_tokens
+
+
+def _rollout(completion: Completion, grade: Grade, steps: Steps) -> Rollout:
+    """Without its tokens, of which only counts what they reproduce."""
+    return Rollout(
+        completion=replace(completion, token_ids=()),
+        grade=grade,
+        reached_prefix_id=steps.reached(completion.request.prefix.prefix_id, completion.token_ids),
+    )
 
 
 async def _going_on(sampling: set[asyncio.Task[None]], arrivals: Arrivals) -> set[asyncio.Task[None]]:
