@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from pipeline.ids import rollout_id
@@ -19,10 +18,6 @@ from pipeline.records import (
     Solution,
     Verdict,
 )
-
-# What is slow is the first draw in a fresh checkout, and a machine that others use too; neither is a failure.
-settings.register_profile("stepvalue", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("stepvalue")
 
 FORMULAS = (
     "$x$",

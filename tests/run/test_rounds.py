@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -164,6 +166,25 @@ def test_what_is_asked_for_with_more_rollouts_is_a_round_of_its_own() -> None:
     assert whole.items() <= more.items()
     assert {prefix for prefix, _ in more} == {prefix for prefix, _ in whole}
     assert {issue for _, issue in more} == set(range(5))
+
+
+def test_a_larger_budget_leaves_what_is_done_as_it_is() -> None:
+    """Also where the last round of what is done was cut short by the budget."""
+    config = EstimatorConfig(name=EstimatorName.pooled, target_sd=0.2)
+    done = 0
+    for seed, budget in product(range(12), (3, 4, 5, 7)):
+        few = Goal(rollouts=1, target_sd=0.2, budget=budget, budget_unit="rollouts")
+        journal = journal_of({}, few)
+        rounds = Rounds(journal, trees(seed)[1:], config)
+        asked: Sequence[Round] = rounds.begun()
+        while asked:
+            carry_out(asked, journal)
+            asked = rounds.next([each.tree for each in asked])
+        more = journal_of(logged(journal), replace(few, budget=50))
+        more.settled = set(logged(journal))
+        assert bool(Rounds(more, trees(seed)[1:], config).begun()) is bool(rounds.undecided())
+        done += not rounds.undecided()
+    assert done
 
 
 def test_no_estimator_but_the_pooled_one_leaves_chains_undecided() -> None:

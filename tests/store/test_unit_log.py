@@ -1,6 +1,6 @@
 """The log of a unit: each row once, whoever writes; what is damaged falls back on what is not."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.ids import rollout_id
+from pipeline.ids import rollout_id, shard_name
 from pipeline.records import (
     Completion,
     Finish,
@@ -26,7 +26,7 @@ from pipeline.records import (
 from pipeline.store.commits import UNIT, Commit, State, chain, publish
 from pipeline.store.local import LocalStorage
 from pipeline.store.repair import repaired
-from pipeline.store.shards import read_shard
+from pipeline.store.shards import ShardRecord, read_shard
 from pipeline.store.standing import standing
 from pipeline.store.unit_log import UnitLog
 from pipeline.tables import rollouts_table, row_ids, sampled_solutions, solutions_table
@@ -240,3 +240,27 @@ def test_sampled_solutions_come_back_as_they_were(tmp_path: Path) -> None:
     ((name, table),) = UnitLog(storage, UNIT_ID).read()
     assert name == "solutions"
     assert sampled_solutions(table) == drawn
+
+
+KERNEL = ShardRecord(
+    table="kernels", file=f"kernels/{shard_name('kernels', UNIT_ID, 'e' * 64)}", sha256="e" * 64, rows=1
+)
+LATER = replace(KERNEL, sha256="f" * 64)
+
+
+@pytest.mark.parametrize("offered", [(), (KERNEL,)], ids=["the shipped kernel", "a learnt kernel"])
+def test_a_unit_goes_on_with_the_kernel_that_it_began_with(tmp_path: Path, offered: tuple[ShardRecord, ...]) -> None:
+    storage = LocalStorage(tmp_path)
+    first = UnitLog(storage, UNIT_ID, 0, offered)
+    assert first.read() == []
+    assert first.base == offered
+    assert first.append({"rollouts": rollouts({0}, "a")}, Totals())
+    for known_length in (0, 1):
+        again = UnitLog(storage, UNIT_ID, known_length, (LATER,))
+        again.read()
+        assert again.base == first.base == offered
+    assert again.complete({}, {}, Totals(), Goal(rollouts=1), 0.0)
+    extended = UnitLog(storage, UNIT_ID, 0, (LATER,))
+    extended.read()
+    assert extended.base == offered
+    assert [row["text"] for table in extended.of_whole("rollouts") for row in table.to_pylist()] == ["a"]
