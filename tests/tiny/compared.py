@@ -31,7 +31,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """Arrays (P,) of what one labelling says; `value` is NaN where it says nothing. `tokens` of all rollouts."""
+    """Arrays (P,) of what one labelling says; `value` is NaN where it says nothing. `tokens` (C,) of each chain's rollouts."""
 
     value: Floats
     mean: Floats
@@ -40,7 +40,7 @@ class Told:
     high: Floats
     correct: Ints
     graded: Ints
-    tokens: int
+    tokens: Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def told(labels: pl.DataFrame) -> Told:
         high=np.array(column("high"), dtype=float),
         correct=np.array(column("n_correct")),
         graded=np.array(column("n_rollouts")),
-        tokens=sum(row["rollout_tokens"] for row in rows),
+        tokens=np.array([row["rollout_tokens"] for row in rows]),
     )
 
 

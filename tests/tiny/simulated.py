@@ -49,7 +49,7 @@ def simulated(known: Truth, seed: int) -> Told:
         high=np.array([step.high for step in steps], dtype=float),
         correct=np.array([count.correct for count in counts]),
         graded=np.array([count.graded for count in counts]),
-        tokens=sum(count.tokens for count in counts),
+        tokens=np.bincount(known.chain, [count.tokens for count in counts]).astype(int),
     )
 
 

@@ -27,7 +27,7 @@ def test_labels_agree_with_what_2000_rollouts_of_every_prefix_say(tmp_path: Path
     assert found.correct.sum() == (log["verdict"] == "correct").sum() == totals.correct
     assert found.graded.sum() == totals.correct + totals.incorrect + totals.no_answer
     assert found.graded.sum() + totals.ungraded == log.height == totals.rollouts
-    assert found.tokens == log["n_tokens"].sum() == totals.tokens
+    assert found.tokens.sum() == log["n_tokens"].sum() == totals.tokens
 
     report = audit(AuditConfig(run_dir=str(run_dir)))
     assert report.sound, report.findings
