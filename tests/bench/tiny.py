@@ -7,6 +7,8 @@ Tokeniser, vLLM, checker and estimator are those of a run, and so is the store; 
 import asyncio
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -53,34 +55,36 @@ def tiny() -> None:
 
 
 class _LoadedOnce(VllmEngine):
-    """Several workers share it."""
+    """Outlives the workers that use it one after the other."""
 
     async def start(self) -> None:
         if not self.policy:
             await super().start()
 
+    async def close(self) -> None: ...
+
+    async def unload(self) -> None:
+        await super().close()
+
 
 async def _sampled(run_dir: Path) -> Sampled:
-    pooled = _config(run_dir, "estimator=pooled", f"sampling.rollouts={CEILING}")
     fixed = _config(run_dir, "estimator=fixed", f"sampling.rollouts={FIXED * BLOCKS}")
     storage = LocalStorage(run_dir)
-    (unit,) = units_of(storage, _staged(storage, pooled))
-    engine = _LoadedOnce(pooled.policy, pooled.sampling, cpus=CPUS)
-    ours, theirs = Worker(pooled, storage, engine), Worker(fixed, storage, engine)
+    (unit,) = units_of(storage, _staged(storage, fixed))
+    engine = _LoadedOnce(fixed.policy, fixed.sampling, cpus=CPUS)
+    again = _Again(run_dir=run_dir, storage=storage, engine=engine, unit=unit)
     try:
-        await ours.start()
-        await theirs.start()
+        await engine.start()
         began = time.monotonic()
-        labeller = _Again(worker=ours, config=pooled, storage=storage, unit=unit)
         handed_on = {
-            target: await labeller.labelled(target, times, handed_on=True) for target, times in REPETITIONS.items()
+            target: await again.labelled(target, times, handed_on=True) for target, times in REPETITIONS.items()
         }
-        from_prior = await labeller.labelled(USUAL_TARGET, REPETITIONS[USUAL_TARGET], handed_on=False)
-        await theirs.label_unit(Task(unit=unit, goal=goal_of(fixed)))
+        from_prior = await again.labelled(USUAL_TARGET, REPETITIONS[USUAL_TARGET], handed_on=False)
+        async with _working(fixed, storage, engine) as worker:
+            await worker.label_unit(Task(unit=unit, goal=goal_of(fixed)))
         seconds = time.monotonic() - began
     finally:
-        await ours.stop()
-        await theirs.stop()
+        await engine.unload()
     return Sampled(
         handed_on=handed_on,
         from_prior=from_prior,
@@ -88,6 +92,16 @@ async def _sampled(run_dir: Path) -> Sampled:
         generated=engine.generated,
         seconds=seconds,
     )
+
+
+@asynccontextmanager
+async def _working(config: LabelConfig, storage: LocalStorage, engine: VllmEngine) -> AsyncIterator[Worker]:
+    worker = Worker(config, storage, engine)
+    await worker.start()
+    try:
+        yield worker
+    finally:
+        await worker.stop()
 
 
 def _config(run_dir: Path, *overrides: str) -> LabelConfig:
@@ -105,28 +119,31 @@ def _staged(storage: LocalStorage, config: LabelConfig) -> Commit:
 class _Again:
     """Labels the same rows as units of other names, as many at a time as a worker holds."""
 
-    worker: Worker
-    config: LabelConfig
+    run_dir: Path
     storage: LocalStorage
+    engine: VllmEngine
     unit: UnitRef
 
     async def labelled(self, target_sd: float, times: int, *, handed_on: bool) -> list[Told]:
         """`handed_on`: a unit begins with the newest kernel that one before it has learnt, as in a run."""
-        goal = replace(goal_of(self.config), target_sd=target_sd)
-        room = asyncio.Semaphore(self.config.run.units_in_flight)
+        asked = ("estimator=pooled", f"estimator.target_sd={target_sd}", f"sampling.rollouts={CEILING}")
+        config = _config(self.run_dir, *asked)
+        room = asyncio.Semaphore(config.run.units_in_flight)
         newest: Learnt | None = None
 
-        async def label(unit: UnitRef) -> Told:
+        async def label(worker: Worker, unit: UnitRef) -> Told:
             nonlocal newest
             async with room:
-                receipt = await self.worker.label_unit(Task(unit=unit, goal=goal, learnt=newest))
+                receipt = await worker.label_unit(Task(unit=unit, goal=goal_of(config), learnt=newest))
             known = newest.chains if newest else 0
             if handed_on and receipt.learnt and receipt.learnt.chains > known:
                 newest = receipt.learnt
             return told(_table(self.storage, unit.unit_id, LABELS))
 
         names = [content_id("again", f"{target_sd}", f"{handed_on}", f"{number}") for number in range(times)]
-        return list(await asyncio.gather(*(label(replace(self.unit, unit_id=name)) for name in names)))
+        async with _working(config, self.storage, self.engine) as worker:
+            labelling = [label(worker, replace(self.unit, unit_id=name)) for name in names]
+            return list(await asyncio.gather(*labelling))
 
 
 def _table(storage: LocalStorage, unit_id: str, name: str) -> pl.DataFrame:
@@ -145,4 +162,4 @@ def _blocks(labels: pl.DataFrame, rollouts: pl.DataFrame) -> Blocks:
         right[at] += verdict == Verdict.CORRECT.value
         graded[at] += verdict in (Verdict.CORRECT.value, Verdict.INCORRECT.value, Verdict.NO_ANSWER.value)
         tokens[at] += count
-    return Blocks(value=right / graded, tokens=tokens)
+    return Blocks(value=right / graded, graded=graded, tokens=tokens)

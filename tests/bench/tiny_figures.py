@@ -25,9 +25,10 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """Of fixed N, arrays (B, P) for B labellings: the share of right rollouts, and their tokens."""
+    """Of fixed N, arrays (B, P) for B labellings: the share of right rollouts, of how many, and what all took of tokens."""
 
     value: Floats
+    graded: Floats
     tokens: Floats
 
 
@@ -49,7 +50,7 @@ class Figure:
     value: float
     error: float
 
-    def __format__(self, form: str) -> str:
+    def text(self, form: str) -> str:
         return f"{self.value:{form}} +- {self.error:{form}}"
 
 
@@ -69,7 +70,7 @@ def lines(found: Sampled, known: Truth) -> Iterator[str]:
     fixed_error = jackknifed(lambda kept: _rmse(found.fixed.value, known, kept), known)
     fixed_tokens = float(found.fixed.tokens.mean())
     yield f"  {'':<34}{'tok/step':>9}  {'RMSE':<18}{'fewer than fixed N at its RMSE':<32}95 %: low..high, mean +- 1.96 sd"
-    yield f"  {f'fixed N={FIXED}, c/{FIXED}':<34}{fixed_tokens:>9.0f}  {fixed_error:<18.3f}"
+    yield f"  {f'fixed N={FIXED}, c/{FIXED}':<34}{fixed_tokens:>9.0f}  {fixed_error.text('.3f'):<18}"
     for target, repetitions in found.handed_on.items():
         yield _pooled_line(f"pooled target_sd={target:g}, handed on", repetitions, found.fixed, known)
     yield _pooled_line(f"pooled target_sd={USUAL_TARGET:g}, from the prior", found.from_prior, found.fixed, known)
@@ -77,15 +78,17 @@ def lines(found: Sampled, known: Truth) -> Iterator[str]:
     yield "  handed on: with the kernel learnt from repetitions before, as a run's units do, though of the same chains"
     yield "  from the prior: what a job of one unit gets"
     saved = jackknifed(lambda kept: _at_equal_error(found, known, kept), known)
-    yield f"  at the RMSE of fixed N={FIXED}, on the curve over target_sd: {saved:.2f} times fewer tokens (nan: not on it)"
+    yield f"  at the RMSE of fixed N={FIXED}, between two targets: {saved.text('.2f')} times fewer tokens (nan: beyond all)"
     yield f"  mean of value - V, by bin of V, and its standard error (sampling's and truth's); target_sd={USUAL_TARGET:g}"
     yield f"  {'':<34}" + "".join(f"{f'{low:g}..{high:g}':>16}" for low, high in pairwise(BINS))
-    for name, values in (
-        ("pooled, handed on", _stacked(found.handed_on[USUAL_TARGET], "value")),
-        ("pooled, from the prior", _stacked(found.from_prior, "value")),
-        (f"fixed N={FIXED}", found.fixed.value),
+    usual = found.handed_on[USUAL_TARGET]
+    for name, values, rollouts in (
+        ("pooled, handed on", _stacked(usual, "value"), _stacked(usual, "value_rollouts")),
+        ("pooled, from the prior", _stacked(found.from_prior, "value"), _stacked(found.from_prior, "value_rollouts")),
+        (f"fixed N={FIXED}", found.fixed.value, found.fixed.graded),
     ):
-        yield f"  {name:<34}" + "".join(f"{mean:>+8.4f} {error:.4f} " for mean, error in _biases(values, known))
+        biases = _biases(values, rollouts, known)
+        yield f"  {name:<34}" + "".join(f"{mean:>+9.4f} {error:.4f}" for mean, error in biases)
 
 
 def _times(found: Sampled) -> str:
@@ -99,7 +102,7 @@ def _pooled_line(name: str, repetitions: Sequence[Told], fixed: Blocks, known: T
     fewer = jackknifed(lambda kept: _fewer(repetitions, fixed, known, kept), known)
     interval = jackknifed(lambda kept: float(_within_interval(repetitions, known)[:, kept].mean()), known)
     by_sd = jackknifed(lambda kept: float(_within_sd(repetitions, known)[:, kept].mean()), known)
-    return f"  {name:<34}{tokens:>9.0f}  {rmse:<18.3f}{fewer:<32.2f}{interval:.1%}, {by_sd:.1%}"
+    return f"  {name:<34}{tokens:>9.0f}  {rmse.text('.3f'):<18}{fewer.text('.2f'):<32}{interval.text('.1%')}, {by_sd.text('.1%')}"
 
 
 def _stacked(repetitions: Sequence[Told], name: str) -> Floats:
@@ -148,16 +151,15 @@ def _within_sd(repetitions: Sequence[Told], known: Truth) -> Mask:
     return np.asarray(np.abs(_stacked(repetitions, "mean") - known.value) <= 1.96 * sd)
 
 
-def _biases(values: Floats, known: Truth) -> Iterator[tuple[float, float]]:
-    """Mean error of each bin, and its standard error. Errors are uncorrelated but for the truth's, which repetitions share."""
+def _biases(values: Floats, rollouts: Floats, known: Truth) -> Iterator[tuple[float, float]]:
+    """Mean error of each bin, and its standard error: that of c/n, n being settled before the first rollout, and the truth's,
+    which repetitions share."""
     bins = np.digitize(known.value, BINS[1:-1], right=True)
     for place in range(len(BINS) - 1):
-        errors = (values - known.value)[:, bins == place]
-        there = ~np.isnan(errors)
-        count = there.sum()
-        shares = there.sum(axis=0) / count
-        sampling = np.nansum(errors**2) / count**2
-        yield (
-            float(np.nansum(errors) / count),
-            float(np.sqrt(sampling + ((shares * known.sd[bins == place]) ** 2).sum())),
-        )
+        here = bins == place
+        errors, n = (values - known.value)[:, here], rollouts[:, here]
+        there = n > 0
+        shares = there.sum(axis=0) / there.sum()
+        one = np.where(there, known.sd[here] ** 2 * known.rollouts[here] / np.maximum(n, 1), 0.0)
+        variance = one.sum() / there.sum() ** 2 + ((shares * known.sd[here]) ** 2).sum()
+        yield float(errors[there].mean()), float(np.sqrt(variance))

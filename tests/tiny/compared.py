@@ -19,21 +19,23 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """Arrays (P,): which chain a prefix belongs to, its value, the sd of that, and the mean tokens of a rollout."""
+    """Arrays (P,): which chain a prefix belongs to, its value, the sd of that from so many rollouts, and the tokens of one."""
 
     ids: tuple[str, ...]
     outcomes: tuple[bool, ...]
     chain: Ints
     value: Floats
     sd: Floats
+    rollouts: Ints
     tokens: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """Arrays (P,) of what one labelling says; `value` is NaN where it says nothing. `tokens` (C,) of each chain's rollouts."""
+    """Arrays (P,) of what one labelling says; `value` is NaN where `value_rollouts` is 0. `tokens` (C,) of a chain's rollouts."""
 
     value: Floats
+    value_rollouts: Ints
     mean: Floats
     sd: Floats
     low: Floats
@@ -75,6 +77,7 @@ def truth() -> Truth:
         chain=np.repeat(np.arange(len(rows)), [len(row["steps"]) for row in rows]),
         value=correct / rollouts,
         sd=np.sqrt(likely * (1 - likely) / rollouts),
+        rollouts=rollouts,
         tokens=np.concatenate([row["tokens"][:-1] for row in rows]),
     )
 
@@ -90,6 +93,7 @@ def told(labels: pl.DataFrame) -> Told:
 
     return Told(
         value=np.array(column("value"), dtype=float),
+        value_rollouts=np.array(column("value_rollouts")),
         mean=np.array(column("posterior_mean"), dtype=float),
         sd=np.array(column("posterior_sd"), dtype=float),
         low=np.array(column("low"), dtype=float),

@@ -43,6 +43,7 @@ def simulated(known: Truth, seed: int) -> Told:
     counts = [have.get(name, Trials()).counts for name in names]
     return Told(
         value=np.array([step.value for step in steps], dtype=float),
+        value_rollouts=np.array([step.value_rollouts for step in steps]),
         mean=np.array([step.posterior_mean for step in steps], dtype=float),
         sd=np.array([step.posterior_sd for step in steps], dtype=float),
         low=np.array([step.low for step in steps], dtype=float),
