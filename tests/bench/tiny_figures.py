@@ -100,9 +100,10 @@ def _pooled_line(name: str, repetitions: Sequence[Told], fixed: Blocks, known: T
     tokens = _tokens_per_step(repetitions, known, every)
     rmse = jackknifed(lambda kept: _rmse(mean, known, kept), known)
     fewer = jackknifed(lambda kept: _fewer(repetitions, fixed, known, kept), known)
-    interval = jackknifed(lambda kept: float(_within_interval(repetitions, known)[:, kept].mean()), known)
+    within = jackknifed(lambda kept: float(_within_interval(repetitions, known)[:, kept].mean()), known)
     by_sd = jackknifed(lambda kept: float(_within_sd(repetitions, known)[:, kept].mean()), known)
-    return f"  {name:<34}{tokens:>9.0f}  {rmse.text('.3f'):<18}{fewer.text('.2f'):<32}{interval.text('.1%')}, {by_sd.text('.1%')}"
+    cost = f"{tokens:>9.0f}  {rmse.text('.3f'):<18}{fewer.text('.2f'):<32}"
+    return f"  {name:<34}{cost}{within.text('.1%')}, {by_sd.text('.1%')}"
 
 
 def _stacked(repetitions: Sequence[Told], name: str) -> Floats:
