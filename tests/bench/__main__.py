@@ -10,6 +10,7 @@ from tests.bench.engine import engine_share
 from tests.bench.grading import grading
 from tests.bench.programs import programs
 from tests.bench.store import store
+from tests.bench.tiny import tiny
 
 PARTS: dict[str, Callable[[], None]] = {
     "grading": grading,
@@ -17,6 +18,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "control": control_plane,
     "engine": engine_share,
     "store": store,
+    "tiny": tiny,
     "demo": demo,
 }
 

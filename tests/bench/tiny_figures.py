@@ -1,0 +1,166 @@
+"""The figures of the tiny policy's labels, as text: coverage, error, cost and bias, against truth. Pure.
+
+The truth is known to an sd of at most 0.011, which every figure allows for. How a figure depends on which chains these are is
+told by the jackknife: +- is one standard error over chains.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.tiny.compared import Floats, Told, Truth
+
+FIXED = 8
+"""Rollouts per prefix that ours are compared with."""
+USUAL_TARGET = 0.1
+"""The default of `estimator.target_sd`."""
+BINS = (0.0, 0.02, 0.2, 0.4, 0.6, 0.8, 1.0)
+"""Edges; nearly half of the prefixes are in the first bin, their chains being lost."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Of fixed N, arrays (B, P) for B labellings: the share of right rollouts, of how many, and what all took of tokens."""
+
+    value: Floats
+    graded: Floats
+    tokens: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """Labellings: by target with the kernel handed on, at the usual target from the prior kernel each, and by fixed N."""
+
+    handed_on: dict[float, list[Told]]
+    from_prior: list[Told]
+    fixed: Blocks
+    generated: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Of all prefixes, and its standard error over chains."""
+
+    value: float
+    error: float
+
+    def text(self, form: str) -> str:
+        return f"{self.value:{form}} +- {self.error:{form}}"
+
+
+def jackknifed(figure: Callable[[Mask], float], known: Truth) -> Figure:
+    """`figure` takes which of the P prefixes count."""
+    chains = np.unique(known.chain)
+    rest = np.array([figure(known.chain != each) for each in chains])
+    error = np.sqrt((len(chains) - 1) / len(chains) * ((rest - rest.mean()) ** 2).sum())
+    return Figure(value=figure(np.ones(len(known.chain), dtype=bool)), error=float(error))
+
+
+def lines(found: Sampled, known: Truth) -> Iterator[str]:
+    yield (
+        f"\ntiny policy: {len(known.ids)} chains, {len(known.chain)} steps, {found.generated:,} tokens in {found.seconds:.0f} s"
+        f" ({found.generated / found.seconds:,.0f} a second); +- is a standard error over chains"
+    )
+    fixed_error = jackknifed(lambda kept: _rmse(found.fixed.value, known, kept), known)
+    fixed_tokens = float(found.fixed.tokens.mean())
+    yield f"  {'':<34}{'tok/step':>9}  {'RMSE':<18}{'fewer than fixed N at its RMSE':<32}95 %: low..high, mean +- 1.96 sd"
+    yield f"  {f'fixed N={FIXED}, c/{FIXED}':<34}{fixed_tokens:>9.0f}  {fixed_error.text('.3f'):<18}"
+    for target, repetitions in found.handed_on.items():
+        yield _pooled_line(f"pooled target_sd={target:g}, handed on", repetitions, found.fixed, known)
+    yield _pooled_line(f"pooled target_sd={USUAL_TARGET:g}, from the prior", found.from_prior, found.fixed, known)
+    yield f"  each time anew, {_times(found)}"
+    yield "  handed on: with the kernel learnt from repetitions before, as a run's units do, though of the same chains"
+    yield "  from the prior: what a job of one unit gets"
+    saved = jackknifed(lambda kept: _at_equal_error(found, known, kept), known)
+    yield f"  at the RMSE of fixed N={FIXED}, between two targets: {saved.text('.2f')} times fewer tokens (nan: beyond all)"
+    yield f"  mean of value - V, by bin of V, and its standard error (sampling's and truth's); target_sd={USUAL_TARGET:g}"
+    yield f"  {'':<34}" + "".join(f"{f'{low:g}..{high:g}':>16}" for low, high in pairwise(BINS))
+    usual = found.handed_on[USUAL_TARGET]
+    for name, values, rollouts in (
+        ("pooled, handed on", _stacked(usual, "value"), _stacked(usual, "value_rollouts")),
+        ("pooled, from the prior", _stacked(found.from_prior, "value"), _stacked(found.from_prior, "value_rollouts")),
+        (f"fixed N={FIXED}", found.fixed.value, found.fixed.graded),
+    ):
+        biases = _biases(values, rollouts, known)
+        yield f"  {name:<34}" + "".join(f"{mean:>+9.4f} {error:.4f}" for mean, error in biases)
+
+
+def _times(found: Sampled) -> str:
+    return ", ".join(f"{len(told)} times at {target:g}" for target, told in found.handed_on.items())
+
+
+def _pooled_line(name: str, repetitions: Sequence[Told], fixed: Blocks, known: Truth) -> str:
+    mean, every = _stacked(repetitions, "mean"), np.ones(len(known.chain), dtype=bool)
+    tokens = _tokens_per_step(repetitions, known, every)
+    rmse = jackknifed(lambda kept: _rmse(mean, known, kept), known)
+    fewer = jackknifed(lambda kept: _fewer(repetitions, fixed, known, kept), known)
+    within = jackknifed(lambda kept: float(_within_interval(repetitions, known)[:, kept].mean()), known)
+    by_sd = jackknifed(lambda kept: float(_within_sd(repetitions, known)[:, kept].mean()), known)
+    cost = f"{tokens:>9.0f}  {rmse.text('.3f'):<18}{fewer.text('.2f'):<32}"
+    return f"  {name:<34}{cost}{within.text('.1%')}, {by_sd.text('.1%')}"
+
+
+def _stacked(repetitions: Sequence[Told], name: str) -> Floats:
+    return np.array([getattr(each, name) for each in repetitions])
+
+
+def _tokens_per_step(repetitions: Sequence[Told], known: Truth, kept: Mask) -> float:
+    chains = np.unique(known.chain[kept])
+    return float(_stacked(repetitions, "tokens")[:, chains].sum(axis=1).mean() / kept.sum())
+
+
+def _rmse(values: Floats, known: Truth, kept: Mask) -> float:
+    """Against V, of which the truth is an estimate."""
+    squares = ((values - known.value)[:, kept] ** 2).mean() - (known.sd[kept] ** 2).mean()
+    return float(np.sqrt(squares))
+
+
+def _fewer(repetitions: Sequence[Told], fixed: Blocks, known: Truth, kept: Mask) -> float:
+    """Tokens of fixed N over ours at our RMSE, whatever fraction N is: the square of its error falls as 1/N."""
+    ratio = _rmse(fixed.value, known, kept) / _rmse(_stacked(repetitions, "mean"), known, kept)
+    return float(fixed.tokens[:, kept].mean()) * ratio**2 / _tokens_per_step(repetitions, known, kept)
+
+
+def _at_equal_error(found: Sampled, known: Truth, kept: Mask) -> float:
+    """Tokens of fixed N over those of pooled at the RMSE of the former: between two targets, on a line in logarithms."""
+    points = sorted(
+        (_rmse(_stacked(each, "mean"), known, kept), _tokens_per_step(each, known, kept))
+        for each in found.handed_on.values()
+    )
+    errors, costs = np.log(np.array(points)).T
+    own = np.log(_rmse(found.fixed.value, known, kept))
+    cost = np.exp(np.interp(own, errors, costs, left=np.nan, right=np.nan))
+    return float(found.fixed.tokens[:, kept].mean() / cost)
+
+
+def _within_interval(repetitions: Sequence[Told], known: Truth) -> Mask:
+    """Whether the truth lies in low..high, each half of which is widened by the truth's own error."""
+    mean, low, high = (_stacked(repetitions, name) for name in ("mean", "low", "high"))
+    own = 1.96 * known.sd
+    below, above = np.hypot(np.maximum(mean - low, 0), own), np.hypot(np.maximum(high - mean, 0), own)
+    return np.asarray((mean - below <= known.value) & (known.value <= mean + above))
+
+
+def _within_sd(repetitions: Sequence[Told], known: Truth) -> Mask:
+    sd = np.hypot(_stacked(repetitions, "sd"), known.sd)
+    return np.asarray(np.abs(_stacked(repetitions, "mean") - known.value) <= 1.96 * sd)
+
+
+def _biases(values: Floats, rollouts: Floats, known: Truth) -> Iterator[tuple[float, float]]:
+    """Mean error of each bin, and its standard error: that of c/n, n being settled before the first rollout, and the truth's,
+    which repetitions share."""
+    bins = np.digitize(known.value, BINS[1:-1], right=True)
+    for place in range(len(BINS) - 1):
+        here = bins == place
+        errors, n = (values - known.value)[:, here], rollouts[:, here]
+        there = n > 0
+        shares = there.sum(axis=0) / there.sum()
+        one = np.where(there, known.sd[here] ** 2 * known.rollouts[here] / np.maximum(n, 1), 0.0)
+        variance = one.sum() / there.sum() ** 2 + ((shares * known.sd[here]) ** 2).sum()
+        yield float(errors[there].mean()), float(np.sqrt(variance))

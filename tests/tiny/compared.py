@@ -1,0 +1,125 @@
+"""What labels say of the tiny policy's prefixes, beside what these are worth by `truth.jsonl`.
+
+The prefixes are those that are sampled, P of them: of each chain all but the whole one, the bare problem first, the chains in
+the order of the file. Truth is itself measured, from 2,000 rollouts each.
+"""
+
+import json
+from dataclasses import astuple, dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tests.tiny.policy import TRUTH
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """Arrays (P,): which chain a prefix belongs to, its value, the sd of that from so many rollouts, and the tokens of one."""
+
+    ids: tuple[str, ...]
+    outcomes: tuple[bool, ...]
+    chain: Ints
+    value: Floats
+    sd: Floats
+    rollouts: Ints
+    tokens: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Arrays (P,) of what one labelling says; `value` is NaN where `value_rollouts` is 0. `tokens` (C,) are a chain's."""
+
+    value: Floats
+    value_rollouts: Ints
+    mean: Floats
+    sd: Floats
+    low: Floats
+    high: Floats
+    correct: Ints
+    graded: Ints
+    tokens: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extremes:
+    """How far one labelling as a whole is off: median and root mean square of posterior_mean - V, and right rollouts above
+    the expected number, in standard deviations.
+
+    The last one is a martingale, whoever chose how many rollouts there are, and so has variance 1.
+    """
+
+    median_error: float
+    rms_error: float
+    surplus: float
+
+
+BOUNDS = Extremes(median_error=0.05, rms_error=0.2, surplus=5.0)
+"""A right labelling is beyond them less than once in 10,000 times. Errors along a chain are correlated, so no table tells how
+far they may go; `python -m tests.tiny.simulated` does: MEASURED. With all values 0.1 too high or too low the median is beyond
+0.09, and with chains read from their ends, or one prefix late, the root mean square beyond 0.25. (The median, because half of
+the prefixes are lost ones, whose errors are small; the squares over what posterior_sd claims have too long a tail.)"""
+
+
+def truth() -> Truth:
+    rows = [json.loads(line) for line in TRUTH.read_text(encoding="utf-8").splitlines()]
+    correct = np.concatenate([row["correct"][:-1] for row in rows])
+    rollouts = np.concatenate([[row["n"]] * len(row["steps"]) for row in rows])
+    # No 0 where no rollout was right, or all were: so many are not infinitely many.
+    likely = (correct + 1) / (rollouts + 2)
+    return Truth(
+        ids=tuple(row["id"] for row in rows),
+        outcomes=tuple(row["outcome"] for row in rows),
+        chain=np.repeat(np.arange(len(rows)), [len(row["steps"]) for row in rows]),
+        value=correct / rollouts,
+        sd=np.sqrt(likely * (1 - likely) / rollouts),
+        rollouts=rollouts,
+        tokens=np.concatenate([row["tokens"][:-1] for row in rows]),
+    )
+
+
+def told(labels: pl.DataFrame) -> Told:
+    """What a labels table of all the chains says."""
+    place = {chain: number for number, chain in enumerate(truth().ids)}
+    rows = sorted(labels.to_dicts(), key=lambda row: place[row["source_id"]])
+    assert [row["source_id"] for row in rows] == list(place)
+
+    def column(name: str) -> list[float | None]:
+        return [entry for row in rows for entry in (row[f"root_{name}"], *row[name][:-1])]
+
+    return Told(
+        value=np.array(column("value"), dtype=float),
+        value_rollouts=np.array(column("value_rollouts")),
+        mean=np.array(column("posterior_mean"), dtype=float),
+        sd=np.array(column("posterior_sd"), dtype=float),
+        low=np.array(column("low"), dtype=float),
+        high=np.array(column("high"), dtype=float),
+        correct=np.array(column("n_correct")),
+        graded=np.array(column("n_rollouts")),
+        tokens=np.array([row["rollout_tokens"] for row in rows]),
+    )
+
+
+def extremes(found: Told, known: Truth) -> Extremes:
+    error = found.mean - known.value
+    surplus = found.correct - found.graded * known.value
+    noise = found.graded * known.value * (1 - known.value) + (found.graded * known.sd) ** 2
+    return Extremes(
+        median_error=float(np.median(error)),
+        rms_error=float(np.sqrt((error**2).mean())),
+        surplus=float(surplus.sum() / np.sqrt(noise.sum())),
+    )
+
+
+def implausible(found: Told, known: Truth) -> list[str]:
+    """How one labelling contradicts the truth, in words; nothing where it does not."""
+    seen = extremes(found, known)
+    return [
+        f"{part.name} is {value:.3f}, and must lie within {bound}"
+        for part, bound in zip(fields(BOUNDS), astuple(BOUNDS), strict=True)
+        if abs(value := getattr(seen, part.name)) > bound
+    ]
