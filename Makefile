@@ -23,10 +23,10 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 	  done; echo --torch-backend=cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults simulate kills lint format bench lock wheel clean
+.PHONY: help setup demo test faults simulate kills tiny-policy tiny-truth lint format bench bench-estimators lock wheel clean
 
 help:  ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## environment in .venv: locked packages, the project, the default model
 
@@ -55,6 +55,12 @@ simulate: setup  ## many random schedules of faults (SEEDS=100000)
 kills: setup  ## kill everything at random times, start again, and count what was lost, doubled or changed (KILLS=1000)
 	$(BIN)/python -m tests.faults.kills $(KILLS)
 
+tiny-policy: setup  ## train the tiny model that statistics are tested with, anew: minutes; then its truth has to be measured anew
+	$(BIN)/python -m tests.tiny.train
+
+tiny-truth: setup  ## measure what the tiny model's prefixes are worth, from 2,000 rollouts each: 4 million tokens
+	$(BIN)/python -m tests.tiny.truth
+
 lint: setup  ## ruff, mypy --strict, who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -67,6 +73,9 @@ format: setup  ## let ruff format the code
 
 bench: setup  ## the figures of the README, printed
 	$(BIN)/python -m tests.bench
+
+bench-estimators: setup  ## tokens per labelled step against the error of values, ours and published rules, with known truth: minutes
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.estimators
 
 lock:  ## choose package versions anew and pin them by hash
 	test -x $(UV) || ($(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv==$(UV_VERSION))

@@ -7,6 +7,7 @@ Not covered: whether a verdict or an outcome is right; that takes the answer che
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pipeline.choices import EstimatorName
 from pipeline.config import EstimatorConfig
@@ -154,6 +155,23 @@ def owed_faults(
         for more in next_rollouts(trees, trials, rollouts, config, PRIOR):
             for prefix, count in more.items():
                 yield f"prefix {prefix} is owed {count} more rollouts"
+
+
+def needless_faults(trials: Mapping[str, Trials], config: EstimatorConfig) -> Iterator[str]:
+    """Rollouts of prefixes that had enough right ones before, in words, where the estimator stops at those.
+
+    Where a damaged file was made anew with other texts, what was sampled behind it may have become needless.
+    """
+    if config.name not in (EstimatorName.first_success, EstimatorName.bisect):
+        return
+    for prefix, have in trials.items():
+        right = list(accumulate(outcome is True for outcome in have.outcomes))
+        enough = (
+            issue for issue in range(config.batch, len(right), config.batch) if right[issue - 1] >= config.successes
+        )
+        issue = next(enough, None)
+        if issue is not None:
+            yield f"rollout {rollout_id(prefix, issue)} was never planned: its prefix had enough right ones"
 
 
 def draw_faults(

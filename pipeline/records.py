@@ -279,12 +279,14 @@ class LabelledChain:
 class Goal:
     """What is asked for of a unit: `rollouts` per prefix, or values known to `target_sd` (0: the estimator has none).
 
-    A chain may cost `budget` of `budget_unit`; 0: as much as `rollouts` for each of its prefixes.
+    A chain may cost `budget` of `budget_unit`, and all chains of the unit together `unit_budget`; None: the latter have no
+    limit, and 0: the former none but `rollouts` for each of its prefixes.
     """
 
     rollouts: int = 0
     target_sd: float = 0.0
     budget: int = 0
+    unit_budget: int | None = None
     budget_unit: str = ""
 
 

@@ -130,13 +130,17 @@ def rollouts(draw: st.DrawFn) -> Rollout:
     problem = Problem(problem_id=draw(hex_ids), text="?", golds=("1",))
     prefix = Prefix(prefix_id=prefix_id, step_index=draw(st.integers(0, 9_999)), text="", prompt_ids=())
     request = Request(
-        request_id=rollout_id(prefix_id, issue_index), issue_index=issue_index, problem=problem, prefix=prefix
+        request_id=rollout_id(prefix_id, issue_index),
+        issue_index=issue_index,
+        problem=problem,
+        prefix=prefix,
+        round=draw(st.integers(0, 9_999)),
     )
     completion = Completion(
         request=request, text=draw(any_text), finish=draw(st.sampled_from(Finish)), n_tokens=draw(st.integers(0, 2**20))
     )
     grade = Grade(verdict=draw(st.sampled_from(Verdict)), answer=draw(any_text), ms=0.5)
-    return Rollout(completion=completion, grade=grade)
+    return Rollout(completion=completion, grade=grade, reached_prefix_id=draw(st.none() | hex_ids))
 
 
 @st.composite

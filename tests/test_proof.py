@@ -5,8 +5,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.choices import EstimatorName
 from pipeline.ids import rollout_id
-from pipeline.proof import LoggedId, asked_of, draw_faults, expected_chains, id_faults, totals_of
+from pipeline.proof import LoggedId, Planned, asked_of, draw_faults, expected_chains, id_faults, planned, totals_of
 from pipeline.records import (
     Fact,
     Finish,
@@ -34,6 +35,10 @@ def logged(prefix: str, issue: int) -> LoggedId:
     return LoggedId(rollout_id=rollout_id(prefix, issue), prefix_id=prefix, issue_index=issue)
 
 
+def all_of(rollouts: int) -> Planned:
+    return planned(EstimatorName.fixed, rollouts)
+
+
 def plan(prefixes: list[str], target: int) -> list[LoggedId]:
     return [logged(prefix, issue) for prefix in prefixes for issue in range(target)]
 
@@ -46,7 +51,7 @@ def asked(prefixes: list[str]) -> dict[str, list[tuple[Place, int]]]:
 def test_a_plan_carried_out_in_any_order_has_no_fault(prefixes: list[str], target: int, random: Random) -> None:
     rows = plan(prefixes, target)
     random.shuffle(rows)
-    assert list(id_faults(rows, asked(prefixes), {}, target)) == []
+    assert list(id_faults(rows, asked(prefixes), {}, all_of(target))) == []
 
 
 @given(PREFIXES, TARGETS, st.data())
@@ -69,7 +74,7 @@ def test_each_fault_is_named_by_its_rollout(prefixes: list[str], target: int, da
     if target > 1:
         cases.append((others, f"rollout {row.rollout_id} is missing"))
     for changed, fault in cases:
-        assert list(id_faults(changed, asked(prefixes), {}, target)) == [fault]
+        assert list(id_faults(changed, asked(prefixes), {}, all_of(target))) == [fault]
 
 
 @given(PREFIXES, TARGETS, st.data())
@@ -80,22 +85,22 @@ def test_prefixes_without_rollouts_are_those_that_rejects_name(
     left_out = data.draw(st.sets(st.sampled_from(prefixes)))
     rows = plan([prefix for prefix in prefixes if prefix not in left_out], target)
     too_long = {wanted[prefix][0]: 1 for prefix in left_out}
-    assert list(id_faults(rows, wanted, too_long, target)) == []
+    assert list(id_faults(rows, wanted, too_long, all_of(target))) == []
     for prefix in left_out:
         at = wanted[prefix][0]
         fewer = {key: number for key, number in too_long.items() if key != at}
-        (fault,) = id_faults(rows, wanted, fewer, target)
+        (fault,) = id_faults(rows, wanted, fewer, all_of(target))
         assert fault == f"1 prefixes without rollouts at f:{at[0].line}, 1 steps, of which rejects name 0"
     for prefix in set(prefixes) - left_out:
-        (fault,) = id_faults(rows, wanted, {**too_long, wanted[prefix][0]: 1}, target)
+        (fault,) = id_faults(rows, wanted, {**too_long, wanted[prefix][0]: 1}, all_of(target))
         assert "0 prefixes without rollouts" in fault
 
 
 def test_ends_of_chains_may_have_rollouts_from_when_their_outcome_was_not_known() -> None:
     wanted = asked(["a" * 20])
     rows = [*plan(["a" * 20], 3), logged("b" * 20, 1)]
-    assert list(id_faults(rows, wanted, {}, 3, spare={"b" * 20})) == []
-    (fault,) = id_faults([*rows, rows[-1]], wanted, {}, 3, spare={"b" * 20})
+    assert list(id_faults(rows, wanted, {}, all_of(3), spare={"b" * 20})) == []
+    (fault,) = id_faults([*rows, rows[-1]], wanted, {}, all_of(3), spare={"b" * 20})
     assert fault.endswith("stands 2 times")
 
 
@@ -155,7 +160,14 @@ def test_every_bare_problem_has_its_draws_once() -> None:
 verdicts = st.sampled_from(Verdict)
 facts = st.lists(
     st.builds(
-        Fact, prefix_id=our.hex_ids, finish=st.sampled_from(Finish), n_tokens=st.integers(0, 99), verdict=verdicts
+        Fact,
+        prefix_id=our.hex_ids,
+        issue_index=st.integers(0, 9),
+        round=st.integers(0, 9),
+        reached_prefix_id=st.none(),
+        finish=st.sampled_from(Finish),
+        n_tokens=st.integers(0, 99),
+        verdict=verdicts,
     )
 )
 

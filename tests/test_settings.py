@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.changes import EstimatorChange, GraderChange
-from pipeline.choices import Fallback, GraderKind, Interval, LabelRule
+from pipeline.choices import AfterError, BudgetUnit, EstimatorName, Fallback, GraderKind, Interval, LabelRule
 from pipeline.config import EstimatorConfig, GraderConfig
 from pipeline.settings import flat, section
 from pipeline.settings import given as named
@@ -19,6 +19,16 @@ estimators = st.builds(
     confidence=st.floats(0.01, 0.99),
     rule=st.sampled_from(LabelRule),
     threshold=st.floats(0, 0.99),
+    certainty=st.floats(0.51, 0.99),
+    neutral=st.floats(0, 1),
+    after_error=st.sampled_from(AfterError),
+    name=st.sampled_from([EstimatorName.fixed, EstimatorName.first_success, EstimatorName.pooled]),
+    successes=st.integers(1, 1000),
+    batch=st.integers(1, 1000),
+    target_sd=st.floats(0.01, 0.5),
+    budget=st.none() | st.integers(1),
+    run_budget=st.none() | st.integers(1),
+    budget_unit=st.sampled_from(BudgetUnit),
 )
 graders = st.builds(
     GraderConfig,
@@ -62,6 +72,7 @@ def test_a_change_out_of_range_is_refused_by_name() -> None:
         GraderChange(processes=0)
 
 
-def test_a_change_can_name_every_setting_of_its_section() -> None:
-    assert set(EstimatorChange.__dataclass_fields__) == set(EstimatorConfig.__dataclass_fields__)
+def test_a_change_can_name_every_setting_of_its_section_but_what_only_says_what_is_sampled() -> None:
+    only_what_is_sampled = {"target_sd", "budget", "run_budget", "budget_unit"}
+    assert set(EstimatorChange.__dataclass_fields__) == set(EstimatorConfig.__dataclass_fields__) - only_what_is_sampled
     assert set(GraderChange.__dataclass_fields__) == set(GraderConfig.__dataclass_fields__)

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from pipeline.config import EstimatorConfig
 from pipeline.estimate.fixed import measured, terminal
+from pipeline.estimate.kernel import PRIOR
 from pipeline.ids import rollout_id
+from pipeline.kernels import kernel_table
 from pipeline.records import (
     Completion,
     Counts,
@@ -67,7 +69,7 @@ def labelled(chain: Solution = CHAIN, *, answer: str | None = "3", outcome: bool
         final_answer=answer,
         outcome=outcome,
         root=MEASURED,
-        steps=(MEASURED, UNMEASURED, terminal(True)),
+        steps=(MEASURED, UNMEASURED, terminal(outcome=True, threshold=0.5)),
         labels=(1, None, 1),
     )
 
@@ -90,7 +92,7 @@ def test_the_log_is_sorted_and_complete(rollouts: list[Rollout]) -> None:
     table = rollouts_table(rollouts, "g1")
     assert table.schema.equals(SCHEMAS["rollouts"])
     table.validate(full=True)
-    rows = table.to_pylist()
+    rows = [row | {"reached_prefix_id": row["reached_prefix_id"] or ""} for row in table.to_pylist()]
     assert [row["rollout_id"] for row in rows] == sorted(rollout.completion.request.request_id for rollout in rollouts)
     expected = sorted(
         (
@@ -99,6 +101,8 @@ def test_the_log_is_sorted_and_complete(rollouts: list[Rollout]) -> None:
             completion.request.problem.problem_id,
             completion.request.prefix.step_index,
             completion.request.issue_index,
+            completion.request.round,
+            rollout.reached_prefix_id or "",
             storable(completion.text),
             completion.finish.value,
             completion.n_tokens,
@@ -203,6 +207,7 @@ def every_table() -> dict[str, pa.Table]:
             [{"rollout_id": "a-0", "answer": "3", "verdict": "correct", "grader": "g1"}], schema=SCHEMAS["verdicts"]
         ),
         "labels": labels([labelled(), labelled(answer=None, outcome=None)]),
+        "kernels": kernel_table(PRIOR),
     }
 
 

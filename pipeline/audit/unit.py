@@ -24,6 +24,7 @@ from pipeline.proof import (
     draw_faults,
     expected_chains,
     id_faults,
+    needless_faults,
     owed_faults,
     planned,
     totals_of,
@@ -61,7 +62,7 @@ class Basis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """What is stored of a whole unit."""
+    """What is stored of a whole unit. `mended`: something of it was damaged once, and made anew."""
 
     rollouts: Sequence[pa.Table]
     later: Sequence[pa.Table]
@@ -70,6 +71,7 @@ class _Stored:
     too_long: Mapping[Measurement, int]
     labels: pa.Table | None
     kernel: Kernel
+    mended: bool
 
 
 def prove_unit(
@@ -86,7 +88,7 @@ def prove_unit(
     remedy = f"move commits/unit-{unit_id}-* away and start `label` again, which redoes the unit"
     place = commit_name(whole)
     try:
-        _Proof(rows, whole, _stored(whole, tables), place, remedy, ledger).prove(unit_id, basis, shelf)
+        _Proof(rows, whole, _stored(whole, chain, tables), place, remedy, ledger).prove(unit_id, basis, shelf)
     except (KeyError, ValueError, TypeError, IndexError) as error:
         # Content that only a forged checksum lets through; what it breaks, and how, is not foreseen.
         ledger.fault(Check.ROLLOUTS, place, f"names files that make no sense ({error!r})", remedy)
@@ -119,7 +121,7 @@ def _superseded(shard: ShardRecord, tables: Mapping[ShardRecord, pa.Table], shel
     return shelf.superseded_table(shard)
 
 
-def _stored(whole: Commit, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
+def _stored(whole: Commit, chain: Chain, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
     def named(name: str) -> list[pa.Table]:
         return [tables[shard] for shard in whole.shards if shard.table == name]
 
@@ -137,6 +139,7 @@ def _stored(whole: Commit, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
         too_long=Counter((place, index) for place, index in rejects if index is not None),
         labels=pa.concat_tables(labels) if labels else None,
         kernel=_kernel(named(KERNELS)),
+        mended=any(commit.void for commit in chain.commits),
     )
 
 
@@ -192,9 +195,11 @@ class _Proof:
             for prefix, places in asked.items()
             if prefix not in sampled and any(place in stored.too_long for place in places)
         }
+        trials = trials_of(facts.values())
         faults = [
             *id_faults(logged, asked, stored.too_long, planned(estimator.name, rollouts), spare=ends),
-            *owed_faults(shapes, trials_of(facts.values()), without, rollouts, estimator),
+            *owed_faults(shapes, trials, without, rollouts, estimator),
+            *(() if stored.mended else needless_faults(trials, estimator)),
             *_later_faults(stored.later, facts),
         ]
         ledger.faults(Check.ROLLOUTS, self._place, faults, self._remedy)

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.estimate.grid import GRID, Floats, Ints, likelihood
+from pipeline.estimate.grid import GRID, LEAST, Floats, Ints, likelihood, scaled
 from pipeline.estimate.kernel import Motion
 from pipeline.estimate.tree import UNKNOWN, Forest
+
+_NEVER = -1e9
+"""Logarithm of evidence that no number of branches outweighs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,6 +115,6 @@ def _multiply(rows: Floats, places: Ints, factors: Floats) -> None:
     if len(where) == len(places):
         rows[places] *= factors
         return
-    logs = np.log(np.maximum(rows[where], np.finfo(np.float64).tiny))
+    logs = np.where(rows[where] > LEAST, np.log(rows[where]), _NEVER)
     np.add.at(logs, which, np.log(factors))
-    rows[where] = np.exp(logs - logs.max(axis=1, keepdims=True))
+    rows[where] = scaled(logs)

@@ -16,12 +16,14 @@ _WIDTHS = np.diff(EDGES)
 _WITHIN: Floats = np.where((GRID > 0) & (GRID < 1), _WIDTHS**2 / 12, 0.0)
 """Variance of a value that is uniform in its interval. The ends stand for 0 and 1 themselves: steps that lose everything."""
 
-
+LEAST = 1e-100
+"""Evidence says no more than this against a value. Products of a few are still normal numbers: others take processors long."""
 _TABLED = 64
+"""Likelihoods of so many rollouts are looked up."""
 
 
 def likelihood(correct: Ints, graded: Ints) -> Floats:
-    """P(c of n | v) for every grid point v, up to a factor: (N,) and (N,) -> (N, POINTS), the largest of each row being 1."""
+    """P(c of n | v) for every grid point v, up to a factor: (N,) and (N,) -> (N, POINTS), from `LEAST` to 1 in each row."""
     few = np.minimum(graded, _TABLED)
     rows = np.asarray(_TABLE[few, np.minimum(correct, few)])
     many = np.flatnonzero(graded > _TABLED)
@@ -32,8 +34,12 @@ def likelihood(correct: Ints, graded: Ints) -> Floats:
 def _likelihood(correct: Ints, graded: Ints) -> Floats:
     right = np.where(correct[:, None] > 0, correct[:, None] * _LOG, 0.0)
     wrong = np.where((graded > correct)[:, None], (graded - correct)[:, None] * _LOG[::-1], 0.0)
-    log = right + wrong
-    return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
+    return scaled(right + wrong)
+
+
+def scaled(logs: Floats) -> Floats:
+    """Rows of logarithms -> what they are of, up to a factor: from `LEAST` to 1."""
+    return np.asarray(np.maximum(np.exp(logs - logs.max(axis=1, keepdims=True)), LEAST))
 
 
 def _table() -> Floats:
@@ -41,8 +47,7 @@ def _table() -> Floats:
     return _likelihood(np.minimum(correct, graded), graded).reshape(_TABLED + 1, _TABLED + 1, POINTS)
 
 
-_LOG = np.log(np.maximum(GRID, np.finfo(np.float64).tiny))
-"""Of the grid; that of 0 is finite, and as small as makes no difference."""
+_LOG = np.log(np.maximum(GRID, LEAST))
 _TABLE = _table()
 
 

@@ -68,8 +68,11 @@ def same_edition(storage: Storage, run: StoredRun) -> Edited:
 
 def make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: Judging) -> Edited:
     """Make and publish an edition of a finished run; for who holds its lock. Raises StoreError, RunConflict, and UsageError for
-    an estimator that the log cannot serve."""
-    wanted = section(settings, "estimator", EstimatorConfig)
+    settings that do not go together and an estimator that the log cannot serve."""
+    try:
+        wanted = section(settings, "estimator", EstimatorConfig)
+    except ValueError as error:
+        raise UsageError(f"{storage.place} cannot be labelled so: {error}") from error
     why = objection(section(run.identity, "estimator", EstimatorConfig), wanted)
     if why:
         raise UsageError(f"{storage.place} cannot be labelled with estimator.name={wanted.name.value}: {why}")

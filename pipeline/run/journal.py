@@ -5,7 +5,7 @@ of the own work only that is added which the log does not have.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence, Set
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ class Journal:
     """`facts` by rollout id and `solutions` by (problem id, draw): of all work there is, committed or not.
 
     `readings` counts how often the log was read: what was computed before the last one may be stale. `kernel` is what decisions
-    are taken with.
+    are taken with. `settled`: prefix ids and issue indices of the rollouts that the last whole record names.
     """
 
     def __init__(self, log: UnitLog, *, grader: str, goal: Goal) -> None:
@@ -42,6 +42,7 @@ class Journal:
         self.facts: dict[str, Fact] = {}
         self.solutions: dict[tuple[str, int], SampledSolution] = {}
         self.kernel = PRIOR
+        self.settled: Set[tuple[str, int]] = frozenset()
         self._of_prefix: dict[str, list[Fact]] = {}
         self._trials: dict[str, Trials] = {}
 
@@ -62,6 +63,11 @@ class Journal:
         self.facts = {key: _fact(rollout) for key, rollout in self._new_rollouts.items()} | logged
         self.solutions = self._new_solutions | solutions
         self.kernel = kernel
+        self.settled = {
+            (fact.prefix_id, fact.issue_index)
+            for table in self._log.of_whole("rollouts")
+            for fact in facts(table).values()
+        }
         self._of_prefix, self._trials = {}, {}
         for fact in self.facts.values():
             self._of_prefix.setdefault(fact.prefix_id, []).append(fact)

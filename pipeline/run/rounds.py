@@ -1,19 +1,20 @@
 """Which rollouts a problem is owed now: its estimator's decisions, each taken when all that was asked for before is in.
 
 After a crash the last round may be there in part. Which part depends on how long completions were, and so on whether they were
-right; so that round is decided again from the rounds before it alone, and what it lacks is owed.
+right; so that round is decided again from the rounds before it alone, and what it lacks is owed. Rounds of a unit that was
+whole are there: what is asked for later, with another goal, is a round behind them.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.choices import EstimatorName
+from pipeline.choices import BudgetUnit, EstimatorName
 from pipeline.config import EstimatorConfig
 from pipeline.estimate.allocation import next_rollouts
 from pipeline.estimate.tree import Tree
 from pipeline.estimate.trials import NONE, trials_of
-from pipeline.records import Fact, Trials
-from pipeline.run.goal import towards
+from pipeline.records import Fact, Goal, Trials
+from pipeline.run.budget import level
 from pipeline.run.journal import Journal
 
 UNLIMITED = 1_000_000_000
@@ -30,16 +31,18 @@ class Round:
 
 
 class Rounds:
-    """The rounds of a unit's problems, as its journal has them."""
+    """The rounds of a unit's problems, `trees`, as its journal has them."""
 
-    def __init__(self, journal: Journal, config: EstimatorConfig) -> None:
+    def __init__(self, journal: Journal, trees: Sequence[Tree], config: EstimatorConfig) -> None:
         self._journal = journal
-        self._config = towards(journal.goal, config)
+        self._trees = trees
+        self._config = _towards(journal.goal, config)
+        self._limit = self._limited()
 
-    def begun(self, trees: Sequence[Tree]) -> list[Round]:
+    def begun(self) -> list[Round]:
         """What is owed first, whatever the log holds; nothing for a problem that is done."""
-        last = {tree: self._last(tree) for tree in trees}
-        under_way = [tree for tree in trees if last[tree] >= 0]
+        last = {tree: self._last(tree) for tree in self._trees}
+        under_way = [tree for tree in self._trees if last[tree] >= 0 and not self._settled(tree, last[tree])]
         earlier = trials_of(fact for tree in under_way for fact in self._facts(tree) if fact.round < last[tree])
         asked = self._asked(under_way, earlier)
         cut = [
@@ -48,11 +51,11 @@ class Rounds:
             if (missing := self._missing(tree, earlier, more))
         ]
         unfinished = {each.tree for each in cut}
-        return cut + self.next([tree for tree in trees if tree not in unfinished])
+        return cut + self.next([tree for tree in self._trees if tree not in unfinished])
 
     def next(self, trees: Sequence[Tree]) -> list[Round]:
         """What is owed to problems all of whose rounds are in; nothing for one that is done."""
-        trials = self._journal.trials(prefix for tree in trees for prefix in tree.prefix_ids)
+        trials = self._trials(trees)
         asked = self._asked(trees, trials)
         return [
             Round(tree=tree, number=self._last(tree) + 1, missing=self._missing(tree, trials, more))
@@ -60,17 +63,53 @@ class Rounds:
             if more
         ]
 
-    def undecided(self, trees: Sequence[Tree]) -> int:
-        """How many chains the estimator would ask more rollouts for, were there no budget."""
+    def undecided(self) -> int:
+        """Chains that the estimator would ask more rollouts for, were there no budget."""
+        return sum(map(sum, self._open()))
+
+    def _open(self) -> list[list[bool]]:
+        """Of each tree's chains, whether one has a prefix that the estimator would ask more rollouts for."""
         if self._config.name is not EstimatorName.pooled:
-            return 0
-        trials = self._journal.trials(prefix for tree in trees for prefix in tree.prefix_ids)
-        unlimited = replace(self._config, budget=None)
-        asked = next_rollouts(trees, trials, UNLIMITED, unlimited, self._journal.kernel)
-        return sum(bool(more) * len(tree.chains) for tree, more in zip(trees, asked, strict=True))
+            return [[False] * len(tree.chains) for tree in self._trees]
+        budgeted = self._journal.goal.budget_unit
+        config = replace(self._config, budget=UNLIMITED) if budgeted else self._config
+        trials = self._trials(self._trees)
+        asked = next_rollouts(self._trees, trials, UNLIMITED, config, self._journal.kernel)
+        return [
+            [any(tree.prefix_ids[node] in more for node in path) for path in tree.paths]
+            for tree, more in zip(self._trees, asked, strict=True)
+        ]
+
+    def _limited(self) -> int | None:
+        """What a chain may cost, where the unit has a share of the run's budget. All chains share it alike until the unit was
+        whole once, and then those that are undecided."""
+        total, unit = self._journal.goal.unit_budget, self._config.budget_unit
+        if total is None:
+            return None
+        costs = [cost for tree in self._trees for cost in self._costs(tree, unit)]
+        if not self._journal.settled:
+            return level(total, costs)
+        still_open = [each for tree in self._open() for each in tree]
+        done = sum(cost for cost, each in zip(costs, still_open, strict=True) if not each)
+        return level(total - done, [cost for cost, each in zip(costs, still_open, strict=True) if each])
+
+    def _costs(self, tree: Tree, unit: BudgetUnit) -> list[float]:
+        """What each chain has cost so far; of shared prefixes its share."""
+        facts = [self._journal.of_prefix(prefix) for prefix in tree.prefix_ids]
+        tokens = unit is BudgetUnit.tokens
+        costs = [sum(fact.n_tokens if tokens else 1 for fact in of_prefix) for of_prefix in facts]
+        return [sum(costs[node] * float(tree.shares[node]) for node in path) for path in tree.paths]
 
     def _asked(self, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> list[dict[str, int]]:
-        return next_rollouts(trees, trials, self._journal.goal.rollouts, self._config, self._journal.kernel)
+        config = self._config
+        if self._limit is not None:
+            if not self._limit:
+                return [{} for _ in trees]
+            config = replace(config, budget=min(self._limit, config.budget or self._limit))
+        return next_rollouts(trees, trials, self._journal.goal.rollouts, config, self._journal.kernel)
+
+    def _trials(self, trees: Sequence[Tree]) -> dict[str, Trials]:
+        return self._journal.trials(prefix for tree in trees for prefix in tree.prefix_ids)
 
     def _missing(self, tree: Tree, trials: Mapping[str, Trials], more: Mapping[str, int]) -> list[tuple[str, int]]:
         missing = []
@@ -84,5 +123,17 @@ class Rounds:
     def _facts(self, tree: Tree) -> list[Fact]:
         return [fact for prefix in tree.prefix_ids for fact in self._journal.of_prefix(prefix)]
 
+    def _settled(self, tree: Tree, number: int) -> bool:
+        """Whether the record of a whole unit names what there is of a round: then it is all there."""
+        settled = self._journal.settled
+        return all((fact.prefix_id, fact.issue_index) in settled for fact in self._facts(tree) if fact.round == number)
+
     def _last(self, tree: Tree) -> int:
         return max((fact.round for fact in self._facts(tree)), default=-1)
+
+
+def _towards(goal: Goal, config: EstimatorConfig) -> EstimatorConfig:
+    """The estimator's settings as they are for a unit with this goal."""
+    if not goal.budget_unit:
+        return replace(config, budget=None)
+    return replace(config, budget=goal.budget or None, budget_unit=BudgetUnit(goal.budget_unit))

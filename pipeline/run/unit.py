@@ -76,7 +76,7 @@ class UnitLabeller:
         if draws:
             return [request.request_id for request in draws]
         await self._planner.plan_chains(plan, fitting, journal)
-        return [request.request_id for request in _requests(plan, self._rounds(journal).begun(plan.trees))]
+        return [request.request_id for request in _requests(plan, self._rounds(plan, journal).begun())]
 
     async def label(self, rows: Sequence[InputRow], journal: Journal, probe: Probe | None = None) -> UnitResult | None:
         """All chains of the unit's rows, labelled; None where `probe` left something owed.
@@ -98,12 +98,12 @@ class UnitLabeller:
             return None
         await self._planner.plan_chains(plan, fitting, journal)
         self.begun += 1
-        rounds = self._rounds(journal)
+        rounds = self._rounds(plan, journal)
         if probe is None:
             await self._work_off(plan, rounds, journal)
         else:
             await self._try(plan, rounds, journal, probe)
-            if rounds.begun(plan.trees):
+            if rounds.begun():
                 await journal.flush()
                 return None
         return self._result(plan, rounds, journal)
@@ -116,11 +116,11 @@ class UnitLabeller:
             trials=trials,
             kernel=learnt(journal.kernel, plan.trees, trials) if self._pooled else journal.kernel,
             rejects=plan.rejects,
-            totals=totals_of(plan, journal, rounds.undecided(plan.trees)),
+            totals=totals_of(plan, journal, rounds.undecided()),
         )
 
-    def _rounds(self, journal: Journal) -> Rounds:
-        return Rounds(journal, self._config.estimator)
+    def _rounds(self, plan: UnitPlan, journal: Journal) -> Rounds:
+        return Rounds(journal, plan.trees, self._config.estimator)
 
     async def _with_flushes(self, journal: Journal, work: Coroutine[Any, Any, UnitResult | None]) -> UnitResult | None:
         working = asyncio.create_task(work)
@@ -160,7 +160,7 @@ class UnitLabeller:
         """Round after round of every problem, each as soon as its last one is in, until none asks for more."""
         arrivals, steps = Arrivals(), self._steps(plan)
         sampling: set[asyncio.Task[None]] = set()
-        asked = rounds.begun(plan.trees)
+        asked = rounds.begun()
         try:
             while asked or sampling:
                 if asked:
@@ -176,7 +176,7 @@ class UnitLabeller:
     async def _try(self, plan: UnitPlan, rounds: Rounds, journal: Journal, probe: Probe) -> None:
         """Those of the rollouts owed first that `probe` names."""
         arrivals = Arrivals()
-        asked = rounds.begun(plan.trees)
+        asked = rounds.begun()
         arrivals.expect(asked)
         await self._sample(self._announced(plan, asked), self._steps(plan), journal, probe, arrivals)
 

@@ -59,6 +59,11 @@ class UnitLog:
         self._tables = _without_repeated_rows(self._files)
         return [(shard.table, table) for shard, table in self._tables.items()]
 
+    def of_whole(self, name: str) -> list[pa.Table]:
+        """The rows of a table of the log that the record of a whole unit names; nothing where the unit was never whole."""
+        shards = self.whole.shards if self.whole else ()
+        return [self._files[shard] for shard in shards if shard.table == name]
+
     def table(self, shard: ShardRecord) -> pa.Table:
         """The rows of a committed file. Raises StoreError."""
         return read_shard(self._storage, shard)

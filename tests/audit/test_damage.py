@@ -231,10 +231,14 @@ def test_a_table_that_was_changed_with_its_checksum_is_found(
     assert all(finding.remedy for finding in found)
 
 
+def with_rollouts(commit: Commit, more: int) -> Commit:
+    return replace(commit, goal=replace(commit.goal, rollouts=commit.goal.rollouts + more))
+
+
 RECORDS: list[tuple[str, Callable[[Commit], Commit], Check, str]] = [
     (UNIT, lambda commit: replace(commit, totals=replace(commit.totals, correct=99)), Check.TOTALS, "correct is 99"),
-    (UNIT, lambda commit: replace(commit, target=commit.target + 1), Check.ROLLOUTS, "is missing"),
-    (UNIT, lambda commit: replace(commit, target=commit.target - 1), Check.ROLLOUTS, "was never planned"),
+    (UNIT, lambda commit: with_rollouts(commit, +1), Check.ROLLOUTS, "is missing"),
+    (UNIT, lambda commit: with_rollouts(commit, -1), Check.ROLLOUTS, "was never planned"),
     (
         UNIT,
         lambda commit: replace(commit, shards=tuple(replace(shard, rows=shard.rows + 1) for shard in commit.shards)),

@@ -19,6 +19,7 @@ from pipeline.errors import EngineDied
 from pipeline.grading.choose import checker_for
 from pipeline.records import Completion, Load, Request
 from pipeline.rows import input_digest
+from pipeline.run.goal import goal_of
 from pipeline.run.intake import stage
 from pipeline.run.journal import Journal
 from pipeline.run.plan import identity
@@ -102,7 +103,7 @@ def _prompts(run_dir: Path) -> list[list[int]]:
         record = Commit(kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=staged.shards)
         labeller = UnitLabeller(config, recorder, checker)
         for unit in units_of(storage, record):
-            journal = Journal(UnitLog(storage, unit.unit_id), grader="", target=config.sampling.rollouts)
+            journal = Journal(UnitLog(storage, unit.unit_id), grader="", goal=goal_of(config))
             with suppress(EngineDied):  # the recorder answers nothing
                 asyncio.run(labeller.label(unit_rows(storage, unit), journal))
     return [list(request.prefix.prompt_ids) for request in recorder.requests]

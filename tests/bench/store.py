@@ -14,6 +14,7 @@ import psutil
 from pipeline.__main__ import compose_label
 from pipeline.grading.choose import checker_for
 from pipeline.rows import input_digest
+from pipeline.run.goal import goal_of
 from pipeline.run.intake import stage
 from pipeline.run.plan import identity
 from pipeline.run.worker import Task, Worker, engine_for
@@ -79,7 +80,9 @@ def _cost_beside_a_model() -> None:
             worker = Worker(config, storage, engine_for(config, cpus=psutil.cpu_count() or 1, attempt=1), log=_TimedLog)
             await worker.start()
             began = time.perf_counter()
-            await asyncio.gather(*(worker.label_unit(Task(unit=unit)) for unit in units_of(storage, record)))
+            await asyncio.gather(
+                *(worker.label_unit(Task(unit=unit, goal=goal_of(config))) for unit in units_of(storage, record))
+            )
             seconds = time.perf_counter() - began
             await worker.stop()
             return seconds

@@ -8,6 +8,7 @@ from pipeline.choices import AfterError, EstimatorName, LabelRule
 from pipeline.config import EstimatorConfig
 from pipeline.estimate import bisect, first_success, fixed
 from pipeline.estimate.chain import ChainValues, chain_values
+from pipeline.estimate.kernel import PRIOR
 from pipeline.estimate.trials import NONE, counts_of
 from pipeline.records import ChainShape, Origin, StepValue, Trials
 
@@ -23,7 +24,7 @@ TRIALS = {prefix: Trials(outcomes=outcomes, counts=counts_of(outcomes)) for pref
 
 def labelled(config: EstimatorConfig, outcome: bool | None) -> ChainValues:
     """A chain of four steps."""
-    (chain,) = chain_values([ChainShape(prefix_ids=tuple(LOG), outcome=outcome)], TRIALS, config)
+    (chain,) = chain_values([ChainShape(prefix_ids=tuple(LOG), outcome=outcome)], TRIALS, config, PRIOR)
     return chain
 
 
@@ -91,6 +92,6 @@ def test_a_rule_sees_the_values_of_the_estimator() -> None:
 
 @pytest.mark.parametrize("name", [EstimatorName.fixed, EstimatorName.first_success, EstimatorName.bisect])
 def test_of_a_chain_without_a_rollout_nothing_is_known(name: EstimatorName) -> None:
-    (found,) = chain_values([ChainShape(prefix_ids=("root", "a"), outcome=None)], {}, EstimatorConfig(name=name))
+    (found,) = chain_values([ChainShape(prefix_ids=("root", "a"), outcome=None)], {}, EstimatorConfig(name=name), PRIOR)
     assert found.root == found.steps[0] == fixed.unmeasured(NONE.counts)
     assert found.labels == (None,)

@@ -1,15 +1,22 @@
 """What must hold of a run directory of which a start said that it is finished."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.choices import EstimatorName
 from pipeline.config import LabelConfig
-from pipeline.estimate.chain import chain_values, measured_prefixes
-from pipeline.estimate.counts import counts_of
+from pipeline.estimate.chain import ChainValues, chain_values
+from pipeline.estimate.kernel import PRIOR
+from pipeline.estimate.tree import measured_prefixes
+from pipeline.estimate.trials import trials_of
 from pipeline.ids import content_id, rollout_id
-from pipeline.records import Fact, Finish, StepValue, Verdict
+from pipeline.kernels import TABLE as KERNELS
+from pipeline.kernels import kernel_of
+from pipeline.records import ChainShape, Fact, Finish, StepValue, Verdict
+from pipeline.run.goal import goal_of, reached
 from pipeline.store.commits import UNIT, Chain, Commit, chains
+from pipeline.store.shards import read_shard
 from pipeline.store.standing import standing
 from pipeline.store.storage import Storage
 from pipeline.store.units import UnitRef, unit_rows
@@ -20,18 +27,26 @@ Label = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """What a run without faults has: labels by chain id, and how many rollouts by unit id."""
+
+    labels: Mapping[str, Label]
+    rollouts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """That every unit is whole: `config` asks for the rollouts, `most` were ever asked for, and engines gave `answers`.
 
-    After damage, rollouts of a drawn chain may be left that is another one now: `damaged`. `reference` holds the labels of
-    given chains as a run without faults has them, by rollouts per prefix and chain.
+    After damage, rollouts of a drawn chain may be left that is another one now: `damaged`. `references` are runs without
+    faults, by rollouts per prefix.
     """
 
     config: LabelConfig
     most: int
     answers: Answers
     damaged: bool
-    reference: Mapping[int, Mapping[str, Label]]
+    references: Mapping[int, Reference]
 
 
 def faults_of(storage: Storage, units: Sequence[UnitRef], claim: Claim) -> Iterator[str]:
@@ -39,7 +54,7 @@ def faults_of(storage: Storage, units: Sequence[UnitRef], claim: Claim) -> Itera
     there = {found.chain_id: found for found in chains(storage, UNIT)}
     for unit in units:
         found = standing(there.get(unit.unit_id) or Chain(kind=UNIT, chain_id=unit.unit_id))
-        if found.whole is None or found.whole.target < claim.config.sampling.rollouts:
+        if found.whole is None or not reached(found.whole, goal_of(claim.config)):
             yield f"success, but unit {unit.unit_id} is not whole"
             continue
         yield from _faults_of_unit(storage, unit, found.whole, claim)
@@ -62,31 +77,67 @@ def _faults_of_unit(storage: Storage, unit: UnitRef, whole: Commit, claim: Claim
     ids = [row["rollout_id"] for row in rollouts]
     if len(ids) != len(set(ids)):
         yield f"a rollout stands twice in the whole unit {unit.unit_id}"
-    owed = {rollout_id(prefix, issue) for prefix in asked for issue in range(whole.target)} - set(ids)
+    facts = [_fact(row) for row in rollouts]
+    owed = _planned(asked, facts, whole, claim) - set(ids)
     if owed:
         yield f"success, but {len(owed)} rollouts of unit {unit.unit_id} are missing, {min(owed)} for one"
-    unexpected = set(ids) - {rollout_id(prefix, issue) for prefix in asked for issue in range(claim.most)}
+    unexpected = [fact for fact in facts if fact.prefix_id not in asked or fact.issue_index >= _most(claim)]
     if unexpected and not claim.damaged:
-        yield f"nobody asked for {min(unexpected)} in unit {unit.unit_id}"
+        yield f"nobody asked for {min(map(_id, unexpected))} in unit {unit.unit_id}"
     chains = _expected_chains(storage, unit, solutions)
     if sorted(label["chain_id"] for label in labels) != sorted(chains):
         yield f"unit {unit.unit_id} should hold labels of the chains {sorted(chains)}"
-    counts = counts_of(map(_fact, rollouts))
-    for label in labels:
-        values = chain_values(
-            label["root_prefix_id"], label["prefix_ids"], label["outcome"], counts, claim.config.estimator
-        )
+    shapes = [_shape(label) for label in labels]
+    for label, values in zip(labels, _values(storage, whole, shapes, facts, claim), strict=True):
         if _shown(label) != ([*map(_value, values.steps)], list(values.labels), _value(values.root)):
             yield f"the label of chain {label['chain_id']} does not follow from the log"
-    if whole.totals.rollouts == len(rollouts) and not whole.totals.engine_failed:
-        yield from _unlike(labels, claim.reference.get(whole.target, {}), len(rollouts), len(asked) * whole.target)
+    reference = claim.references.get(whole.goal.rollouts)
+    if reference and not whole.totals.engine_failed:
+        yield from _unlike(unit, labels, len(rollouts), reference, claim)
 
 
-def _unlike(labels: list[dict[str, Any]], reference: Mapping[str, Label], rows: int, asked: int) -> Iterator[str]:
-    """Labels that differ from those of the run without faults, where it sampled as much."""
-    for label in labels:
-        if rows == asked and label["chain_id"] in reference and label != reference[label["chain_id"]]:
+def _unlike(unit: UnitRef, labels: Sequence[Label], rollouts: int, reference: Reference, claim: Claim) -> Iterator[str]:
+    """What differs from the run without faults: labels, where it sampled as much; what an estimator that learns from other
+    units asks for depends on who was first."""
+    chosen = claim.config.estimator.name in (EstimatorName.first_success, EstimatorName.bisect)
+    given = all(label["chain_id"] in reference.labels for label in labels)
+    one_plan = len(claim.references) == 1
+    if chosen and given and one_plan and not claim.damaged and rollouts != reference.rollouts[unit.unit_id]:
+        yield f"unit {unit.unit_id} has {rollouts} rollouts, without faults {reference.rollouts[unit.unit_id]}"
+    same = rollouts == reference.rollouts[unit.unit_id] and claim.config.estimator.name is not EstimatorName.pooled
+    for label in labels if same else ():
+        if label != reference.labels.get(label["chain_id"], label):
             yield f"the label of chain {label['chain_id']} is not that of a run without faults"
+
+
+def _planned(asked: Collection[str], facts: Sequence[Fact], whole: Commit, claim: Claim) -> set[str]:
+    """Ids of the rollouts that must be there, told from those that are."""
+    if claim.config.estimator.name is EstimatorName.fixed:
+        return {rollout_id(prefix, issue) for prefix in asked for issue in range(whole.goal.rollouts)}
+    upto = {fact.prefix_id: 0 for fact in facts}
+    for fact in facts:
+        upto[fact.prefix_id] = max(upto[fact.prefix_id], fact.issue_index + 1)
+    return {rollout_id(prefix, issue) for prefix, until in upto.items() for issue in range(until)}
+
+
+def _most(claim: Claim) -> int:
+    """How many rollouts a prefix has at most."""
+    return 10**9 if claim.config.estimator.name is EstimatorName.pooled else claim.most
+
+
+def _id(fact: Fact) -> str:
+    return rollout_id(fact.prefix_id, fact.issue_index)
+
+
+def _values(
+    storage: Storage, whole: Commit, chains: Sequence[ChainShape], facts: Sequence[Fact], claim: Claim
+) -> list[ChainValues]:
+    kernels = [kernel_of(read_shard(storage, shard)) for shard in whole.shards if shard.table == KERNELS]
+    return chain_values(chains, trials_of(facts), claim.config.estimator, kernels[0] if kernels else PRIOR)
+
+
+def _shape(label: Label) -> ChainShape:
+    return ChainShape(prefix_ids=(label["root_prefix_id"], *label["prefix_ids"]), outcome=label["outcome"])
 
 
 def _wrong_answers(
@@ -109,6 +160,9 @@ def _expected_chains(storage: Storage, unit: UnitRef, solutions: Sequence[Mappin
 def _fact(row: Mapping[str, Any]) -> Fact:
     return Fact(
         prefix_id=row["prefix_id"],
+        issue_index=row["issue_index"],
+        round=row["round"],
+        reached_prefix_id=row["reached_prefix_id"],
         finish=Finish(row["finish"]),
         n_tokens=row["n_tokens"],
         verdict=Verdict(row["verdict"]),
@@ -116,7 +170,7 @@ def _fact(row: Mapping[str, Any]) -> Fact:
 
 
 def _prefixes(label: Label) -> set[str]:
-    return {label["root_prefix_id"], *measured_prefixes(label["prefix_ids"], label["outcome"])}
+    return set(measured_prefixes(_shape(label)))
 
 
 def _shown(label: Label) -> tuple[list[object], list[int | None], object]:

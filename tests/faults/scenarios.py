@@ -1,16 +1,21 @@
-"""Inputs of the schedules: as small as can be, with every way a chain comes to be."""
+"""Inputs of the schedules: as small as can be, with every way a chain comes to be, and every estimator."""
 
 from pathlib import Path
 
+from pipeline.choices import EstimatorName
 from tests.faults.sim import Scenario
 
 
 def scenarios(folder: Path) -> list[Scenario]:
     """`folder` is where their input files are written."""
+    several = [_given(3, "right", 6), _given(6, "right", 12), _given(8, "wrong", 3)]
     return [
-        Scenario(folder, "given", [_given(1, "right", 2), _given(1, "wrong", 5)]),
-        Scenario(folder, "both", [_given(4, "open", None), _bare(7)]),
-        Scenario(folder, "several", [_given(3, "right", 6), _given(6, "right", 12), _given(8, "wrong", 3)]),
+        Scenario(folder, "given", [_given(1, "right", 2), _given(1, "wrong", 5)], EstimatorName.fixed),
+        Scenario(folder, "both", [_given(4, "open", None), _bare(7)], EstimatorName.fixed),
+        Scenario(folder, "several", several, EstimatorName.fixed),
+        Scenario(folder, "stopped", [_given(4, "open", None), _bare(7)], EstimatorName.first_success),
+        Scenario(folder, "searched", several, EstimatorName.bisect),
+        Scenario(folder, "pooled", several, EstimatorName.pooled),
     ]
 
 

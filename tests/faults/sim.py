@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline.choices import PolicyKind
-from pipeline.config import DataConfig, LabelConfig, PolicyConfig, RunConfig, SamplingConfig
+from pipeline.choices import EstimatorName, PolicyKind
+from pipeline.config import DataConfig, EstimatorConfig, LabelConfig, PolicyConfig, RunConfig, SamplingConfig
 from pipeline.errors import Interrupted, StepvalueError
 from pipeline.records import Status, Summary
 from pipeline.rows import input_digest
@@ -29,7 +29,7 @@ from pipeline.store.standing import standing
 from pipeline.store.units import UnitRef, units_of
 from tests.faults.disk import FakeDisk, Strike, flipped, torn
 from tests.faults.observer import Observer
-from tests.faults.proof import Claim, Label, faults_of, labels_of, wholes
+from tests.faults.proof import Claim, Reference, faults_of, labels_of, wholes
 from tests.faults.workers import RUN_DIR, Answers, Fate, SignedHand
 from tests.faults.world import Process, World
 
@@ -89,19 +89,20 @@ class Schedule:
 class Scenario:
     """An input, staged once, and what runs without faults make of it."""
 
-    def __init__(self, folder: Path, name: str, rows: Sequence[Mapping[str, Any]], solutions: int = 2) -> None:
+    def __init__(self, folder: Path, name: str, rows: Sequence[Mapping[str, Any]], estimator: EstimatorName) -> None:
         path = folder / f"{name}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         self._config = LabelConfig(
             run_dir=str(RUN_DIR),
             data=DataConfig(path=str(path)),
             policy=PolicyConfig(kind=PolicyKind.oracle),
-            sampling=SamplingConfig(solutions=solutions, max_tokens=64),
+            sampling=SamplingConfig(solutions=2, max_tokens=64),
+            estimator=EstimatorConfig(name=estimator),
             run=RUN,
         )
         self.facts = identity(self._config, input_digest(str(path)))
-        self.references: dict[int, dict[str, Label]] = {}
-        """Labels by rollouts per prefix and chain id, of runs without faults; filled by `requests`."""
+        self.references: dict[int, Reference] = {}
+        """Runs without faults by rollouts per prefix; filled by `requests`."""
         self._requests: dict[int, list[str]] = {}
 
     def config(self, target: int) -> LabelConfig:
@@ -126,8 +127,12 @@ class Scenario:
         if target not in self._requests:
             play = _Play("reference", self, Schedule(starts=[]), self.staged.copy())
             play.world.run(play.start(Start(target=target)))
-            labels = [label for whole in wholes(play.storage) for label in labels_of(play.storage, whole)]
-            self.references[target] = {label["chain_id"]: label for label in labels}
+            found = wholes(play.storage)
+            labels = [label for whole in found for label in labels_of(play.storage, whole)]
+            self.references[target] = Reference(
+                labels={label["chain_id"]: label for label in labels},
+                rollouts={whole.chain_id: whole.totals.rollouts for whole in found},
+            )
             self._requests[target] = sorted({request for request, _ in play.answers.given})
         return self._requests[target]
 
@@ -245,7 +250,7 @@ class _Play:
             most=self._most,
             answers=self.answers,
             damaged=bool(self._damaged),
-            reference=self._scenario.references,
+            references=self._scenario.references,
         )
         if summary.units != len(units):
             self.world.violations.append(f"success over {summary.units} units of {len(units)}")

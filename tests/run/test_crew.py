@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.config import RunConfig
 from pipeline.errors import EngineDied, Interrupted, StoreError, WorkerLost
-from pipeline.records import Status
+from pipeline.records import Goal, Status
 from pipeline.run.crew import Crew
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Receipt, Snapshot, Task
@@ -95,7 +95,10 @@ def work_off(
     def watch(status: Status) -> None:
         stages.append(status.stage)
 
-    jobs = [Job(unit=UnitRef(unit_id=unit, shard=SHARD, group=0), known_length=0) for unit in ledger.owed]
+    jobs = [
+        Job(unit=UnitRef(unit_id=unit, shard=SHARD, group=0), known_length=0, goal=Goal(rollouts=1))
+        for unit in ledger.owed
+    ]
     config = RunConfig(**{**QUICK, **settings})  # type: ignore[arg-type]
     crew = Crew(
         config,

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 
 from pipeline.ids import rollout_id
-from pipeline.records import Completion, Finish, Grade, Prefix, Problem, Request, Rollout, Totals, Verdict
+from pipeline.records import Completion, Finish, Goal, Grade, Prefix, Problem, Request, Rollout, Totals, Verdict
 from pipeline.run.journal import Journal
 from pipeline.store.commits import UNIT, State, chain
 from pipeline.store.local import LocalStorage
@@ -38,7 +38,7 @@ def rollout(issue: int, text: str) -> Rollout:
 
 
 async def journal(storage: LocalStorage) -> Journal:
-    opened = Journal(UnitLog(storage, UNIT_ID), grader="g", target=2)
+    opened = Journal(UnitLog(storage, UNIT_ID), grader="g", goal=Goal(rollouts=2))
     await opened.read()
     return opened
 

@@ -18,6 +18,7 @@ from pipeline.grading.choose import checker_for
 from pipeline.ids import content_id, rollout_id
 from pipeline.records import Prefix, Problem, Request, Totals
 from pipeline.rows import input_digest
+from pipeline.run.goal import goal_of
 from pipeline.run.intake import stage
 from pipeline.run.plan import identity, state_of
 from pipeline.run.worker import Task, Worker, engine_for
@@ -64,13 +65,17 @@ def label_all(
     async def work() -> None:
         worker = Worker(config, storage, engine_for(config, cpus=1, attempt=1))
         await worker.start()
-        receipts = await asyncio.gather(*(worker.label_unit(Task(unit=unit)) for unit in units_of(storage, commit)))
+        receipts = await asyncio.gather(
+            *(worker.label_unit(Task(unit=unit, goal=goal_of(config))) for unit in units_of(storage, commit))
+        )
         await worker.stop()
         assert all(receipt.whole for receipt in receipts)
 
     asyncio.run(work())
     found = {chain.chain_id: chain for chain in chains(storage, UNIT)}
-    totals = commit.totals + state_of(list(units_of(storage, commit)), found, config.sampling.rollouts).totals
+    units = list(units_of(storage, commit))
+    goals = {unit.unit_id: goal_of(config) for unit in units}
+    totals = commit.totals + state_of(units, found, goals).totals
     return commit, totals, {table: tables(run_dir, table) for table in ("labels", "rollouts", "rejects", "solutions")}
 
 

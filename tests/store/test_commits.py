@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import StoreError
 from pipeline.ids import shard_name
-from pipeline.records import Totals
+from pipeline.records import Goal, Totals
 from pipeline.store.commits import INPUT, UNIT, Commit, State, chain, chains, commit_name, publish, refuse_damage
 from pipeline.store.local import LocalStorage
 from pipeline.store.shards import ShardRecord
@@ -18,6 +18,7 @@ from tests import strategies as our
 
 ID = "1" * 20
 SHARD = ShardRecord(table="labels", file=f"labels/labels-{ID}-{'f' * 12}.parquet", sha256="f" * 64, rows=2)
+KERNEL = ShardRecord(table="kernels", file=f"kernels/kernels-{ID}-{'f' * 12}.parquet", sha256="f" * 64, rows=1)
 COMMIT = Commit(
     kind=UNIT,
     chain_id=ID,
@@ -25,11 +26,20 @@ COMMIT = Commit(
     state=State.WHOLE,
     shards=(SHARD,),
     totals=Totals(rows=2, used=1, rejected=1, tokens=9),
-    target=8,
+    goal=Goal(rollouts=8),
+    base=(KERNEL,),
+    learnt_from=5,
     seconds=0.5,
 )
 
 files = st.builds(lambda unit, sha: f"labels/{shard_name('labels', unit, sha)}", our.hex_ids, st.just("e" * 64))
+goals = st.builds(
+    Goal,
+    rollouts=st.integers(0),
+    target_sd=st.floats(0, 1),
+    budget=st.integers(0),
+    budget_unit=st.sampled_from(["", "tokens", "rollouts"]),
+)
 shards = st.builds(ShardRecord, table=st.text(), file=files, sha256=st.text(), rows=st.integers(0))
 
 
@@ -42,7 +52,9 @@ shards = st.builds(ShardRecord, table=st.text(), file=files, sha256=st.text(), r
         state=st.sampled_from(State),
         shards=st.lists(shards).map(tuple),
         totals=st.builds(Totals, rows=st.integers(0), used=st.integers(), solution_tokens=st.integers(0)),
-        target=st.integers(0),
+        goal=goals,
+        base=st.lists(shards, max_size=1).map(tuple),
+        learnt_from=st.integers(0),
         void=st.lists(files).map(tuple),
         settings=st.lists(st.tuples(st.text(), st.text())).map(tuple),
         seconds=st.floats(0, 1e9),

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import StoreError
-from pipeline.records import Totals
+from pipeline.records import Goal, Totals
 from pipeline.store.commits import UNIT, Commit, State, chain, commit_name, publish
 from pipeline.store.local import LocalStorage
 from pipeline.store.repair import repaired
@@ -68,14 +68,14 @@ def test_a_file_made_anew_under_the_name_it_had_counts_again(tmp_path: Path) -> 
     storage = LocalStorage(tmp_path)
     log = UnitLog(storage, UNIT_ID)
     log.read()
-    assert log.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), 2, 0.0)
+    assert log.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), Goal(rollouts=2), 0.0)
     (whole,) = chain(storage, UNIT, UNIT_ID).commits
     (tmp_path / whole.shards[0].file).unlink()
     mended, _ = repaired(storage, chain(storage, UNIT, UNIT_ID))
     assert standing(mended).whole is None
     again = UnitLog(storage, UNIT_ID)
     assert again.read() == []
-    assert again.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), 2, 0.0)
+    assert again.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), Goal(rollouts=2), 0.0)
     found = standing(chain(storage, UNIT, UNIT_ID))
     assert found.whole is not None
     assert found.whole.shards == whole.shards == found.log

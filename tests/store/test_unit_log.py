@@ -12,6 +12,7 @@ from pipeline.ids import rollout_id
 from pipeline.records import (
     Completion,
     Finish,
+    Goal,
     Grade,
     Prefix,
     Problem,
@@ -81,7 +82,7 @@ class Writer:
         self.known.update(rollout_id("b" * 20, issue) for issue in issues)
 
     def complete(self, issues: set[int], target: int = 1) -> None:
-        while not self.log.complete({"rollouts": self.owed(issues)}, {}, Totals(), target, 0.0):
+        while not self.log.complete({"rollouts": self.owed(issues)}, {}, Totals(), Goal(rollouts=target), 0.0):
             self.read()
         self.known.update(rollout_id("b" * 20, issue) for issue in issues)
 
@@ -128,7 +129,7 @@ def test_a_whole_unit_has_one_file_and_a_larger_one_adds_to_it(tmp_path: Path) -
     found = standing(chain(storage, UNIT, UNIT_ID))
     assert [shard.rows for shard in found.log] == [4, 2]
     assert found.whole is not None
-    assert found.whole.target == 2
+    assert found.whole.goal == Goal(rollouts=2)
     assert sorted(storage.names("rollouts")) == sorted(shard.file for shard in found.log)
     assert list(rows_by_id(storage).values()) == ["a"] * 4 + ["b"] * 2
 

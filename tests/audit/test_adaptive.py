@@ -1,0 +1,144 @@
+"""What an audit finds in runs whose estimators decided on the way, and what it leaves there."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline.audit.ledger import Check, Finding
+from pipeline.audit.run import audit
+from pipeline.changes import AuditConfig
+from pipeline.ids import rollout_id
+from pipeline.store.commits import UNIT, chains
+from pipeline.store.standing import standing
+from pipeline.tables import SCHEMAS
+from tests.audit.runs import copied
+from tests.audit.test_damage import Forger
+from tests.run.adaptive import log, proved, settings, sums
+from tests.run.in_process import label_in_process
+
+Rows = list[dict[str, Any]]
+ROWS = sums(4)
+SEVERAL_UNITS = ("run.unit_problems=1", "run.units_in_flight=1")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    found = {}
+    for name in ("first_success", "bisect", "pooled"):
+        folder = tmp_path_factory.mktemp(name)
+        units = SEVERAL_UNITS if name == "pooled" else ()
+        label_in_process(settings(folder, ROWS, f"estimator={name}", *units))
+        proved(folder)
+        found[name] = folder / "run"
+    return found
+
+
+def findings(run_dir: Path, check: Check) -> list[Finding]:
+    return [found for found in audit(AuditConfig(run_dir=str(run_dir))).findings if found.check is check]
+
+
+def in_rows(change: Callable[[Rows], Rows], table: str) -> Callable[[pa.Table], pa.Table]:
+    return lambda stored: pa.Table.from_pylist(change(stored.to_pylist()), schema=SCHEMAS[table])
+
+
+def issues(rows: Rows, prefix: str) -> Rows:
+    return sorted((row for row in rows if row["prefix_id"] == prefix), key=lambda row: int(row["issue_index"]))
+
+
+def one_behind_a_right_one(rows: Rows) -> Rows:
+    last = next(row for row in rows if row["verdict"] == "correct")
+    return [*rows, anew(last, last["issue_index"] + 1)]
+
+
+def one_behind_all(rows: Rows) -> Rows:
+    (prefix, *_) = {row["prefix_id"] for row in rows}
+    last = issues(rows, prefix)[-1]
+    return [*rows, *(anew(last, issue) for issue in range(last["issue_index"] + 1, 5))]
+
+
+def without_one_in_the_middle(rows: Rows) -> Rows:
+    (gone, *_) = [issues(rows, row["prefix_id"])[0] for row in rows if row["issue_index"] > 0]
+    return [row for row in rows if row != gone]
+
+
+def anew(row: dict[str, Any], issue: int) -> dict[str, Any]:
+    return row | {"issue_index": issue, "rollout_id": rollout_id(row["prefix_id"], issue)}
+
+
+FORGERIES = [
+    ("first_success", "rollouts", without_one_in_the_middle, Check.ROLLOUTS, "is missing"),
+    ("first_success", "rollouts", one_behind_all, Check.ROLLOUTS, "was never planned"),
+    ("first_success", "rollouts", one_behind_a_right_one, Check.ROLLOUTS, "had enough right ones"),
+    ("first_success", "rollouts", lambda rows: rows[:-1], Check.TOTALS, "rollouts is"),
+    ("bisect", "rollouts", one_behind_a_right_one, Check.ROLLOUTS, "had enough right ones"),
+    ("bisect", "rollouts", one_behind_all, Check.ROLLOUTS, "was never planned"),
+    ("pooled", "rollouts", without_one_in_the_middle, Check.ROLLOUTS, "is missing"),
+    ("pooled", "rollouts", lambda rows: [row | {"round": 0} for row in rows], Check.LABELS, "in value"),
+    ("pooled", "kernels", lambda rows: [row | {"start": [9.0] * len(row["start"])} for row in rows], Check.LABELS, "mean"),
+    ("pooled", "kernels", lambda rows: [row | {"prior": 0} for row in rows], Check.ROLLOUTS, "make no sense"),
+    ("pooled", "labels", lambda rows: [row | {"label": [1] * len(row["label"])} for row in rows], Check.LABELS, "in label"),
+    ("pooled", "labels", lambda rows: [row | {"root_posterior_sd": 0.1} for row in rows], Check.LABELS, "posterior_sd"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "change", "check", "fault"),
+    FORGERIES,
+    ids=[f"{name}-{table}-{fault}" for name, table, _, _, fault in FORGERIES],
+)
+def test_what_was_changed_with_its_checksum_is_found(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    name: str,
+    table: str,
+    change: Callable[[Rows], Rows],
+    check: Check,
+    fault: str,
+) -> None:
+    run_dir = copied(runs[name], tmp_path)
+    Forger(run_dir).change(UNIT, table, in_rows(change, table))
+    assert any(fault in found.fault for found in findings(run_dir, check)), audit(
+        AuditConfig(run_dir=str(run_dir))
+    ).findings
+
+
+def test_a_changed_goal_is_found_where_rollouts_tell(runs: dict[str, Path], tmp_path: Path) -> None:
+    run_dir = copied(runs["first_success"], tmp_path)
+    forger = Forger(run_dir)
+    commit = forger.last(UNIT)
+    forger.write(replace(commit, goal=replace(commit.goal, rollouts=commit.goal.rollouts + 5)))
+    assert any("is owed" in found.fault for found in findings(run_dir, Check.ROLLOUTS))
+
+
+def test_pruning_keeps_kernels_that_other_units_began_with(tmp_path: Path) -> None:
+    asked = ("estimator=pooled", "sampling.rollouts=40", *SEVERAL_UNITS)
+    for target in (0.3, 0.2):
+        label_in_process(settings(tmp_path, ROWS, *asked, f"estimator.target_sd={target}"))
+    storage = Forger(tmp_path / "run").storage
+    standings = [standing(found) for found in chains(storage, UNIT)]
+    bases = {shard.file for found in standings for shard in found.base}
+    assert bases
+    assert not bases & {shard.file for found in standings if found.whole for shard in found.whole.shards}
+    assert audit(AuditConfig(run_dir=str(tmp_path / "run"), prune=True)).pruned > 0
+    assert bases <= set(storage.names("kernels"))
+    proved(tmp_path)
+    label_in_process(settings(tmp_path, ROWS, *asked, "estimator.target_sd=0.15"))
+    proved(tmp_path)
+
+
+def test_a_damaged_kernel_is_made_anew_and_who_began_with_it_goes_on(runs: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_bytes((runs["pooled"].parent / "rows.jsonl").read_bytes())
+    run_dir = copied(runs["pooled"], tmp_path)
+    kernels = list((run_dir / "kernels").iterdir())
+    for file in kernels:
+        file.write_bytes(file.read_bytes()[:-1])
+    assert {f"kernels/{file.name}" for file in kernels} <= {found.place for found in findings(run_dir, Check.FILES)}
+    before = log(tmp_path)
+    mended = label_in_process(settings(tmp_path, ROWS, "estimator=pooled", *SEVERAL_UNITS))
+    assert len(mended.damaged) >= len(kernels)
+    assert before.items() <= log(tmp_path).items()
+    proved(tmp_path)

@@ -1,0 +1,65 @@
+"""`python -m tests.bench.estimators [FOLDER]`: tokens per labelled step against the error of step values, with known truth.
+
+Prints the figures and writes them to FOLDER (default runs/bench-estimators): figures.txt, points.csv, points.svg.
+"""
+
+import os
+import platform
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from tests.bench.estimators import told
+from tests.bench.estimators.bars import marks
+from tests.bench.estimators.bias import PARTS, biases, together
+from tests.bench.estimators.cell import CEILING, USUAL_TARGET, measure, pooled
+from tests.bench.estimators.clock import compared
+from tests.bench.estimators.cost import cost
+from tests.bench.estimators.families import FAMILIES, STEPS
+from tests.bench.estimators.saving import saving
+
+FOLDER = Path("runs/bench-estimators")
+PROCESSES = 2
+SHOWN_STEPS = 16
+
+
+def main() -> int:
+    if len(sys.argv) > 2:
+        print("usage: python -m tests.bench.estimators [FOLDER]", file=sys.stderr)
+        return 2
+    folder = Path(sys.argv[1]) if len(sys.argv) == 2 else FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    # Alone on the machine, before the others begin.
+    costs = [cost(family) for family in ("jump", "smooth")]
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        longest_first = sorted(((family, steps) for family in FAMILIES for steps in STEPS), key=lambda job: -job[1])
+        biases_under_way = [pool.submit(biases, part) for part in range(PARTS)]
+        cells_under_way = {job: pool.submit(measure, *job) for job in longest_first}
+        savings_under_way = [pool.submit(saving, family) for family in FAMILIES]
+        clock_under_way = pool.submit(compared, pooled(USUAL_TARGET), rollouts=CEILING)
+        found_biases = together([job.result() for job in biases_under_way])
+        cells = [cells_under_way[family, steps].result() for family in FAMILIES for steps in STEPS]
+        savings = [job.result() for job in savings_under_way]
+        clock = clock_under_way.result()
+    held = [bias for bias in found_biases if not bias.contrast]
+    parts = (
+        [f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}"],
+        told.table(cells),
+        told.peers_table(cells, SHOWN_STEPS),
+        told.savings_table(savings),
+        told.bias_table(found_biases),
+        told.bars_table(marks(cells, savings, held, costs, clock)),
+        [f"{time.monotonic() - began:.0f} s; {folder}/figures.txt, points.csv, points.svg"],
+    )
+    text = "\n\n".join("\n".join(part) for part in parts)
+    print(text)
+    (folder / "figures.txt").write_text(text + "\n")
+    (folder / "points.csv").write_text(told.points_csv(cells))
+    (folder / "points.svg").write_text(told.picture(cells))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

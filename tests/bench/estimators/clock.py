@@ -1,0 +1,136 @@
+"""The pooled estimator on a virtual clock: rollouts come in as they finish, and a problem goes on when all of its own are in.
+
+An engine works on SLOTS rollouts at a time, in the order of request, at a token per tick. What the estimator sees then is made
+of the facts in the order in which they came in, by the function that the worker calls.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.config import EstimatorConfig
+from pipeline.estimate.allocation import next_rollouts
+from pipeline.estimate.kernel import PRIOR
+from pipeline.estimate.tree import Tree, tree_of
+from pipeline.estimate.trials import trials_of
+from pipeline.records import Fact, Finish, Trials, Verdict
+from tests.bench.estimators.chains import chains_of, shapes
+from tests.bench.estimators.families import length
+from tests.bench.estimators.ours import Ledger, decide
+from tests.bench.estimators.rollouts import RIGHT, UNGRADED, Rollouts
+
+SLOTS = 48
+CHAINS = 128
+STEPS = 8
+SEED = 11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Prefixes sampled by either, and those whose trials differ between completion in order and completion on the clock.
+    `overtaken`: rollouts that came in before one of the same prefix that was issued earlier."""
+
+    prefixes: int
+    differ: int
+    overtaken: int
+
+
+@dataclass(order=True, frozen=True, slots=True)
+class _Due:
+    """A rollout of a problem that the engine works on, and the tick at which it ends."""
+
+    tick: int
+    number: int
+    problem: int
+    prefix: str
+    issue_index: int
+    round: int
+
+
+def compared(config: EstimatorConfig, *, rollouts: int, count: int = CHAINS) -> Compared:
+    """Both ways through one unit, with the prior kernel."""
+    family = length(STEPS)
+    chains = chains_of(family, count, SEED)
+    drawn = Rollouts(family, chains, SEED)
+    trees = [tree_of([chain]) for chain in shapes(chains)]
+    ledger = Ledger(drawn=drawn)
+    decide(trees, ledger, config, rollouts=rollouts, kernel=PRIOR)
+    facts = on_the_clock(trees, drawn, config, rollouts=rollouts)
+    came = trials_of(facts)
+    prefixes = came.keys() | ledger.trials.keys()
+    return Compared(
+        prefixes=len(prefixes),
+        differ=sum(came.get(prefix) != ledger.trials.get(prefix) for prefix in prefixes),
+        overtaken=_overtaken(facts),
+    )
+
+
+def on_the_clock(trees: Sequence[Tree], drawn: Rollouts, config: EstimatorConfig, *, rollouts: int) -> list[Fact]:
+    """The facts of all rollouts, in the order of completion."""
+    waiting: deque[_Due] = deque()
+    working: list[_Due] = []
+    came: list[list[Fact]] = [[] for _ in trees]
+    missing = [0] * len(trees)
+    everything: list[Fact] = []
+    rounds = [0] * len(trees)
+
+    def ask(problem: int) -> None:
+        trials = trials_of(came[problem])
+        (owed,) = next_rollouts([trees[problem]], trials, rollouts, config, PRIOR)
+        for prefix, more in owed.items():
+            issued = len(trials.get(prefix, Trials()).outcomes)
+            for index in range(issued, issued + more):
+                waiting.append(_Due(0, 0, problem, prefix, index, rounds[problem]))
+        rounds[problem] += 1
+        missing[problem] = sum(owed.values())
+
+    for problem in range(len(trees)):
+        ask(problem)
+    tick = number = 0
+    while waiting or working:
+        while waiting and len(working) < SLOTS:
+            due = waiting.popleft()
+            end = tick + _tokens(drawn, due)
+            number += 1
+            heapq.heappush(working, _Due(end, number, due.problem, due.prefix, due.issue_index, due.round))
+        due = heapq.heappop(working)
+        tick = due.tick
+        fact = _fact(drawn, due)
+        came[due.problem].append(fact)
+        everything.append(fact)
+        missing[due.problem] -= 1
+        if not missing[due.problem]:
+            ask(due.problem)
+    return everything
+
+
+def _tokens(drawn: Rollouts, due: _Due) -> int:
+    chain, step = map(int, due.prefix.split("."))
+    return int(drawn.first(due.issue_index + 1).tokens[chain, step, due.issue_index])
+
+
+def _fact(drawn: Rollouts, due: _Due) -> Fact:
+    chain, step = map(int, due.prefix.split("."))
+    block = drawn.first(due.issue_index + 1)
+    outcome = block.outcomes[chain, step, due.issue_index]
+    reached = int(block.reached[chain, step, due.issue_index])
+    return Fact(
+        prefix_id=due.prefix,
+        issue_index=due.issue_index,
+        round=due.round,
+        reached_prefix_id=f"{chain}.{step + reached}" if reached else None,
+        finish=Finish.STOP,
+        n_tokens=int(block.tokens[chain, step, due.issue_index]),
+        verdict={RIGHT: Verdict.CORRECT, UNGRADED: Verdict.TIMEOUT}.get(int(outcome), Verdict.INCORRECT),
+    )
+
+
+def _overtaken(facts: Sequence[Fact]) -> int:
+    latest: dict[str, int] = {}
+    overtaken = 0
+    for fact in reversed(facts):
+        earliest_behind = latest.get(fact.prefix_id)
+        overtaken += earliest_behind is not None and earliest_behind < fact.issue_index
+        latest[fact.prefix_id] = min(fact.issue_index, latest.get(fact.prefix_id, fact.issue_index))
+    return overtaken

@@ -1,0 +1,155 @@
+"""Another estimator for a finished log: where the log can serve it, the labels are its own; where not, nothing is written."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.changes import EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
+from pipeline.choices import EstimatorName, Interval, LabelRule
+from pipeline.records import Edited
+from pipeline.relabel.labels import relabel
+from pipeline.relabel.verdicts import regrade
+from tests.audit.runs import copied, files
+from tests.run.adaptive import labels, log, proved, settings, sums
+from tests.run.in_process import label_in_process
+
+ROWS = sums(3)
+VALUES = ["chain_id", "value", "posterior_mean", "posterior_sd", "low", "high", "root_posterior_mean", "advantage"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    found = {}
+    for name in EstimatorName:
+        folder = tmp_path_factory.mktemp(name.value)
+        label_in_process(
+            settings(folder, ROWS, f"estimator={name.value}", "sampling.rollouts=6", "run.unit_problems=2")
+        )
+        found[name.value] = folder
+    return found
+
+
+def relabelled(folder: Path, change: EstimatorChange) -> Edited:
+    done = relabel(RelabelConfig(run_dir=str(folder / "run"), estimator=change))
+    proved(folder)
+    return done
+
+
+def kernels(folder: Path) -> list[int]:
+    """How many chains the kernels in the folder were learnt from."""
+    return sorted(pl.read_parquet(folder / "run" / "kernels" / "*.parquet")["chains"].to_list())
+
+
+def mean_of(found: pl.DataFrame) -> float:
+    means: list[float] = found["posterior_mean"].explode().to_list()
+    return sum(means) / len(means)
+
+
+@pytest.mark.parametrize("name", ["first_success", "bisect"])
+def test_a_full_log_serves_estimators_that_would_have_asked_for_less(
+    runs: dict[str, Path], tmp_path: Path, name: str
+) -> None:
+    """What they would have asked for is the beginning of what there is, so labels and values are the same."""
+    copied(runs["fixed"] / "run", tmp_path)
+    relabelled(tmp_path, EstimatorChange(name=EstimatorName(name)))
+    own, expected = labels(tmp_path), labels(runs[name])
+    assert own["estimator"].unique().to_list() == [name]
+    assert own["label"].equals(expected["label"])
+    if name == "first_success":
+        for column in ("value", "low", "high", "n_correct", "n_rollouts", "posterior_mean"):
+            assert own[column].equals(expected[column]), column
+
+
+def test_a_full_log_serves_the_pooled_estimator(runs: dict[str, Path], tmp_path: Path) -> None:
+    copied(runs["fixed"] / "run", tmp_path)
+    before = labels(tmp_path)
+    done = relabelled(tmp_path, EstimatorChange(name=EstimatorName.pooled))
+    assert done.number == 0
+    assert kernels(tmp_path) == [4, 6]
+    after = labels(tmp_path)
+    assert after["n_rollouts"].equals(before["n_rollouts"])
+    assert after["value"].equals(before["value"])
+    assert not after["posterior_mean"].equals(before["posterior_mean"])
+
+
+@pytest.mark.parametrize("sampled", ["first_success", "bisect"])
+def test_any_log_serves_the_pooled_estimator(runs: dict[str, Path], tmp_path: Path, sampled: str) -> None:
+    copied(runs[sampled] / "run", tmp_path)
+    relabelled(tmp_path, EstimatorChange(name=EstimatorName.pooled, interval=Interval.posterior))
+    assert labels(tmp_path)["posterior_mean"].explode().null_count() == 0
+
+
+@pytest.mark.parametrize(
+    ("sampled", "wanted"),
+    [
+        ("pooled", "fixed"),
+        ("pooled", "first_success"),
+        ("pooled", "bisect"),
+        ("first_success", "fixed"),
+        ("bisect", "fixed"),
+        ("bisect", "first_success"),
+    ],
+)
+def test_an_estimator_whose_rollouts_are_not_there_is_refused(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], sampled: str, wanted: str
+) -> None:
+    run_dir = copied(runs[sampled] / "run", tmp_path)
+    before = files(run_dir)
+    rule = ["estimator.rule=any"] if wanted == "bisect" else []
+    assert main(["relabel", f"run_dir={run_dir}", f"estimator.name={wanted}", *rule]) == 2
+    assert f"cannot be labelled with estimator.name={wanted}" in capsys.readouterr().err
+    assert files(run_dir) == before
+
+
+def test_a_rule_that_the_estimator_does_not_know_is_refused(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of the two can be asked for by itself; the run has the one already."""
+    run_dir = copied(runs["fixed"] / "run", tmp_path)
+    relabelled(tmp_path, EstimatorChange(rule=LabelRule.threshold))
+    before = files(run_dir)
+    assert main(["relabel", f"run_dir={run_dir}", "estimator.name=bisect"]) == 2
+    assert "estimator.rule=threshold" in capsys.readouterr().err
+    assert files(run_dir) == before
+
+
+def test_a_new_rule_leaves_the_values_of_a_pooled_run_as_they_are(runs: dict[str, Path], tmp_path: Path) -> None:
+    copied(runs["pooled"] / "run", tmp_path)
+    before, learnt = labels(tmp_path), kernels(tmp_path)
+    relabelled(tmp_path, EstimatorChange(rule=LabelRule.three_class, threshold=0.3))
+    relabelled(tmp_path, EstimatorChange(rule=LabelRule.relative))
+    after = labels(tmp_path)
+    assert after.select(VALUES).equals(before.select(VALUES))
+    assert not after["label"].equals(before["label"])
+    assert kernels(tmp_path) == learnt
+
+
+def test_other_verdicts_are_learnt_from_anew(runs: dict[str, Path], tmp_path: Path) -> None:
+    copied(runs["pooled"] / "run", tmp_path)
+    rollouts, before, learnt = log(tmp_path), labels(tmp_path), kernels(tmp_path)
+    takes_is = GraderChange(answer_pattern="work (is)")
+    regrade(RegradeConfig(run_dir=str(tmp_path / "run"), grader=takes_is))
+    proved(tmp_path)
+    assert kernels(tmp_path) == sorted([*learnt, 4, 6])
+    wrong = labels(tmp_path)
+    assert wrong["n_correct"].explode().max() == 0
+    assert mean_of(wrong) < mean_of(before)
+    relabelled(tmp_path, EstimatorChange(threshold=0.3))
+    assert labels(tmp_path).select(VALUES).equals(wrong.select(VALUES))
+    assert log(tmp_path) == rollouts
+
+
+def test_the_way_to_the_pooled_estimator_and_back_leads_to_the_same_labels(
+    runs: dict[str, Path], tmp_path: Path
+) -> None:
+    copied(runs["fixed"] / "run", tmp_path)
+    before = labels(tmp_path)
+    relabelled(tmp_path, EstimatorChange(name=EstimatorName.pooled))
+    pooled = labels(tmp_path)
+    relabelled(tmp_path, EstimatorChange(name=EstimatorName.fixed))
+    assert labels(tmp_path).equals(before)
+    relabelled(tmp_path, EstimatorChange(name=EstimatorName.pooled))
+    assert labels(tmp_path).equals(pooled)
+    assert relabelled(tmp_path, EstimatorChange(name=EstimatorName.pooled)).number is None
