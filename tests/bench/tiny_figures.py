@@ -77,7 +77,7 @@ def lines(found: Sampled, known: Truth) -> Iterator[str]:
     yield f"  each time anew, {_times(found)}"
     yield "  handed on: with the kernel learnt from repetitions before, as a run's units do, though of the same chains"
     yield "  from the prior: what a job of one unit gets"
-    saved = jackknifed(lambda kept: _at_equal_error(found, known, kept), known)
+    saved = jackknifed(lambda kept: at_equal_error(found, known, kept), known)
     yield f"  at the RMSE of fixed N={FIXED}, between two targets: {saved.text('.2f')} times fewer tokens (nan: beyond all)"
     yield f"  mean of value - V, by bin of V, and its standard error (sampling's and truth's); target_sd={USUAL_TARGET:g}"
     yield f"  {'':<34}" + "".join(f"{f'{low:g}..{high:g}':>16}" for low, high in pairwise(BINS))
@@ -87,8 +87,8 @@ def lines(found: Sampled, known: Truth) -> Iterator[str]:
         ("pooled, from the prior", _stacked(found.from_prior, "value"), _stacked(found.from_prior, "value_rollouts")),
         (f"fixed N={FIXED}", found.fixed.value, found.fixed.graded),
     ):
-        biases = _biases(values, rollouts, known)
-        yield f"  {name:<34}" + "".join(f"{mean:>+9.4f} {error:.4f}" for mean, error in biases)
+        of_bins = biases(values, rollouts, known)
+        yield f"  {name:<34}" + "".join(f"{mean:>+9.4f} {error:.4f}" for mean, error in of_bins)
 
 
 def _times(found: Sampled) -> str:
@@ -99,10 +99,10 @@ def _pooled_line(name: str, repetitions: Sequence[Told], fixed: Blocks, known: T
     mean, every = _stacked(repetitions, "mean"), np.ones(len(known.chain), dtype=bool)
     tokens = _tokens_per_step(repetitions, known, every)
     rmse = jackknifed(lambda kept: _rmse(mean, known, kept), known)
-    fewer = jackknifed(lambda kept: _fewer(repetitions, fixed, known, kept), known)
+    saved = jackknifed(lambda kept: fewer(repetitions, fixed, known, kept), known)
     within = jackknifed(lambda kept: float(_within_interval(repetitions, known)[:, kept].mean()), known)
     by_sd = jackknifed(lambda kept: float(_within_sd(repetitions, known)[:, kept].mean()), known)
-    cost = f"{tokens:>9.0f}  {rmse.text('.3f'):<18}{fewer.text('.2f'):<32}"
+    cost = f"{tokens:>9.0f}  {rmse.text('.3f'):<18}{saved.text('.2f'):<32}"
     return f"  {name:<34}{cost}{within.text('.1%')}, {by_sd.text('.1%')}"
 
 
@@ -121,13 +121,13 @@ def _rmse(values: Floats, known: Truth, kept: Mask) -> float:
     return float(np.sqrt(squares))
 
 
-def _fewer(repetitions: Sequence[Told], fixed: Blocks, known: Truth, kept: Mask) -> float:
+def fewer(repetitions: Sequence[Told], fixed: Blocks, known: Truth, kept: Mask) -> float:
     """Tokens of fixed N over ours at our RMSE, whatever fraction N is: the square of its error falls as 1/N."""
     ratio = _rmse(fixed.value, known, kept) / _rmse(_stacked(repetitions, "mean"), known, kept)
     return float(fixed.tokens[:, kept].mean()) * ratio**2 / _tokens_per_step(repetitions, known, kept)
 
 
-def _at_equal_error(found: Sampled, known: Truth, kept: Mask) -> float:
+def at_equal_error(found: Sampled, known: Truth, kept: Mask) -> float:
     """Tokens of fixed N over those of pooled at the RMSE of the former: between two targets, on a line in logarithms."""
     points = sorted(
         (_rmse(_stacked(each, "mean"), known, kept), _tokens_per_step(each, known, kept))
@@ -152,7 +152,7 @@ def _within_sd(repetitions: Sequence[Told], known: Truth) -> Mask:
     return np.asarray(np.abs(_stacked(repetitions, "mean") - known.value) <= 1.96 * sd)
 
 
-def _biases(values: Floats, rollouts: Floats, known: Truth) -> Iterator[tuple[float, float]]:
+def biases(values: Floats, rollouts: Floats, known: Truth) -> Iterator[tuple[float, float]]:
     """Mean error of each bin, and its standard error: that of c/n, n being settled before the first rollout, and the truth's,
     which repetitions share."""
     bins = np.digitize(known.value, BINS[1:-1], right=True)

@@ -60,9 +60,10 @@ class Extremes:
 
 BOUNDS = Extremes(median_error=0.05, rms_error=0.2, surplus=5.0)
 """A right labelling is beyond them less than once in 10,000 times. Errors along a chain are correlated, so no table tells how
-far they may go; `python -m tests.tiny.simulated` does: MEASURED. With all values 0.1 too high or too low the median is beyond
-0.09, and with chains read from their ends, or one prefix late, the root mean square beyond 0.25. (The median, because half of
-the prefixes are lost ones, whose errors are small; the squares over what posterior_sd claims have too long a tail.)"""
+far they may go; `python -m tests.tiny.simulated 4000` does: 0.024, 0.155 and 3.6 at most, with standard deviations of 0.003,
+0.014 and 1. With all values 0.1 too high or too low the median is beyond 0.07, and with chains read from their ends, or one
+prefix late, the root mean square beyond 0.25. (The median, because the errors of lost prefixes, nearly half of all, are small;
+the sum of squares over what posterior_sd claims has too long a tail.)"""
 
 
 def truth() -> Truth:

@@ -17,7 +17,7 @@ from pipeline.records import ChainShape, Trials
 from tests.estimate.pooled import POOLED, played
 from tests.tiny.compared import Extremes, Told, Truth, extremes, truth
 
-RUNS = 2_000
+RUNS = 4_000
 QUANTILES = (0.5, 0.99, 0.999, 1.0)
 
 

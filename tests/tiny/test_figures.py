@@ -1,0 +1,79 @@
+"""The figures of the tiny policy's bench, on labellings whose figures are known: c/n of N rollouts of every prefix."""
+
+import numpy as np
+import pytest
+
+from tests.bench.tiny_figures import BINS, FIXED, Blocks, Sampled, at_equal_error, biases, fewer, jackknifed
+from tests.tiny.compared import Floats, Told, Truth, truth
+
+REPETITIONS = 400
+
+
+@pytest.fixture(scope="module")
+def known() -> Truth:
+    return truth()
+
+
+def shares(known: Truth, rollouts: int) -> Floats:
+    rng = np.random.default_rng(rollouts)
+    drawn = rng.binomial(rollouts, known.value, size=(REPETITIONS, len(known.value))) / rollouts
+    # The truth is off from V, with which rollouts are drawn, by its own error.
+    return np.asarray(drawn + known.sd * rng.normal(size=drawn.shape))
+
+
+def fixed(known: Truth) -> Blocks:
+    value = shares(known, FIXED)
+    return Blocks(
+        value=value, graded=np.full(value.shape, FIXED), tokens=np.tile(FIXED * known.tokens, (len(value), 1))
+    )
+
+
+def labellings(known: Truth, rollouts: int) -> list[Told]:
+    """What so many rollouts of every prefix come to, as though our estimator had said it."""
+    nothing = np.zeros(len(known.value))
+    tokens = np.bincount(known.chain, rollouts * known.tokens).astype(int)
+    return [
+        Told(
+            value=mean,
+            value_rollouts=np.full(len(mean), rollouts),
+            mean=mean,
+            sd=nothing,
+            low=nothing,
+            high=nothing,
+            correct=nothing.astype(int),
+            graded=nothing.astype(int),
+            tokens=tokens,
+        )
+        for mean in shares(known, rollouts)
+    ]
+
+
+def test_more_rollouts_of_the_same_kind_save_nothing(known: Truth) -> None:
+    ours, theirs = labellings(known, 16), fixed(known)
+    saved = jackknifed(lambda kept: fewer(ours, theirs, known, kept), known)
+    assert saved.value == pytest.approx(1, abs=0.05)
+    assert saved.error < 0.05
+
+
+def test_nor_do_they_between_fewer_and_more(known: Truth) -> None:
+    every = np.ones(len(known.value), dtype=bool)
+    curve = {0.2: labellings(known, 4), 0.1: labellings(known, 16)}
+    found = Sampled(handed_on=curve, from_prior=[], fixed=fixed(known), generated=0, seconds=0.0)
+    assert at_equal_error(found, known, every) == pytest.approx(1, abs=0.05)
+
+
+def test_half_the_price_saves_half(known: Truth) -> None:
+    every = np.ones(len(known.value), dtype=bool)
+    theirs = fixed(known)
+    dear = Blocks(value=theirs.value, graded=theirs.graded, tokens=2 * theirs.tokens)
+    assert fewer(labellings(known, 16), dear, known, every) == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.02, -0.02])
+def test_a_bias_is_told_from_chance(known: Truth, bias: float) -> None:
+    rollouts = np.full((REPETITIONS, len(known.value)), float(FIXED))
+    found = list(biases(shares(known, FIXED) + bias, rollouts, known))
+    assert len(found) == len(BINS) - 1
+    for mean, error in found:
+        assert mean == pytest.approx(bias, abs=5 * error)
+        assert error < 0.01
