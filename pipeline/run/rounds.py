@@ -15,6 +15,7 @@ from pipeline.estimate.tree import Tree
 from pipeline.estimate.trials import NONE, trials_of
 from pipeline.records import Fact, Goal, Trials
 from pipeline.run.budget import level
+from pipeline.run.caps import Cap, costs, together, within
 from pipeline.run.journal import Journal
 
 UNLIMITED = 1_000_000_000
@@ -38,6 +39,7 @@ class Rounds:
         self._trees = trees
         self._config = _towards(journal.goal, config)
         self._limit = self._limited()
+        self._caps = {tree: self._cap(tree) for tree in trees}
 
     def begun(self) -> list[Round]:
         """What is owed first, whatever the log holds; nothing for a problem that is done."""
@@ -83,22 +85,30 @@ class Rounds:
     def _limited(self) -> int | None:
         """What a chain may cost, where the unit has a share of the run's budget. All chains share it alike until the unit was
         whole once, and then those that are undecided."""
-        total, unit = self._journal.goal.unit_budget, self._config.budget_unit
+        total = self._journal.goal.unit_budget
         if total is None:
             return None
-        costs = [cost for tree in self._trees for cost in self._costs(tree, unit)]
+        chains = [cost for tree in self._trees for cost in self._costs(tree)]
         if not self._journal.settled:
-            return level(total, costs)
+            return level(total, chains)
         still_open = [each for tree in self._open() for each in tree]
-        done = sum(cost for cost, each in zip(costs, still_open, strict=True) if not each)
-        return level(total - done, [cost for cost, each in zip(costs, still_open, strict=True) if each])
+        done = sum(cost for cost, each in zip(chains, still_open, strict=True) if not each)
+        return level(total - done, [cost for cost, each in zip(chains, still_open, strict=True) if each])
 
-    def _costs(self, tree: Tree, unit: BudgetUnit) -> list[float]:
-        """What each chain has cost so far; of shared prefixes its share."""
-        facts = [self._journal.of_prefix(prefix) for prefix in tree.prefix_ids]
-        tokens = unit is BudgetUnit.tokens
-        costs = [sum(fact.n_tokens if tokens else 1 for fact in of_prefix) for of_prefix in facts]
-        return [sum(costs[node] * float(tree.shares[node]) for node in path) for path in tree.paths]
+    def _cap(self, tree: Tree) -> Cap:
+        """What a problem may cost, where it has a budget; else what a fixed number of rollouts for each prefix would."""
+        each, unit = self._config.budget, self._config.budget_unit
+        if self._limit is None:
+            if each is None:
+                return Cap(most=self._journal.goal.rollouts * int((~tree.closed).sum()), unit=BudgetUnit.rollouts)
+            return Cap(most=each * len(tree.chains), unit=unit)
+        limit = self._limit if each is None else min(each, self._limit)
+        if not self._journal.settled:
+            return Cap(most=limit * len(tree.chains), unit=unit)
+        return Cap(most=together(self._costs(tree), limit), unit=unit)
+
+    def _costs(self, tree: Tree) -> list[float]:
+        return costs(tree, self._trials([tree]), self._config.budget_unit)
 
     def _asked(self, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> list[dict[str, int]]:
         config = self._config
@@ -106,7 +116,10 @@ class Rounds:
             if not self._limit:
                 return [{} for _ in trees]
             config = replace(config, budget=min(self._limit, config.budget or self._limit))
-        return next_rollouts(trees, trials, self._journal.goal.rollouts, config, self._journal.kernel)
+        asked = next_rollouts(trees, trials, self._journal.goal.rollouts, config, self._journal.kernel)
+        if config.name is not EstimatorName.pooled:
+            return asked
+        return [within(tree, trials, more, self._caps[tree]) for tree, more in zip(trees, asked, strict=True)]
 
     def _trials(self, trees: Sequence[Tree]) -> dict[str, Trials]:
         return self._journal.trials(prefix for tree in trees for prefix in tree.prefix_ids)

@@ -51,6 +51,20 @@ def test_a_chain_costs_at_most_its_budget_of_tokens_and_a_rollout(tmp_path: Path
     assert min(costs) > 400 - A_ROLLOUT
 
 
+@pytest.mark.parametrize("chains", [2, 4])
+@pytest.mark.parametrize(("budget", "most"), [("budget=6", 6), ("run_budget=49", 49 // 12), ("budget=null", 0)])
+def test_chains_that_share_prefixes_cost_no_more_together(tmp_path: Path, chains: int, budget: str, most: int) -> None:
+    rows = sums(12 // chains, chains)
+    asked = (POOLED, ROLLOUTS, f"estimator.{budget}", "estimator.target_sd=0.02")
+    totals = label_in_process(settings(tmp_path, rows, *asked)).totals
+    assert totals.rollouts == (12 * most if most else 4 * totals.prefixes)
+    proved(tmp_path)
+
+
+def test_a_chain_that_may_cost_less_than_a_rollout_has_one(tmp_path: Path) -> None:
+    assert labelled(tmp_path, "estimator.budget=1").totals.rollouts == len(ROWS)
+
+
 def test_more_budget_adds_to_chains_that_are_undecided_and_to_no_others(tmp_path: Path) -> None:
     target = "estimator.target_sd=0.15"
     few = labelled(tmp_path, "estimator.budget=9", ROLLOUTS, target)
