@@ -65,6 +65,7 @@ def _cost_beside_a_model() -> None:
     with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as folder:
         settings = [
             "data=sample",
+            "estimator=fixed",
             f"data.limit={CHAINS}",
             f"run_dir={folder}/run",
             f"run.flush_seconds={FLUSH_SECONDS}",
