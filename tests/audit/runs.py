@@ -46,7 +46,13 @@ def config(folder: Path, *overrides: str) -> LabelConfig:
     data = folder / "rows.jsonl"
     if not data.exists():
         write_rows(data, rows())
-    small = ["policy=oracle", "policy.max_model_len=300", "sampling.max_tokens=100", "run.unit_problems=3"]
+    small = [
+        "policy=oracle",
+        "estimator=fixed",
+        "policy.max_model_len=300",
+        "sampling.max_tokens=100",
+        "run.unit_problems=3",
+    ]
     run_dir = f"run_dir={folder / 'run'}"
     return compose_label([f"data.path={data}", run_dir, *small, f"sampling.rollouts={ROLLOUTS}", *overrides])
 

@@ -26,6 +26,7 @@ from pipeline.store.commits import (
 from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import encoded_identity, recorded_identity
 from pipeline.store.shards import read_shard, write_shard
+from pipeline.tables import SCHEMA_VERSION
 from tests.audit.runs import EXTENDED, config, copied, edited, files
 from tests.run.in_process import label_in_process
 
@@ -293,7 +294,7 @@ def test_a_part_that_counts_wrongly_is_found(run_dir: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("sampling.temperature", 0.5), ("estimator.rule", "guess"), ("schema", 2.0)]
+    ("key", "value"), [("sampling.temperature", 0.5), ("estimator.rule", "guess"), ("schema", float(SCHEMA_VERSION))]
 )
 def test_settings_that_were_changed_with_their_checksum_are_found(key: str, value: object, run_dir: Path) -> None:
     changed = {**recorded_identity(LocalStorage(run_dir)), key: value}

@@ -64,7 +64,13 @@ def write_chains(folder: Path, chains: int) -> Path:
 
 def _run(folder: Path, chains: int) -> Cost:
     data = write_chains(folder, chains)
-    settings = [f"data.path={data}", f"run_dir={folder / str(chains)}", "policy=oracle", "run.show_chains=0"]
+    settings = [
+        f"data.path={data}",
+        f"run_dir={folder / str(chains)}",
+        "policy=oracle",
+        "estimator=fixed",
+        "run.show_chains=0",
+    ]
     began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "pipeline", "label", *settings], cwd=ROOT, stdout=subprocess.DEVNULL

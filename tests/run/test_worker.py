@@ -58,7 +58,7 @@ def label_all(
     tmp_path.mkdir(exist_ok=True)
     data = write_rows(tmp_path / "rows.jsonl", rows)
     run_dir = tmp_path / "run"
-    config = compose_label([f"data.path={data}", f"run_dir={run_dir}", "policy=oracle", *overrides])
+    config = compose_label([f"data.path={data}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed", *overrides])
     storage = LocalStorage(run_dir)
     commit = staged(storage, config)
 
@@ -262,7 +262,7 @@ def test_compressed_input_gives_the_same_labels(tmp_path: Path) -> None:
     packed = tmp_path / "rows.jsonl.gz"
     packed.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in (RIGHT, WRONG)).encode()))
     run_dir = tmp_path / "run"
-    config = compose_label([f"data.path={packed}", f"run_dir={run_dir}", "policy=oracle"])
+    config = compose_label([f"data.path={packed}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed"])
     storage = LocalStorage(run_dir)
     commit = staged(storage, config)
     rows = [row for shard in commit.shards for row in read_shard(storage, shard)["chain_id"].to_pylist()]
