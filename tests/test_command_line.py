@@ -150,7 +150,7 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["relabel", "run_dir=x", "estimator.threshold=1"], ["estimator.threshold=1.0 is out of range"]),
         (["regrade", "run_dir=x", "grader.processes=0"], ["grader.processes=0 is out of range"]),
         (["regrade", "run_dir=x", "grader.answer_pattern='('"], ["grader.answer_pattern is not a regular expression"]),
-        (["regrade", "run_dir=x", "estimator=best"], ["estimator=best: there is no such option, choose from bisect"]),
+        (["regrade", "run_dir=x", "estimator=best"], ["estimator=best: there is no such option, choose from bisect, "]),
         (["label", "--cfg", "hydra"], ["--cfg job"]),
         (["label", "hydra.run.dir=x"], ["no setting hydra.run.dir"]),
         (["label", "hydra/launcher=joblib"], ["no setting hydra/launcher"]),

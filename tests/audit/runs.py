@@ -42,12 +42,17 @@ def rows() -> list[dict[str, Any]]:
 
 
 def config(folder: Path, *overrides: str) -> LabelConfig:
-    """The settings of a run in `folder`/run on `rows`, with every prefix sampled as often."""
+    """The settings of a run in `folder`/run on `rows`."""
     data = folder / "rows.jsonl"
     if not data.exists():
         write_rows(data, rows())
-    small = ["policy=oracle", "policy.max_model_len=300", "sampling.max_tokens=100", "run.unit_problems=3"]
-    small.append("estimator=fixed")
+    small = [
+        "policy=oracle",
+        "estimator=fixed",
+        "policy.max_model_len=300",
+        "sampling.max_tokens=100",
+        "run.unit_problems=3",
+    ]
     run_dir = f"run_dir={folder / 'run'}"
     return compose_label([f"data.path={data}", run_dir, *small, f"sampling.rollouts={ROLLOUTS}", *overrides])
 

@@ -87,7 +87,7 @@ def engine_share() -> None:
 
 
 def _overrides(run_dir: Path) -> list[str]:
-    return ["data=sample", f"data.limit={CHAINS}", f"run_dir={run_dir}", "run.show_chains=0"]
+    return ["data=sample", "estimator=fixed", f"data.limit={CHAINS}", f"run_dir={run_dir}", "run.show_chains=0"]
 
 
 def _prompts(run_dir: Path) -> list[list[int]]:

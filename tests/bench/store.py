@@ -103,7 +103,13 @@ def _planning() -> None:
         )
         with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as folder:
             data = write_chains(Path(folder), LOG_ROLLOUTS // (STEPS * 8))
-            settings = [f"data.path={data}", f"run_dir={folder}/run", "policy=oracle", "run.show_chains=0"]
+            settings = [
+                f"data.path={data}",
+                f"run_dir={folder}/run",
+                "policy=oracle",
+                "estimator=fixed",
+                "run.show_chains=0",
+            ]
             settings.append(f"run.unit_problems={unit_problems}")
             _measured([*settings])
             records = sorted((Path(folder) / "run" / "commits").glob("unit-*.json"))

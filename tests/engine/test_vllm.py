@@ -142,7 +142,7 @@ def test_the_whole_job_with_a_real_model(tmp_path: Path) -> None:
     if gsm8k.exists():
         with data.open("a") as file, gsm8k.open() as source:
             file.writelines(next(source) for _ in range(2))
-    settings = ["sampling.rollouts=2", "sampling.solutions=2", "sampling.max_tokens=48"]
+    settings = ["estimator=fixed", "sampling.rollouts=2", "sampling.solutions=2", "sampling.max_tokens=48"]
     done = run_stepvalue(["label", f"data.path={data}", f"run_dir={tmp_path / 'run'}", *settings])
     assert done.returncode == 0, done.stderr
     labels = pl.read_parquet(tmp_path / "run" / "labels" / "*.parquet")

@@ -33,6 +33,7 @@ GONE_SECONDS = 10.0
 POLL_SECONDS = 0.005
 SETTINGS = (
     "policy=oracle",
+    "estimator=fixed",
     "run.unit_problems=2",
     "run.units_in_flight=2",
     "run.progress_seconds=0.1",

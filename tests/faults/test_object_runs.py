@@ -25,7 +25,13 @@ from tests.object_store import DEAF, HONEST, ObjectServer, object_server
 pytestmark = [pytest.mark.faults, pytest.mark.ray]
 
 PROBLEMS = 50
-SETTINGS = ("policy=oracle", "run.unit_problems=10", "run.progress_seconds=0.5", "run.flush_seconds=0.5")
+SETTINGS = (
+    "policy=oracle",
+    "estimator=fixed",
+    "run.unit_problems=10",
+    "run.progress_seconds=0.5",
+    "run.flush_seconds=0.5",
+)
 SLOW = "policy.oracle.tokens_per_second=2000"
 SECONDS = 200
 

@@ -21,7 +21,13 @@ from tests.conftest import ROOT
 pytestmark = [pytest.mark.faults, pytest.mark.model, pytest.mark.timeout(900)]
 
 ROLLOUTS = 32
-SETTINGS = ("data=sample", "data.limit=4", f"sampling.rollouts={ROLLOUTS}", "run.progress_seconds=0.5")
+SETTINGS = (
+    "data=sample",
+    "estimator=fixed",
+    "data.limit=4",
+    f"sampling.rollouts={ROLLOUTS}",
+    "run.progress_seconds=0.5",
+)
 START_SECONDS = 300
 END_SECONDS = 20
 _TAG = "STEPVALUE_TEST_JOB"

@@ -54,7 +54,9 @@ def test_every_form_of_a_suite_is_taken_in_and_what_is_none_is_rejected(tmp_path
     rows: list[dict[str, object]]
     rows = [{"problem": f"Problem {number}", "answer": answer} for number, answer in enumerate([*good, *bad])]
     path = write_rows(tmp_path / "rows.jsonl", rows)
-    config = compose_label([f"data.path={path}", f"run_dir={tmp_path / 'run'}", "policy=oracle", *SUITES])
+    config = compose_label(
+        [f"data.path={path}", f"run_dir={tmp_path / 'run'}", "policy=oracle", "estimator=fixed", *SUITES]
+    )
     commit = staged(LocalStorage(tmp_path / "run"), config)
     rejects = tables(tmp_path / "run", "rejects")
     assert (commit.totals.used, commit.totals.rejected) == (len(good), len(bad))

@@ -16,6 +16,8 @@ from tests.conftest import ROOT, Cluster, run_stepvalue, write_rows
 
 pytestmark = pytest.mark.ray
 
+ORACLE = ("policy=oracle", "estimator=fixed")
+
 
 def many_rows(count: int) -> list[dict[str, Any]]:
     return [
@@ -31,7 +33,7 @@ def many_rows(count: int) -> list[dict[str, Any]]:
 
 
 def label(head: Cluster, data: Path, run_dir: Path, *overrides: str) -> "subprocess.CompletedProcess[str]":
-    settings = [f"data.path={data}", f"run_dir={run_dir}", "policy=oracle", f"cluster.address={head.address}"]
+    settings = [f"data.path={data}", f"run_dir={run_dir}", *ORACLE, f"cluster.address={head.address}"]
     return run_stepvalue(["label", *settings, *overrides], environment=head.environment)
 
 
@@ -57,7 +59,7 @@ def reference(ray_head: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tu
 def test_a_finished_run_started_again_does_nothing(reference: tuple[Path, Path]) -> None:
     data, run_dir = reference
     before = contents(run_dir)
-    again = run_stepvalue(["label", f"data.path={data}", f"run_dir={run_dir}", "policy=oracle", "run.unit_problems=10"])
+    again = run_stepvalue(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, "run.unit_problems=10"])
     assert again.returncode == 0, again.stderr
     assert "Nothing was owed" in again.stdout
     assert contents(run_dir) == before
@@ -138,7 +140,7 @@ def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path,
     data, run_dir = reference
     before = contents(run_dir)
     other = ["sampling.temperature=0.5", "run.unit_problems=10"]
-    refused = run_stepvalue(["label", f"data.path={data}", f"run_dir={run_dir}", "policy=oracle", *other])
+    refused = run_stepvalue(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, *other])
     assert refused.returncode == 2
     assert "sampling.temperature was 1.0, now 0.5" in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
@@ -156,7 +158,7 @@ def test_an_address_without_a_cluster(reference: tuple[Path, Path], tmp_path: Pa
     settings = [
         f"data.path={reference[0]}",
         f"run_dir={tmp_path / 'run'}",
-        "policy=oracle",
+        *ORACLE,
         "cluster.address=127.0.0.1:1",
     ]
     refused = run_stepvalue(["label", *settings])
@@ -178,7 +180,7 @@ def test_sigterm_is_exit_75_and_the_run_goes_on_later(reference: tuple[Path, Pat
     """On a private Ray, as on a machine that is taken away; nothing of it is left behind."""
     data, run_dir = reference
     mark = f"{MARK}={os.getpid()}-{time.monotonic_ns()}"
-    settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", "policy=oracle", "run.unit_problems=10"]
+    settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
     slow = ["policy.oracle.tokens_per_second=20000", "run.units_in_flight=1", "run.progress_seconds=0.5"]
     process = subprocess.Popen(
         [sys.executable, "-m", "pipeline", "label", *settings, *slow],
@@ -218,7 +220,7 @@ def test_ray_job_submit_runs_the_job_on_a_cluster(
     ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
     data, run_dir = reference
-    settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", "policy=oracle", "run.unit_problems=10"]
+    settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
     job = [sys.executable, "-m", "pipeline", "label", *settings, "cluster.address=auto", "cluster.workers=2"]
     submitted = submit(ray_head, job)
     deadline = time.monotonic() + 60
