@@ -116,7 +116,7 @@ def _rollouts_wanted(pilot: npt.NDArray[np.int8]) -> int:
     enough = np.flatnonzero((pilot[:EPIC_PILOT] == RIGHT).cumsum() >= EPIC_WANTED)
     if not enough.size:
         return EPIC_PILOT
-    return max(EPIC_FEWEST, math.ceil(int(enough[0]) / EPIC_GRAIN) * EPIC_GRAIN)
+    return max(EPIC_FEWEST, math.ceil((int(enough[0]) + 1) / EPIC_GRAIN) * EPIC_GRAIN)
 
 
 def _adaptive_halving(steps: int, outcomes: npt.NDArray[np.int8], rollouts: int) -> Iterator[int]:

@@ -15,7 +15,7 @@ from tests.bench.plot import Panel, Series, svg
 
 def table(cells: Sequence[Cell]) -> Iterator[str]:
     yield f"tokens per labelled step at the RMSE of {STANDARD}, and rollouts per chain at RMSE {FIXED_ERROR:.2f}"
-    yield f"  {STANDARD:>31} {'pooled at its RMSE':>18}{'than shrunk':>29}{'rollouts':>15}{'pooled at the default':>46}"
+    yield f"  {STANDARD:>31} {'pooled at its RMSE':>18}{'than shrunk':>29}{'rollouts':>15}{'pooled at target_sd 0.1':>46}"
     yield (
         f"  {'family':<12}{'K':>3}{'tok/step':>10}{'RMSE':>7}{'tok/step':>11}{'fewer':>7}{'+-':>6}{'bar':>6}{'':>7}"
         f"{'N=8':>9}{'pooled':>8}{'fixed':>8}{'RMSE':>8}{'95 %':>7}{'by sd':>7}{'68 %':>7}{'err/sd':>8}{'sampled':>9}"
