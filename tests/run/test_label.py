@@ -130,7 +130,7 @@ def test_more_rollouts_are_added_to_a_finished_run(
     assert "to label 720 rollouts" in more.stdout  # 240 prefixes x 3
     after = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
     assert after["rollout_id"].n_unique() == after.height == before.height + 720
-    assert before.join(after, on=before.columns, how="anti").is_empty()
+    assert before.join(after, on=before.columns, how="anti", nulls_equal=True).is_empty()
     assert labels(tmp_path / "run").equals(labels(run_dir))
     fewer = label(ray_head, data, tmp_path / "run", "run.unit_problems=10", "sampling.rollouts=5")
     assert "Nothing was owed" in fewer.stdout
