@@ -361,6 +361,22 @@ class LabelConfig:
     def __post_init__(self) -> None:
         if self.run_dir is not None and not self.run_dir.strip():
             raise ValueError("run_dir is empty: give run_dir=FOLDER, or leave it out for one under runs/")
+        _check_together(self.estimator, self.sampling)
+
+
+def _check_together(estimator: EstimatorConfig, sampling: SamplingConfig) -> None:
+    name, most = estimator.name, sampling.rollouts
+    for key, budget in (("budget", estimator.budget), ("run_budget", estimator.run_budget)):
+        if budget is not None and name is not EstimatorName.pooled:
+            raise ValueError(
+                f"estimator.{key}={budget} is for estimator=pooled: what estimator={name.value} takes is set by "
+                "sampling.rollouts"
+            )
+    if name is EstimatorName.first_success and estimator.successes > most:
+        raise ValueError(
+            f"estimator.successes={estimator.successes} cannot be reached with sampling.rollouts={most}: lower the one or "
+            "raise the other"
+        )
 
 
 @dataclass(kw_only=True, slots=True)

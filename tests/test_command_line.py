@@ -150,6 +150,14 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["relabel", "run_dir=x", "estimator.threshold=1"], ["estimator.threshold=1.0 is out of range"]),
         (["regrade", "run_dir=x", "grader.processes=0"], ["grader.processes=0 is out of range"]),
         (["regrade", "run_dir=x", "grader.answer_pattern='('"], ["grader.answer_pattern is not a regular expression"]),
+        (
+            ["label", "data.path=x", "estimator=fixed", "estimator.budget=5"],
+            ["estimator.budget=5 is for estimator=pooled"],
+        ),
+        (
+            ["label", "data.path=x", "estimator=first_success", "estimator.successes=9"],
+            ["estimator.successes=9 cannot be reached with sampling.rollouts=8"],
+        ),
         (["regrade", "run_dir=x", "estimator=best"], ["estimator=best: there is no such option, choose from bisect, "]),
         (["label", "--cfg", "hydra"], ["--cfg job"]),
         (["label", "hydra.run.dir=x"], ["no setting hydra.run.dir"]),

@@ -137,5 +137,5 @@ def _bias_mark(bias: Bias) -> Mark:
     return Mark(
         asked=f"bias of value, {bias.rule}: below {MOST_BIAS:g} in every bin of V",
         measured=f"{bias.mean[worst]:+.4f} +- {bias.error[worst]:.4f} in bin {worst}",
-        met=abs(bias.mean[worst]) < MOST_BIAS,
+        met=abs(bias.mean[worst]) < MOST_BIAS and max(bias.error) < MOST_BIAS / 2,
     )
