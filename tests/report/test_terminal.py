@@ -44,6 +44,7 @@ def chain(**changes: object) -> dict[str, Any]:
         "n_rollouts": [8, 0, 0],
         "label": [1, None, 0],
         "origin": ["measured", "unmeasured", "terminal"],
+        "estimator": "fixed",
     }
     return row | changes
 
@@ -67,6 +68,24 @@ def test_a_chain_is_shown_step_by_step() -> None:
     assert line_of(text, "Take one.").startswith("1 Take one. 0.25 ██········ 0.03-0.65 2/8 +")
     assert line_of(text, "Take two.") == "2 Take two. - unmeasured ?"
     assert line_of(text, "So 3.") == "3 So 3. 1.00 ██████████ terminal -"
+
+
+def test_of_an_estimator_that_stops_early_the_posterior_mean_is_shown() -> None:
+    """Its unbiased value rests on a rollout or two, and lacks where a prefix has none."""
+    text = shown(
+        chain(
+            estimator="pooled",
+            root_posterior_mean=0.4,
+            posterior_mean=[0.31, 0.72, 1.0],
+            low=[0.1, 0.5, 1.0],
+            high=[0.6, 0.9, 1.0],
+            label=[None, 2, 1],
+            origin=["measured", "implied", "terminal"],
+        )
+    )
+    assert "from the bare problem: 0.40 (0.16-0.84), 4/8" in text
+    assert line_of(text, "Take one.").startswith("1 Take one. 0.31 ███······· 0.10-0.60 2/8 ?")
+    assert line_of(text, "Take two.") == "2 Take two. 0.72 ███████··· 0.50-0.90 implied o"
 
 
 def test_what_is_unknown_never_looks_like_a_number() -> None:
