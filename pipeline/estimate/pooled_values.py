@@ -10,6 +10,9 @@ for in the light of it, and c/n over all of them is biased. What that costs is v
 
 Exactly so where whether a rollout can be graded does not depend on whether it is right, and where a round that was cut by an
 interruption is completed before anything else is decided: which of its rollouts had come in depends on how long they were.
+
+Not covered: where chains cut the same text into different steps, the standard deviation of an advantage over a step that
+another chain takes in two counts both values as independent.
 """
 
 import math
