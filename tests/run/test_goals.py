@@ -1,5 +1,6 @@
 """What a run's budget gives to its units, and when a unit has reached what is asked of it."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,8 +85,11 @@ def test_a_rest_that_is_less_than_a_rollout_for_each_chain_is_not_given() -> Non
 
 
 def test_only_the_pooled_estimator_has_a_budget() -> None:
-    plain = LabelConfig(data=DataConfig(path="x"), estimator=EstimatorConfig(run_budget=5, budget=5))
+    plain = LabelConfig(data=DataConfig(path="x"))
     assert goals(plain, {"a": Spent(chains=1, logged=Totals(), whole=None)}) == {"a": Goal(rollouts=8)}
+    for budget in (EstimatorConfig(budget=5), EstimatorConfig(run_budget=5)):
+        with pytest.raises(ValueError, match="is for estimator=pooled"):
+            LabelConfig(data=DataConfig(path="x"), estimator=budget)
 
 
 def test_a_unit_is_owed_again_when_more_is_asked_that_can_change_it() -> None:
