@@ -60,7 +60,7 @@ class Rounds:
         trials = self._trials(trees)
         asked = self._asked(trees, trials)
         return [
-            Round(tree=tree, number=self._last(tree) + 1, missing=self._missing(tree, trials, more))
+            Round(tree=tree, number=self._next_number(tree), missing=self._missing(tree, trials, more))
             for tree, more in zip(trees, asked, strict=True)
             if more
         ]
@@ -140,6 +140,10 @@ class Rounds:
         """Whether the record of a whole unit names what there is of a round: then it is all there."""
         settled = self._journal.settled
         return all((fact.prefix_id, fact.issue_index) in settled for fact in self._facts(tree) if fact.round == number)
+
+    def _next_number(self, tree: Tree) -> int:
+        """A fixed number of rollouts is one decision, also where it was raised later: no outcome had a say in it."""
+        return 0 if self._config.name is EstimatorName.fixed else self._last(tree) + 1
 
     def _last(self, tree: Tree) -> int:
         return max((fact.round for fact in self._facts(tree)), default=-1)
