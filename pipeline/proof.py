@@ -13,7 +13,7 @@ from pipeline.choices import EstimatorName
 from pipeline.config import EstimatorConfig
 from pipeline.estimate.allocation import next_rollouts
 from pipeline.estimate.kernel import PRIOR
-from pipeline.estimate.tree import measured_prefixes, tree_of
+from pipeline.estimate.tree import measured_prefixes, trees_of
 from pipeline.ids import rollout_id
 from pipeline.prompts import prefix_id, root_id
 from pipeline.records import (
@@ -140,21 +140,18 @@ def id_faults(
 
 
 def owed_faults(
-    chains: Iterable[ChainShape],
+    chains: Sequence[ChainShape],
     trials: Mapping[str, Trials],
     too_long: Collection[str],
     rollouts: int,
     config: EstimatorConfig,
 ) -> Iterator[str]:
     """What a whole unit is still owed, in words. What the pooled estimator asks for hangs on prices that no log holds."""
-    by_problem: dict[str, list[ChainShape]] = defaultdict(list)
-    for chain in chains:
-        by_problem[chain.prefix_ids[0]].append(chain)
-    trees = [tree_of(together, too_long) for together in by_problem.values()]
-    if config.name is not EstimatorName.pooled:
-        for more in next_rollouts(trees, trials, rollouts, config, PRIOR):
-            for prefix, count in more.items():
-                yield f"prefix {prefix} is owed {count} more rollouts"
+    if config.name is EstimatorName.pooled:
+        return
+    for more in next_rollouts(trees_of(chains, too_long), trials, rollouts, config, PRIOR):
+        for prefix, count in more.items():
+            yield f"prefix {prefix} is owed {count} more rollouts"
 
 
 def needless_faults(trials: Mapping[str, Trials], config: EstimatorConfig) -> Iterator[str]:

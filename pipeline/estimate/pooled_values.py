@@ -26,7 +26,7 @@ from pipeline.estimate.beliefs import Beliefs, beliefs
 from pipeline.estimate.grid import Ints, mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimate.intervals import interval
 from pipeline.estimate.kernel import Kernel, motion
-from pipeline.estimate.tree import Tree, forest_of, tree_of
+from pipeline.estimate.tree import forest_of, trees_of
 from pipeline.estimate.trials import NONE, counts_of
 from pipeline.records import ChainShape, Counts, Origin, StepValue, Trials
 
@@ -45,14 +45,6 @@ def values(
         for chain, path in zip(tree.chains, tree.paths, strict=True):
             by_chain[chain] = _along(chain, numbers[path], forest.parents, trials, said, config)
     return [by_chain[chain] for chain in chains]
-
-
-def trees_of(chains: Sequence[ChainShape]) -> list[Tree]:
-    """The trees of a unit's problems, in the order in which their bare problems come."""
-    by_problem: dict[str, list[ChainShape]] = {}
-    for chain in chains:
-        by_problem.setdefault(chain.prefix_ids[0], []).append(chain)
-    return [tree_of(together) for together in by_problem.values()]
 
 
 class _Said:

@@ -74,6 +74,14 @@ def tree_of(chains: Sequence[ChainShape], closed: Collection[str] = ()) -> Tree:
     )
 
 
+def trees_of(chains: Sequence[ChainShape], closed: Collection[str] = ()) -> list[Tree]:
+    """The trees of a unit's problems, in the order in which their bare problems come; chains of a problem share that prefix."""
+    by_problem: dict[str, list[ChainShape]] = {}
+    for chain in chains:
+        by_problem.setdefault(chain.prefix_ids[0], []).append(chain)
+    return [tree_of(together, closed) for together in by_problem.values()]
+
+
 def _links(chains: Sequence[ChainShape]) -> tuple[dict[str, str | None], dict[str, int]]:
     """Parent and depth of every measured prefix. Deeper ones may push others down, so this goes on until nothing moves."""
     parents: dict[str, str | None] = {}

@@ -17,8 +17,8 @@ from pipeline.config import EstimatorConfig
 from pipeline.errors import RunConflict, UsageError
 from pipeline.estimate.kernel import PRIOR, Kernel
 from pipeline.estimate.learning import learnt
-from pipeline.estimate.pooled_values import trees_of
 from pipeline.estimate.suitable import objection
+from pipeline.estimate.tree import trees_of
 from pipeline.estimate.trials import trials_of
 from pipeline.ids import content_id
 from pipeline.kernels import TABLE as KERNELS

@@ -64,9 +64,9 @@ class Journal:
         self.solutions = self._new_solutions | solutions
         self.kernel = kernel
         self.settled = {
-            (fact.prefix_id, fact.issue_index)
+            (prefix, issue)
             for table in self._log.of_whole("rollouts")
-            for fact in facts(table).values()
+            for prefix, issue in zip(*(table[name].to_pylist() for name in ("prefix_id", "issue_index")), strict=True)
         }
         self._of_prefix, self._trials = {}, {}
         for fact in self.facts.values():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.config import LabelConfig
 from pipeline.engine.base import Engine
-from pipeline.estimate.tree import Tree, measured_prefixes, tree_of
+from pipeline.estimate.tree import Tree, measured_prefixes, trees_of
 from pipeline.prompts import Prompter
 from pipeline.records import (
     UNGRADED,
@@ -97,13 +97,13 @@ class Planner:
 
     async def plan_chains(self, plan: UnitPlan, rows: Sequence[InputRow], journal: Journal) -> None:
         """Add the chains of the rows, given or drawn, and their prefixes."""
-        shapes: dict[str, list[ChainShape]] = {}
-        for row in rows:
-            for solution in self._solutions(plan, row, journal):
-                shape = await self._plan_chain(plan, row, solution)
-                shapes.setdefault(row.problem.problem_id, []).append(shape)
+        shapes = [
+            await self._plan_chain(plan, row, solution)
+            for row in rows
+            for solution in self._solutions(plan, row, journal)
+        ]
         closed = {prefix_id for prefix_id, asked in plan.asked.items() if not asked.fits}
-        plan.trees = [tree_of(together, closed) for together in shapes.values()]
+        plan.trees = trees_of(shapes, closed)
 
     def _solutions(self, plan: UnitPlan, row: InputRow, journal: Journal) -> Sequence[Solution]:
         if row.solution is not None:

@@ -17,8 +17,8 @@ from pipeline.estimate.allocation import next_rollouts
 from pipeline.estimate.grid import EDGES, GRID, POINTS, Floats, mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimate.intervals import clopper_pearson
 from pipeline.estimate.kernel import PRIOR, Kernel, motion
-from pipeline.estimate.pooled_values import trees_of, values
-from pipeline.estimate.tree import Tree, tree_of
+from pipeline.estimate.pooled_values import values
+from pipeline.estimate.tree import Tree, tree_of, trees_of
 from pipeline.records import ChainShape, Origin, StepValue, Trials
 from tests.estimate.pooled import (
     CONSTANT,
