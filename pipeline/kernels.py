@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from pipeline.estimate.grid import POINTS
 from pipeline.estimate.kernel import PRIOR_VERSION, Kernel
-from pipeline.tables import SCHEMAS
+from pipeline.schemas import SCHEMAS
 
 TABLE = "kernels"
 

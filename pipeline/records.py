@@ -321,10 +321,33 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Requests an engine works on, and requests that wait for it."""
+    """Requests an engine works on, requests that wait for it, and completions that wait for their verdict."""
 
     running: int = 0
     waiting: int = 0
+    grading: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineWork:
+    """What an engine has done since its start; all of it only ever grows.
+
+    `generated` counts tokens, those of unfinished and of aborted completions too, and `steps` the forward passes that made
+    them. `attended` sums, over the tokens of finished completions, how many tokens stood before each. `prompt` counts the
+    tokens of the prompts it has begun with, `prefilled` those of them that it computed; the rest it had in its cache.
+    `unfilled_seconds`: places for requests that stood empty while nothing waited for one, in seconds times the share of all
+    places.
+    """
+
+    generated: int = 0
+    steps: int = 0
+    attended: int = 0
+    prompt: int = 0
+    prefilled: int = 0
+    unfilled_seconds: float = 0.0
+
+    def __add__(self, other: "EngineWork") -> "EngineWork":
+        return EngineWork(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
-"""One Arrow schema per table, and the way from records to tables. The schema is the contract: never widened on the fly."""
+"""From records to Arrow tables and back, by the schemas of the tables."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -20,150 +19,7 @@ from pipeline.records import (
     StepValue,
     Verdict,
 )
-
-SCHEMA_VERSION = 3
-
-_ENUM = pa.dictionary(pa.int8(), pa.string())
-
-
-_STRINGS = pa.list_(pa.string())
-
-
-def _required(name: str, kind: pa.DataType) -> "pa.Field[Any]":
-    return pa.field(name, kind, nullable=False)
-
-
-def _optional(name: str, kind: pa.DataType) -> "pa.Field[Any]":
-    return pa.field(name, kind)
-
-
-INPUTS = pa.schema(
-    [
-        _required("problem_id", pa.string()),
-        _required("problem", pa.string()),
-        _required("gold_answers", _STRINGS),
-        _optional("chain_id", pa.string()),
-        _optional("source_id", pa.string()),
-        _optional("solution", pa.string()),
-        _optional("step_ends", pa.list_(pa.int32())),
-        _required("file", pa.string()),
-        _required("line", pa.int64()),
-    ]
-)
-
-SOLUTIONS = pa.schema(
-    [
-        _required("chain_id", pa.string()),
-        _required("problem_id", pa.string()),
-        _optional("source_id", pa.string()),
-        _required("draw", pa.int32()),
-        _required("text", pa.string()),
-        _required("token_ids", pa.list_(pa.int32())),
-        _required("step_ends", pa.list_(pa.int32())),
-        _required("token_ends", pa.list_(pa.int32())),
-        _required("finish", _ENUM),
-        _required("answer", pa.string()),
-        _required("verdict", _ENUM),
-    ]
-)
-
-ROLLOUTS = pa.schema(
-    [
-        _required("rollout_id", pa.string()),
-        _required("prefix_id", pa.string()),
-        _required("problem_id", pa.string()),
-        _required("step_index", pa.int32()),
-        _required("issue_index", pa.int32()),
-        _required("round", pa.int32()),
-        _optional("reached_prefix_id", pa.string()),
-        _required("text", pa.string()),
-        _required("finish", _ENUM),
-        _required("n_tokens", pa.int32()),
-        _required("answer", pa.string()),
-        _required("verdict", _ENUM),
-        _required("grader", _ENUM),
-    ]
-)
-
-VERDICTS = pa.schema(
-    [
-        _required("rollout_id", pa.string()),
-        _required("answer", pa.string()),
-        _required("verdict", _ENUM),
-        _required("grader", _ENUM),
-    ]
-)
-
-REJECTS = pa.schema(
-    [
-        _required("file", pa.string()),
-        _required("line", pa.int64()),
-        _optional("source_id", pa.string()),
-        _optional("step_index", pa.int32()),
-        _required("reason", pa.string()),
-        _required("detail", pa.string()),
-    ]
-)
-
-KERNELS = pa.schema(
-    [
-        _required("prior", pa.int32()),
-        _required("chains", pa.int64()),
-        _required("start", pa.list_(pa.float64())),
-        _required("steps", pa.list_(pa.list_(pa.float64()))),
-        _required("last", pa.list_(pa.list_(pa.float64()))),
-    ]
-)
-
-_PER_PREFIX: list[tuple[str, pa.DataType]] = [
-    ("value", pa.float64()),
-    ("value_rollouts", pa.int32()),
-    ("n_correct", pa.int32()),
-    ("n_rollouts", pa.int32()),
-    ("n_ungraded", pa.int32()),
-    ("n_truncated", pa.int32()),
-    ("low", pa.float64()),
-    ("high", pa.float64()),
-    ("posterior_mean", pa.float64()),
-    ("posterior_sd", pa.float64()),
-    ("origin", pa.string()),
-]
-_PER_STEP: list[tuple[str, pa.DataType]] = [("advantage", pa.float64()), ("advantage_sd", pa.float64())]
-
-LABELS = pa.schema(
-    [
-        _required("chain_id", pa.string()),
-        _required("problem_id", pa.string()),
-        _optional("source_id", pa.string()),
-        _required("problem", pa.string()),
-        _required("gold_answer", pa.string()),
-        _required("gold_answers", _STRINGS),
-        _required("solution", pa.string()),
-        _required("steps", _STRINGS),
-        _required("step_ends", pa.list_(pa.int32())),
-        _required("root_prefix_id", pa.string()),
-        _required("prefix_ids", _STRINGS),
-        _optional("final_answer", pa.string()),
-        _optional("outcome", pa.bool_()),
-        *(_required(name, pa.list_(kind)) for name, kind in (*_PER_PREFIX, *_PER_STEP)),
-        _required("label", pa.list_(pa.int8())),
-        *(_optional(f"root_{name}", kind) for name, kind in _PER_PREFIX),
-        _required("estimator", pa.string()),
-        _required("label_rule", pa.string()),
-        _required("policy", pa.string()),
-        _required("rollout_tokens", pa.int64()),
-    ]
-)
-
-SCHEMAS = {
-    "inputs": INPUTS,
-    "solutions": SOLUTIONS,
-    "rollouts": ROLLOUTS,
-    "verdicts": VERDICTS,
-    "rejects": REJECTS,
-    "labels": LABELS,
-    "kernels": KERNELS,
-}
+from pipeline.schemas import INPUTS, LABELS, LOG_KEYS, PER_PREFIX, PER_STEP, REJECTS, ROLLOUTS, SOLUTIONS, VERDICTS
 
 
 def rollouts_table(rollouts: Sequence[Rollout], grader: str) -> pa.Table:
@@ -233,10 +89,6 @@ def verdicts_table(grades: Mapping[str, Grade], grader: str) -> pa.Table:
             "grader": [grader] * len(ordered),
         },
     )
-
-
-LOG_KEYS = {"rollouts": ("rollout_id",), "solutions": ("problem_id", "draw")}
-"""What identifies a row of the log, and orders it."""
 
 
 def row_ids(table_name: str, table: pa.Table) -> list[tuple[object, ...]]:
@@ -351,12 +203,12 @@ def labels_table(
     chains: Sequence[LabelledChain], steps: Sequence[Sequence[str]], *, estimator: str, label_rule: str, policy: str
 ) -> pa.Table:
     """One row per chain, lists with one entry per step; `steps` holds the trimmed step texts of each chain."""
-    per_step: dict[str, list[object]] = {name: [] for name, _ in (*_PER_PREFIX, *_PER_STEP)}
-    root: dict[str, list[object]] = {f"root_{name}": [] for name, _ in _PER_PREFIX}
+    per_step: dict[str, list[object]] = {name: [] for name, _ in (*PER_PREFIX, *PER_STEP)}
+    root: dict[str, list[object]] = {f"root_{name}": [] for name, _ in PER_PREFIX}
     for chain in chains:
         for name, column in per_step.items():
             column.append([_entry(step, name) for step in chain.steps])
-        for name, _ in _PER_PREFIX:
+        for name, _ in PER_PREFIX:
             root[f"root_{name}"].append(_entry(chain.root, name))
     return _table(
         LABELS,

@@ -12,10 +12,10 @@ from pipeline.choices import Layout, PolicyKind, PromptStyle, Splitter
 from pipeline.commands import COMMANDS
 from pipeline.config import GradeConfig, LabelConfig
 from pipeline.errors import UsageError
+from pipeline.schemas import SCHEMA_VERSION
 from pipeline.store.commits import UNIT, Commit, State, publish
 from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import claim
-from pipeline.tables import SCHEMA_VERSION
 
 CONF = Path(__file__).parents[1] / "conf"
 OPTIONS = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipeline.estimate.grid import POINTS
 from pipeline.estimate.kernel import PRIOR, PRIOR_VERSION, Kernel
 from pipeline.kernels import TABLE, kernel_of, kernel_table
-from pipeline.tables import SCHEMAS
+from pipeline.schemas import SCHEMAS
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**40))

@@ -37,10 +37,10 @@ from pipeline.records import (
     Solution,
     Verdict,
 )
+from pipeline.schemas import SCHEMAS
 from pipeline.store.local import LocalStorage
 from pipeline.store.shards import write_shard
 from pipeline.tables import (
-    SCHEMAS,
     input_rows,
     inputs_table,
     labels_table,

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from pipeline.ids import is_our_name, record_parts
+from pipeline.schemas import SCHEMAS
 from pipeline.store.arranged import LABELS
 from pipeline.store.commits import EDITION, INPUT, UNIT
 from pipeline.store.commits import FOLDER as COMMITS
@@ -12,7 +13,6 @@ from pipeline.store.run_record import NAME
 from pipeline.store.shards import ASIDE, DAMAGED
 from pipeline.store.storage import Storage
 from pipeline.store.unit_log import FLUSHED
-from pipeline.tables import SCHEMAS
 
 _FOLDERS = (*SCHEMAS, FLUSHED, ASIDE)
 

@@ -4,11 +4,11 @@ import json
 
 from pipeline.audit.ledger import Check, Ledger
 from pipeline.errors import StoreError, Unreachable, UsageError
+from pipeline.schemas import SCHEMA_VERSION
 from pipeline.settings import Settings
 from pipeline.store.commits import INPUT, UNIT, Chain, chains, commit_name, encoded_commit
 from pipeline.store.run_record import NAME, STAGED_INPUT, encoded_identity, recorded_identity, settings_copy
 from pipeline.store.storage import Storage
-from pipeline.tables import SCHEMA_VERSION
 
 _LABEL_AGAIN = "start `label` on this run directory again"
 _REMEDIES = {INPUT: f"{_LABEL_AGAIN}, which stages the input anew", UNIT: f"{_LABEL_AGAIN}, which redoes what it held"}

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from pipeline.audit.ledger import Check, Ledger
 from pipeline.errors import Absent, Damaged, StoreError, Unreachable
+from pipeline.schemas import SCHEMAS
 from pipeline.store.shards import ShardRecord, notes_of, verified_file
 from pipeline.store.storage import Storage
-from pipeline.tables import SCHEMAS
 
 NEEDLESS = "remove it: nothing needs it any more"
 

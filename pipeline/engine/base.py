@@ -1,10 +1,10 @@
 """What the rest of the pipeline asks of an engine."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Protocol
 
 from pipeline.prompts import Tokenizer
-from pipeline.records import Completion, Load, Request
+from pipeline.records import Completion, EngineWork, Load, Request
 
 
 class Engine(Protocol):
@@ -24,12 +24,16 @@ class Engine(Protocol):
         ...
 
     @property
+    def capacity(self) -> int:
+        """Requests that run at once at most; known once it has started."""
+        ...
+
+    @property
     def load(self) -> Load: ...
 
     @property
-    def generated(self) -> int:
-        """Tokens generated since the start, in as fine steps as the engine knows: it moves while long completions are under
-        way. Cheap to read."""
+    def work(self) -> EngineWork:
+        """In as fine steps as the engine knows: tokens are counted while long completions are under way. Cheap to read."""
         ...
 
     async def start(self) -> None:
@@ -45,6 +49,10 @@ class Engine(Protocol):
         and with the finish `engine_failed`. With `keep_tokens` completions carry their token ids. Raises EngineDied when the
         engine stopped working; what was yielded before stands.
         """
+        ...
+
+    def abort(self, request_ids: Iterable[str]) -> None:
+        """Stop sampling these requests: those that have not finished come back without text and with the finish `abort`."""
         ...
 
     async def close(self) -> None:

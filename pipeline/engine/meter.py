@@ -1,19 +1,21 @@
-"""Counts generated tokens while requests still run, from the statistics that vLLM keeps of every engine step.
+"""Counts what vLLM does while requests still run, from the statistics that it keeps of every engine step.
 
 The completions themselves come when they are final, which for long answers is minutes apart.
 """
 
 from typing import Any
 
+from pipeline.records import EngineWork
+
 
 class TokenMeter:
     """A stat logger as vLLM 0.26 to 0.33 wants one, and its own factory: pass it in `stat_loggers`.
 
-    `tokens` are those generated since the start, of unfinished and of aborted requests too.
+    Its `work` knows nothing of `attended`.
     """
 
     def __init__(self) -> None:
-        self.tokens = 0
+        self.work = EngineWork()
 
     def __call__(self, *_engine: Any) -> "TokenMeter":
         return self
@@ -21,7 +23,13 @@ class TokenMeter:
     def record(self, _scheduler_stats: Any, iteration_stats: Any, *_others: Any, **_more: Any) -> None:
         """What vLLM calls after every engine step. `iteration_stats` is None for one without output."""
         if iteration_stats is not None:
-            self.tokens += iteration_stats.num_generation_tokens
+            prompts = iteration_stats.prompt_token_stats
+            self.work += EngineWork(
+                generated=iteration_stats.num_generation_tokens,
+                steps=int(iteration_stats.num_generation_tokens > 0),
+                prompt=prompts.total,
+                prefilled=prompts.computed,
+            )
 
     def log_engine_initialized(self) -> None:
         """vLLM calls it once; there is nothing to say."""

@@ -12,11 +12,11 @@ that every rollout of the bare problem reproduces the first step, and yet the tw
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from pipeline.config import PolicyConfig
 from pipeline.errors import EngineDied
-from pipeline.records import Completion, Finish, Load, Problem, Request
+from pipeline.records import Completion, EngineWork, Finish, Load, Problem, Request
 
 _CHUNK = 256
 _REMEMBERED_VALUES = 65_536
@@ -57,18 +57,26 @@ class OracleEngine:
         self._config = config
         self._faults = attempt == 1
         self._finished = 0
-        self.generated = 0
+        self._generated = 0
+        self._prompted = 0
+        self._steps = 0
         self._waiting = 0
+        self._aborted: set[str] = set()
         self._died_of = ""
         self._will_err = self._faults and config.wrong_after > 0
         self._values: dict[str, float] = {}
         self.tokenizer = ByteTokenizer()
         self.max_model_len = policy.max_model_len or _CONTEXT
+        self.capacity = _CHUNK
         self.policy = f"oracle:seed={config.seed},spread={config.spread:g}"
 
     @property
     def load(self) -> Load:
         return Load(running=min(self._waiting, _CHUNK), waiting=max(0, self._waiting - _CHUNK))
+
+    @property
+    def work(self) -> EngineWork:
+        return EngineWork(generated=self._generated, steps=self._steps, prompt=self._prompted, prefilled=self._prompted)
 
     async def start(self) -> None:
         return
@@ -83,8 +91,13 @@ class OracleEngine:
             answers = self._garbled(batch)
             self._waiting -= len(batch)
             self._finished += len(batch)
-            self.generated += sum(completion.n_tokens for completion in batch)
+            self._generated += sum(completion.n_tokens for completion in batch)
+            self._prompted += sum(len(completion.request.prefix.prompt_ids) for completion in batch)
+            self._steps += max(completion.n_tokens for completion in batch)
             yield answers
+
+    def abort(self, request_ids: Iterable[str]) -> None:
+        self._aborted.update(request_ids)
 
     async def close(self) -> None:
         return
@@ -114,6 +127,9 @@ class OracleEngine:
         return [batch[0], *batch[:-1]]
 
     def _complete(self, request: Request, keep_tokens: bool) -> Completion:
+        if request.request_id in self._aborted:
+            self._aborted.remove(request.request_id)
+            return Completion(request=request, text="", finish=Finish.ABORT, n_tokens=0)
         if self._config.refuse and request.request_id.startswith(self._config.refuse):
             return Completion(request=request, text="", finish=Finish.ENGINE_FAILED, n_tokens=0)
         prefix_id = request.prefix.prefix_id

@@ -9,7 +9,8 @@ import asyncio
 import contextlib
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from pipeline.engine.meter import TokenMeter, leave_prometheus_out
 from pipeline.engine.output import captured_output
 from pipeline.errors import EngineDied, PolicyError
 from pipeline.prompts import Tokenizer
-from pipeline.records import Completion, Finish, Load, Request
+from pipeline.records import Completion, EngineWork, Finish, Load, Request
 
 CPU_MAX_NUM_SEQS = 128
 """Default number of running sequences on a CPU: more only make each step slower there."""
@@ -73,7 +74,12 @@ class VllmEngine:
         self._refusals: tuple[type[Exception], ...] = ()
         self._running = 0
         self._waiting = 0
-        self._max_num_seqs = 0
+        self._in_engine: set[str] = set()
+        self._outstanding: set[str] = set()
+        self._aborted: set[str] = set()
+        self._aborting: set[asyncio.Task[None]] = set()
+        self._attended = 0
+        self.capacity = 0
         self.max_model_len = 0
         self.policy = ""
 
@@ -85,12 +91,12 @@ class VllmEngine:
 
     @property
     def load(self) -> Load:
-        running = min(self._running, self._max_num_seqs)
+        running = min(self._running, self.capacity)
         return Load(running=running, waiting=self._waiting + self._running - running)
 
     @property
-    def generated(self) -> int:
-        return self._meter.tokens
+    def work(self) -> EngineWork:
+        return replace(self._meter.work, attended=self._attended)
 
     async def start(self) -> None:
         model = str(embedded_model()) if self._config.kind is PolicyKind.embedded else self._config.model
@@ -141,8 +147,8 @@ class VllmEngine:
         self._refusals = (ValueError, getattr(exceptions, "VLLMClientError", ValueError))
         self._tokenizer = HfTokenizer(self._engine.get_tokenizer())
         self.max_model_len = int(self._engine.model_config.max_model_len)
-        self._max_num_seqs = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
-        self._room = asyncio.Semaphore(max(self._max_num_seqs + 1, int(BACKLOG * self._max_num_seqs)))
+        self.capacity = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
+        self._room = asyncio.Semaphore(max(self.capacity + 1, int(BACKLOG * self.capacity)))
         sampling = self._sampling
         self._params = SamplingParams(
             temperature=sampling.temperature,
@@ -165,6 +171,7 @@ class VllmEngine:
     ) -> AsyncIterator[Sequence[Completion]]:
         finished: asyncio.Queue[Completion | EngineDied] = asyncio.Queue()
         tasks = [asyncio.create_task(self._sample(request, keep_tokens, finished)) for request in requests]
+        self._outstanding.update(request.request_id for request in requests)
         try:
             outstanding = len(tasks)
             while outstanding:
@@ -181,6 +188,17 @@ class VllmEngine:
         finally:
             for task in tasks:
                 task.cancel()
+            asked = {request.request_id for request in requests}
+            self._outstanding -= asked
+            self._aborted -= asked
+
+    def abort(self, request_ids: Iterable[str]) -> None:
+        wanted = self._outstanding.intersection(request_ids)
+        self._aborted |= wanted
+        if running := wanted & self._in_engine:
+            aborting = asyncio.create_task(self._engine.abort(sorted(running)))
+            self._aborting.add(aborting)
+            aborting.add_done_callback(self._aborting.discard)
 
     async def close(self) -> None:
         engine, self._engine = self._engine, None
@@ -200,34 +218,42 @@ class VllmEngine:
         finally:
             self._waiting -= 1
         self._running += 1
+        self._in_engine.add(request.request_id)
         try:
             finished.put_nowait(await self._complete(request, keep_tokens))
         except EngineDied as death:
             finished.put_nowait(death)
         except Exception as error:  # noqa: BLE001  what is no refusal leaves the engine in doubt: its owner replaces it
             if self._is_refusal(error):
-                finished.put_nowait(_not_served(request))
+                finished.put_nowait(_unanswered(request, Finish.ENGINE_FAILED))
             else:
                 finished.put_nowait(EngineDied(f"vLLM failed on {request.request_id}: {type(error).__name__}: {error}"))
         finally:
+            self._in_engine.discard(request.request_id)
             self._running -= 1
             self._room.release()
 
     async def _complete(self, request: Request, keep_tokens: bool) -> Completion:
+        if request.request_id in self._aborted:
+            return _unanswered(request, Finish.ABORT)
         prompt = {"prompt_token_ids": list(request.prefix.prompt_ids)}
         async for output in self._engine.generate(prompt, self._params, request.request_id):
             if output.finished:
                 sample = output.outputs[0]
                 if sample.finish_reason == _FAILED:
-                    return _not_served(request)
+                    return _unanswered(request, Finish.ENGINE_FAILED)
+                if request.request_id in self._aborted:
+                    return _unanswered(request, Finish.ABORT)
                 if sample.finish_reason not in _FINISHES:
-                    # We abort nothing that is still waited for: an engine that does is shutting down, and its text is cut.
+                    # An engine that aborts what it was not told to is shutting down, and its text is cut.
                     raise EngineDied(f"vLLM ended {request.request_id} with finish_reason={sample.finish_reason}")
+                n_tokens = len(sample.token_ids)
+                self._attended += n_tokens * len(request.prefix.prompt_ids) + n_tokens * (n_tokens - 1) // 2
                 return Completion(
                     request=request,
                     text=sample.text,
                     finish=_FINISHES[sample.finish_reason],
-                    n_tokens=len(sample.token_ids),
+                    n_tokens=n_tokens,
                     token_ids=tuple(sample.token_ids) if keep_tokens else (),
                 )
         raise EngineDied("vLLM ended a request without an output")
@@ -238,8 +264,8 @@ class VllmEngine:
         return refused and not self._engine.errored
 
 
-def _not_served(request: Request) -> Completion:
-    return Completion(request=request, text="", finish=Finish.ENGINE_FAILED, n_tokens=0)
+def _unanswered(request: Request, finish: Finish) -> Completion:
+    return Completion(request=request, text="", finish=finish, n_tokens=0)
 
 
 def _set_environment(policy: PolicyConfig, cpus: int) -> None:

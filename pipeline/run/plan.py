@@ -13,12 +13,12 @@ from pipeline.records import Goal, Totals
 from pipeline.run.goal import reached
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Learnt, learnt_by
+from pipeline.schemas import SCHEMA_VERSION
 from pipeline.settings import flat
 from pipeline.store.commits import UNIT, Chain, Commit, State
 from pipeline.store.run_record import STAGED_INPUT
 from pipeline.store.standing import log_shards, standing
 from pipeline.store.units import UnitRef
-from pipeline.tables import SCHEMA_VERSION
 
 # What does not change the meaning of a label or only asks for more, and the path, for which the hash of the content stands.
 _NOT_IDENTITY = {

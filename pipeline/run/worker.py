@@ -20,7 +20,7 @@ from pipeline.failpoints import failpoint
 from pipeline.grading.choose import checker_for, grader_version
 from pipeline.kernels import TABLE as KERNELS
 from pipeline.kernels import kernel_table
-from pipeline.records import Goal, InputRow, Load
+from pipeline.records import EngineWork, Goal, InputRow, Load
 from pipeline.relabelled import labels_of
 from pipeline.run.journal import Journal
 from pipeline.run.unit import Probe, UnitLabeller, UnitResult
@@ -73,14 +73,14 @@ class Receipt:
 class Snapshot:
     """What a worker is doing: counters since its start, and its engine's load.
 
-    `planned` are the rollouts of `begun` units; `generated` counts tokens, also those of unfinished completions.
+    `planned` are the rollouts of `begun` units.
     """
 
     begun: int = 0
     planned: int = 0
     rollouts: int = 0
     tokens: int = 0
-    generated: int = 0
+    work: EngineWork = field(default_factory=EngineWork)
     load: Load = field(default_factory=Load)
 
 
@@ -149,7 +149,7 @@ class Worker:
             planned=labeller.planned,
             rollouts=labeller.rollouts,
             tokens=labeller.tokens,
-            generated=self._engine.generated,
+            work=self._engine.work,
             load=self._engine.load,
         )
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from pipeline.schemas import LOG_KEYS
 from pipeline.store.commits import Chain, Commit, State
 from pipeline.store.shards import ShardRecord
-from pipeline.tables import LOG_KEYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

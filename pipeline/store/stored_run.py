@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pipeline.errors import StoreError, UsageError
+from pipeline.schemas import SCHEMA_VERSION
 from pipeline.settings import Settings
 from pipeline.store.commits import FOLDER, INPUT, UNIT, Chain, Commit, chain, chains, refuse_damage
 from pipeline.store.editions import current_edition, edition_chain, edition_settings, mended_editions
@@ -11,7 +12,6 @@ from pipeline.store.run_record import NAME, STAGED_INPUT, recorded_identity
 from pipeline.store.standing import standing
 from pipeline.store.storage import Storage
 from pipeline.store.units import UnitRef, units_of
-from pipeline.tables import SCHEMA_VERSION
 
 _MAKING = ("estimator.", "grader.", "grader_version")
 

@@ -6,11 +6,12 @@ import pyarrow as pa
 
 from pipeline.ids import content_id
 from pipeline.records import Goal, Totals
+from pipeline.schemas import LOG_KEYS
 from pipeline.store.commits import UNIT, Commit, State, chain, publish, refuse_damage
 from pipeline.store.shards import ShardRecord, read_shard, write_shard
 from pipeline.store.standing import Standing, standing
 from pipeline.store.storage import Storage
-from pipeline.tables import LOG_KEYS, in_order, row_ids
+from pipeline.tables import in_order, row_ids
 
 FLUSHED = "flushed"
 """Folder of parts; `rollouts/` and `solutions/` hold each row of a whole unit once."""

@@ -12,9 +12,9 @@ from pipeline.audit.ledger import Check, Finding
 from pipeline.audit.run import audit
 from pipeline.changes import AuditConfig
 from pipeline.ids import rollout_id
+from pipeline.schemas import SCHEMAS
 from pipeline.store.commits import UNIT, chains
 from pipeline.store.standing import standing
-from pipeline.tables import SCHEMAS
 from tests.audit.runs import copied
 from tests.audit.test_damage import Forger
 from tests.run.adaptive import log, proved, settings, sums

@@ -13,6 +13,7 @@ from pipeline.audit.ledger import Check, Finding
 from pipeline.audit.run import audit
 from pipeline.changes import AuditConfig
 from pipeline.ids import content_id
+from pipeline.schemas import SCHEMA_VERSION
 from pipeline.store.commits import (
     EDITION,
     INPUT,
@@ -26,7 +27,6 @@ from pipeline.store.commits import (
 from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import encoded_identity, recorded_identity
 from pipeline.store.shards import read_shard, write_shard
-from pipeline.tables import SCHEMA_VERSION
 from tests.audit.runs import EXTENDED, config, copied, edited, files
 from tests.run.in_process import label_in_process
 

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -17,7 +17,7 @@ from pipeline.engine.embedded import embedded_model
 from pipeline.engine.vllm import CPU_MAX_NUM_SEQS, HfTokenizer, cpu_dtype
 from pipeline.errors import EngineDied
 from pipeline.grading.choose import checker_for
-from pipeline.records import Completion, Load, Request
+from pipeline.records import Completion, EngineWork, Load, Request
 from pipeline.rows import input_digest
 from pipeline.run.goal import goal_of
 from pipeline.run.intake import stage
@@ -59,7 +59,8 @@ class _Recorder:
         self.max_model_len = 1024
         self.policy = "recorder"
         self.load = Load()
-        self.generated = 0
+        self.capacity = CPU_MAX_NUM_SEQS
+        self.work = EngineWork()
         self.requests: list[Request] = []
 
     async def start(self) -> None: ...
@@ -69,6 +70,8 @@ class _Recorder:
     ) -> AsyncIterator[Sequence[Completion]]:
         self.requests.extend(requests)
         yield []
+
+    def abort(self, request_ids: Iterable[str]) -> None: ...
 
     async def close(self) -> None: ...
 

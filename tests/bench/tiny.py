@@ -89,7 +89,7 @@ async def _sampled(run_dir: Path) -> Sampled:
         handed_on=handed_on,
         from_prior=from_prior,
         fixed=_blocks(_table(storage, unit.unit_id, LABELS), _table(storage, unit.unit_id, "rollouts")),
-        generated=engine.generated,
+        generated=engine.work.generated,
         seconds=seconds,
     )
 

@@ -227,7 +227,7 @@ def test_refused_requests_come_back_unserved_and_the_others_as_ever(attempt: int
     assert {(completion.text, completion.n_tokens, completion.token_ids) for completion in refused} == {("", 0, ())}
     whole = asyncio.run(drained(engine(), asked, keep_tokens=True))
     assert [completion for completion in done if completion not in refused] == whole[:310] + whole[320:]
-    assert refusing.generated == sum(completion.n_tokens for completion in done)
+    assert refusing.work.generated == sum(completion.n_tokens for completion in done)
 
 
 def test_a_scripted_wrong_answer_drops_one_and_doubles_another_once_on_the_first_attempt() -> None:
@@ -266,7 +266,7 @@ def test_generated_tokens_are_those_of_finished_batches() -> None:
         seen = []
         async for batch in oracle.generate(requests(600)):
             done.extend(batch)
-            seen.append((oracle.generated, sum(completion.n_tokens for completion in done)))
+            seen.append((oracle.work.generated, sum(completion.n_tokens for completion in done)))
         return seen
 
     seen = asyncio.run(run())
@@ -284,3 +284,20 @@ def test_it_tells_who_it_is_and_how_much_it_holds() -> None:
 def test_bytes_are_tokens_and_come_back(text: str) -> None:
     tokenizer = ByteTokenizer()
     assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_aborted_requests_come_back_without_text_and_the_others_as_ever() -> None:
+    asked = requests(5)
+    oracle = OracleEngine(PolicyConfig(kind=PolicyKind.oracle))
+    oracle.abort([asked[1].request_id, asked[3].request_id])
+    done = {completion.request.request_id: completion for completion in asyncio.run(drained(oracle, asked))}
+    assert [done[request.request_id].finish for request in asked] == [
+        Finish.STOP,
+        Finish.ABORT,
+        Finish.STOP,
+        Finish.ABORT,
+        Finish.STOP,
+    ]
+    assert {done[asked[at].request_id].text for at in (1, 3)} == {""}
+    again = asyncio.run(drained(oracle, asked))
+    assert {completion.finish for completion in again} == {Finish.STOP}

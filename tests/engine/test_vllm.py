@@ -52,9 +52,9 @@ async def sampled(engine: VllmEngine, asked: list[Request]) -> list[Completion]:
 
 async def generated_until(engine: VllmEngine, task: "asyncio.Task[list[Completion]]", enough: int) -> int:
     """The engine's count of tokens when it first is `enough`, or when the task is done."""
-    while engine.generated < enough and not task.done():
+    while engine.work.generated < enough and not task.done():
         await asyncio.sleep(0.005)
-    return 0 if task.done() else engine.generated
+    return 0 if task.done() else engine.work.generated
 
 
 def test_the_engine_samples_and_its_death_is_noticed() -> None:
@@ -88,7 +88,7 @@ async def samples(engine: VllmEngine, asked: list[Request]) -> None:
         )
         assert engine.tokenizer.decode(completion.token_ids).startswith(completion.text[:5])
     assert len({completion.text for completion in done}) > 1
-    assert engine.generated == sum(completion.n_tokens for completion in done)
+    assert engine.work.generated == sum(completion.n_tokens for completion in done)
     assert engine.max_model_len == 1024
     assert engine.policy.startswith("SmolLM2-135M-Instruct@main:")
 
@@ -107,7 +107,7 @@ async def refuses(engine: VllmEngine, good: list[Request]) -> None:
 async def aborts_unasked(engine: VllmEngine, asked: list[Request]) -> None:
     """As vLLM does when it is told to end: what it gives back then is cut somewhere, which is no completion."""
     task = asyncio.create_task(sampled(engine, asked))
-    assert await generated_until(engine, task, engine.generated + 4) > 0
+    assert await generated_until(engine, task, engine.work.generated + 4) > 0
     await engine._engine.abort([request.request_id for request in asked])
     with pytest.raises(EngineDied, match="finish_reason=abort"):
         await task

@@ -115,7 +115,7 @@ def _sampled(family: Family, prefix: str, index: int, start: int, count: int) ->
         return [completion async for batch in engine.generate(requests, keep_tokens=True) for completion in batch]
 
     completions = asyncio.run(all_of())
-    assert engine.generated == sum(completion.n_tokens for completion in completions)
+    assert engine.work.generated == sum(completion.n_tokens for completion in completions)
     assert engine.load.running == engine.load.waiting == 0
     return completions
 

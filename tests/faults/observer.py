@@ -5,11 +5,11 @@ from typing import Any
 
 from pipeline.errors import StoreError
 from pipeline.ids import record_parts
+from pipeline.schemas import LOG_KEYS
 from pipeline.store.commits import FOLDER, UNIT, chain
 from pipeline.store.shards import ShardRecord
 from pipeline.store.standing import standing
 from pipeline.store.storage import Storage
-from pipeline.tables import LOG_KEYS
 from tests.faults.reading import rows_of
 
 Key = tuple[str, tuple[object, ...]]

@@ -1,7 +1,7 @@
 """Workers of a schedule: the real `Worker` on a fake disk, with the oracle whose texts tell who wrote them, and their fates."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pipeline.config import LabelConfig
 from pipeline.engine.oracle import OracleEngine
 from pipeline.errors import EngineDied, WorkerLost
-from pipeline.records import Completion, Request
+from pipeline.records import Completion, EngineWork, Request
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker
 from pipeline.store.local import LocalStorage
 from tests.faults.disk import Killed
@@ -78,7 +78,8 @@ class SignedEngine:
         self.max_model_len = self._oracle.max_model_len
         self.policy = self._oracle.policy
         self.load = self._oracle.load
-        self.generated = 0
+        self.capacity = CHUNK
+        self.work = EngineWork()
 
     async def start(self) -> None:
         await self._process.sleep(1e9 if self._fate.never_starts else START_SECONDS)
@@ -99,8 +100,11 @@ class SignedEngine:
                 if self._fate.misdeed and self._finished >= self._fate.after:
                     signed = await self._misled(signed)
                 self._finished += len(signed)
-                self.generated += sum(completion.n_tokens for completion in signed)
+                self.work += EngineWork(generated=sum(completion.n_tokens for completion in signed))
                 yield signed
+
+    def abort(self, request_ids: Iterable[str]) -> None:
+        self._oracle.abort(request_ids)
 
     async def close(self) -> None:
         return

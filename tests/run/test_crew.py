@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.config import RunConfig
 from pipeline.errors import EngineDied, Interrupted, StoreError, WorkerLost
-from pipeline.records import Goal, Status
+from pipeline.records import EngineWork, Goal, Status
 from pipeline.run.crew import Crew
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Receipt, Snapshot, Task
@@ -74,7 +74,7 @@ class ScriptedHand:
 
     async def snapshot(self) -> Snapshot:
         self.looks += 1
-        return Snapshot(generated=self.looks if self.ledger.slow_seconds else 0)
+        return Snapshot(work=EngineWork(generated=self.looks if self.ledger.slow_seconds else 0))
 
     async def drain(self) -> None:
         self.ledger.drained += 1

@@ -49,14 +49,14 @@ async def main() -> None:
         with checker_for(config.grader) as checker:
             bench = Bench(config=config, engine=engine, checker=checker)
             rows = await _chains(bench)
-            began, drawn_before = time.monotonic(), engine.generated
+            began, drawn_before = time.monotonic(), engine.work.generated
             with TRUTH.open("w", encoding="utf-8") as file:
                 for number, row in enumerate(rows, start=1):
                     measured = row | await bench.measured(row)
                     file.write(json.dumps(measured) + "\n")
                     file.flush()
                     print(f"{number} of {CHAINS}: {row['problem']} {measured['correct']}", flush=True)
-            seconds, tokens = time.monotonic() - began, engine.generated - drawn_before
+            seconds, tokens = time.monotonic() - began, engine.work.generated - drawn_before
     finally:
         await engine.close()
     print(f"{tokens:,} tokens in {seconds:.0f} s: {tokens / seconds:,.0f} a second")

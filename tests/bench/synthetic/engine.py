@@ -1,12 +1,12 @@
 """The synthetic policy behind the interface of engines: it reads prefixes and writes text, token by token of a byte each."""
 
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 import numpy as np
 
 from pipeline.engine.oracle import ByteTokenizer
-from pipeline.records import Completion, Finish, Load, Request
+from pipeline.records import Completion, EngineWork, Finish, Load, Request
 from tests.bench.synthetic.language import RENDERINGS, WORDINGS, answer_text, question_of, state_of, step_text
 from tests.bench.synthetic.policy import Policy
 
@@ -23,7 +23,8 @@ class SyntheticEngine:
         self._seed = seed
         self._repeats_wrong = repeats_wrong
         self._waiting = 0
-        self.generated = 0
+        self.capacity = _CHUNK
+        self.work = EngineWork()
         self.tokenizer = ByteTokenizer()
         self.max_model_len = _CONTEXT
         self.policy = f"synthetic:steps={policy.steps},states={len(policy.right)},seed={seed}"
@@ -42,8 +43,11 @@ class SyntheticEngine:
         for start in range(0, len(requests), _CHUNK):
             batch = [self._complete(request, keep_tokens) for request in requests[start : start + _CHUNK]]
             self._waiting -= len(batch)
-            self.generated += sum(completion.n_tokens for completion in batch)
+            self.work += EngineWork(generated=sum(completion.n_tokens for completion in batch))
             yield batch
+
+    def abort(self, request_ids: Iterable[str]) -> None:
+        """Whole batches come at once: there is never anything to stop."""
 
     async def close(self) -> None:
         return
