@@ -214,7 +214,8 @@ class EstimatorConfig:
     successes: int = 1
     """name=first_success: a prefix is done at so many right rollouts."""
     batch: int = 1
-    """name=first_success and name=bisect: rollouts of a prefix that are sampled at a time."""
+    """name=first_success and name=bisect: rollouts of a prefix that are sampled at a time. Those still under way when enough
+    are right are aborted; labels do not depend on it."""
     target_sd: float = 0.1
     """name=pooled: a chain is done when the root mean square of its posterior_sd is at most this."""
     budget: int | None = None
@@ -286,8 +287,8 @@ class GraderConfig:
 class RunConfig:
     unit_problems: int = 32
     """Problems per unit: the grain of scheduling, retry and commit."""
-    units_in_flight: int = 4
-    """Units a worker holds at once, so that the tail of one never idles the engine."""
+    units_in_flight: int = 64
+    """Units a worker holds at once at most. It takes another one when fewer requests wait for its engine than keep it busy."""
     flush_seconds: float = 30.0
     """How long finished rollouts wait at most to be committed: what a crash can cost."""
     attempts: int = 3

@@ -162,12 +162,12 @@ def needless_faults(trials: Mapping[str, Trials], config: EstimatorConfig) -> It
     if config.name not in (EstimatorName.first_success, EstimatorName.bisect):
         return
     for prefix, have in trials.items():
-        right = list(accumulate(outcome is True for outcome in have.outcomes))
-        enough = (
-            issue for issue in range(config.batch, len(right), config.batch) if right[issue - 1] >= config.successes
-        )
-        issue = next(enough, None)
-        if issue is not None:
+        right = accumulate(outcome is True for outcome in have.outcomes)
+        enough = next((issued for issued, count in enumerate(right, start=1) if count >= config.successes), None)
+        if enough is None:
+            continue
+        issue = -(-enough // config.batch) * config.batch
+        if issue < len(have.outcomes):
             yield f"rollout {rollout_id(prefix, issue)} was never planned: its prefix had enough right ones"
 
 
@@ -193,7 +193,7 @@ def totals_of(
     rejected_rows: int,
 ) -> Totals:
     """The totals of a whole unit, added up from its log."""
-    verdicts = Counter(fact.verdict for fact in facts)
+    verdicts = Counter(fact.verdict for fact in facts if fact.finish is not Finish.ABORT)
     finishes = Counter(fact.finish for fact in facts)
     measured = {fact.prefix_id for fact in facts}
     return Totals(
@@ -208,6 +208,7 @@ def totals_of(
         incorrect=verdicts[Verdict.INCORRECT],
         no_answer=verdicts[Verdict.NO_ANSWER],
         ungraded=sum(verdicts[verdict] for verdict in UNGRADED),
+        aborted=finishes[Finish.ABORT],
         truncated=finishes[Finish.LENGTH],
         too_long=len(asked.keys() - measured),
         engine_failed=finishes[Finish.ENGINE_FAILED],

@@ -294,7 +294,8 @@ class Goal:
 class Totals:
     """What became of some units' work; totals of several units add up field by field.
 
-    `undecided` chains had their budget spent before their estimator was done.
+    `undecided` chains had their budget spent before their estimator was done. `aborted` rollouts were stopped because they no
+    longer counted.
     """
 
     rows: int = 0
@@ -309,6 +310,7 @@ class Totals:
     incorrect: int = 0
     no_answer: int = 0
     ungraded: int = 0
+    aborted: int = 0
     truncated: int = 0
     too_long: int = 0
     engine_failed: int = 0
@@ -326,6 +328,13 @@ class Load:
     running: int = 0
     waiting: int = 0
     grading: int = 0
+
+    def __add__(self, other: "Load") -> "Load":
+        return Load(
+            running=self.running + other.running,
+            waiting=self.waiting + other.waiting,
+            grading=self.grading + other.grading,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

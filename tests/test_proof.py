@@ -178,7 +178,7 @@ def test_totals_add_up(found: list[Fact], rejected: int) -> None:
     wanted = asked_of(chains, [True, True])
     totals = totals_of(chains, wanted, found, DRAWS, rejected)
     assert totals.rollouts == len(found)
-    assert totals.rollouts == totals.correct + totals.incorrect + totals.no_answer + totals.ungraded
+    assert totals.rollouts == totals.correct + totals.incorrect + totals.no_answer + totals.ungraded + totals.aborted
     assert totals.tokens == sum(fact.n_tokens for fact in found)
     assert (totals.used, totals.rejected) == (-rejected, rejected)
     assert (totals.problems, totals.chains, totals.prefixes, totals.solution_tokens) == (1, 2, 3, 3)

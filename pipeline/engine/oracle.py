@@ -61,6 +61,7 @@ class OracleEngine:
         self._prompted = 0
         self._steps = 0
         self._waiting = 0
+        self._outstanding: set[str] = set()
         self._aborted: set[str] = set()
         self._died_of = ""
         self._will_err = self._faults and config.wrong_after > 0
@@ -85,9 +86,11 @@ class OracleEngine:
         self, requests: Sequence[Request], *, keep_tokens: bool = False
     ) -> AsyncIterator[Sequence[Completion]]:
         self._waiting += len(requests)
+        self._outstanding.update(request.request_id for request in requests)
         for start in range(0, len(requests), _CHUNK):
             batch = [self._complete(request, keep_tokens) for request in requests[start : start + _CHUNK]]
             await self._pass_time(batch)
+            self._outstanding.difference_update(completion.request.request_id for completion in batch)
             answers = self._garbled(batch)
             self._waiting -= len(batch)
             self._finished += len(batch)
@@ -97,7 +100,7 @@ class OracleEngine:
             yield answers
 
     def abort(self, request_ids: Iterable[str]) -> None:
-        self._aborted.update(request_ids)
+        self._aborted.update(self._outstanding.intersection(request_ids))
 
     async def close(self) -> None:
         return

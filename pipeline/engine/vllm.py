@@ -193,7 +193,7 @@ class VllmEngine:
             self._aborted -= asked
 
     def abort(self, request_ids: Iterable[str]) -> None:
-        wanted = self._outstanding.intersection(request_ids)
+        wanted = self._outstanding.intersection(request_ids) - self._aborted
         self._aborted |= wanted
         if running := wanted & self._in_engine:
             aborting = asyncio.create_task(self._engine.abort(sorted(running)))

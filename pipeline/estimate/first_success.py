@@ -1,10 +1,11 @@
-"""The first_success estimator: a prefix is sampled in rounds until `successes` rollouts are right, or all N are issued.
+"""The first_success estimator: a prefix is sampled until `successes` rollouts are right, or all N are issued.
 
 Labels of the rule `any` are distributed exactly as with N rollouts for every prefix, for 1/V rollouts instead of N.
 Values stay unbiased (`paths.unbiased`), and say less than those of N rollouts: they rest on fewer.
 
-Rounds end where the number issued is a multiple of `batch`, and at N. Only the order of issue counts, so a run that was cut
-within a round decides as one that was not. A rollout that was not graded is issued, and neither right nor wrong.
+Up to `batch` rollouts are under way at a time. Only the order of issue counts, never that of completion: the rule stops at the
+first rollout in that order with which there are enough, and what was issued behind it neither counts nor has to be finished.
+So labels do not depend on `batch`. A rollout that was not graded is issued, and neither right nor wrong.
 """
 
 from collections.abc import Sequence
@@ -19,13 +20,16 @@ from pipeline.records import StepValue, Trials
 
 
 def owed(trials: Trials, rollouts: int, config: EstimatorConfig) -> int:
-    """How many rollouts the next round of a prefix needs; what a round that was cut still lacks comes first."""
-    issued = len(trials.outcomes)
-    left = max(0, rollouts - issued)
-    begun = issued % config.batch
-    if begun == 0 and trials.outcomes.count(True) >= config.successes:
+    """How many rollouts a prefix is owed next, the rest of a batch that was cut first."""
+    if stopped(trials, config):
         return 0
-    return min(config.batch - begun, left)
+    issued = len(trials.outcomes)
+    return min(config.batch - issued % config.batch, max(0, rollouts - issued))
+
+
+def stopped(trials: Trials, config: EstimatorConfig) -> bool:
+    """Whether no further rollout of a prefix counts, whatever becomes of it."""
+    return trials.outcomes.count(True) >= config.successes
 
 
 def measured(trials: Trials, config: EstimatorConfig) -> StepValue:
@@ -50,7 +54,7 @@ def measured(trials: Trials, config: EstimatorConfig) -> StepValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stop:
-    """Where a prefix's rounds end: rollouts issued and right by then, and the graded ones by the end of each round."""
+    """Where a prefix's rollouts end: how many were issued and right by then, and the graded ones by each of them."""
 
     issued: int
     correct: int
@@ -61,9 +65,8 @@ def _stop(outcomes: Sequence[bool | None], config: EstimatorConfig) -> _Stop:
     boundaries: list[int] = []
     issued = correct = graded = 0
     while issued < len(outcomes) and correct < config.successes:
-        together = outcomes[issued : issued + config.batch]
-        issued += len(together)
-        correct += together.count(True)
-        graded += len(together) - together.count(None)
+        correct += outcomes[issued] is True
+        graded += outcomes[issued] is not None
+        issued += 1
         boundaries.append(graded)
     return _Stop(issued=issued, correct=correct, boundaries=tuple(boundaries))

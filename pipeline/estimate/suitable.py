@@ -18,6 +18,11 @@ def objection(sampled: EstimatorConfig, wanted: EstimatorConfig) -> str | None:
             )
         case EstimatorName.first_success if name is EstimatorName.first_success:
             return _longer(sampled, wanted)
+        case EstimatorName.first_success | EstimatorName.bisect if name is EstimatorName.pooled and sampled.batch > 1:
+            return (
+                f"prefixes were sampled {sampled.batch} at a time (estimator.batch): which rollouts came in behind the first "
+                "right one depends on how long they were"
+            )
         case EstimatorName.pooled if name is not EstimatorName.pooled:
             return (
                 "rollouts went where they taught most about a whole chain (estimator.name=pooled), so a prefix on its own has "
@@ -30,9 +35,6 @@ def objection(sampled: EstimatorConfig, wanted: EstimatorConfig) -> str | None:
 
 
 def _longer(sampled: EstimatorConfig, wanted: EstimatorConfig) -> str | None:
-    if wanted.successes <= sampled.successes and sampled.batch % wanted.batch == 0:
+    if wanted.successes <= sampled.successes:
         return None
-    return (
-        f"prefixes were sampled until they had {sampled.successes} right rollouts, {sampled.batch} at a time: "
-        "estimator.successes can be lowered, and estimator.batch replaced by a number that divides it"
-    )
+    return f"prefixes were sampled until they had {sampled.successes} right rollouts: estimator.successes can be lowered only"

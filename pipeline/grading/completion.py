@@ -4,12 +4,12 @@ from pipeline.grading.base import Checker
 from pipeline.records import UNGRADED, Finish, Grade, Verdict
 
 NO_COMPLETION = Grade(verdict=Verdict.CRASHED, answer="", ms=0.0)
-"""Of a request that no engine answers: ungraded, like an answer that no checker survives."""
+"""Of a request that no engine answers, or that was stopped: ungraded, like an answer that no checker survives."""
 
 
 def grade_at_once(checker: Checker, golds: tuple[str, ...], text: str, finish: Finish) -> Grade | None:
     """The grade of a completion behind its stem, or None when the checker has to ask a child."""
-    if finish is Finish.ENGINE_FAILED:
+    if finish in (Finish.ENGINE_FAILED, Finish.ABORT):
         return NO_COMPLETION
     return checker.quick(golds, text, complete=finish is Finish.STOP)
 

@@ -56,7 +56,8 @@ def progress_line(status: Status, seconds: float) -> str:
         parts.append(f"rollouts {status.rollouts:,}{expected}")
         if seconds >= 1:
             parts.append(f"{status.tokens / seconds:,.0f} tokens/s")
-        parts.append(f"running {status.load.running}, waiting {status.load.waiting}")
+        grading = f", {status.load.grading} wait for the checker" if status.load.grading else ""
+        parts.append(f"running {status.load.running}, waiting {status.load.waiting}{grading}")
         if status.rollouts_expected:
             left = max(0, status.rollouts_expected - status.rollouts) * seconds / status.rollouts
             parts.append(f"{_duration(left)} left")
@@ -120,6 +121,7 @@ def print_summary(console: Console, summary: Summary) -> None:
     line(
         f"rollouts  {totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect "
         f"+ {totals.no_answer:,} without an answer + {totals.ungraded:,} ungraded"
+        + (f" + {totals.aborted:,} stopped, for they no longer counted" if totals.aborted else "")
     )
     if totals.truncated:
         line(f"          {totals.truncated:,} of them cut by sampling.max_tokens")

@@ -16,11 +16,13 @@ from pipeline.config import LabelConfig
 from pipeline.errors import EngineDied, StepvalueError, WorkerLost
 from pipeline.failpoints import arm
 from pipeline.run.cluster import cluster, share
-from pipeline.run.crew import Hand, Hire
+from pipeline.run.hands import Hand, Hire
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
 from pipeline.store.place import storage_at
 
-_SPARE_CALLS = 4  # concurrent calls an actor takes beside its units: snapshots, drain and stop
+_SPARE_CALLS = (
+    5  # concurrent calls an actor takes beside its units: snapshots, drain, stop and the one that waits for room
+)
 _CAUSE_CHARS = 300
 _TAKEN_AWAY = ("its node has died", "node was terminated", "node is dead", "receives a SIGTERM")
 """Words of Ray 2.60 about an actor that died without a fault of its own. Until its node counts as dead, it is unavailable."""
@@ -34,13 +36,16 @@ class _Actor(Worker):
 
 
 class _RayHand:
-    """An actor; see `crew.Hand`."""
+    """An actor; see `hands.Hand`."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
 
     async def start(self) -> str:
         return str(await _result(self._actor.start.remote()))
+
+    async def room(self) -> None:
+        await _result(self._actor.room.remote())
 
     async def label_unit(self, task: Task) -> Receipt:
         receipt: Receipt = await _result(self._actor.label_unit.remote(task))

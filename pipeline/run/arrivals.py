@@ -1,4 +1,4 @@
-"""Rollouts that are under way: tells which problems have all that was asked for in their last round."""
+"""Rollouts that are under way: which of a prefix, and which problems have all that was asked for in their last round."""
 
 import asyncio
 from collections.abc import Iterable
@@ -14,20 +14,29 @@ class Arrivals:
     def __init__(self) -> None:
         self._tree_of: dict[str, Tree] = {}
         self._left: dict[Tree, int] = {}
+        self._under_way: dict[str, set[int]] = {}
         self._complete: list[Tree] = []
         self._some = asyncio.Event()
 
     def expect(self, rounds: Iterable[Round]) -> None:
         for each in rounds:
             self._left[each.tree] = len(each.missing)
-            self._tree_of.update((prefix, each.tree) for prefix, _ in each.missing)
+            for prefix, issue in each.missing:
+                self._tree_of[prefix] = each.tree
+                self._under_way.setdefault(prefix, set()).add(issue)
 
     def take(self, request: Request) -> None:
-        tree = self._tree_of[request.prefix.prefix_id]
+        prefix_id = request.prefix.prefix_id
+        tree = self._tree_of[prefix_id]
+        self._under_way[prefix_id].discard(request.issue_index)
         self._left[tree] -= 1
         if not self._left[tree]:
             self._complete.append(tree)
             self._some.set()
+
+    def under_way(self, prefix_id: str) -> list[int]:
+        """Issue indices of a prefix's rollouts that have not come in."""
+        return sorted(self._under_way.get(prefix_id, ()))
 
     def complete(self) -> list[Tree]:
         """The problems whose last round has become complete since the last call."""

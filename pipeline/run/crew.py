@@ -1,74 +1,44 @@
 """The workers of one start, and the loop that keeps them busy. It knows units and receipts, never rows, and nothing of Ray.
 
-A worker that dies, hangs or answers wrongly is replaced. Its units go back to the queue; one that has failed `run.attempts`
-times is a suspect: it gets a worker to itself and is taken apart (`jobs`). A worker that was taken away with its machine costs
-its units nothing. The clock is the event loop's.
+A worker says when it has room for another unit, so that its engine never runs short of requests; what is left at the end of the
+input is handed out longest first. A worker that dies, hangs or answers wrongly is replaced. Its units go back to the queue; one
+that has failed `run.attempts` times is a suspect: it gets a worker to itself and is taken apart (`jobs`). A worker that was
+taken away with its machine costs its units nothing. The clock is the event loop's.
+
+What the loop does for a receipt does not depend on how many workers and units there are.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from pipeline.config import RunConfig
-from pipeline.errors import ClusterError, EngineDied, StepvalueError, WorkerLost
+from pipeline.errors import ClusterError, EngineDied, WorkerLost
 from pipeline.failpoints import failpoint
 from pipeline.records import Load, Status
+from pipeline.run.hands import Hand, Hire, Place, ended
 from pipeline.run.jobs import Job
-from pipeline.run.worker import Learnt, Receipt, Snapshot, Task
+from pipeline.run.worker import Learnt, Receipt, Snapshot
 
 LOOK_SECONDS = 0.5
 """How often the driver looks up while nothing comes in."""
-DRAIN_SECONDS = 20.0
-"""How long a worker may take to commit what it has, before it is ended."""
-STOP_SECONDS = 20.0
+TAIL_UNITS = 8
+"""Per worker: so many units, the last ones of the input, are handed out longest first."""
 LOST_IN_A_ROW = 100
 """Workers that may be taken away before one finishes anything: a place where none can live is no bad luck."""
 
 Watcher = Callable[[Status], None]
 
 
-class Hand(Protocol):
-    """A worker as its driver sees it. Calls raise EngineDied when it is dead, WorkerLost when its machine is gone."""
-
-    async def start(self) -> str: ...
-
-    async def label_unit(self, task: Task) -> Receipt: ...
-
-    async def owed(self, task: Task) -> list[str]: ...
-
-    async def snapshot(self) -> Snapshot: ...
-
-    async def drain(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-    def kill(self) -> None:
-        """End it at once; calls under way raise EngineDied or never return."""
-        ...
-
-
-Hire = Callable[[int], Hand]
-"""A new worker; the argument counts the workers in its place, from 1."""
-
-
-@dataclass(slots=True, eq=False)
-class _Place:
-    """A worker's place: who has it, what it works on, and when it last made progress."""
-
-    hand: Hand
-    starting: "asyncio.Task[str] | None"
-    moved_at: float
-    attempt: int = 1
-    jobs: "dict[asyncio.Task[Receipt], Job]" = field(default_factory=dict)
-    exclusive: bool = False
-    snapshot: Snapshot = field(default_factory=Snapshot)
-
-
 class Crew:
-    """See the module. `check` is called whenever the driver looks up, and may raise. `learnt`: what units may begin with."""
+    """See the module. `check` is called whenever the driver looks up, and may raise. `learnt`: what units may begin with.
+
+    `snapshot` adds up all its workers, as last seen; `at_end_of_input` is what it was when the last unit had been handed out.
+    """
 
     def __init__(
         self,
@@ -91,59 +61,105 @@ class Crew:
         self._units_done = units - self._owed
         self._watch = watch
         self._check = check
-        self._places: list[_Place] = []
+        self._places: dict[Place, None] = {}
+        self._handlers: dict[asyncio.Task[Any], Callable[[asyncio.Task[Any]], None]] = {}
+        self._ended: deque[asyncio.Task[Any]] = deque()
+        self._wake = asyncio.Event()
+        self._looking: asyncio.Task[Any] | None = None
         self._failures = 0
         self._written_off = 0
         self._failed_starts = 0
         self._lost_in_a_row = 0
-        self._past: list[Snapshot] = []
+        self._past = Snapshot()
         self._began = 0.0
         self.seconds_starting = 0.0
         self.seconds_labelling = 0.0
+        self.at_end_of_input: Snapshot | None = None
 
     async def work_off(self, workers: int) -> None:
         """Have all jobs done by so many workers. Raises EngineDied where too much fails, ClusterError, StoreError, PolicyError,
         and what `check` raises; what has come in is committed before."""
         self._began = self._now()
+        self._waiting = _longest_last_units_first(self._waiting, workers * TAIL_UNITS)
         try:
             self._show("loading the policy")
             for _ in range(min(workers, len(self._waiting))):
-                self._places.append(self._new_place())
+                self._place_worker()
             await self._loop()
             self.seconds_labelling = self._now() - self._began - self.seconds_starting
         finally:
             await self._dismiss()
 
     async def _loop(self) -> None:
-        shown_at = self._now()
-        while self._waiting or self._suspects or any(place.jobs for place in self._places):
+        looked_at = self._now()
+        while self._units_done < self._units:
             self._check()
-            for place in self._places:
-                self._fill(place)
-            under_way = [task for place in self._places for task in (*place.jobs, place.starting) if task is not None]
-            await asyncio.wait(under_way, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            for place in list(self._places):
-                await self._take(place)
-            if self._now() - shown_at >= self._config.progress_seconds:
-                shown_at = self._now()
-                await self._look_around()
-        await self._look_around()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+            self._wake.clear()
+            while self._ended:
+                task = self._ended.popleft()
+                self._handlers.pop(task)(task)
+            if self._looking is None and self._now() - looked_at >= self._config.progress_seconds:
+                looked_at = self._now()
+                self._look_around()
+        await self._take_stock()
+        self._show("labelling")
 
-    def _fill(self, place: _Place) -> None:
-        if place.starting is not None or place.exclusive:
+    def _spawn(
+        self, work: Coroutine[Any, Any, Any], handler: Callable[["asyncio.Task[Any]"], None]
+    ) -> "asyncio.Task[Any]":
+        """Have the loop call `handler` when `work` has ended."""
+        task = asyncio.create_task(work)
+        self._handlers[task] = handler
+        task.add_done_callback(self._note)
+        return task
+
+    def _note(self, task: "asyncio.Task[Any]") -> None:
+        self._ended.append(task)
+        self._wake.set()
+
+    def _place_worker(self, attempt: int = 1) -> None:
+        place = Place(hand=self._hire(attempt), moved_at=self._now(), attempt=attempt)
+        self._places[place] = None
+        place.starting = self._spawn(place.hand.start(), partial(self._started, place))
+
+    def _started(self, place: Place, task: "asyncio.Task[Any]") -> None:
+        if not self._alright(place, task):
+            return
+        place.starting = None
+        place.moved_at = self._now()
+        self._failed_starts = 0
+        self.seconds_starting = self.seconds_starting or self._now() - self._began
+        self._show("labelling")
+        self._fill(place)
+
+    def _fill(self, place: Place) -> None:
+        """Give a worker without work a suspect unit, or ask one for how long it has enough of others."""
+        if place.ending is not None or place.starting is not None or place.exclusive:
             return
         if not place.jobs and self._suspects:
             job = self._suspects.popleft()
             place.exclusive = True
             self._begin(place, job, self._take_apart(place.hand, job))
-        while not place.exclusive and self._waiting and len(place.jobs) < self._config.units_in_flight:
+        elif self._waiting and place.asking is None and len(place.jobs) < self._config.units_in_flight:
+            place.asking = self._spawn(place.hand.room(), partial(self._has_room, place))
+
+    def _has_room(self, place: Place, task: "asyncio.Task[Any]") -> None:
+        if not self._alright(place, task):
+            return
+        place.asking = None
+        if self._waiting and not place.exclusive:
             job = self._waiting.popleft()
             self._begin(place, job, place.hand.label_unit(job.task(self._learnt)))
+            if not self._waiting and self.at_end_of_input is None:
+                self._look_around()
+        self._fill(place)
 
-    def _begin(self, place: _Place, job: Job, work: Coroutine[Any, Any, Receipt]) -> None:
+    def _begin(self, place: Place, job: Job, work: Coroutine[Any, Any, Receipt]) -> None:
         if not place.jobs:
             place.moved_at = self._now()
-        place.jobs[asyncio.create_task(work)] = job
+        place.jobs[self._spawn(work, partial(self._finished, place))] = job
         failpoint("driver.submitted")
 
     async def _take_apart(self, hand: Hand, job: Job) -> Receipt:
@@ -157,59 +173,65 @@ class Crew:
         job.survived()
         return receipt
 
-    async def _take(self, place: _Place) -> None:
-        """Take what a worker has finished. The first failure ends the worker."""
-        done = [task for task in (place.starting, *place.jobs) if task is not None and task.done()]
-        for task in done:
-            try:
-                result = task.result()
-            except EngineDied as error:
-                await self._replace(place, error)
-                return
-            if isinstance(result, Receipt):
-                self._finished(place, task, result)
-            else:
-                self._started(place)
+    def _alright(self, place: Place, task: "asyncio.Task[Any]") -> bool:
+        """Whether a worker has done what it was asked; the first failure ends it. Raises what no other worker would mend."""
+        if task.cancelled():
+            return False
+        error = task.exception()
+        if place.ending is not None:
+            return False
+        if isinstance(error, EngineDied):
+            self._give_up_on(place, error)
+        elif error is not None:
+            raise error
+        return error is None
 
-    def _started(self, place: _Place) -> None:
-        place.starting = None
-        place.moved_at = self._now()
-        self._failed_starts = 0
-        self.seconds_starting = self.seconds_starting or self._now() - self._began
-        self._show("labelling")
-
-    def _finished(self, place: _Place, task: "asyncio.Task[Any]", receipt: Receipt) -> None:
+    def _finished(self, place: Place, task: "asyncio.Task[Any]") -> None:
+        if not self._alright(place, task):
+            return
         failpoint("driver.receipt")
+        receipt: Receipt = task.result()
         job = place.jobs.pop(task)
         place.moved_at = self._now()
         place.exclusive = False
         self._lost_in_a_row = 0
-        if not receipt.whole:
+        if receipt.whole:
+            self._take_receipt(receipt)
+        else:
             self._suspects.appendleft(job)
-            return
+        self._fill(place)
+
+    def _take_receipt(self, receipt: Receipt) -> None:
         self._units_done += 1
         if receipt.learnt and receipt.learnt.chains > (self._learnt.chains if self._learnt else 0):
             self._learnt = receipt.learnt
         self._written_off += receipt.engine_failed
         if self._written_off > self._config.max_failures:
-            self._give_up(f"{self._written_off} requests got no answer from any engine (run.max_failures)")
+            self._stop_trying(f"{self._written_off} requests got no answer from any engine (run.max_failures)")
 
-    async def _replace(self, place: _Place, error: EngineDied) -> None:
-        """End a worker and start a new one in its place; its units go back to the head of the queue."""
-        jobs, exclusive = list(place.jobs.values()), place.exclusive
-        await _end(place)
-        self._past.append(replace(place.snapshot, load=Load()))
+    def _give_up_on(self, place: Place, error: EngineDied) -> None:
+        """End a worker; when it has ended, its units go back to the queue and a new one takes its place."""
+        place.ending = self._spawn(ended(place), partial(self._replace, place, error))
+        self._show(f"replacing a worker ({error})")
+
+    def _replace(self, place: Place, error: EngineDied, _: "asyncio.Task[Any]") -> None:
+        jobs = list(place.jobs.values())
+        del self._places[place]
+        self._past += replace(place.snapshot, load=Load())
         if isinstance(error, WorkerLost):
             self._lost_in_a_row += 1
         else:
-            self._charge(jobs, error, exclusive=exclusive)
+            self._charge(jobs, error, exclusive=place.exclusive)
         if self._lost_in_a_row >= LOST_IN_A_ROW:
-            self._give_up(f"{LOST_IN_A_ROW} workers were taken away and nothing was finished, the last time: {error}")
+            self._stop_trying(
+                f"{LOST_IN_A_ROW} workers were taken away and nothing was finished, the last time: {error}"
+            )
         for job in reversed(jobs):
             suspect = job.failures >= self._config.attempts
             (self._suspects if suspect else self._waiting).appendleft(job)
-        self._show(f"replacing a worker ({error})")
-        self._places[self._places.index(place)] = self._new_place(place.attempt + 1)
+        self._place_worker(place.attempt + 1)
+        for other in self._places:
+            self._fill(other)
 
     def _charge(self, jobs: list[Job], error: EngineDied, *, exclusive: bool) -> None:
         self._failures += 1
@@ -220,87 +242,90 @@ class Crew:
             if exclusive:
                 job.failed()
         if self._failed_starts >= self._config.attempts:
-            self._give_up(f"{self._failed_starts} workers in a row failed before they had work, the last one: {error}")
+            self._stop_trying(
+                f"{self._failed_starts} workers in a row failed before they had work, the last one: {error}"
+            )
         if self._failures >= self._config.max_failures:
-            self._give_up(f"workers failed {self._failures} times (run.max_failures), the last time: {error}")
+            self._stop_trying(f"workers failed {self._failures} times (run.max_failures), the last time: {error}")
 
-    def _give_up(self, reason: str) -> None:
+    def _stop_trying(self, reason: str) -> None:
         raise EngineDied(
             f"{reason}; {self._units_done} of {self._units} units are whole and what came of others is kept: mend the cause "
             "and start the same command again"
         )
 
-    def _new_place(self, attempt: int = 1) -> _Place:
-        hand = self._hire(attempt)
-        return _Place(hand=hand, starting=asyncio.create_task(hand.start()), moved_at=self._now(), attempt=attempt)
+    def _look_around(self) -> None:
+        """Fetch each worker's counters, and give up on the ones that have stopped moving."""
+        if self._looking is None:
+            self._looking = self._spawn(self._take_stock(), self._looked_around)
 
-    async def _look_around(self) -> None:
-        """Fetch each worker's counters, and replace the ones that have stopped moving."""
-        ready = [place for place in self._places if place.starting is None]
-        for place, snapshot in zip(ready, await asyncio.gather(*map(self._snapshot, ready)), strict=True):
-            if snapshot != place.snapshot:
-                place.moved_at = self._now()
-            place.snapshot = snapshot
-            limit = self._config.stall_seconds
-            if place.jobs and self._now() - place.moved_at > limit:
-                await self._replace(place, EngineDied(f"no token came within run.stall_seconds={limit:g}"))
-        await self._check_starts()
+    def _looked_around(self, task: "asyncio.Task[Any]") -> None:
+        self._looking = None
+        task.result()
+        if not self._waiting and self.at_end_of_input is None:
+            self.at_end_of_input = self.snapshot
+        limit = self._config.stall_seconds
+        for place in list(self._places):
+            if place.jobs and place.ending is None and self._now() - place.moved_at > limit:
+                self._give_up_on(place, EngineDied(f"no token came within run.stall_seconds={limit:g}"))
+        self._check_starts()
         self._show("labelling" if self.seconds_starting else "loading the policy")
 
-    async def _snapshot(self, place: _Place) -> Snapshot:
+    async def _take_stock(self) -> None:
+        ready = [place for place in self._places if place.starting is None and place.ending is None]
+        for place, snapshot in zip(ready, await asyncio.gather(*map(self._look_at, ready)), strict=True):
+            if snapshot.progress != place.snapshot.progress:
+                place.moved_at = self._now()
+            place.snapshot = snapshot
+
+    async def _look_at(self, place: Place) -> Snapshot:
         try:
             return await asyncio.wait_for(place.hand.snapshot(), self._config.progress_seconds)
         except (EngineDied, TimeoutError):
             return place.snapshot
 
-    async def _check_starts(self) -> None:
+    def _check_starts(self) -> None:
         """Give up waiting for workers that do not start; without any other, that ends the run."""
         limit = self._config.start_timeout_seconds
         late = [place for place in self._places if place.starting and self._now() - place.moved_at > limit]
         for place in late:
-            place.hand.kill()
-            self._places.remove(place)
+            del self._places[place]
+            place.ending = self._spawn(ended(place), lambda _: None)
         if late and not self._places:
             raise ClusterError(
                 f"no worker started within run.start_timeout_seconds={limit:g}: free the cluster's resources or lower "
                 "cluster.workers"
             )
 
+    @property
+    def snapshot(self) -> Snapshot:
+        return sum((place.snapshot for place in self._places), self._past)
+
     def _show(self, stage: str) -> None:
-        snapshots = [*self._past, *(place.snapshot for place in self._places)]
-        begun = sum(snapshot.begun for snapshot in snapshots)
-        planned = sum(snapshot.planned for snapshot in snapshots)
+        seen = self.snapshot
         self._watch(
             Status(
                 stage=stage,
                 units=self._units,
                 units_done=self._units_done,
-                rollouts=sum(snapshot.rollouts for snapshot in snapshots),
-                rollouts_expected=planned * self._owed // begun if begun else 0,
-                tokens=sum(snapshot.tokens for snapshot in snapshots),
-                load=Load(
-                    running=sum(snapshot.load.running for snapshot in snapshots),
-                    waiting=sum(snapshot.load.waiting for snapshot in snapshots),
-                ),
+                rollouts=seen.rollouts,
+                rollouts_expected=seen.planned * self._owed // seen.begun if seen.begun else 0,
+                tokens=seen.tokens,
+                load=seen.load,
             )
         )
 
     async def _dismiss(self) -> None:
-        await asyncio.gather(*map(_end, self._places))
+        if self._looking is not None:
+            self._looking.cancel()
+        await asyncio.gather(*(place.ending or ended(place) for place in self._places))
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
 
-async def _end(place: _Place) -> None:
-    """Have a worker commit what it has, free its device, and end it, whatever state it is in."""
-    with suppress(StepvalueError, TimeoutError):
-        if place.starting is None:
-            await asyncio.wait_for(place.hand.drain(), DRAIN_SECONDS)
-            await asyncio.wait_for(place.hand.stop(), STOP_SECONDS)
-    place.hand.kill()
-    under_way = [task for task in (*place.jobs, place.starting) if task is not None]
-    for task in under_way:
-        task.cancel()
-    await asyncio.gather(*under_way, return_exceptions=True)
-    place.jobs = {}
+def _longest_last_units_first(jobs: "deque[Job]", tail: int) -> "deque[Job]":
+    """The jobs in their order, but of the last ones those with most input first: what ends the run should be short."""
+    ordered = list(jobs)
+    body, last = ordered[:-tail], ordered[-tail:]
+    return deque([*body, *sorted(last, key=lambda job: -job.unit.size)])

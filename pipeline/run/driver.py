@@ -15,7 +15,8 @@ from pipeline.grading.choose import checker_for
 from pipeline.records import Goal, Status, Summary
 from pipeline.rows import input_digest
 from pipeline.run.budget import Spent, goals
-from pipeline.run.crew import Crew, Hire, Watcher
+from pipeline.run.crew import Crew, Watcher
+from pipeline.run.hands import Hire
 from pipeline.run.intake import stage
 from pipeline.run.plan import identity, logged_totals, run_name, state_of
 from pipeline.run.stop import INTERRUPTED, StopSignal

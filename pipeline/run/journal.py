@@ -47,6 +47,10 @@ class Journal:
         self._trials: dict[str, Trials] = {}
 
     @property
+    def unit_id(self) -> str:
+        return self._log.unit_id
+
+    @property
     def done(self) -> Commit | None:
         """The record that completes the unit for what is asked for, or more."""
         whole = self._log.whole

@@ -163,7 +163,7 @@ def _prices(root: Prefix, prefixes: Sequence[Prefix]) -> tuple[float, ...]:
 def totals_of(plan: UnitPlan, journal: Journal, undecided: int) -> Totals:
     """What the unit amounts to; `undecided`: see `Totals`."""
     facts = journal.facts.values()
-    verdicts = [fact.verdict for fact in facts]
+    verdicts = [fact.verdict for fact in facts if fact.finish is not Finish.ABORT]
     rejected_rows = sum(reject.step_index is None for reject in plan.rejects)
     return Totals(
         used=-rejected_rows,
@@ -177,6 +177,7 @@ def totals_of(plan: UnitPlan, journal: Journal, undecided: int) -> Totals:
         incorrect=verdicts.count(Verdict.INCORRECT),
         no_answer=verdicts.count(Verdict.NO_ANSWER),
         ungraded=sum(verdict in UNGRADED for verdict in verdicts),
+        aborted=len(facts) - len(verdicts),
         truncated=sum(fact.finish is Finish.LENGTH for fact in facts),
         engine_failed=sum(fact.finish is Finish.ENGINE_FAILED for fact in facts),
         too_long=sum(not asked.fits for asked in plan.asked.values()),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.choices import BudgetUnit, EstimatorName
 from pipeline.config import EstimatorConfig
+from pipeline.estimate import first_success
 from pipeline.estimate.allocation import next_rollouts
 from pipeline.estimate.tree import Tree
 from pipeline.estimate.trials import NONE, trials_of
@@ -20,6 +21,8 @@ from pipeline.run.journal import Journal
 
 UNLIMITED = 1_000_000_000
 """More rollouts per prefix than any chain takes."""
+STOPPING_EARLY = (EstimatorName.first_success, EstimatorName.bisect)
+"""Estimators that may know enough of a prefix while rollouts of it are under way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,10 @@ class Rounds:
             for tree, more in zip(trees, asked, strict=True)
             if more
         ]
+
+    def stopped(self, prefix_id: str) -> bool:
+        """Whether what comes in from now on of a prefix does not count, whatever it is; of an estimator STOPPING_EARLY."""
+        return first_success.stopped(self._journal.trials([prefix_id]).get(prefix_id, NONE), self._config)
 
     def undecided(self) -> int:
         """Chains that the estimator would ask more rollouts for, were there no budget."""

@@ -7,7 +7,7 @@ other. What the unit's journal has is never asked for again; what comes in goes 
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.choices import EstimatorName
@@ -17,6 +17,7 @@ from pipeline.errors import EngineDied
 from pipeline.estimate.kernel import Kernel
 from pipeline.estimate.learning import learnt
 from pipeline.grading.base import Checker
+from pipeline.grading.completion import NO_COMPLETION
 from pipeline.ids import rollout_id
 from pipeline.records import Completion, Grade, InputRow, Reject, Request, Rollout, Totals, Trials
 from pipeline.relabelled import StoredChain
@@ -26,7 +27,8 @@ from pipeline.run.journal import Journal
 from pipeline.run.judge import Judge
 from pipeline.run.planned import Planner, UnitPlan, totals_of
 from pipeline.run.reproduced import Steps
-from pipeline.run.rounds import Round, Rounds
+from pipeline.run.room import Room
+from pipeline.run.rounds import STOPPING_EARLY, Round, Rounds
 from pipeline.run.sampling import failed, sampled
 
 
@@ -36,6 +38,16 @@ class Probe:
 
     only: frozenset[str]
     failed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What a unit's rollouts are brought to when they come in, and what they are looked through for."""
+
+    journal: Journal
+    rounds: Rounds
+    steps: Steps
+    arrivals: Arrivals = field(default_factory=Arrivals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,16 +65,19 @@ class UnitResult:
 class UnitLabeller:
     """Labels units with one engine and one checker; several units may be in work at once.
 
-    `begun` units have asked for `planned` rollouts so far; `rollouts` and `tokens` of them have come in.
+    `begun` units have asked for `planned` rollouts so far; `rollouts` and `tokens` of them have come in. `room` tells when
+    another unit is wanted.
     """
 
     def __init__(self, config: LabelConfig, engine: Engine, checker: Checker) -> None:
         self._config = config
         self._pooled = config.estimator.name is EstimatorName.pooled
+        self._stops_early = config.estimator.name in STOPPING_EARLY
         self._engine = engine
-        self._judge = Judge(checker)
-        self._drawer = SolutionDrawer(config, engine, self._judge)
-        self._planner = Planner(config, engine, self._judge, self._drawer)
+        self.judge = Judge(checker, config.grader.processes)
+        self.room = Room(engine.capacity)
+        self._drawer = SolutionDrawer(config, engine, self.judge)
+        self._planner = Planner(config, engine, self.judge, self._drawer)
         self.begun = 0
         self.planned = 0
         self.rollouts = 0
@@ -149,7 +164,10 @@ class UnitLabeller:
         to_sample, written_off = _divided(requests, probe)
         for completion in written_off:
             journal.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
+        self.room.ask(len(to_sample))
+        self.room.ready(journal.unit_id)
         async for batch in sampled(self._engine, to_sample, keep_tokens=True):
+            self.room.answer(len(batch))
             for completion in batch:
                 journal.add_solution(
                     await self._drawer.solution(row_of[completion.request.problem.problem_id], completion)
@@ -158,73 +176,76 @@ class UnitLabeller:
 
     async def _work_off(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> None:
         """Round after round of every problem, each as soon as its last one is in, until none asks for more."""
-        arrivals, steps = Arrivals(), self._steps(plan)
+        work = self._work(plan, rounds, journal)
         sampling: set[asyncio.Task[None]] = set()
         asked = rounds.begun()
         try:
             while asked or sampling:
                 if asked:
-                    arrivals.expect(asked)
-                    work = self._sample(self._announced(plan, asked), steps, journal, None, arrivals)
-                    sampling.add(asyncio.create_task(work))
-                sampling = await _going_on(sampling, arrivals)
-                asked = rounds.next(arrivals.complete())
+                    work.arrivals.expect(asked)
+                    sampling.add(asyncio.create_task(self._sample(self._announced(plan, asked, journal), work)))
+                sampling = await _going_on(sampling, work.arrivals)
+                asked = rounds.next(work.arrivals.complete())
         finally:
             for task in sampling:
                 task.cancel()
 
     async def _try(self, plan: UnitPlan, rounds: Rounds, journal: Journal, probe: Probe) -> None:
         """Those of the rollouts owed first that `probe` names."""
-        arrivals = Arrivals()
+        work = self._work(plan, rounds, journal)
         asked = rounds.begun()
-        arrivals.expect(asked)
-        await self._sample(self._announced(plan, asked), self._steps(plan), journal, probe, arrivals)
+        work.arrivals.expect(asked)
+        to_sample, written_off = _divided(_requests(plan, asked), probe)
+        self.planned += len(written_off)
+        for completion in written_off:
+            self._record(completion, NO_COMPLETION, work)
+        self._announce(to_sample, journal)
+        await self._sample(to_sample, work)
 
-    def _steps(self, plan: UnitPlan) -> Steps:
-        """The steps that rollouts are watched for: none where the estimator makes no use of it."""
-        return Steps(plan.trees if self._pooled else (), plan.prefixes)
+    def _work(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> _Work:
+        # Rollouts are watched for the steps of chains only where the estimator makes use of it.
+        return _Work(journal=journal, rounds=rounds, steps=Steps(plan.trees if self._pooled else (), plan.prefixes))
 
-    def _announced(self, plan: UnitPlan, rounds: Iterable[Round]) -> list[Request]:
+    def _announced(self, plan: UnitPlan, rounds: Iterable[Round], journal: Journal) -> list[Request]:
         requests = _requests(plan, rounds)
-        self.planned += len(requests)
+        self._announce(requests, journal)
         return requests
 
-    async def _sample(
-        self,
-        requests: Sequence[Request],
-        steps: Steps,
-        journal: Journal,
-        probe: Probe | None,
-        arrivals: Arrivals,
-    ) -> None:
-        to_sample, written_off = _divided(requests, probe)
+    def _announce(self, requests: Sequence[Request], journal: Journal) -> None:
+        self.planned += len(requests)
+        self.room.ask(len(requests))
+        self.room.ready(journal.unit_id)
+
+    async def _sample(self, requests: Sequence[Request], work: _Work) -> None:
         slow: list[asyncio.Task[None]] = []
         try:
-            for completion in written_off:
-                await self._grade_later(completion, steps, journal, arrivals)
-            async for batch in sampled(self._engine, to_sample, keep_tokens=self._pooled):
+            async for batch in sampled(self._engine, requests, keep_tokens=self._pooled):
+                self.room.answer(len(batch))
                 for completion in batch:
                     request = completion.request
-                    grade = self._judge.at_once(request.problem, completion, request.prefix.text)
+                    grade = self.judge.at_once(request.problem, completion, request.prefix.text)
                     if grade is None:
-                        slow.append(asyncio.create_task(self._grade_later(completion, steps, journal, arrivals)))
+                        await self.judge.place()
+                        slow.append(asyncio.create_task(self._grade_later(completion, work)))
                     else:
-                        self._record(_rollout(completion, grade, steps), journal, arrivals)
+                        self._record(completion, grade, work)
             await asyncio.gather(*slow)
         finally:
             for task in slow:
                 task.cancel()
 
-    async def _grade_later(self, completion: Completion, steps: Steps, journal: Journal, arrivals: Arrivals) -> None:
+    async def _grade_later(self, completion: Completion, work: _Work) -> None:
         request = completion.request
-        grade = await self._judge.grade(request.problem, completion, request.prefix.text)
-        self._record(_rollout(completion, grade, steps), journal, arrivals)
+        self._record(completion, await self.judge.in_time(request.problem, completion, request.prefix.text), work)
 
-    def _record(self, rollout: Rollout, journal: Journal, arrivals: Arrivals) -> None:
-        journal.add_rollout(rollout)
-        arrivals.take(rollout.completion.request)
+    def _record(self, completion: Completion, grade: Grade, work: _Work) -> None:
+        request, prefix_id = completion.request, completion.request.prefix.prefix_id
+        work.journal.add_rollout(_rollout(completion, grade, work.steps))
+        work.arrivals.take(request)
         self.rollouts += 1
-        self.tokens += rollout.completion.n_tokens
+        self.tokens += completion.n_tokens
+        if self._stops_early and (issues := work.arrivals.under_way(prefix_id)) and work.rounds.stopped(prefix_id):
+            self._engine.abort([rollout_id(prefix_id, issue) for issue in issues])
 
 
 def _rollout(completion: Completion, grade: Grade, steps: Steps) -> Rollout:

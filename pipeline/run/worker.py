@@ -4,9 +4,8 @@
 """
 
 import asyncio
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 import pyarrow as pa
 
@@ -73,15 +72,26 @@ class Receipt:
 class Snapshot:
     """What a worker is doing: counters since its start, and its engine's load.
 
-    `planned` are the rollouts of `begun` units.
+    `planned` are the rollouts of `begun` units. `seconds` is how long its engine has been there, `grading_seconds` what
+    verdicts took in all processes together.
     """
 
     begun: int = 0
     planned: int = 0
     rollouts: int = 0
     tokens: int = 0
+    seconds: float = 0.0
+    grading_seconds: float = 0.0
     work: EngineWork = field(default_factory=EngineWork)
     load: Load = field(default_factory=Load)
+
+    def __add__(self, other: "Snapshot") -> "Snapshot":
+        return Snapshot(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
+
+    @property
+    def progress(self) -> tuple[object, ...]:
+        """What changes whenever anything moves, and never by time alone."""
+        return self.begun, self.planned, self.rollouts, self.tokens, self.work.generated, self.load
 
 
 class Worker:
@@ -100,25 +110,35 @@ class Worker:
         self._engine = engine
         self._checker = checker_for(config.grader)
         self._labeller: UnitLabeller | None = None
+        self._began = 0.0
         self._journals: dict[Journal, None] = {}
 
     async def start(self) -> str:
         """Load the policy and return its identity. Raises PolicyError."""
         await self._engine.start()
+        self._began = _now()
         self._labeller = UnitLabeller(self._config, self._engine, self._checker)
         return self._engine.policy
 
     async def label_unit(self, task: Task) -> Receipt:
         """Label a unit and commit its files. Raises EngineDied when the engine stopped working, and StoreError."""
-        started = time.monotonic()
-        labeller, (rows, journal) = self._started(), await self._opened(task)
+        started = _now()
+        labeller = self._started()
+        labeller.room.begin(task.unit.unit_id)
+        try:
+            return await self._label_unit(task, labeller, started)
+        finally:
+            labeller.room.ready(task.unit.unit_id)
+
+    async def _label_unit(self, task: Task, labeller: UnitLabeller, started: float) -> Receipt:
+        rows, journal = await self._opened(task)
         self._journals[journal] = None
         try:
             while (whole := journal.done) is None:
                 result = await labeller.label(rows, journal, task.probe)
                 if result is None:
                     return Receipt(unit_id=task.unit.unit_id, whole=False)
-                seconds = time.monotonic() - started
+                seconds = _now() - started
                 await journal.complete(
                     self._tables(result),
                     result.totals,
@@ -135,6 +155,10 @@ class Worker:
             learnt=learnt_by(whole),
         )
 
+    async def room(self) -> None:
+        """Return when another unit is wanted, for the engine not to run short of requests."""
+        await self._started().room.wait()
+
     async def owed(self, task: Task) -> list[str]:
         """Ids of the requests that are sampled next for a unit; none where it is whole."""
         labeller, (rows, journal) = self._started(), await self._opened(task)
@@ -149,8 +173,10 @@ class Worker:
             planned=labeller.planned,
             rollouts=labeller.rollouts,
             tokens=labeller.tokens,
+            seconds=_now() - self._began,
+            grading_seconds=labeller.judge.seconds,
             work=self._engine.work,
-            load=self._engine.load,
+            load=replace(self._engine.load, grading=labeller.judge.waiting),
         )
 
     async def drain(self) -> None:
@@ -160,6 +186,8 @@ class Worker:
 
     async def stop(self) -> None:
         """Free the device and end the checker's children."""
+        if self._labeller is not None:
+            self._labeller.judge.close()
         self._checker.close()
         await self._engine.close()
 
@@ -186,6 +214,10 @@ class Worker:
         if estimator.name is EstimatorName.pooled:
             tables[KERNELS] = kernel_table(result.kernel)
         return tables
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def learnt_by(whole: Commit) -> Learnt | None:

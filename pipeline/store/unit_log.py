@@ -27,7 +27,7 @@ class UnitLog:
         self, storage: Storage, unit_id: str, known_length: int = 0, offered: tuple[ShardRecord, ...] = ()
     ) -> None:
         self._storage = storage
-        self._unit_id = unit_id
+        self.unit_id = unit_id
         self._length = known_length
         self._offered = offered
         self._standing = Standing(log=(), whole=None)
@@ -49,7 +49,7 @@ class UnitLog:
 
         Raises StoreError for a damaged file or record.
         """
-        found = chain(self._storage, UNIT, self._unit_id, self._length)
+        found = chain(self._storage, UNIT, self.unit_id, self._length)
         refuse_damage(found, self._storage.place)
         self._length = found.length
         self._standing = standing(found)
@@ -72,7 +72,7 @@ class UnitLog:
     def append(self, tables: Mapping[str, pa.Table], totals: Totals) -> bool:
         """Commit rows that the log does not have. False, and nothing is committed, when somebody else has added to it."""
         shards = {
-            write_shard(self._storage, name, content_id(name, self._unit_id), [table], folder=FLUSHED): table
+            write_shard(self._storage, name, content_id(name, self.unit_id), [table], folder=FLUSHED): table
             for name, table in tables.items()
             if table.num_rows
         }
@@ -80,7 +80,7 @@ class UnitLog:
             return True
         part = Commit(
             kind=UNIT,
-            chain_id=self._unit_id,
+            chain_id=self.unit_id,
             number=self._length,
             state=State.PART,
             shards=tuple(shards),
@@ -121,7 +121,7 @@ class UnitLog:
         others = [self._write(name, table) for name, table in results.items() if table.num_rows]
         commit = Commit(
             kind=UNIT,
-            chain_id=self._unit_id,
+            chain_id=self.unit_id,
             number=self._length,
             state=State.WHOLE,
             shards=(*log, *others),
@@ -143,7 +143,7 @@ class UnitLog:
         return not shard.file.startswith(FLUSHED) and self._tables[shard].num_rows == shard.rows
 
     def _write(self, name: str, table: pa.Table) -> ShardRecord:
-        return write_shard(self._storage, name, content_id(name, self._unit_id), [table])
+        return write_shard(self._storage, name, content_id(name, self.unit_id), [table])
 
 
 def _without_repeated_rows(tables: Mapping[ShardRecord, pa.Table]) -> dict[ShardRecord, pa.Table]:

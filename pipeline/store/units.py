@@ -19,11 +19,12 @@ UNITS = "stepvalue.units"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRef:
-    """Where a unit's rows stand: one row group of a staged file."""
+    """Where a unit's rows stand: one row group of a staged file, of so many bytes before compression."""
 
     unit_id: str
     shard: ShardRecord
     group: int
+    size: int = 0
 
 
 def write_units(storage: Storage, file_id: str, units: Sequence[Sequence[InputRow]]) -> ShardRecord:
@@ -37,9 +38,10 @@ def units_of(storage: Storage, staged: Commit) -> Iterator[UnitRef]:
     """The units of a committed input. Raises StoreError for a missing or damaged file."""
     for shard in staged.shards:
         if shard.table == TABLE:
-            ids = json.loads(notes_of(verified_file(storage, shard))[UNITS])
-            for group, unit_id in enumerate(ids):
-                yield UnitRef(unit_id=unit_id, shard=shard, group=group)
+            file = verified_file(storage, shard)
+            for group, unit_id in enumerate(json.loads(notes_of(file)[UNITS])):
+                size = file.metadata.row_group(group).total_byte_size
+                yield UnitRef(unit_id=unit_id, shard=shard, group=group, size=size)
 
 
 def unit_rows(storage: Storage, unit: UnitRef) -> list[InputRow]:

@@ -286,18 +286,23 @@ def test_bytes_are_tokens_and_come_back(text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_aborted_requests_come_back_without_text_and_the_others_as_ever() -> None:
-    asked = requests(5)
-    oracle = OracleEngine(PolicyConfig(kind=PolicyKind.oracle))
-    oracle.abort([asked[1].request_id, asked[3].request_id])
-    done = {completion.request.request_id: completion for completion in asyncio.run(drained(oracle, asked))}
-    assert [done[request.request_id].finish for request in asked] == [
-        Finish.STOP,
-        Finish.ABORT,
-        Finish.STOP,
-        Finish.ABORT,
-        Finish.STOP,
-    ]
-    assert {done[asked[at].request_id].text for at in (1, 3)} == {""}
-    again = asyncio.run(drained(oracle, asked))
-    assert {completion.finish for completion in again} == {Finish.STOP}
+def test_requests_that_are_aborted_on_their_way_come_back_without_text_and_the_others_as_ever() -> None:
+    asked = requests(600)
+    unwanted = {request.request_id for request in asked[300:310]}
+    oracle = engine()
+
+    async def run() -> list[Completion]:
+        oracle.abort(unwanted)  # nobody has asked for them yet
+        done: list[Completion] = []
+        async for batch in oracle.generate(asked):
+            done.extend(batch)
+            oracle.abort(unwanted)
+        return done
+
+    done = asyncio.run(run())
+    assert [completion.request for completion in done] == asked
+    for completion in done:
+        aborted = completion.request.request_id in unwanted
+        assert completion.finish is (Finish.ABORT if aborted else Finish.STOP)
+        assert bool(completion.text) is not aborted
+    assert all(completion.finish is Finish.STOP for completion in asyncio.run(drained(oracle, asked)))

@@ -27,9 +27,9 @@ from pipeline.engine.oracle import OracleEngine
 from pipeline.errors import EngineDied, StepvalueError
 from pipeline.failpoints import arm
 from pipeline.records import Completion, Request, Status
-from pipeline.run import crew
-from pipeline.run.crew import Hand, Hire
+from pipeline.run import hands
 from pipeline.run.driver import label
+from pipeline.run.hands import Hand, Hire
 from pipeline.run.stop import StopSignal
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker
 from pipeline.store.place import storage_at
@@ -65,7 +65,7 @@ class Plan:
 def drive(plan: Plan) -> None:
     """The main function of a driver process, which leads a process group of its own."""
     os.setpgid(0, 0)
-    crew.DRAIN_SECONDS = DRAIN_SECONDS
+    hands.DRAIN_SECONDS = DRAIN_SECONDS
     with (plan.scratch / "output").open("a", buffering=1) as output:
         sys.stdout = sys.stderr = output
         note(plan.scratch, "driver", os.getpid())
@@ -105,7 +105,7 @@ def _processes(plan: Plan, config: LabelConfig) -> Iterator[tuple[Hire, int]]:
 
 
 class ProcessHand:
-    """See `crew.Hand`."""
+    """See `hands.Hand`."""
 
     def __init__(self, plan: Plan, config: LabelConfig, attempt: int) -> None:
         self._plan = plan
@@ -120,6 +120,9 @@ class ProcessHand:
 
     async def start(self) -> str:
         return str(await self._call("start"))
+
+    async def room(self) -> None:
+        await self._call("room")
 
     async def label_unit(self, task: Task) -> Receipt:
         receipt: Receipt = await self._call("label_unit", task)

@@ -18,8 +18,8 @@ from pipeline.config import DataConfig, EstimatorConfig, LabelConfig, PolicyConf
 from pipeline.errors import Interrupted, StepvalueError
 from pipeline.records import Status, Summary
 from pipeline.rows import input_digest
-from pipeline.run.crew import Hand, Hire
 from pipeline.run.driver import label_held
+from pipeline.run.hands import Hand, Hire
 from pipeline.run.plan import identity
 from pipeline.run.stop import StopSignal
 from pipeline.store.commits import INPUT, chains

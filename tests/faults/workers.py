@@ -131,7 +131,7 @@ class SignedEngine:
 
 
 class SignedHand:
-    """A worker as its driver sees it; implements `crew.Hand`."""
+    """A worker as its driver sees it; implements `hands.Hand`."""
 
     def __init__(
         self,
@@ -161,6 +161,9 @@ class SignedHand:
 
     async def start(self) -> str:
         return await self._called(self._worker.start())
+
+    async def room(self) -> None:
+        await self._called(self._worker.room())
 
     async def label_unit(self, task: Task) -> Receipt:
         if self._fate.doubled:

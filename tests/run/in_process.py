@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pipeline.config import LabelConfig
 from pipeline.errors import EngineDied
 from pipeline.records import Summary
-from pipeline.run.crew import Hand, Hire
 from pipeline.run.driver import label
+from pipeline.run.hands import Hand, Hire
 from pipeline.run.stop import StopSignal
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
 from pipeline.store.place import storage_at
@@ -16,7 +16,7 @@ from pipeline.store.storage import Storage
 
 
 class InProcessHand:
-    """A worker whose methods are called directly; see `crew.Hand`. Once killed it raises EngineDied."""
+    """A worker whose methods are called directly; see `hands.Hand`. Once killed it raises EngineDied."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -25,6 +25,10 @@ class InProcessHand:
     async def start(self) -> str:
         self._check()
         return await self._worker.start()
+
+    async def room(self) -> None:
+        self._check()
+        await self._worker.room()
 
     async def label_unit(self, task: Task) -> Receipt:
         self._check()

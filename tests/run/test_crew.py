@@ -50,6 +50,9 @@ class ScriptedHand:
         self.ledger.hired += 1
         return "policy"
 
+    async def room(self) -> None:
+        return
+
     async def label_unit(self, task: Task) -> Receipt:
         await asyncio.sleep(self.ledger.slow_seconds)
         ledger, unit = self.ledger, task.unit.unit_id
