@@ -24,7 +24,7 @@ from pipeline.store.units import UnitRef
 _NOT_IDENTITY = {
     "data": {"path"},
     "sampling": {"rollouts"},
-    "estimator": {"batch", "target_sd", "budget", "run_budget", "budget_unit"},
+    "estimator": {"target_sd", "budget", "run_budget", "budget_unit"},
     "policy": {"tensor_parallel", "memory_share", "kv_cache_gib", "max_num_seqs", "enforce_eager", "load_format"},
     "grader": {"processes", "memory_mib", "cpu_seconds", "suite_seconds", "sandbox"},
 }
