@@ -92,10 +92,11 @@ class Crew:
 
     async def _loop(self) -> None:
         looked_at = self._now()
+        pause = min(LOOK_SECONDS, self._config.progress_seconds)
         while self._units_done < self._units:
             self._check()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+                await asyncio.wait_for(self._wake.wait(), pause)
             self._wake.clear()
             while self._ended:
                 task = self._ended.popleft()
@@ -103,6 +104,7 @@ class Crew:
             if self._looking is None and self._now() - looked_at >= self._config.progress_seconds:
                 looked_at = self._now()
                 self._look_around()
+        self.at_end_of_input = self.at_end_of_input or self.snapshot
         await self._take_stock()
         self._show("labelling")
 

@@ -250,6 +250,8 @@ class UnitLabeller:
 
 def _rollout(completion: Completion, grade: Grade, steps: Steps) -> Rollout:
     """Without its tokens, of which only counts what they reproduce."""
+    if not completion.token_ids:
+        return Rollout(completion=completion, grade=grade)
     return Rollout(
         completion=replace(completion, token_ids=()),
         grade=grade,

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 
 import pytest
 
 from pipeline.config import RunConfig
 from pipeline.errors import EngineDied, Interrupted, StoreError, WorkerLost
 from pipeline.records import EngineWork, Goal, Status
-from pipeline.run.crew import Crew
+from pipeline.run.crew import TAIL_UNITS, Crew
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Receipt, Snapshot, Task
 from pipeline.store.shards import ShardRecord
@@ -202,3 +203,31 @@ def test_a_signal_drains_the_workers() -> None:
     with pytest.raises(Interrupted, match="stop"):
         work_off(ledger, check=check, stall_seconds=100)
     assert ledger.drained == 2
+
+
+def test_the_last_units_are_handed_out_longest_first() -> None:
+    order: list[str] = []
+    sizes = Random(5).sample(range(1000), 3 * TAIL_UNITS)
+
+    class NotingHand(ScriptedHand):
+        async def label_unit(self, task: Task) -> Receipt:
+            order.append(task.unit.unit_id)
+            return await super().label_unit(task)
+
+    ledger = Ledger(owed=units(len(sizes)))
+    jobs = [
+        Job(unit=UnitRef(unit_id=unit, shard=SHARD, group=0, size=size), known_length=0, goal=Goal(rollouts=1))
+        for unit, size in zip(ledger.owed, sizes, strict=True)
+    ]
+    crew = Crew(
+        RunConfig(**{**QUICK, "units_in_flight": 1}),  # type: ignore[arg-type]
+        lambda attempt: NotingHand(ledger, attempt),
+        jobs=jobs,
+        units=len(jobs),
+        watch=lambda _: None,
+    )
+    asyncio.run(crew.work_off(1))
+    names, first = list(ledger.owed), len(sizes) - TAIL_UNITS
+    assert order[:first] == names[:first]
+    assert order[first:] == sorted(names[first:], key=lambda name: -sizes[names.index(name)])
+    assert crew.at_end_of_input is not None
