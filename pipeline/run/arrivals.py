@@ -38,6 +38,10 @@ class Arrivals:
         """Issue indices of a prefix's rollouts that have not come in."""
         return sorted(self._under_way.get(prefix_id, ()))
 
+    @property
+    def any_complete(self) -> bool:
+        return bool(self._complete)
+
     def complete(self) -> list[Tree]:
         """The problems whose last round has become complete since the last call."""
         self._some.clear()

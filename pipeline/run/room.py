@@ -1,23 +1,42 @@
-"""Whether a worker has room for another unit: whether its engine would run short of requests without one."""
+"""When a worker's engine needs more requests: then what is due is decided, and where that is not enough another unit begins.
+
+While the engine has plenty, decisions wait for each other: many taken together cost little more than one. When it has little,
+as at the end of the input, none waits.
+"""
 
 import asyncio
 
-BACKLOG = 1.5
-"""Requests that wait for an engine, over the number it runs at once, below which another unit is begun. Its prompts have to be
-made before it asks for anything, so this is more than the 1.2 that an engine should never fall below."""
+LOW = 1.2
+"""Requests that wait for an engine, over the number it runs at once, below which it is hungry: enough that one that ends is
+replaced at once while others are being prepared."""
+HIGH = 2.4
+"""As many wait when it is hungry no more."""
 
 
 class Room:
-    """Told of units that are begun and of requests that come and go; it knows nothing else of either.
+    """Told of units that begin and of requests that come and go; it knows nothing else of either.
 
     `capacity`: requests that the engine runs at once.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._preparing: set[str] = set()
         self._outstanding = 0
+        self._preparing: set[str] = set()
+        self._deciding = 0
         self._changed = asyncio.Event()
+        self._hunger = asyncio.Event()
+        self._hunger.set()
+
+    @property
+    def hungry(self) -> bool:
+        """Whether the engine needs more requests; from LOW waiting ones on until there are HIGH."""
+        return self._hunger.is_set()
+
+    @property
+    def there(self) -> bool:
+        """Whether another unit is wanted: the others have nothing more to ask for now."""
+        return self.hungry and not self._preparing and not self._deciding
 
     def begin(self, unit_id: str) -> None:
         """A unit is begun, and has asked for nothing yet."""
@@ -31,18 +50,37 @@ class Room:
     def ask(self, requests: int) -> None:
         """So many requests are put to the engine."""
         self._outstanding += requests
+        if self._waiting >= HIGH * self._capacity:
+            self._hunger.clear()
 
     def answer(self, requests: int) -> None:
         """So many have come back from it."""
         self._outstanding -= requests
+        if self._waiting < LOW * self._capacity:
+            self._hunger.set()
+            self._changed.set()
+
+    async def turn(self) -> None:
+        """Return when a unit may take decisions that are due; it says so when it has `decided`."""
+        self._deciding += 1
+        try:
+            while not self.hungry:
+                await self._hunger.wait()
+        except asyncio.CancelledError:
+            self.decided()
+            raise
+
+    def decided(self) -> None:
+        """A unit that had its turn has asked for what it wants."""
+        self._deciding -= 1
         self._changed.set()
 
-    @property
-    def there(self) -> bool:
-        return not self._preparing and self._outstanding < (1 + BACKLOG) * self._capacity
-
     async def wait(self) -> None:
-        """Return when there is room."""
+        """Return when another unit is wanted."""
         while not self.there:
             self._changed.clear()
             await self._changed.wait()
+
+    @property
+    def _waiting(self) -> int:
+        return self._outstanding - self._capacity

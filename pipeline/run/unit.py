@@ -175,20 +175,36 @@ class UnitLabeller:
         await journal.flush()
 
     async def _work_off(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> None:
-        """Round after round of every problem, each as soon as its last one is in, until none asks for more."""
+        """Rounds of every problem until none asks for more: each when its last one is in, and the engine is hungry."""
         work = self._work(plan, rounds, journal)
         sampling: set[asyncio.Task[None]] = set()
+        due = asyncio.create_task(self._due(work.arrivals))
         asked = rounds.begun()
         try:
-            while asked or sampling:
+            while True:
                 if asked:
                     work.arrivals.expect(asked)
                     sampling.add(asyncio.create_task(self._sample(self._announced(plan, asked, journal), work)))
-                sampling = await _going_on(sampling, work.arrivals)
-                asked = rounds.next(work.arrivals.complete())
+                if due.done():
+                    self.room.decided()
+                    due = asyncio.create_task(self._due(work.arrivals))
+                if not sampling and not work.arrivals.any_complete:
+                    return
+                done, _ = await asyncio.wait({*sampling, due}, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+                sampling -= done
+                asked = rounds.next(work.arrivals.complete()) if due in done else []
         finally:
             for task in sampling:
                 task.cancel()
+            if not due.cancel():
+                self.room.decided()
+
+    async def _due(self, arrivals: Arrivals) -> None:
+        """Return when decisions are to be taken."""
+        await arrivals.wait()
+        await self.room.turn()
 
     async def _try(self, plan: UnitPlan, rounds: Rounds, journal: Journal, probe: Probe) -> None:
         """Those of the rollouts owed first that `probe` names."""
@@ -257,18 +273,6 @@ def _rollout(completion: Completion, grade: Grade, steps: Steps) -> Rollout:
         grade=grade,
         reached_prefix_id=steps.reached(completion.request.prefix.prefix_id, completion.token_ids),
     )
-
-
-async def _going_on(sampling: set[asyncio.Task[None]], arrivals: Arrivals) -> set[asyncio.Task[None]]:
-    """Wait until a problem's round is complete or some work has ended. What has not ended; raises what the other raised."""
-    arrival = asyncio.create_task(arrivals.wait())
-    try:
-        done, going_on = await asyncio.wait({*sampling, arrival}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        arrival.cancel()
-    for task in done - {arrival}:
-        task.result()
-    return going_on - {arrival}
 
 
 def _requests(plan: UnitPlan, rounds: Iterable[Round]) -> list[Request]:

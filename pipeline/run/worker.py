@@ -156,7 +156,7 @@ class Worker:
         )
 
     async def room(self) -> None:
-        """Return when another unit is wanted, for the engine not to run short of requests."""
+        """Return when another unit is wanted for the engine not to run short of requests."""
         await self._started().room.wait()
 
     async def owed(self, task: Task) -> list[str]:
