@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.records import Edited, Status, Summary
+from pipeline.report.speed import speed_lines
 
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
@@ -145,6 +146,8 @@ def print_summary(console: Console, summary: Summary) -> None:
             f"time      {summary.seconds_starting:.0f} s to start, {seconds:.0f} s to label "
             f"{summary.rollouts_now:,} rollouts{rate}"
         )
+    if summary.throughput:
+        line("engine    " + "\n          ".join(speed_lines(summary.throughput)))
     for name in summary.damaged:
         line(f"damaged   {name}: set aside in damaged/; what it held was made anew")
     line(f"labels    {summary.run_dir}/labels/*.parquet" if totals.chains else f"labels    none in {summary.run_dir}")
