@@ -364,7 +364,8 @@ class EngineWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What a run is doing now. `rollouts_expected` is 0 until the first units have been planned."""
+    """What a run is doing now. `rollouts_expected` is 0 until the first units have been planned. `share_of_bound`: see
+    `hardware.Throughput.share`; None where it is not known."""
 
     stage: str
     units: int = 0
@@ -373,6 +374,7 @@ class Status:
     rollouts_expected: int = 0
     tokens: int = 0
     load: Load = field(default_factory=Load)
+    share_of_bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,17 @@ class Effort:
     grading_seconds: float = 0.0
 
 
+def common(one: Hardware | None, other: Hardware | None) -> Hardware | None:
+    """The hardware of two engines; None stands for no engine. Measurements of equal processors differ a little: one counts."""
+    if one is None or other is None or _kind(one) == _kind(other):
+        return one or other
+    return Hardware(unknown="engines ran on different devices, for which there is no common bound")
+
+
+def _kind(hardware: Hardware) -> tuple[object, ...]:
+    return hardware.architecture, hardware.device and hardware.device.name, hardware.devices, hardware.unknown
+
+
 def parameters(architecture: Architecture) -> int:
     """All that have to be held."""
     tables = 1 if architecture.tied else 2

@@ -12,15 +12,15 @@ def speed_lines(speed: Throughput) -> list[str]:
     if speed.share is None or speed.prefill_share is None:
         first += f" at {where}; no bound: {speed.hardware.unknown}"
     else:
-        with_prompts = _percent(speed.share + speed.prefill_share)
+        with_prompts = percent(speed.share + speed.prefill_share)
         first += (
-            f" = {_percent(speed.share)} of the decode bound of {_name(speed.hardware)} at {where} "
+            f" = {percent(speed.share)} of the decode bound of {_name(speed.hardware)} at {where} "
             f"({with_prompts} with prompts)"
         )
-    parts = [f"idle {_percent(speed.idle)}" + ("" if speed.tail is None else f", of which tail {_percent(speed.tail)}")]
+    parts = [f"idle {percent(speed.idle)}" + ("" if speed.tail is None else f", of which tail {percent(speed.tail)}")]
     if speed.prefill_ratio is not None:
         parts.append(f"prompt tokens computed {speed.prefill_ratio:.2f} x distinct")
-    parts.append(f"grading {_percent(speed.grading)}")
+    parts.append(f"grading {percent(speed.grading)}")
     return [first, "; ".join(parts)]
 
 
@@ -29,6 +29,6 @@ def _name(hardware: Hardware) -> str:
     return f"{hardware.devices} x {hardware.device.name}" if hardware.devices > 1 else hardware.device.name
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Two digits or more."""
     return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.records import Edited, Status, Summary
-from pipeline.report.speed import speed_lines
+from pipeline.report.speed import percent, speed_lines
 
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
@@ -56,7 +56,9 @@ def progress_line(status: Status, seconds: float) -> str:
         expected = f"/{status.rollouts_expected:,}" if status.rollouts_expected else ""
         parts.append(f"rollouts {status.rollouts:,}{expected}")
         if seconds >= 1:
-            parts.append(f"{status.tokens / seconds:,.0f} tokens/s")
+            share = status.share_of_bound
+            of_bound = "" if share is None else f" ({percent(share)} of the bound)"
+            parts.append(f"{status.tokens / seconds:,.0f} tokens/s{of_bound}")
         grading = f", {status.load.grading} wait for the checker" if status.load.grading else ""
         parts.append(f"running {status.load.running}, waiting {status.load.waiting}{grading}")
         if status.rollouts_expected:
