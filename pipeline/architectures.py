@@ -13,6 +13,7 @@ from pipeline.hardware import Architecture
 _DENSE = frozenset({"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi3", "smollm3", "olmo2"})
 _MIXTURES = frozenset({"mixtral", "qwen3_moe"})
 _TIED_BY_DEFAULT = frozenset({"gemma", "gemma2", "gemma3_text", "smollm3"})
+_WINDOWED_THROUGHOUT = frozenset({"mistral", "mixtral"})
 _DTYPE_BYTES = {"float32": 4.0, "float": 4.0, "float16": 2.0, "half": 2.0, "bfloat16": 2.0}
 _AUTO_BYTES = 2.0
 """vLLM holds a model in 16 bits where nothing else is asked for."""
@@ -29,6 +30,15 @@ def architecture_of(
 ) -> Architecture:
     """The sizes of the model that `config` describes, with its weights in `dtype` and its KV cache in `kv_dtype`, both named as
     in vLLM. Raises UnknownArchitecture."""
+    try:
+        return _read(config, dtype, quantization, kv_dtype)
+    except UnknownArchitecture:
+        raise
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UnknownArchitecture(f"the model's config is not as expected ({error})") from error
+
+
+def _read(config: Mapping[str, Any], dtype: str, quantization: str | None, kv_dtype: str) -> Architecture:
     text = config.get("text_config") or config
     family = str(text.get("model_type", "none"))
     if family not in _DENSE | _MIXTURES:
@@ -36,12 +46,11 @@ def architecture_of(
     plain_bytes = _DTYPE_BYTES.get(dtype, _AUTO_BYTES)
     bits = _quantised_bits(text.get("quantization_config") or config.get("quantization_config") or {}, quantization)
     layers, hidden, heads = (_count(text, key) for key in ("num_hidden_layers", "hidden_size", "num_attention_heads"))
-    head_dim = text.get("head_dim") or hidden // heads
-    kv_heads = text.get("num_key_value_heads") or heads
+    head_dim = int(text.get("head_dim") or hidden // heads)
+    kv_heads = int(text.get("num_key_value_heads") or heads)
     mixture = _mixture(text, family, layers)
     mlp = 0 if mixture.layers == layers else 3 * hidden * _count(text, "intermediate_size")
     attention = 2 * hidden * head_dim * (heads + kv_heads)
-    windowed, window = _windows(text, family, layers)
     return Architecture(
         layers=layers,
         hidden=hidden,
@@ -57,8 +66,8 @@ def architecture_of(
         context=_count(text, "max_position_embeddings"),
         experts=mixture.layers * mixture.experts * 3 * hidden * mixture.width,
         expert_share=mixture.used / mixture.experts if mixture.layers else 1.0,
-        windowed_layers=windowed,
-        window=window,
+        windowed_layers=_windowed(text, family, layers),
+        window=int(text.get("sliding_window") or 0),
     )
 
 
@@ -91,15 +100,13 @@ def _mixture(text: Mapping[str, Any], family: str, layers: int) -> _Mixture:
     return _Mixture()
 
 
-def _windows(text: Mapping[str, Any], family: str, layers: int) -> tuple[int, int]:
-    """How many layers look back a window only, and its tokens."""
-    window = text.get("sliding_window") or 0
-    kinds = text.get("layer_types")
-    if not window:
-        return 0, 0
-    if kinds:
-        return list(kinds).count("sliding_attention"), window
-    return (layers, window) if family in ("mistral", "mixtral") else (0, 0)
+def _windowed(text: Mapping[str, Any], family: str, layers: int) -> int:
+    """How many layers look back a window only."""
+    if not text.get("sliding_window"):
+        return 0
+    if kinds := text.get("layer_types"):
+        return list(kinds).count("sliding_attention")
+    return layers if family in _WINDOWED_THROUGHOUT else 0
 
 
 def _quantised_bits(stored: Mapping[str, Any], asked: str | None) -> int:
@@ -108,7 +115,8 @@ def _quantised_bits(stored: Mapping[str, Any], asked: str | None) -> int:
     if not method:
         return 0
     groups = stored.get("config_groups") or {}
-    told = stored.get("bits") or next((group["weights"]["num_bits"] for group in groups.values()), 0)
+    in_groups = ((group.get("weights") or {}).get("num_bits") or 0 for group in groups.values())
+    told = stored.get("bits") or max(in_groups, default=0)
     if stored.get("load_in_8bit"):
         told = 8
     if bits := told or _METHOD_BITS.get(str(method), 0):

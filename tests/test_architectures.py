@@ -1,10 +1,14 @@
 """Sizes out of configs, beside the numbers of parameters that the models' authors state."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline.architectures import UnknownArchitecture, architecture_of
+from pipeline.hardware import Architecture
 from pipeline.roofline import parameters, weight_bytes
 from tests import models
 
@@ -88,6 +92,25 @@ def test_the_text_part_of_a_model_of_several_is_read() -> None:
     assert (found.layers, found.tied) == (32, True)
 
 
+values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+json = st.recursive(
+    values, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+)
+keys = [*models.QWEN3_30B_A3B, "quantization_config", "layer_types", "sliding_window", "text_config"]
+
+
+@given(
+    st.sampled_from([models.LLAMA_8B, models.GEMMA2_9B, models.QWEN3_30B_A3B]),
+    st.dictionaries(st.sampled_from(keys), json, max_size=3)
+    | st.fixed_dictionaries(
+        {"quantization_config": st.fixed_dictionaries({"quant_method": json, "config_groups": json})}
+    ),
+)
+def test_a_config_is_read_or_its_fault_is_told(config: dict[str, Any], changes: dict[str, Any]) -> None:
+    with suppress(UnknownArchitecture):
+        assert isinstance(architecture_of({**config, **changes}), Architecture)
+
+
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
@@ -95,6 +118,7 @@ def test_the_text_part_of_a_model_of_several_is_read() -> None:
         ({}, "a model of type none are not known"),
         ({**models.LLAMA_8B, "hidden_size": "4096"}, "does not say its hidden_size"),
         ({**models.LLAMA_8B, "num_hidden_layers": 0}, "does not say its num_hidden_layers"),
+        ({**models.LLAMA_8B, "head_dim": "wide"}, "the model's config is not as expected"),
         ({**models.LLAMA_8B, "quantization_config": {"quant_method": "quip"}}, "under the quantisation quip"),
     ],
 )
