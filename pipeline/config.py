@@ -3,6 +3,7 @@
 They are not frozen, because Hydra refuses overrides of frozen schemas; nothing below `__main__` writes to them.
 """
 
+import math
 import re
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ from pipeline.choices import (
     Sandbox,
     Splitter,
 )
+from pipeline.devices import KNOWN, device_named
 
 _START_OF_ID = re.compile(r"[0-9a-f]*(-[0-9]*)?")
 
@@ -133,6 +135,30 @@ class OracleConfig:
 
 
 @dataclass(kw_only=True, slots=True)
+class DeviceConfig:
+    """What a device can do, where it is not known or not what its name says. It changes what is told of a run's speed, and over
+    how many GPUs a model is spread, nothing else."""
+
+    name: str = ""
+    """One that `devices` knows, or any with `bandwidth` and `flops`."""
+    bandwidth: float | None = None
+    """Of the memory, in bytes/s."""
+    flops: float | None = None
+    """FLOP/s, dense, in the number format that the engine computes in."""
+    memory: float | None = None
+    """Bytes."""
+
+    def __post_init__(self) -> None:
+        for key, value in (("bandwidth", self.bandwidth), ("flops", self.flops), ("memory", self.memory)):
+            _check(value is None or 0 < value < math.inf, f"policy.device.{key}", value, "above 0")
+        if self.name and device_named(self.name) is None and None in (self.bandwidth, self.flops):
+            raise ValueError(
+                f"policy.device.name={self.name} is not known: choose {', '.join(KNOWN)}, or give policy.device.bandwidth and "
+                "policy.device.flops with it"
+            )
+
+
+@dataclass(kw_only=True, slots=True)
 class PolicyConfig:
     kind: PolicyKind = PolicyKind.embedded
     model: str = ""
@@ -140,7 +166,8 @@ class PolicyConfig:
     revision: str | None = None
     dtype: str = "auto"
     quantization: str | None = None
-    tensor_parallel: int = 1
+    tensor_parallel: int | None = None
+    """GPUs of one worker, on one node. None: as few as the model needs."""
     max_model_len: int | None = None
     memory_share: float = 0.9
     """Share of the GPU's memory that vLLM may take."""
@@ -151,9 +178,11 @@ class PolicyConfig:
     load_format: str = "auto"
     prompt: PromptConfig = field(default_factory=PromptConfig)
     oracle: OracleConfig = field(default_factory=OracleConfig)
+    device: DeviceConfig = field(default_factory=DeviceConfig)
 
     def __post_init__(self) -> None:
-        _check(self.tensor_parallel >= 1, "policy.tensor_parallel", self.tensor_parallel, "at least 1")
+        parts = self.tensor_parallel
+        _check(parts is None or parts >= 1, "policy.tensor_parallel", parts, "at least 1")
         _check(0 < self.memory_share <= 1, "policy.memory_share", self.memory_share, "above 0 and at most 1")
         _check(self.kv_cache_gib > 0, "policy.kv_cache_gib", self.kv_cache_gib, "above 0")
         _check(
@@ -324,7 +353,7 @@ class ClusterConfig:
     address: str | None = None
     """None: a private Ray on this machine, loopback only; `auto` or an address: join that cluster."""
     workers: int | None = None
-    """None: one per GPU of the cluster for a GPU policy, else 1."""
+    """None: as many as the GPUs of the cluster have room for, for a GPU policy, else 1."""
     cpus_per_worker: float | None = None
     gpus_per_worker: float | None = None
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
+from pipeline.hardware import Throughput
+
 
 class Verdict(StrEnum):
     """What the checker says of one completion. The last four are *ungraded*: never counted as wrong, always shown."""
@@ -342,7 +344,7 @@ class EngineWork:
     """What an engine has done since its start; all of it only ever grows.
 
     `generated` counts tokens, those of unfinished and of aborted completions too, and `steps` the forward passes that made
-    them. `attended` sums, over the tokens of finished completions, how many tokens stood before each. `prompt` counts the
+    them. `finished` counts the tokens of finished completions, `attended` sums how many stood before each. `prompt` counts the
     tokens of the prompts it has begun with, `prefilled` those of them that it computed; the rest it had in its cache.
     `unfilled_seconds`: places for requests that stood empty while nothing waited for one, in seconds times the share of all
     places.
@@ -350,6 +352,7 @@ class EngineWork:
 
     generated: int = 0
     steps: int = 0
+    finished: int = 0
     attended: int = 0
     prompt: int = 0
     prefilled: int = 0
@@ -361,7 +364,8 @@ class EngineWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What a run is doing now. `rollouts_expected` is 0 until the first units have been planned."""
+    """What a run is doing now. `rollouts_expected` is 0 until the first units have been planned. `share_of_bound`: see
+    `hardware.Throughput.share`; None where it is not known."""
 
     stage: str
     units: int = 0
@@ -370,6 +374,7 @@ class Status:
     rollouts_expected: int = 0
     tokens: int = 0
     load: Load = field(default_factory=Load)
+    share_of_bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,6 +382,7 @@ class Summary:
     """What a run directory holds, and what this start of the run added to it.
 
     `damaged` names files that it set aside. `labels` says whose the current labels are, where editions were made of them.
+    `throughput` is None where this start's engines made nothing, or nothing that could be compared.
     """
 
     run_dir: str
@@ -389,6 +395,7 @@ class Summary:
     seconds_labelling: float
     damaged: tuple[str, ...] = ()
     labels: str = ""
+    throughput: Throughput | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from pipeline.choices import PolicyKind, Splitter
 from pipeline.config import (
     ClusterConfig,
     DataConfig,
+    DeviceConfig,
     EstimatorConfig,
     Example,
     GradeConfig,
@@ -74,6 +75,9 @@ OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
     (OracleConfig, "policy.oracle", "poison", ["x", " 1f", "1F"]),
     (OracleConfig, "policy.oracle", "refuse", ["1f-x", "1f\n"]),
     (PolicyConfig, "policy", "tensor_parallel", [0]),
+    (DeviceConfig, "policy.device", "bandwidth", [0.0, -1.0, math.nan, math.inf]),
+    (DeviceConfig, "policy.device", "flops", [0.0, -1.0, math.nan, math.inf]),
+    (DeviceConfig, "policy.device", "memory", [0.0, -1.0, math.nan, math.inf]),
     (PolicyConfig, "policy", "memory_share", [0.0, 1.01, math.nan]),
     (PolicyConfig, "policy", "kv_cache_gib", [0.0, -1.0, math.nan]),
     (PolicyConfig, "policy", "max_num_seqs", [0]),
@@ -136,6 +140,7 @@ def test_a_value_out_of_range_is_refused_by_name(schema: type, key: str, name: s
     [
         ("data", DataConfig),
         ("policy", PolicyConfig),
+        ("policy.device", DeviceConfig),
         ("policy.oracle", OracleConfig),
         ("sampling", SamplingConfig),
         ("estimator", EstimatorConfig),
@@ -191,6 +196,13 @@ def test_a_regex_splitter_needs_a_regex(pattern: str | None, message: str) -> No
 def test_a_broken_answer_pattern_is_told() -> None:
     with pytest.raises(ValueError, match=r"grader\.answer_pattern is not a regular expression"):
         GraderConfig(answer_pattern="(")
+
+
+def test_a_device_is_known_or_described() -> None:
+    with pytest.raises(ValueError, match=r"policy\.device\.name=B200 is not known: choose H200 NVL, H200 SXM, "):
+        DeviceConfig(name="B200", bandwidth=8e12)
+    assert DeviceConfig(name="B200", bandwidth=8e12, flops=2.25e15).name == "B200"
+    assert DeviceConfig(name="H100 PCIe").name == "H100 PCIe"
 
 
 def test_a_model_is_needed_to_serve_one() -> None:

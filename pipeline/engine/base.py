@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Protocol
 
+from pipeline.hardware import Hardware
 from pipeline.prompts import Tokenizer
 from pipeline.records import Completion, EngineWork, Load, Request
 
@@ -34,6 +35,11 @@ class Engine(Protocol):
     @property
     def work(self) -> EngineWork:
         """In as fine steps as the engine knows: tokens are counted while long completions are under way. Cheap to read."""
+        ...
+
+    @property
+    def hardware(self) -> Hardware | None:
+        """What it runs on; known once it has started. None where that is nothing that could be compared."""
         ...
 
     async def start(self) -> None:

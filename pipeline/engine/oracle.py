@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 from pipeline.config import PolicyConfig
 from pipeline.errors import EngineDied
+from pipeline.hardware import Hardware
 from pipeline.records import Completion, EngineWork, Finish, Load, Problem, Request
 
 _CHUNK = 256
@@ -69,6 +70,7 @@ class OracleEngine:
         self.tokenizer = ByteTokenizer()
         self.max_model_len = policy.max_model_len or _CONTEXT
         self.capacity = _CHUNK
+        self.hardware: Hardware | None = None
         self.policy = f"oracle:seed={config.seed},spread={config.spread:g}"
 
     @property

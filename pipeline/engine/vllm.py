@@ -21,7 +21,9 @@ from pipeline.engine.embedded import embedded_model
 from pipeline.engine.guard import EngineGuard
 from pipeline.engine.meter import TokenMeter, leave_prometheus_out
 from pipeline.engine.output import captured_output
+from pipeline.engine.running_on import cpu_hardware, gpu_hardware
 from pipeline.errors import EngineDied, PolicyError
+from pipeline.hardware import Hardware
 from pipeline.prompts import Tokenizer
 from pipeline.records import Completion, EngineWork, Finish, Load, Request
 
@@ -78,7 +80,9 @@ class VllmEngine:
         self._outstanding: set[str] = set()
         self._aborted: set[str] = set()
         self._aborting: set[asyncio.Task[None]] = set()
+        self._finished = 0
         self._attended = 0
+        self.hardware: Hardware | None = None
         self.capacity = 0
         self.max_model_len = 0
         self.policy = ""
@@ -96,7 +100,7 @@ class VllmEngine:
 
     @property
     def work(self) -> EngineWork:
-        return replace(self._meter.work, attended=self._attended)
+        return replace(self._meter.work, finished=self._finished, attended=self._attended)
 
     async def start(self) -> None:
         model = str(embedded_model()) if self._config.kind is PolicyKind.embedded else self._config.model
@@ -129,7 +133,7 @@ class VllmEngine:
                     AsyncEngineArgs(
                         model=model,
                         dtype=dtype,
-                        tensor_parallel_size=config.tensor_parallel,
+                        tensor_parallel_size=config.tensor_parallel or 1,
                         gpu_memory_utilization=config.memory_share,
                         enforce_eager=on_cpu if config.enforce_eager is None else config.enforce_eager,
                         load_format=config.load_format,
@@ -148,6 +152,7 @@ class VllmEngine:
         self._tokenizer = HfTokenizer(self._engine.get_tokenizer())
         self.max_model_len = int(self._engine.model_config.max_model_len)
         self.capacity = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
+        self.hardware = self._running_on(None if on_cpu else current_platform.get_device_name())
         self._room = asyncio.Semaphore(max(self.capacity + 1, int(BACKLOG * self.capacity)))
         sampling = self._sampling
         self._params = SamplingParams(
@@ -191,6 +196,23 @@ class VllmEngine:
             asked = {request.request_id for request in requests}
             self._outstanding -= asked
             self._aborted -= asked
+
+    def _running_on(self, gpu: str | None) -> Hardware:
+        """What the started engine runs on: GPUs of that name, or this machine's processor."""
+        model, told = self._engine.model_config, self._config.device
+        sizes, dtype = model.hf_config.to_dict(), str(model.dtype).removeprefix("torch.")
+        kv_dtype = str(self._engine.vllm_config.cache_config.cache_dtype)
+        if gpu is None:
+            return cpu_hardware(sizes, dtype=dtype, kv_dtype=kv_dtype, threads=self._cpus, told=told)
+        return gpu_hardware(
+            sizes,
+            dtype=dtype,
+            quantization=model.quantization,
+            kv_dtype=kv_dtype,
+            name=gpu,
+            devices=self._config.tensor_parallel or 1,
+            told=told,
+        )
 
     def abort(self, request_ids: Iterable[str]) -> None:
         wanted = self._outstanding.intersection(request_ids) - self._aborted
@@ -248,6 +270,7 @@ class VllmEngine:
                     # An engine that aborts what it was not told to is shutting down, and its text is cut.
                     raise EngineDied(f"vLLM ended {request.request_id} with finish_reason={sample.finish_reason}")
                 n_tokens = len(sample.token_ids)
+                self._finished += n_tokens
                 self._attended += n_tokens * len(request.prefix.prompt_ids) + n_tokens * (n_tokens - 1) // 2
                 return Completion(
                     request=request,

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.records import Edited, Status, Summary
+from pipeline.report.speed import percent, speed_lines
 
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
@@ -55,7 +56,9 @@ def progress_line(status: Status, seconds: float) -> str:
         expected = f"/{status.rollouts_expected:,}" if status.rollouts_expected else ""
         parts.append(f"rollouts {status.rollouts:,}{expected}")
         if seconds >= 1:
-            parts.append(f"{status.tokens / seconds:,.0f} tokens/s")
+            share = status.share_of_bound
+            of_bound = "" if share is None else f" ({percent(share)} of the bound)"
+            parts.append(f"{status.tokens / seconds:,.0f} tokens/s{of_bound}")
         grading = f", {status.load.grading} wait for the checker" if status.load.grading else ""
         parts.append(f"running {status.load.running}, waiting {status.load.waiting}{grading}")
         if status.rollouts_expected:
@@ -145,6 +148,8 @@ def print_summary(console: Console, summary: Summary) -> None:
             f"time      {summary.seconds_starting:.0f} s to start, {seconds:.0f} s to label "
             f"{summary.rollouts_now:,} rollouts{rate}"
         )
+    if summary.throughput:
+        line("engine    " + "\n          ".join(speed_lines(summary.throughput)))
     for name in summary.damaged:
         line(f"damaged   {name}: set aside in damaged/; what it held was made anew")
     line(f"labels    {summary.run_dir}/labels/*.parquet" if totals.chains else f"labels    none in {summary.run_dir}")

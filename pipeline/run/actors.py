@@ -7,6 +7,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import ray
@@ -79,10 +80,13 @@ def actors(config: LabelConfig) -> Iterator[tuple[Hire, int]]:
             max_restarts=0,
             max_task_retries=0,
             max_concurrency=config.run.units_in_flight + _SPARE_CALLS,
+            # All GPUs of an actor are of one node anyway; several actors share a node's processors only where they must.
+            scheduling_strategy="SPREAD",
         )
+        placed = replace(config, policy=replace(config.policy, tensor_parallel=taken.tensor_parallel))
 
         def hire(attempt: int) -> Hand:
-            return _RayHand(actor_class.remote(config, cpus=max(1, int(taken.cpus)), attempt=attempt))
+            return _RayHand(actor_class.remote(placed, cpus=max(1, int(taken.cpus)), attempt=attempt))
 
         yield hire, taken.workers
 

@@ -1,33 +1,24 @@
-"""Ray: joining or starting it, and what a worker may take of it. With `driver`, the only files that import ray."""
+"""Ray: joining or starting it, and what it has. With `actors`, the only file that imports ray."""
 
 import contextlib
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import ray
 
-from pipeline.choices import PolicyKind
 from pipeline.config import ClusterConfig, PolicyConfig
+from pipeline.engine.model_config import planned_architecture
 from pipeline.engine.output import captured_output
 from pipeline.errors import ClusterError
+from pipeline.run.placement import Share, share_of
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """For a private Ray: it carries receipts only, so little more than Ray's own minimum."""
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """How many workers there are, and what each takes."""
-
-    workers: int
-    cpus: float
-    gpus: float
 
 
 @contextmanager
@@ -59,39 +50,9 @@ def cluster(config: ClusterConfig) -> Iterator[None]:
 
 
 def share(config: ClusterConfig, policy: PolicyConfig) -> Share:
-    """What each worker takes, with the defaults filled in. Raises ClusterError when the cluster cannot hold the workers."""
-    have = ray.cluster_resources()
-    cpus_here, gpus_here = have.get("CPU", 0.0), have.get("GPU", 0.0)
-    serves_model = policy.kind is not PolicyKind.oracle
-    gpus = config.gpus_per_worker
-    if gpus is None:
-        gpus = float(policy.tensor_parallel) if serves_model and gpus_here else 0.0
-    workers = config.workers or (max(1, int(gpus_here // gpus)) if gpus else 1)
-    cpus = config.cpus_per_worker
-    if cpus is None:
-        cpus = 1.0 if gpus or not serves_model else max(1.0, min(_largest_node_cpus(), cpus_here // workers))
-    if (room := _room(cpus, gpus)) < workers:
-        raise ClusterError(
-            f"{workers} workers of {cpus:g} CPUs and {gpus:g} GPUs each do not fit: the cluster's nodes have room for {room}; "
-            "lower cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker"
-        )
-    return Share(workers=workers, cpus=cpus, gpus=gpus)
-
-
-def _nodes() -> list[dict[str, float]]:
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
-
-
-def _largest_node_cpus() -> float:
-    return max((node.get("CPU", 0.0) for node in _nodes()), default=0.0)
-
-
-def _room(cpus: float, gpus: float) -> int:
-    """How many workers the nodes hold when nothing else runs on them; a worker lies on one node."""
-    return sum(
-        int(min(node.get(name, 0.0) // need for name, need in (("CPU", cpus), ("GPU", gpus)) if need))
-        for node in _nodes()
-    )
+    """What each worker takes of the nodes that are alive; see `placement`. Raises ClusterError."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return share_of(nodes, config, policy, lambda: planned_architecture(policy))
 
 
 def _check_loopback() -> None:

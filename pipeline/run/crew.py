@@ -19,7 +19,9 @@ from typing import Any
 from pipeline.config import RunConfig
 from pipeline.errors import ClusterError, EngineDied, WorkerLost
 from pipeline.failpoints import failpoint
+from pipeline.hardware import Throughput
 from pipeline.records import Load, Status
+from pipeline.roofline import Effort, throughput
 from pipeline.run.hands import Hand, Hire, Place, ended
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Learnt, Receipt, Snapshot
@@ -37,7 +39,8 @@ Watcher = Callable[[Status], None]
 class Crew:
     """See the module. `check` is called whenever the driver looks up, and may raise. `learnt`: what units may begin with.
 
-    `snapshot` adds up all its workers, as last seen; `at_end_of_input` is what it was when the last unit had been handed out.
+    `snapshot` adds up all its workers, as last seen; `at_end_of_input` is what it was when the last unit had been handed out,
+    `throughput` how fast they were when last seen.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Crew:
         self.seconds_starting = 0.0
         self.seconds_labelling = 0.0
         self.at_end_of_input: Snapshot | None = None
+        self.throughput: Throughput | None = None
 
     async def work_off(self, workers: int) -> None:
         """Have all jobs done by so many workers. Raises EngineDied where too much fails, ClusterError, StoreError, PolicyError,
@@ -303,8 +307,26 @@ class Crew:
     def snapshot(self) -> Snapshot:
         return sum((place.snapshot for place in self._places), self._past)
 
+    def _speed(self) -> Throughput | None:
+        """How fast the engines have been since the first was there; None where that says nothing."""
+        seen, before = self.snapshot, self.at_end_of_input
+        if seen.hardware is None:
+            return None
+        unfilled = seen.work.unfilled_seconds
+        return throughput(
+            Effort(
+                hardware=seen.hardware,
+                work=seen.work,
+                wall_seconds=self._now() - self._began - self.seconds_starting,
+                engine_seconds=seen.seconds,
+                tail_seconds=unfilled - before.work.unfilled_seconds if before else None,
+                grading_seconds=seen.grading_seconds,
+            )
+        )
+
     def _show(self, stage: str) -> None:
         seen = self.snapshot
+        self.throughput = self._speed()
         self._watch(
             Status(
                 stage=stage,
@@ -314,6 +336,7 @@ class Crew:
                 rollouts_expected=seen.planned * self._owed // seen.begun if seen.begun else 0,
                 tokens=seen.tokens,
                 load=seen.load,
+                share_of_bound=self.throughput.share if self.throughput else None,
             )
         )
 

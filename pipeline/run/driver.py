@@ -73,6 +73,7 @@ def label_held(
     failpoint("driver.planned")
     watch(Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs)))
     seconds = (0.0, 0.0)
+    speed = None
     if before.jobs:
         with _ended_politely(), hiring(config) as (hire, workers):
             stop.listen()
@@ -87,6 +88,7 @@ def label_held(
             )
             run(crew.work_off(workers))
             seconds = crew.seconds_starting, crew.seconds_labelling
+            speed = crew.throughput
     after = state_of(units, _chains(storage), asked) if before.jobs else before
     if after.jobs:
         raise StoreError(f"{len(after.jobs)} units of {storage.place} are owed again: start the same command again")
@@ -105,6 +107,7 @@ def label_held(
         seconds_labelling=seconds[1],
         damaged=(*damaged_input, *damaged, *lost),
         labels=_whose_labels(editions, after.wholes),
+        throughput=speed,
     )
 
 

@@ -25,7 +25,15 @@ _NOT_IDENTITY = {
     "data": {"path"},
     "sampling": {"rollouts"},
     "estimator": {"target_sd", "budget", "run_budget", "budget_unit"},
-    "policy": {"tensor_parallel", "memory_share", "kv_cache_gib", "max_num_seqs", "enforce_eager", "load_format"},
+    "policy": {
+        "tensor_parallel",
+        "memory_share",
+        "kv_cache_gib",
+        "max_num_seqs",
+        "enforce_eager",
+        "load_format",
+        "device",
+    },
     "grader": {"processes", "memory_mib", "cpu_seconds", "suite_seconds", "sandbox"},
 }
 # What a program may use decides whether it is right; what algebra may use decides only whether there is a verdict.

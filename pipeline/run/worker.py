@@ -17,10 +17,12 @@ from pipeline.engine.vllm import VllmEngine
 from pipeline.errors import EngineDied
 from pipeline.failpoints import failpoint
 from pipeline.grading.choose import checker_for, grader_version
+from pipeline.hardware import Hardware
 from pipeline.kernels import TABLE as KERNELS
 from pipeline.kernels import kernel_table
 from pipeline.records import EngineWork, Goal, InputRow, Load
 from pipeline.relabelled import labels_of
+from pipeline.roofline import common
 from pipeline.run.journal import Journal
 from pipeline.run.unit import Probe, UnitLabeller, UnitResult
 from pipeline.store.arranged import LABELS
@@ -73,7 +75,7 @@ class Snapshot:
     """What a worker is doing: counters since its start, and its engine's load.
 
     `planned` are the rollouts of `begun` units. `seconds` is how long its engine has been there, `grading_seconds` what
-    verdicts took in all processes together.
+    verdicts took in all processes together. `hardware` is what the engine runs on; of several snapshots, what all run on.
     """
 
     begun: int = 0
@@ -84,9 +86,12 @@ class Snapshot:
     grading_seconds: float = 0.0
     work: EngineWork = field(default_factory=EngineWork)
     load: Load = field(default_factory=Load)
+    hardware: Hardware | None = None
 
     def __add__(self, other: "Snapshot") -> "Snapshot":
-        return Snapshot(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
+        counted = [part.name for part in fields(self) if part.name != "hardware"]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in counted}
+        return Snapshot(**sums, hardware=common(self.hardware, other.hardware))
 
     @property
     def progress(self) -> tuple[object, ...]:
@@ -177,6 +182,7 @@ class Worker:
             grading_seconds=labeller.judge.seconds,
             work=self._engine.work,
             load=replace(self._engine.load, grading=labeller.judge.waiting),
+            hardware=self._engine.hardware,
         )
 
     async def drain(self) -> None:

@@ -60,6 +60,7 @@ class _Recorder:
         self.policy = "recorder"
         self.load = Load()
         self.capacity = CPU_MAX_NUM_SEQS
+        self.hardware = None
         self.work = EngineWork()
         self.requests: list[Request] = []
 

@@ -17,6 +17,7 @@ from pipeline.errors import EngineDied
 from pipeline.ids import rollout_id
 from pipeline.prompts import Prompter
 from pipeline.records import Completion, Finish, Problem, Request
+from pipeline.roofline import parameters
 from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
 
 pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
@@ -65,6 +66,7 @@ def test_the_engine_samples_and_its_death_is_noticed() -> None:
         await engine.start()
         token = os.environ[MARK]
         try:
+            runs_on(engine)
             await samples(engine, requests(engine, config, 6, batch=0))
             await refuses(engine, requests(engine, config, 2, batch=1))
             await aborts_unasked(engine, requests(engine, config, 4, batch=2))
@@ -74,6 +76,18 @@ def test_the_engine_samples_and_its_death_is_noticed() -> None:
         assert marked(token) == []
 
     asyncio.run(work())
+
+
+def runs_on(engine: VllmEngine) -> None:
+    """A model of 134.5 million parameters, and this processor as it was measured."""
+    hardware = engine.hardware
+    assert hardware is not None
+    assert hardware.architecture is not None
+    assert hardware.device is not None
+    assert parameters(hardware.architecture) == pytest.approx(134.5e6, rel=1e-3)
+    assert (hardware.device.name, hardware.unknown) == ("2 CPU cores", "")
+    assert 1e8 < hardware.device.bandwidth < 1e12
+    assert 1e8 < hardware.device.flops < 1e14
 
 
 async def samples(engine: VllmEngine, asked: list[Request]) -> None:

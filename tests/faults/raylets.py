@@ -1,5 +1,5 @@
-"""A Ray cluster of several nodes on one machine, made by `ray start` as on several: a head, where drivers join, and nodes of
-one CPU each, where workers are."""
+"""A Ray cluster of several nodes on one machine, made by `ray start` as on several: a head, where drivers join, and nodes where
+workers are."""
 
 import contextlib
 import os
@@ -65,10 +65,11 @@ class Node:
 
 @dataclass(slots=True, kw_only=True)
 class Raylets:
-    """See the module. `nodes` begins with the head."""
+    """See the module. `nodes` begins with the head; the others are started with the options `each`."""
 
     folder: Path
     address: str
+    each: tuple[str, ...]
     nodes: list[Node] = field(default_factory=list)
 
     @property
@@ -82,7 +83,7 @@ class Raylets:
     def grow(self, others: int) -> None:
         """Add nodes until there are so many beside the head, one by one: they choose names in one folder."""
         for _ in range(others - len(self.others)):
-            self.start(f"--address={self.address}", "--num-cpus=1")
+            self.start(f"--address={self.address}", *self.each)
 
     def start(self, *role: str) -> None:
         """Start a node and wait until it has joined."""
@@ -111,10 +112,10 @@ class Raylets:
 
 
 @contextmanager
-def raylets(others: int) -> Iterator[Raylets]:
-    """A cluster with so many nodes beside the head; all of it is ended in the end."""
+def raylets(others: int, *each: str) -> Iterator[Raylets]:
+    """A cluster with so many nodes beside the head, of one CPU or what `each` says; all of it is ended in the end."""
     with tempfile.TemporaryDirectory(prefix="sv-ray-", dir="/tmp", ignore_cleanup_errors=True) as folder:
-        made = Raylets(folder=Path(folder), address=f"{LOOPBACK}:{free_port()}")
+        made = Raylets(folder=Path(folder), address=f"{LOOPBACK}:{free_port()}", each=each or ("--num-cpus=1",))
         try:
             port = made.address.rpartition(":")[2]
             head = ("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}")

@@ -75,6 +75,7 @@ class SignedEngine:
         self._dead = False
         self._finished = 0
         self.tokenizer = self._oracle.tokenizer
+        self.hardware = self._oracle.hardware
         self.max_model_len = self._oracle.max_model_len
         self.policy = self._oracle.policy
         self.load = self._oracle.load

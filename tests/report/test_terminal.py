@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from pipeline.devices import device_named
+from pipeline.hardware import Hardware, Throughput
 from pipeline.records import Edited, Load, Status, Summary, Totals
 from pipeline.report.terminal import ProgressView, print_chains, print_edited, print_summary, progress_line
 from tests import strategies as our
@@ -159,6 +161,11 @@ def test_long_steps_are_folded_and_not_cut() -> None:
             3600 * 26 + 59,
             "labelling 26:00:59 | units 1/1 | rollouts 12/10 | 0 tokens/s | running 0, waiting 0 | 0:00:00 left",
         ),
+        (
+            Status(stage="labelling", units=1, rollouts=12, tokens=9_000, share_of_bound=0.712),
+            3,
+            "labelling 0:00:03 | units 0/1 | rollouts 12 | 3,000 tokens/s (71 % of the bound) | running 0, waiting 0",
+        ),
     ],
 )  # fmt: skip
 def test_progress_is_one_line(status: Status, seconds: float, line: str) -> None:
@@ -213,6 +220,7 @@ def summary(
     units_done_now: int = 2,
     damaged: tuple[str, ...] = ("rollouts/[red]x.parquet",),
     labels: str = "",
+    throughput: Throughput | None = None,
 ) -> str:
     output = console()
     print_summary(
@@ -228,6 +236,7 @@ def summary(
             seconds_labelling=100.0,
             damaged=damaged,
             labels=labels,
+            throughput=throughput,
         ),
     )
     return printed(output)
@@ -246,6 +255,17 @@ def test_a_summary_shows_counts_that_add_up() -> None:
     assert "12 s to start, 100 s to label 2,800 rollouts (2,800 tokens/s)" in text
     assert "/runs/[red]a/labels/*.parquet" in text
     assert "Nothing was owed" not in text
+
+
+def test_a_summary_tells_how_far_engines_were_from_their_bound() -> None:
+    speed = Throughput(
+        hardware=Hardware(device=device_named("L40S")), engines=1.0, tokens_per_second=2_800.0, batch=200.0,
+        context=600.0, idle=0.01, grading=0.02, share=0.5, prefill_share=0.1,
+    )  # fmt: skip
+    assert (
+        "engine    2,800 tokens/s = 50 % of the decode bound of L40S at batch 200 and context 600 (60 % with prompts)\n"
+        "          idle 1.0 %; grading 2.0 %\n"
+    ) in summary(throughput=speed)
 
 
 def test_a_finished_run_says_so_and_tells_no_speed() -> None:

@@ -1,0 +1,34 @@
+"""A run's speed beside what its hardware allows, in words."""
+
+from pipeline.hardware import Hardware, Throughput
+
+
+def speed_lines(speed: Throughput) -> list[str]:
+    """Two lines: tokens/s beside the bound, then what the engines did beside generating."""
+    engines = round(speed.engines)
+    of_engines = f" of {engines} engines" if engines > 1 else ""
+    where = f"batch {speed.batch:,.0f} and context {speed.context:,.0f}"
+    first = f"{speed.tokens_per_second:,.0f} tokens/s{of_engines}"
+    if speed.share is None or speed.prefill_share is None:
+        first += f" at {where}; no bound: {speed.hardware.unknown}"
+    else:
+        with_prompts = percent(speed.share + speed.prefill_share)
+        first += (
+            f" = {percent(speed.share)} of the decode bound of {_name(speed.hardware)} at {where} "
+            f"({with_prompts} with prompts)"
+        )
+    parts = [f"idle {percent(speed.idle)}" + ("" if speed.tail is None else f", of which tail {percent(speed.tail)}")]
+    if speed.prefill_ratio is not None:
+        parts.append(f"prompt tokens computed {speed.prefill_ratio:.2f} x distinct")
+    parts.append(f"grading {percent(speed.grading)}")
+    return [first, "; ".join(parts)]
+
+
+def _name(hardware: Hardware) -> str:
+    assert hardware.device is not None
+    return f"{hardware.devices} x {hardware.device.name}" if hardware.devices > 1 else hardware.device.name
+
+
+def percent(share: float) -> str:
+    """Two digits or more."""
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"

@@ -1,0 +1,83 @@
+"""Two nodes that claim four GPUs each: which of them workers take. What they would do with them is not tested here."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests import models
+from tests.conftest import ROOT, run_stepvalue
+from tests.faults.raylets import ENVIRONMENT, Raylets, raylets
+from tests.faults.runs import Scene, until
+
+pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(240)]
+
+GPUS = ("--num-cpus=8", "--num-gpus=4", '--resources={"accelerator_type:H100": 1}')
+SLOW = ("run.unit_problems=1", "policy.oracle.tokens_per_second=100")
+SECONDS = 60.0
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Raylets]:
+    with raylets(2, *GPUS) as made:
+        yield made
+
+
+def command(scene: Scene, nodes: Raylets, *overrides: str) -> list[str]:
+    where = [f"data.path={scene.data}", f"run_dir={scene.run_dir}", f"cluster.address={nodes.address}"]
+    return ["label", *where, *scene.settings, *SLOW, *overrides]
+
+
+@contextmanager
+def under_way(scene: Scene, nodes: Raylets, *overrides: str) -> Iterator[None]:
+    """`label` while it works, and until its workers are gone."""
+    with (scene.folder / "label.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pipeline", *command(scene, nodes, *overrides)],
+            cwd=ROOT,
+            env={**os.environ, **ENVIRONMENT},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        until(lambda: not nodes.actors(), SECONDS)
+
+
+@pytest.mark.parametrize(("workers", "on_each"), [("null", 2), ("2", 1)])
+def test_workers_with_two_gpus_each_are_as_many_as_nodes_hold_and_evenly_spread(
+    nodes: Raylets, scenes: Callable[..., Scene], workers: str, on_each: int
+) -> None:
+    def counts() -> list[int]:
+        return [len(node.actors()) for node in nodes.others]
+
+    with under_way(scenes(), nodes, "cluster.gpus_per_worker=2", f"cluster.workers={workers}"):
+        until(lambda: sum(counts()) >= 2 * on_each, SECONDS)
+        assert counts() == [on_each, on_each]
+
+
+def test_more_workers_than_nodes_hold_are_refused(nodes: Raylets, scenes: Callable[..., Scene]) -> None:
+    """There are eight GPUs, but no node has five."""
+    asked = command(scenes(), nodes, "cluster.gpus_per_worker=5", "cluster.workers=1")
+    done = run_stepvalue(asked, environment=ENVIRONMENT)
+    assert done.returncode == 1
+    assert "1 workers of 1 CPUs and 5 GPUs each do not fit: the cluster's nodes have room for 0" in done.stderr
+
+
+def test_a_model_that_no_node_holds_is_refused_before_it_is_loaded(
+    nodes: Raylets, scenes: Callable[..., Scene], tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(models.LLAMA_405B))
+    asked = command(scenes(), nodes, "policy=hf", f"policy.model={tmp_path}")
+    done = run_stepvalue(asked, environment=ENVIRONMENT)
+    assert done.returncode == 1
+    assert "too much for a node's 4 GPUs of 80 GB: quantize it (policy.quantization=fp8)" in done.stderr
