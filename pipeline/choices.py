@@ -29,6 +29,7 @@ class PolicyKind(Enum):
 
     embedded = "embedded"
     hf = "hf"
+    openai = "openai"
     oracle = "oracle"
 
 

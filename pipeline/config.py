@@ -23,13 +23,10 @@ from pipeline.choices import (
     Splitter,
 )
 from pipeline.devices import KNOWN, device_named
+from pipeline.ranges import check as _check
+from pipeline.servers import OpenAiConfig
 
 _START_OF_ID = re.compile(r"[0-9a-f]*(-[0-9]*)?")
-
-
-def _check(condition: bool, key: str, value: object, wanted: str) -> None:
-    if not condition:
-        raise ValueError(f"{key}={value} is out of range: it must be {wanted}")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -162,7 +159,9 @@ class DeviceConfig:
 class PolicyConfig:
     kind: PolicyKind = PolicyKind.embedded
     model: str = ""
-    """policy=hf: a Hugging Face name or a local folder."""
+    """policy=hf: a Hugging Face name or a local folder. policy=openai: the name under which the servers know the model."""
+    tokenizer: str | None = None
+    """policy=openai: the model's tokenizer, a Hugging Face name or a local folder; null: policy.model is one."""
     revision: str | None = None
     dtype: str = "auto"
     quantization: str | None = None
@@ -179,6 +178,7 @@ class PolicyConfig:
     prompt: PromptConfig = field(default_factory=PromptConfig)
     oracle: OracleConfig = field(default_factory=OracleConfig)
     device: DeviceConfig = field(default_factory=DeviceConfig)
+    openai: OpenAiConfig = field(default_factory=OpenAiConfig)
 
     def __post_init__(self) -> None:
         parts = self.tensor_parallel
@@ -196,10 +196,14 @@ class PolicyConfig:
         )
         if self.kind is PolicyKind.hf and not self.model:
             raise ValueError("policy=hf needs policy.model=NAME_OR_FOLDER")
-        if self.kind is not PolicyKind.hf and self.model:
+        if self.kind not in (PolicyKind.hf, PolicyKind.openai) and self.model:
             raise ValueError(
                 f"policy.model={self.model} needs policy=hf: policy={self.kind.value} has a model of its own"
             )
+        if self.kind is PolicyKind.openai:
+            self.openai.check_complete(self.model)
+        elif self.tokenizer or self.openai.urls:
+            raise ValueError(f"policy.openai.urls and policy.tokenizer need policy=openai, not {self.kind.value}")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -392,6 +396,8 @@ class LabelConfig:
         if self.run_dir is not None and not self.run_dir.strip():
             raise ValueError("run_dir is empty: give run_dir=FOLDER, or leave it out for one under runs/")
         _check_together(self.estimator, self.sampling)
+        if self.policy.kind is PolicyKind.openai:
+            self.policy.openai.check_sampling(self.sampling.top_k, self.sampling.min_p)
 
 
 def _check_together(estimator: EstimatorConfig, sampling: SamplingConfig) -> None:

@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 from pipeline.errors import UsageError
 
-_BY_GROUP = {"policy.kind": "policy=embedded, policy=hf or policy=oracle"}
+_BY_GROUP = {"policy.kind": "policy=embedded, policy=hf, policy=openai or policy=oracle"}
 _IMPLIED = {"policy.model": "policy=hf"}
 """Naming a model means serving it: `policy.model=X` alone chooses the policy that does."""
 

@@ -20,6 +20,7 @@ from pipeline.store.run_record import claim
 CONF = Path(__file__).parents[1] / "conf"
 OPTIONS = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))
 FILLED = ["data.path=x", "run_dir=x"]
+SERVER = "policy.openai.urls=[http://127.0.0.1:8000/v1]"
 
 Told = pytest.CaptureFixture[str]
 
@@ -37,7 +38,8 @@ def refused(capsys: Told, *arguments: str) -> str:
 
 @pytest.mark.parametrize(("group", "option"), [pytest.param(*pair, id="=".join(pair)) for pair in OPTIONS])
 def test_every_file_of_conf_composes(group: str, option: str) -> None:
-    model = ["policy.model=x"] if option == "hf" else []
+    model = ["policy.model=x"] if option in ("hf", "openai") else []
+    model += [SERVER] if option == "openai" else []
     # The embedded policy sets some of the other groups' values; here each file speaks for itself.
     model = model if group == "policy" else ["policy=oracle"]
     config = compose_label([f"{group}={option}", *model, *FILLED])
@@ -120,7 +122,7 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["label", "estimator.confidence=95", *FILLED], ["estimator.confidence=95.0 is out of range"]),
         (["label", "policy.prompt.template=x", *FILLED], ["policy.prompt.template='x' is out of range"]),
         (["label", "data.splitter=regex", "data.pattern='('", *FILLED], ["data.pattern is not a regular expression"]),
-        (["label", "policy=gpt"], ["policy=gpt: there is no such option, choose from embedded, hf, oracle"]),
+        (["label", "policy=gpt"], ["policy=gpt: there is no such option, choose from embedded, hf, openai, oracle"]),
         (["label", "data=foo"], ["data=foo", "gsm8k, math, math_shepherd, mbpp, prm800k, processbench, rows, sample"]),
         (["label", "sampling={rollouts: 3}"], ["no such option, choose from default"]),
         (["label", "sampling=null"], ["no such option, choose from default"]),
@@ -130,6 +132,26 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["label", "run_dir=x"], ["data.path is not set: give data.path=..."]),
         (["label", "policy=hf", *FILLED], ["policy", "model"]),
         (["label", "policy=oracle", "policy.model=x", *FILLED], ["policy.model=x needs policy=hf"]),
+        (["label", "policy=openai", SERVER, *FILLED], ["policy.model"]),
+        (
+            ["label", "policy=openai", "policy.model=x", *FILLED],
+            ["policy=openai needs policy.openai.urls=[http://HOST:8000/v1]"],
+        ),
+        (["label", "policy=openai", "policy.openai.url=x", *FILLED], ["did you mean policy.openai.urls?"]),
+        (["label", SERVER, *FILLED], ["policy.openai.urls and policy.tokenizer need policy=openai, not embedded"]),
+        (["label", "policy=hf", "policy.model=x", "policy.tokenizer=y", *FILLED], ["need policy=openai, not hf"]),
+        (
+            [
+                "label",
+                "policy=openai",
+                "policy.model=x",
+                SERVER,
+                "policy.openai.extensions=false",
+                "sampling.top_k=5",
+                *FILLED,
+            ],
+            ["sampling.top_k=5", "policy.openai.extensions=true"],
+        ),
         (["label", "+x=1"], ["+x=1: settings are written key=value, without a sign in front"]),
         (["label", "++sampling.rollouts=1"], ["without a sign in front"]),
         (["label", "~policy"], ["~policy: settings are written key=value"]),

@@ -27,12 +27,13 @@ from pipeline.config import (
     RunConfig,
     SamplingConfig,
 )
+from pipeline.servers import OpenAiConfig
 
 SCHEMAS = [
     schema
     for schema in vars(config).values()
     if isinstance(schema, type) and dataclasses.is_dataclass(schema) and schema.__module__ == config.__name__
-]
+] + [OpenAiConfig]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.__name__)
@@ -74,6 +75,11 @@ OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
     (OracleConfig, "policy.oracle", "wrong_after", [-1]),
     (OracleConfig, "policy.oracle", "poison", ["x", " 1f", "1F"]),
     (OracleConfig, "policy.oracle", "refuse", ["1f-x", "1f\n"]),
+    (OpenAiConfig, "policy.openai", "connections", [0, 10_001]),
+    (OpenAiConfig, "policy.openai", "choices", [0, 129]),
+    (OpenAiConfig, "policy.openai", "timeout_seconds", [0.0, 86_401.0, math.nan]),
+    (OpenAiConfig, "policy.openai", "retries", [-1, 1001]),
+    (OpenAiConfig, "policy.openai", "patience_seconds", [0.0, 86_401.0, math.nan]),
     (PolicyConfig, "policy", "tensor_parallel", [0]),
     (DeviceConfig, "policy.device", "bandwidth", [0.0, -1.0, math.nan, math.inf]),
     (DeviceConfig, "policy.device", "flops", [0.0, -1.0, math.nan, math.inf]),
@@ -142,6 +148,7 @@ def test_a_value_out_of_range_is_refused_by_name(schema: type, key: str, name: s
         ("policy", PolicyConfig),
         ("policy.device", DeviceConfig),
         ("policy.oracle", OracleConfig),
+        ("policy.openai", OpenAiConfig),
         ("sampling", SamplingConfig),
         ("estimator", EstimatorConfig),
         ("grader", GraderConfig),
@@ -164,6 +171,7 @@ def test_every_number_has_a_range(section: str, schema: type) -> None:
     [
         (DataConfig, {"limit": 1, "max_chars": 1, "max_steps": 10_000}),
         (OracleConfig, {"spread": 1.0, "tokens_per_step": 1, "seed": -5}),
+        (OpenAiConfig, {"connections": 10_000, "choices": 128, "retries": 0, "timeout_seconds": 86_400.0}),
         (PolicyConfig, {"memory_share": 1.0, "max_model_len": 16, "max_num_seqs": 1}),
         (SamplingConfig, {"rollouts": 99_999, "temperature": 0.0, "top_p": 1.0, "min_p": 1.0, "solutions": 1000}),
         (EstimatorConfig, {"threshold": 0.0, "confidence": 0.999}),
@@ -209,6 +217,27 @@ def test_a_model_is_needed_to_serve_one() -> None:
     with pytest.raises(ValueError, match=r"policy=hf needs policy\.model"):
         PolicyConfig(kind=PolicyKind.hf)
     assert PolicyConfig(kind=PolicyKind.hf, model="x/y").model == "x/y"
+
+
+def test_what_is_no_base_url_is_refused_without_showing_it() -> None:
+    for url in (
+        "127.0.0.1:8000", "ftp://h/v1", "http://", "http://me:secret@h/v1", "https://h/v1?key=secret", "http://h/v1#secret",
+        "http://h:0/v1", "http://h:65536/v1", "http://h /v1", "http://h/v1\nsecret", "http://h/%2e%2e",
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"^policy\.openai\.urls holds something that is no base URL") as told:
+            OpenAiConfig(urls=["http://good/v1", url])
+        assert "secret" not in str(told.value)
+    for url in ("http://h", "https://api.h.org/v1/", "http://[::1]:8000/v1", "http://10.0.0.1:65535/a/b"):
+        assert OpenAiConfig(urls=[url]).urls == [url]
+    with pytest.raises(ValueError, match="URLs that differ"):
+        OpenAiConfig(urls=["http://h/v1", "http://h/v1/"])
+
+
+def test_a_key_in_place_of_its_variables_name_is_refused_without_showing_it() -> None:
+    for name in ("sk-proj-abc", "abcdef0123456789", "", "A B", "A" * 65):
+        with pytest.raises(ValueError, match=r"^policy\.openai\.api_key_env is no name") as told:
+            OpenAiConfig(api_key_env=name)
+        assert not name or name not in str(told.value)
 
 
 @given(st.text() | st.tuples(st.text(), st.text()).map("{problem}".join))

@@ -14,18 +14,28 @@ _MAX_READ_BYTES = 64 * 1024 * 1024
 def policy_fingerprint(policy: PolicyConfig) -> str:
     """A hash over a local model folder: the content of its settings and tokenizer, names and sizes of its weights.
 
-    Empty for the shipped policies and for Hugging Face names, which `policy.revision` pins. Raises PolicyError for something
-    that is written like a folder and is none, or holds no `config.json`.
+    Of policy=openai it is over the folder of the tokenizer: nobody can tell what weights a server holds. Empty for the shipped
+    policies and for Hugging Face names, which `policy.revision` pins. Raises PolicyError for something that is written like a
+    folder and is none, or holds no model's files.
     """
-    if policy.kind is not PolicyKind.hf:
-        return ""
-    folder = Path(policy.model).expanduser()
+    match policy.kind:
+        case PolicyKind.hf:
+            return _of_folder("policy.model", policy.model, "config.json", "of a Hugging Face model")
+        case PolicyKind.openai:
+            name, wanted = policy.tokenizer or policy.model, "tokenizer_config.json"
+            return _of_folder("policy.tokenizer", name, wanted, "with the served model's tokenizer")
+        case _:
+            return ""
+
+
+def _of_folder(key: str, name: str, wanted: str, kind: str) -> str:
+    folder = Path(name).expanduser()
     if not folder.is_dir():
-        if policy.model.startswith(("/", ".", "~")) or policy.model.count("/") > 1:
-            raise PolicyError(f"there is no folder policy.model={policy.model}: give a folder or a Hugging Face name")
+        if name.startswith(("/", ".", "~")) or name.count("/") > 1:
+            raise PolicyError(f"there is no folder {key}={name}: give a folder or a Hugging Face name")
         return ""
-    if not (folder / "config.json").is_file():
-        raise PolicyError(f"policy.model={policy.model} holds no config.json: give the folder of a Hugging Face model")
+    if not (folder / wanted).is_file():
+        raise PolicyError(f"{key}={name} holds no {wanted}: give the folder {kind}")
     parts = []
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
         size = path.stat().st_size

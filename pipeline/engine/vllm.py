@@ -22,6 +22,7 @@ from pipeline.engine.guard import EngineGuard
 from pipeline.engine.meter import TokenMeter, leave_prometheus_out
 from pipeline.engine.output import captured_output
 from pipeline.engine.running_on import cpu_hardware, gpu_hardware
+from pipeline.engine.tokenizer import HfTokenizer
 from pipeline.errors import EngineDied, PolicyError
 from pipeline.hardware import Hardware
 from pipeline.prompts import Tokenizer
@@ -34,30 +35,6 @@ BACKLOG = 1.2
 _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH}
 _FAILED = "error"
 """How vLLM ends a request that it could not serve while the engine lives on."""
-
-
-class HfTokenizer:
-    """A Hugging Face tokenizer as `prompts` wants it."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self._tokenizer = tokenizer
-
-    def encode(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
-
-    def encode_plain(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=True))
-
-    def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
-        if not self._tokenizer.chat_template:
-            raise PolicyError(
-                "this model has no chat template: set policy.prompt.style=plain and policy.prompt.template"
-            )
-        text = self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
-        return self.encode(text)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
 
 class VllmEngine:

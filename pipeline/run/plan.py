@@ -38,7 +38,12 @@ _NOT_IDENTITY = {
 }
 # What a program may use decides whether it is right; what algebra may use decides only whether there is a verdict.
 _CODE_IDENTITY = {"memory_mib", "cpu_seconds", "suite_seconds"}
-_ORACLE_IDENTITY = {"policy.oracle.seed", "policy.oracle.spread", "policy.oracle.tokens_per_step"}
+# An engine's own settings count for its policy alone; how servers are asked is not what they serve.
+_ENGINES = ("policy.oracle.", "policy.openai.")
+_ENGINE_IDENTITY = {
+    PolicyKind.oracle: {"policy.oracle.seed", "policy.oracle.spread", "policy.oracle.tokens_per_step"},
+    PolicyKind.openai: {"policy.openai.extensions"},
+}
 _SECTIONS = ("data", "policy", "sampling", "estimator", "grader")
 
 
@@ -58,8 +63,8 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
         values = asdict(getattr(config, section))
         kept = {key: value for key, value in values.items() if key not in left_out.get(section, ())}
         facts.update(flat(section, kept))
-    shaping = _ORACLE_IDENTITY if config.policy.kind is PolicyKind.oracle else ()
-    facts = {key: value for key, value in facts.items() if not key.startswith("policy.oracle.") or key in shaping}
+    shaping = _ENGINE_IDENTITY.get(config.policy.kind, ())
+    facts = {key: value for key, value in facts.items() if not key.startswith(_ENGINES) or key in shaping}
     return {**facts, STAGED_INPUT: _input_id(facts)}
 
 

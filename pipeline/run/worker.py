@@ -12,6 +12,7 @@ import pyarrow as pa
 from pipeline.choices import EstimatorName, PolicyKind
 from pipeline.config import LabelConfig
 from pipeline.engine.base import Engine
+from pipeline.engine.openai.engine import OpenAiEngine
 from pipeline.engine.oracle import OracleEngine
 from pipeline.engine.vllm import VllmEngine
 from pipeline.errors import EngineDied
@@ -239,5 +240,7 @@ def engine_for(config: LabelConfig, *, cpus: int, attempt: int) -> Engine:
     match config.policy.kind:
         case PolicyKind.oracle:
             return OracleEngine(config.policy, attempt=attempt)
+        case PolicyKind.openai:
+            return OpenAiEngine(config.policy, config.sampling)
         case PolicyKind.embedded | PolicyKind.hf:
             return VllmEngine(config.policy, config.sampling, cpus=cpus)

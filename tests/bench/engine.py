@@ -14,7 +14,8 @@ from typing import Any
 
 from pipeline.__main__ import compose_label
 from pipeline.engine.embedded import embedded_model
-from pipeline.engine.vllm import CPU_MAX_NUM_SEQS, HfTokenizer, cpu_dtype
+from pipeline.engine.tokenizer import HfTokenizer
+from pipeline.engine.vllm import CPU_MAX_NUM_SEQS, cpu_dtype
 from pipeline.errors import EngineDied
 from pipeline.grading.choose import checker_for
 from pipeline.records import Completion, EngineWork, Load, Request

@@ -1,0 +1,236 @@
+"""`policy=openai` against a real vLLM server on this machine, which serves the tiny policy and is killed in a run."""
+
+import asyncio
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import compose_label
+from pipeline.audit.run import audit
+from pipeline.changes import AuditConfig
+from pipeline.config import LabelConfig
+from pipeline.engine import reaper
+from pipeline.engine.leftovers import mark_of_this_process
+from pipeline.engine.openai.engine import OpenAiEngine
+from pipeline.engine.tokenizer import HfTokenizer, load_tokenizer
+from pipeline.ids import rollout_id
+from pipeline.prompts import Prompter
+from pipeline.records import Completion, Finish, Prefix, Problem, Request
+from tests.conftest import ROOT
+from tests.tiny.compared import implausible, told, truth
+from tests.tiny.policy import ASSET, OVERRIDES, TRUTH
+
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.model,
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+KEY = "sk-Secret-of-the-tests-0123456789"
+NAME = "tiny-as-served"
+START_SECONDS = 300
+CONTEXT = 192
+OF_THE_OTHER_ENGINE = ("policy=hf", "policy.model=", "policy.dtype=", "policy.max_num_seqs=")
+ASKED = [
+    *(setting for setting in OVERRIDES if not setting.startswith(OF_THE_OTHER_ENGINE)),
+    "policy=openai",
+    f"policy.model={NAME}",
+    f"policy.tokenizer={ASSET}",
+]
+_UNDER_WAY = re.compile(r"rollouts [1-9]")
+
+
+class VllmServer:
+    """vLLM's own server in a process of its own. Whatever becomes of this process, a guard ends it."""
+
+    def __init__(self, log: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = int(probe.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self._port}/v1"
+        self._log = log
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        mark = mark_of_this_process()
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", reaper.__file__, mark], stdin=subprocess.PIPE, start_new_session=True, env={}
+        )
+        environment = {
+            "VLLM_API_KEY": KEY, "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            "OMP_NUM_THREADS": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1",
+            "VLLM_WORKER_MULTIPROC_METHOD": "spawn", "SPT_NOENV": "1", reaper.MARK: mark,
+        }  # fmt: skip
+        # `vllm serve` is this module behind a command line that vllm-cpu's package name breaks.
+        command = [
+            sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(ASSET),
+            "--served-model-name", NAME, "--host", "127.0.0.1", "--port", str(self._port), "--dtype", "float32",
+            "--enforce-eager", "--max-num-seqs", "64", "--enable-prompt-tokens-details",
+        ]  # fmt: skip
+        with self._log.open("ab") as log:
+            process = subprocess.Popen(
+                command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers():
+            assert process.poll() is None, self._log.read_text()[-3000:]
+            assert time.monotonic() < deadline, self._log.read_text()[-3000:]
+            time.sleep(0.2)
+
+    def kill(self) -> None:
+        """SIGKILL to all of its processes."""
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            assert guard.stdin is not None
+            guard.stdin.close()
+            guard.wait(60)
+
+    def _answers(self) -> bool:
+        asked = urllib.request.Request(f"{self.url}/models", headers={"Authorization": f"Bearer {KEY}"})
+        with suppress(urllib.error.URLError, OSError):
+            return json.load(urllib.request.urlopen(asked, timeout=5))["data"][0]["id"] == NAME
+        return False
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
+    made = VllmServer(tmp_path_factory.mktemp("server") / "log")
+    try:
+        made.start()
+        yield made
+    finally:
+        made.kill()
+
+
+def label(server: VllmServer, run_dir: Path, output: Path, *settings: str) -> "subprocess.Popen[bytes]":
+    with output.open("wb") as file:
+        return subprocess.Popen(
+            [
+                sys.executable, "-m", "pipeline", "label", *ASKED, f"policy.openai.urls=[{server.url}]",
+                f"data.path={TRUTH}", f"run_dir={run_dir}", "run.progress_seconds=0.5", *settings,
+            ],
+            cwd=ROOT, env={**os.environ, "OPENAI_API_KEY": KEY}, stdin=subprocess.DEVNULL, stdout=file,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+
+def config_for(server: VllmServer, *settings: str) -> LabelConfig:
+    return compose_label([*ASKED, f"policy.openai.urls=[{server.url}]", "data.path=x", "run_dir=x", *settings])
+
+
+def requests(prefix: Prefix, count: int) -> list[Request]:
+    problem = Problem(problem_id=prefix.prefix_id, text="?", golds=("1",))
+    return [
+        Request(request_id=rollout_id(prefix.prefix_id, index), issue_index=index, problem=problem, prefix=prefix)
+        for index in range(count)
+    ]
+
+
+def prompts(tokenizer: HfTokenizer, config: LabelConfig) -> list[tuple[int, ...]]:
+    prompter = Prompter(
+        tokenizer=tokenizer, config=config.policy.prompt, max_tokens=config.sampling.max_tokens, max_model_len=CONTEXT
+    )
+    rows = [json.loads(line) for line in TRUTH.read_text().splitlines()]
+    problems = [Problem(problem_id=row["problem"], text=row["problem"], golds=("1",)) for row in rows]
+    return [prompter.root(problem).prompt_ids for problem in problems]
+
+
+def test_prompts_are_those_of_the_engine_in_process(server: VllmServer) -> None:
+    from vllm.tokenizers import get_tokenizer
+
+    config = config_for(server)
+    ours = prompts(load_tokenizer(str(ASSET), None), config)
+    assert ours == prompts(HfTokenizer(get_tokenizer(str(ASSET))), config)
+    assert len(set(ours)) == len(ours) == 24
+
+
+def test_what_a_real_server_answers(server: VllmServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    async def drained(engine: OpenAiEngine, asked: list[Request]) -> dict[str, Completion]:
+        found = [each async for batch in engine.generate(asked, keep_tokens=True) for each in batch]
+        assert len(found) == len(asked)
+        return {each.request.request_id: each for each in found}
+
+    async def work(*settings: str) -> None:
+        config = config_for(server, *settings)
+        engine = OpenAiEngine(config.policy, config.sampling)
+        await engine.start()
+        try:
+            assert engine.max_model_len == CONTEXT
+            ids = prompts(load_tokenizer(str(ASSET), None), config)[0]
+            prefixes = [
+                Prefix(prefix_id=name, step_index=0, text="", prompt_ids=prompt)
+                for name, prompt in (("good", ids), ("long", ids * 200), ("unknown", (10**6,)), ("empty", ()))
+            ]
+            good, *bad = (requests(prefix, 4) for prefix in prefixes)
+            done = await drained(engine, [*good, *(request for some in bad for request in some)])
+            for request in good:
+                completion = done[request.request_id]
+                assert completion.n_tokens == len(completion.token_ids) > 0
+                assert engine.tokenizer.decode(completion.token_ids).startswith(completion.text)
+                assert (completion.finish is Finish.STOP) == (completion.n_tokens < config.sampling.max_tokens)
+                if config.sampling.stop:
+                    assert completion.text.count("=") == completion.text.endswith("=")
+            assert {done[each.request_id].finish for some in bad for each in some} == {Finish.ENGINE_FAILED}
+            many = requests(prefixes[0], 100)
+            sampling = asyncio.create_task(drained(engine, many))
+            await asyncio.sleep(0.05)
+            engine.abort([each.request_id for each in many[10:]])
+            finishes = [done.finish for done in (await sampling).values()]
+            assert finishes.count(Finish.ABORT) >= 50
+            assert finishes.count(Finish.ABORT) <= 90
+        finally:
+            await engine.close()
+
+    asyncio.run(work())
+    asyncio.run(work("policy.openai.choices=3", "sampling.stop=['=']"))
+
+
+def test_labels_from_a_server_agree_with_what_2000_rollouts_say(server: VllmServer, tmp_path: Path) -> None:
+    run_dir, output = tmp_path / "run", tmp_path / "output"
+    assert label(server, run_dir, output).wait() == 0, output.read_text()
+    labels = pl.read_parquet(run_dir / "labels" / "*.parquet")
+    assert implausible(told(labels), truth()) == []
+    assert set(labels["policy"]) == {f"{NAME}:openai"}
+    report = audit(AuditConfig(run_dir=str(run_dir)))
+    assert report.sound, report.findings
+    written = [path.read_bytes() for path in (*run_dir.rglob("*"), output) if path.is_file()]
+    assert not any(KEY.encode() in content for content in written)
+    assert "127.0.0.1" not in (run_dir / "run.json").read_text()
+
+
+def test_a_run_outlives_its_server_being_killed(server: VllmServer, tmp_path: Path) -> None:
+    run_dir, output = tmp_path / "run", tmp_path / "output"
+    run = label(server, run_dir, output, "estimator=fixed", "sampling.rollouts=150", "policy.openai.connections=64")
+    try:
+        while not _UNDER_WAY.search(output.read_text()):
+            assert run.poll() is None, output.read_text()
+            time.sleep(0.1)
+        server.kill()
+        time.sleep(1)
+        assert run.poll() is None, output.read_text()
+        server.start()
+        assert run.wait() == 0, output.read_text()
+    finally:
+        run.kill()
+    rollouts = pl.read_parquet(run_dir / "rollouts" / "*.parquet")
+    assert rollouts["rollout_id"].n_unique() == rollouts.height
+    assert set(rollouts.group_by("prefix_id").len()["len"]) == {150}
+    assert set(rollouts["finish"].cast(pl.String)) <= {"stop", "length"}
+    assert "replacing a worker" not in output.read_text()
+    report = audit(AuditConfig(run_dir=str(run_dir)))
+    assert report.sound, report.findings
