@@ -97,7 +97,7 @@ class OpenAiEngine:
 
     @property
     def work(self) -> EngineWork:
-        """Counted when completions are in. `steps` stays 0, and so does `prefilled` where servers tell nothing of their caches."""
+        """Counted when completions are in. `steps` stays 0, and `prefilled` too where servers tell nothing of their caches."""
         if self._connection is not None:
             self._count_unfilled()
         return replace(self._work, unfilled_seconds=self._unfilled_seconds)
