@@ -121,7 +121,7 @@ class Server:
             return web.json_response(said, status=_STATUSES[act], headers=headers)
         if self.seconds or act is Act.SLOW:
             await asyncio.sleep(self.seconds or 0.05)
-        answer = self._answer(act, body)
+        answer = self._answer(act, {**body, "said": request.headers.get("Authorization", "")})
         if act is Act.DROP_HALFWAY:
             response = web.StreamResponse(headers={"Content-Length": str(len(answer))})
             await response.prepare(request)
@@ -141,7 +141,7 @@ class Server:
             answer["usage"] = {"prompt_tokens": len(body["prompt"]), "completion_tokens": 5 * count}
         match act:
             case Act.NOT_JSON:
-                return b"<html>Welcome</html>"
+                return f"<html>Welcome{body['said']}</html>".encode()
             case Act.DEEP:
                 return b"[" * 200_000
             case Act.WRONG_TYPES:

@@ -198,14 +198,14 @@ class OpenAiEngine:
             prompt = requests[0].prefix.prompt_ids
             body, limit = self._wire.body(prompt, len(requests)), self._wire.max_bytes(prompt, len(requests))
             answer = self._wire.answer(await connection.post(at, COMPLETIONS, body, limit=limit), len(requests))
+            self._succeeded(at, ask, requests, answer)
         except BadAnswer as error:
             self._failed(at, ask, Trouble(Kind.FAULT, f"{self._servers.urls[at]}: {error}"))
         except Trouble as trouble:
             self._failed(at, ask, trouble)
         except Exception as error:  # noqa: BLE001  whoever waits for this request would wait for ever
-            ask.call.arrived.put_nowait(EngineDied(f"a request could not be made: {type(error).__name__}: {error}"))
-        else:
-            self._succeeded(at, ask, requests, answer)
+            told = f"{requests[0].request_id} could not be sampled: {type(error).__name__}: {error}"
+            ask.call.arrived.put_nowait(EngineDied(told))
 
     def _succeeded(self, at: int, ask: _Ask, requests: tuple[Request, ...], answer: Answer) -> None:
         self._silent_since = None

@@ -35,9 +35,9 @@ class Key:
     def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._value}"} if self._value else {}
 
-    def hidden(self, text: str) -> str:
-        """The text without the key."""
-        return text.replace(self._value, "***") if self._value else text
+    def hidden(self, content: bytes) -> bytes:
+        """What a server said, without the key that it may repeat."""
+        return content.replace(self._value.encode(), b"***") if self._value else content
 
 
 def key_from(environment: Mapping[str, str], variable: str) -> Key:
@@ -101,7 +101,7 @@ class Http:
                 content, is_whole = await _content(response, limit)
                 if not is_whole:
                     raise Trouble(Kind.FAULT, f"{url} answers with more than {limit} bytes")
-                return content
+                return self._key.hidden(content)
         except aiohttp.ConnectionTimeoutError as error:
             raise Trouble(Kind.GONE, f"{url} lets nobody connect within {CONNECT_SECONDS:g} s") from error
         except TimeoutError as error:
@@ -109,7 +109,7 @@ class Http:
             raise Trouble(Kind.FAULT, told) from error
         except aiohttp.ClientConnectorError as error:
             # From None: what aiohttp raises may carry the request with its headers.
-            raise Trouble(Kind.GONE, self._key.hidden(f"nothing answers at {url}: {error}")) from None
+            raise Trouble(Kind.GONE, f"nothing answers at {url}: {error}") from None
         except (aiohttp.ClientError, OSError) as error:
             told = f"{url} broke off its answer: {type(error).__name__}"
             raise Trouble(Kind.DROPPED, told) from None
@@ -117,7 +117,7 @@ class Http:
     async def _trouble(self, url: str, response: aiohttp.ClientResponse) -> Trouble:
         status = response.status
         words, _ = await _content(response, _MAX_COMPLAINT_BYTES)
-        said = self._key.hidden(complaint(words))
+        said = complaint(self._key.hidden(words))
         told = f"{url} answers {status}{': ' if said else ''}{said}"
         return Trouble(kind_of(status), told, status=status, wait=asked_pause(response.headers, time.time()))
 
