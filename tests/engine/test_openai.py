@@ -222,6 +222,30 @@ def test_servers_that_only_turn_requests_away_are_dead_after_some_time(act: Act)
     run(work())
 
 
+def test_servers_that_answer_now_and_then_are_alive() -> None:
+    async def work() -> None:
+        async with running(server := Server(retry_after="0.15"), connections=1, patience_seconds=0.4) as made:
+            server.misbehave([Act.BUSY, Act.SERVE] * 4)
+            assert len(await drained(made, requests(4))) == 4
+            assert server.seen[Act.BUSY] == 4
+
+    run(work())
+
+
+def test_while_a_request_is_under_way_nothing_is_given_up() -> None:
+    async def work() -> None:
+        async with running(server := Server(seconds=0.6), connections=2, patience_seconds=0.2) as made:
+            server.misbehave([Act.SERVE, Act.NO_KEY])
+            server.models_status = 401
+            sampling = asyncio.create_task(drained(made, requests(2)))
+            await asyncio.sleep(0.4)
+            assert server.seen[Act.NO_KEY] == 1
+            server.models_status = 200
+            assert len(await sampling) == 2
+
+    run(work())
+
+
 def test_one_of_two_servers_may_turn_all_away() -> None:
     async def work() -> None:
         async with running(bad := Server(), good := Server()) as made:

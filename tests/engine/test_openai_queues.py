@@ -122,6 +122,20 @@ def test_what_waited_for_a_server_that_is_down_goes_elsewhere() -> None:
     assert queues.take(0) == (0, "a")
 
 
+def test_what_waited_while_all_were_down_goes_out_in_order_where_one_is_up_again() -> None:
+    queues: Queues[str] = Queues(2, 1)
+    for name in ("a1", "b1", "b2"):
+        queues.add(name, name[0])
+    for at in (0, 1):
+        queues.down(at)
+    queues.up(0)
+    order = []
+    while (taken := queues.take(0)) is not None:
+        order.append(taken)
+        queues.ended(0)
+    assert order == [(0, "b1"), (0, "b2"), (0, "a1")]  # a1 had joined b when its own server went
+
+
 def test_a_failed_request_goes_first_and_to_another_server() -> None:
     queues: Queues[str] = Queues(2, 2)
     queues.add("a", "a")

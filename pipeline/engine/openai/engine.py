@@ -222,7 +222,6 @@ class OpenAiEngine:
         prefilled = 0 if answer.cached is None else max(0, prompt - answer.cached)
         self._work += EngineWork(generated=generated, attended=attended, prompt=prompt, prefilled=prefilled)
         if len(answer.choices) < len(requests):
-            ask.requests = requests[len(answer.choices) :]
             self._queues.add_again(ask, ask.problem_id, failed_at=at)
 
     def _completion(self, request: Request, choice: Choice, answer: Answer, *, keep_tokens: bool) -> Completion:
