@@ -215,7 +215,7 @@ def test_labels_from_a_server_agree_with_what_2000_rollouts_say(server: VllmServ
 
 def test_a_run_outlives_its_server_being_killed(server: VllmServer, tmp_path: Path) -> None:
     run_dir, output = tmp_path / "run", tmp_path / "output"
-    run = label(server, run_dir, output, "estimator=fixed", "sampling.rollouts=150", "policy.openai.connections=64")
+    run = label(server, run_dir, output, "estimator=fixed", "sampling.rollouts=60", "policy.openai.connections=64")
     try:
         while not _UNDER_WAY.search(output.read_text()):
             assert run.poll() is None, output.read_text()
@@ -229,7 +229,7 @@ def test_a_run_outlives_its_server_being_killed(server: VllmServer, tmp_path: Pa
         run.kill()
     rollouts = pl.read_parquet(run_dir / "rollouts" / "*.parquet")
     assert rollouts["rollout_id"].n_unique() == rollouts.height
-    assert set(rollouts.group_by("prefix_id").len()["len"]) == {150}
+    assert set(rollouts.group_by("prefix_id").len()["len"]) == {60}
     assert set(rollouts["finish"].cast(pl.String)) <= {"stop", "length"}
     assert "replacing a worker" not in output.read_text()
     report = audit(AuditConfig(run_dir=str(run_dir)))
