@@ -3,7 +3,6 @@
 They are not frozen, because Hydra refuses overrides of frozen schemas; nothing below `__main__` writes to them.
 """
 
-import math
 import re
 from dataclasses import dataclass, field
 
@@ -22,11 +21,8 @@ from pipeline.choices import (
     Sandbox,
     Splitter,
 )
-from pipeline.devices import KNOWN, device_named
+from pipeline.engine_settings import DeviceConfig, OpenAiConfig, OracleConfig
 from pipeline.ranges import check as _check
-from pipeline.servers import OpenAiConfig
-
-_START_OF_ID = re.compile(r"[0-9a-f]*(-[0-9]*)?")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -95,64 +91,6 @@ class PromptConfig:
         _check(
             "{problem}" in self.template, "policy.prompt.template", repr(self.template), "a text with {problem} in it"
         )
-
-
-@dataclass(kw_only=True, slots=True)
-class OracleConfig:
-    """The engine with known success probabilities: what it answers, how slowly, and which faults it plays."""
-
-    seed: int = 0
-    spread: float = 0.35
-    """How far the value of a prefix may lie from its problem's."""
-    tokens_per_step: int = 20
-    tokens_per_second: float = 0.0
-    """0: no delay."""
-    fail_after: int = 0
-    """The engine dies after so many completions; 0: never."""
-    hang_after: int = 0
-    """The engine stops answering after so many completions; 0: never."""
-    wrong_after: int = 0
-    """After so many completions the engine leaves one out and gives another one twice; 0: never."""
-    poison: str = ""
-    """A request whose rollout_id starts so kills the engine, whenever it is asked; empty: none."""
-    refuse: str = ""
-    """Requests whose rollout_id starts so come back unserved (engine_failed); empty: none."""
-
-    def __post_init__(self) -> None:
-        _check(0 <= self.spread <= 1, "policy.oracle.spread", self.spread, "between 0 and 1")
-        _check(self.tokens_per_step >= 1, "policy.oracle.tokens_per_step", self.tokens_per_step, "at least 1")
-        _check(self.tokens_per_second >= 0, "policy.oracle.tokens_per_second", self.tokens_per_second, "0 or more")
-        _check(self.fail_after >= 0, "policy.oracle.fail_after", self.fail_after, "0 or more")
-        _check(self.hang_after >= 0, "policy.oracle.hang_after", self.hang_after, "0 or more")
-        _check(self.wrong_after >= 0, "policy.oracle.wrong_after", self.wrong_after, "0 or more")
-        for key, start in (("policy.oracle.poison", self.poison), ("policy.oracle.refuse", self.refuse)):
-            _check(
-                _START_OF_ID.fullmatch(start) is not None, key, repr(start), "the beginning of a rollout_id, or empty"
-            )
-
-
-@dataclass(kw_only=True, slots=True)
-class DeviceConfig:
-    """What a device can do, where it is not known or not what its name says. It changes what is told of a run's speed, and over
-    how many GPUs a model is spread, nothing else."""
-
-    name: str = ""
-    """One that `devices` knows, or any with `bandwidth` and `flops`."""
-    bandwidth: float | None = None
-    """Of the memory, in bytes/s."""
-    flops: float | None = None
-    """FLOP/s, dense, in the number format that the engine computes in."""
-    memory: float | None = None
-    """Bytes."""
-
-    def __post_init__(self) -> None:
-        for key, value in (("bandwidth", self.bandwidth), ("flops", self.flops), ("memory", self.memory)):
-            _check(value is None or 0 < value < math.inf, f"policy.device.{key}", value, "above 0")
-        if self.name and device_named(self.name) is None and None in (self.bandwidth, self.flops):
-            raise ValueError(
-                f"policy.device.name={self.name} is not known: choose {', '.join(KNOWN)}, or give policy.device.bandwidth and "
-                "policy.device.flops with it"
-            )
 
 
 @dataclass(kw_only=True, slots=True)

@@ -15,25 +15,23 @@ from pipeline.choices import PolicyKind, Splitter
 from pipeline.config import (
     ClusterConfig,
     DataConfig,
-    DeviceConfig,
     EstimatorConfig,
     Example,
     GradeConfig,
     GraderConfig,
     LabelConfig,
-    OracleConfig,
     PolicyConfig,
     PromptConfig,
     RunConfig,
     SamplingConfig,
 )
-from pipeline.servers import OpenAiConfig
+from pipeline.engine_settings import DeviceConfig, OpenAiConfig, OracleConfig
 
 SCHEMAS = [
     schema
     for schema in vars(config).values()
     if isinstance(schema, type) and dataclasses.is_dataclass(schema) and schema.__module__ == config.__name__
-] + [OpenAiConfig]
+] + [DeviceConfig, OpenAiConfig, OracleConfig]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.__name__)

@@ -17,10 +17,10 @@ from pipeline.engine.openai import trouble
 from pipeline.engine.openai.engine import OpenAiEngine
 from pipeline.engine.openai.http import key_from
 from pipeline.engine.oracle import ByteTokenizer
+from pipeline.engine_settings import OpenAiConfig
 from pipeline.errors import EngineDied, PolicyError
 from pipeline.ids import rollout_id
 from pipeline.records import Completion, Finish, Load, Prefix, Problem, Request
-from pipeline.servers import OpenAiConfig
 from tests.engine.served import CONTEXT, MODEL, Act, Server, served
 
 TEXT = "=12#7"

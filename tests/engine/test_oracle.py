@@ -11,8 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.choices import PolicyKind
-from pipeline.config import OracleConfig, PolicyConfig
+from pipeline.config import PolicyConfig
 from pipeline.engine.oracle import ByteTokenizer, OracleEngine, true_value
+from pipeline.engine_settings import OracleConfig
 from pipeline.errors import EngineDied
 from pipeline.grading.compare import quick_verdict
 from pipeline.grading.extract import final_answer

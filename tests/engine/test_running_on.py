@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from pipeline.choices import PolicyKind
-from pipeline.config import DeviceConfig, PolicyConfig
+from pipeline.config import PolicyConfig
 from pipeline.engine.model_config import planned_architecture
 from pipeline.engine.running_on import gpu_hardware
+from pipeline.engine_settings import DeviceConfig
 from pipeline.hardware import Hardware
 from tests import models
 

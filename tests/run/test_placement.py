@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from pipeline.architectures import architecture_of
 from pipeline.choices import PolicyKind
-from pipeline.config import ClusterConfig, DeviceConfig, PolicyConfig
+from pipeline.config import ClusterConfig, PolicyConfig
+from pipeline.engine_settings import DeviceConfig
 from pipeline.errors import ClusterError
 from pipeline.hardware import Architecture
 from pipeline.run.placement import Node, Share, share_of

@@ -4,17 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import ray
 
 from pipeline.choices import PolicyKind
 from pipeline.config import ClusterConfig, LabelConfig, PolicyConfig
 from pipeline.engine.fingerprint import policy_fingerprint
 from pipeline.engine.openai.engine import OpenAiEngine
+from pipeline.engine_settings import OpenAiConfig
 from pipeline.errors import ClusterError, PolicyError
-from pipeline.run.cluster import Share, share
+from pipeline.run.placement import Share, share_of
 from pipeline.run.plan import identity
 from pipeline.run.worker import engine_for
-from pipeline.servers import OpenAiConfig
 
 
 def policy(model: str = "m", tokenizer: str | None = None, **servers: Any) -> PolicyConfig:
@@ -52,14 +51,16 @@ def test_a_local_tokenizer_is_part_of_what_a_run_is(tmp_path: Path) -> None:
     assert policy_fingerprint(policy("Qwen/Qwen2.5-7B")) == ""
 
 
-def test_workers_that_ask_servers_take_a_cpu_each_and_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 32.0, "GPU": 8.0})
-    monkeypatch.setattr(ray, "nodes", lambda: [{"Alive": True, "Resources": {"CPU": 32.0, "GPU": 8.0}}])
-    assert share(ClusterConfig(), policy()) == Share(workers=1, cpus=1.0, gpus=0.0)
-    assert share(ClusterConfig(workers=4), policy()) == Share(workers=4, cpus=1.0, gpus=0.0)
-    assert share(ClusterConfig(), PolicyConfig(kind=PolicyKind.hf, model="m")).workers == 8
+def test_workers_that_ask_servers_take_a_cpu_each_and_no_gpu() -> None:
+    nodes = [{"CPU": 32.0, "GPU": 8.0}]
+
+    def taken(workers: int | None) -> Share:
+        return share_of(nodes, ClusterConfig(workers=workers), policy(), lambda: None)
+
+    assert taken(None) == Share(workers=1, cpus=1.0, gpus=0.0, tensor_parallel=1)
+    assert taken(4) == Share(workers=4, cpus=1.0, gpus=0.0, tensor_parallel=1)
     with pytest.raises(ClusterError, match="do not fit"):
-        share(ClusterConfig(workers=33), policy())
+        taken(33)
 
 
 def test_the_policy_chooses_its_engine() -> None:

@@ -24,6 +24,7 @@ from pipeline.engine.openai.trouble import Kind, Trouble, pause
 from pipeline.engine.openai.wire import COMPLETIONS, Answer, BadAnswer, Choice, Wire
 from pipeline.engine.tokenizer import load_tokenizer
 from pipeline.errors import EngineDied, PolicyError
+from pipeline.hardware import Hardware
 from pipeline.prompts import Tokenizer
 from pipeline.records import Completion, EngineWork, Finish, Load, Request
 
@@ -82,6 +83,7 @@ class OpenAiEngine:
         self._unfilled_seconds = 0.0
         self.capacity = len(policy.openai.urls) * policy.openai.connections * self._choices
         self.max_model_len = 0
+        self.hardware: Hardware | None = None
         self.policy = f"{policy.model}:openai"
 
     @property

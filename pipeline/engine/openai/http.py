@@ -12,8 +12,8 @@ import aiohttp
 
 from pipeline.engine.openai.trouble import Kind, Trouble, asked_pause, kind_of
 from pipeline.engine.openai.wire import complaint
+from pipeline.engine_settings import DEFAULT_KEY_VARIABLE
 from pipeline.errors import PolicyError
-from pipeline.servers import DEFAULT_KEY_VARIABLE
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 4.0
