@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import threading
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -183,3 +184,25 @@ async def served(server: Server, port: int = 0) -> AsyncIterator[Server]:
         yield server
     finally:
         await runner.cleanup()
+
+
+@contextmanager
+def served_beside(server: Server) -> Iterator[Server]:
+    """The server in a thread of its own, for code that has its own event loop."""
+    listening, ended = threading.Event(), asyncio.Event()
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        async with served(server):
+            listening.set()
+            await ended.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        assert listening.wait(10)
+        yield server
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
+        loop.close()

@@ -3,17 +3,26 @@
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
+from pipeline.__main__ import compose_label
+from pipeline.audit.run import audit
+from pipeline.changes import AuditConfig
 from pipeline.choices import PolicyKind
 from pipeline.config import ClusterConfig, LabelConfig, PolicyConfig
 from pipeline.engine.fingerprint import policy_fingerprint
+from pipeline.engine.openai import engine as engine_module
+from pipeline.engine.openai import trouble
 from pipeline.engine.openai.engine import OpenAiEngine
+from pipeline.engine.oracle import ByteTokenizer
 from pipeline.engine_settings import OpenAiConfig
 from pipeline.errors import ClusterError, PolicyError
 from pipeline.run.placement import Share, share_of
 from pipeline.run.plan import identity
 from pipeline.run.worker import engine_for
+from tests.engine.served import MODEL, Act, Server, served_beside
+from tests.run.in_process import label_in_process
 
 
 def policy(model: str = "m", tokenizer: str | None = None, **servers: Any) -> PolicyConfig:
@@ -65,3 +74,32 @@ def test_workers_that_ask_servers_take_a_cpu_each_and_no_gpu() -> None:
 
 def test_the_policy_chooses_its_engine() -> None:
     assert isinstance(engine_for(LabelConfig(policy=policy()), cpus=1, attempt=1), OpenAiEngine)
+
+
+def test_a_whole_run_on_servers_that_fail_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    key = "sk-Secret-0123456789"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setattr(trouble, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(engine_module, "load_tokenizer", lambda *_: ByteTokenizer())
+    served_model = {"data": [{"id": MODEL, "max_model_len": 4096}]}
+    run_dir = f"run_dir={tmp_path / 'run'}"
+    settings = ["policy=openai", f"policy.model={MODEL}", "data=sample", "data.limit=4", "estimator=fixed", run_dir]
+    with (
+        served_beside(Server(key=key, models=served_model)) as first,
+        served_beside(Server(models=served_model)) as second,
+    ):
+        second.misbehave([Act.SERVE, *[Act.DROP, Act.BUSY, Act.ERROR, Act.NOT_JSON, Act.OTHER_MODEL] * 3])
+        config = compose_label([*settings, f"policy.openai.urls=[{first.url},{second.url}]"])
+        done = label_in_process(config)
+        asked = first.seen[Act.SERVE] + second.seen[Act.SERVE] - 2
+    report = audit(AuditConfig(run_dir=str(tmp_path / "run")))
+    assert report.sound, report.findings
+    log = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
+    assert done.totals.rollouts == log.height == log["rollout_id"].n_unique() == asked
+    assert not second.acts
+    assert set(log["finish"].cast(pl.String)) == {"stop"}
+    told = capfd.readouterr()
+    assert key not in told.out + told.err
+    assert not any(key.encode() in path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
