@@ -3,7 +3,6 @@
 They are not frozen, because Hydra refuses overrides of frozen schemas; nothing below `__main__` writes to them.
 """
 
-import math
 import re
 from dataclasses import dataclass, field
 
@@ -22,14 +21,9 @@ from pipeline.choices import (
     Sandbox,
     Splitter,
 )
-from pipeline.devices import KNOWN, device_named
-
-_START_OF_ID = re.compile(r"[0-9a-f]*(-[0-9]*)?")
-
-
-def _check(condition: bool, key: str, value: object, wanted: str) -> None:
-    if not condition:
-        raise ValueError(f"{key}={value} is out of range: it must be {wanted}")
+from pipeline.ranges import check as _check
+from pipeline.rehearsal import OracleConfig
+from pipeline.told_device import DeviceConfig
 
 
 @dataclass(kw_only=True, slots=True)
@@ -101,64 +95,6 @@ class PromptConfig:
 
 
 @dataclass(kw_only=True, slots=True)
-class OracleConfig:
-    """The engine with known success probabilities: what it answers, how slowly, and which faults it plays."""
-
-    seed: int = 0
-    spread: float = 0.35
-    """How far the value of a prefix may lie from its problem's."""
-    tokens_per_step: int = 20
-    tokens_per_second: float = 0.0
-    """0: no delay."""
-    fail_after: int = 0
-    """The engine dies after so many completions; 0: never."""
-    hang_after: int = 0
-    """The engine stops answering after so many completions; 0: never."""
-    wrong_after: int = 0
-    """After so many completions the engine leaves one out and gives another one twice; 0: never."""
-    poison: str = ""
-    """A request whose rollout_id starts so kills the engine, whenever it is asked; empty: none."""
-    refuse: str = ""
-    """Requests whose rollout_id starts so come back unserved (engine_failed); empty: none."""
-
-    def __post_init__(self) -> None:
-        _check(0 <= self.spread <= 1, "policy.oracle.spread", self.spread, "between 0 and 1")
-        _check(self.tokens_per_step >= 1, "policy.oracle.tokens_per_step", self.tokens_per_step, "at least 1")
-        _check(self.tokens_per_second >= 0, "policy.oracle.tokens_per_second", self.tokens_per_second, "0 or more")
-        _check(self.fail_after >= 0, "policy.oracle.fail_after", self.fail_after, "0 or more")
-        _check(self.hang_after >= 0, "policy.oracle.hang_after", self.hang_after, "0 or more")
-        _check(self.wrong_after >= 0, "policy.oracle.wrong_after", self.wrong_after, "0 or more")
-        for key, start in (("policy.oracle.poison", self.poison), ("policy.oracle.refuse", self.refuse)):
-            _check(
-                _START_OF_ID.fullmatch(start) is not None, key, repr(start), "the beginning of a rollout_id, or empty"
-            )
-
-
-@dataclass(kw_only=True, slots=True)
-class DeviceConfig:
-    """What a device can do, where it is not known or not what its name says. It changes what is told of a run's speed, and over
-    how many GPUs a model is spread, nothing else."""
-
-    name: str = ""
-    """One that `devices` knows, or any with `bandwidth` and `flops`."""
-    bandwidth: float | None = None
-    """Of the memory, in bytes/s."""
-    flops: float | None = None
-    """FLOP/s, dense, in the number format that the engine computes in."""
-    memory: float | None = None
-    """Bytes."""
-
-    def __post_init__(self) -> None:
-        for key, value in (("bandwidth", self.bandwidth), ("flops", self.flops), ("memory", self.memory)):
-            _check(value is None or 0 < value < math.inf, f"policy.device.{key}", value, "above 0")
-        if self.name and device_named(self.name) is None and None in (self.bandwidth, self.flops):
-            raise ValueError(
-                f"policy.device.name={self.name} is not known: choose {', '.join(KNOWN)}, or give policy.device.bandwidth and "
-                "policy.device.flops with it"
-            )
-
-
-@dataclass(kw_only=True, slots=True)
 class PolicyConfig:
     kind: PolicyKind = PolicyKind.embedded
     model: str = ""
@@ -169,11 +105,20 @@ class PolicyConfig:
     tensor_parallel: int | None = None
     """GPUs of one worker, on one node. None: as few as the model needs."""
     max_model_len: int | None = None
-    memory_share: float = 0.9
-    """Share of the GPU's memory that vLLM may take."""
+    memory_share: float | None = None
+    """Share of the GPU's memory that vLLM may take; null: by device, see `engine.defaults`."""
     kv_cache_gib: float = 2.0
     """On a CPU: memory for the KV cache."""
     max_num_seqs: int | None = None
+    """Requests that run at once; null: by device."""
+    max_num_batched_tokens: int | None = None
+    """Tokens of one forward pass, prompts included; null: by device."""
+    kv_cache_dtype: str | None = None
+    """Null: the model's own type. Fewer bits (`fp8`) change the policy a little."""
+    speculative_tokens: int | None = None
+    """Tokens that are guessed ahead and then checked by the policy; null: none."""
+    speculative_model: str | None = None
+    """The draft model that guesses; null: guesses are copied from what the prompt and completion say already."""
     enforce_eager: bool | None = None
     load_format: str = "auto"
     prompt: PromptConfig = field(default_factory=PromptConfig)
@@ -183,11 +128,19 @@ class PolicyConfig:
     def __post_init__(self) -> None:
         parts = self.tensor_parallel
         _check(parts is None or parts >= 1, "policy.tensor_parallel", parts, "at least 1")
-        _check(0 < self.memory_share <= 1, "policy.memory_share", self.memory_share, "above 0 and at most 1")
-        _check(self.kv_cache_gib > 0, "policy.kv_cache_gib", self.kv_cache_gib, "above 0")
         _check(
-            self.max_num_seqs is None or self.max_num_seqs >= 1, "policy.max_num_seqs", self.max_num_seqs, "at least 1"
+            self.memory_share is None or 0 < self.memory_share <= 1,
+            "policy.memory_share",
+            self.memory_share,
+            "above 0 and at most 1",
         )
+        _check(self.kv_cache_gib > 0, "policy.kv_cache_gib", self.kv_cache_gib, "above 0")
+        for key, count in (
+            ("policy.max_num_seqs", self.max_num_seqs),
+            ("policy.max_num_batched_tokens", self.max_num_batched_tokens),
+            ("policy.speculative_tokens", self.speculative_tokens),
+        ):
+            _check(count is None or count >= 1, key, count, "at least 1")
         _check(
             self.max_model_len is None or self.max_model_len >= 16,
             "policy.max_model_len",
@@ -200,6 +153,8 @@ class PolicyConfig:
             raise ValueError(
                 f"policy.model={self.model} needs policy=hf: policy={self.kind.value} has a model of its own"
             )
+        if self.speculative_model and self.speculative_tokens is None:
+            raise ValueError("policy.speculative_model guesses nothing without policy.speculative_tokens=NUMBER")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -213,6 +168,13 @@ class SamplingConfig:
     min_p: float = 0.0
     max_tokens: int = 1024
     stop: list[str] = field(default_factory=list)
+    stop_at_answer: bool | None = None
+    """A completion ends with the line in which it has stated its final answer, as the grader takes one (`grading.answered`).
+
+    null: on with policy.prompt.style=plain and no grader.answer_pattern. A base model does not end there by itself: it goes on
+    with a problem of its own making, whose answer would be taken for this one's. A chat model ends by itself, and may take its
+    answer back first; and of a pattern nobody knows whether its first match is its last. It changes what the policy says, so
+    it is part of a run's identity."""
     solutions: int = 4
     """Chains the policy samples for a problem that comes without any."""
     keep: Keep = Keep.all
@@ -392,6 +354,19 @@ class LabelConfig:
         if self.run_dir is not None and not self.run_dir.strip():
             raise ValueError("run_dir is empty: give run_dir=FOLDER, or leave it out for one under runs/")
         _check_together(self.estimator, self.sampling)
+        _check_engine(self.policy, self.sampling, self.grader)
+
+
+def _check_engine(policy: PolicyConfig, sampling: SamplingConfig, grader: GraderConfig) -> None:
+    if sampling.stop_at_answer and grader.kind is not GraderKind.math:
+        raise ValueError(
+            f"sampling.stop_at_answer=true is for grader=default: grader={grader.kind.value} takes the last program of a "
+            "whole text"
+        )
+    if policy.speculative_tokens is not None and sampling.min_p > 0:
+        raise ValueError(
+            f"sampling.min_p={sampling.min_p} cannot be had with policy.speculative_tokens: vLLM has no such sampling"
+        )
 
 
 def _check_together(estimator: EstimatorConfig, sampling: SamplingConfig) -> None:

@@ -11,28 +11,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import config
-from pipeline.choices import PolicyKind, Splitter
+from pipeline.choices import GraderKind, PolicyKind, PromptStyle, Splitter
 from pipeline.config import (
     ClusterConfig,
     DataConfig,
-    DeviceConfig,
     EstimatorConfig,
     Example,
     GradeConfig,
     GraderConfig,
     LabelConfig,
-    OracleConfig,
     PolicyConfig,
     PromptConfig,
     RunConfig,
     SamplingConfig,
 )
+from pipeline.rehearsal import OracleConfig
+from pipeline.run.ending import answered, stops_at_answer
+from pipeline.told_device import DeviceConfig
 
 SCHEMAS = [
     schema
     for schema in vars(config).values()
     if isinstance(schema, type) and dataclasses.is_dataclass(schema) and schema.__module__ == config.__name__
-]
+] + [OracleConfig, DeviceConfig]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.__name__)
@@ -81,6 +82,8 @@ OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
     (PolicyConfig, "policy", "memory_share", [0.0, 1.01, math.nan]),
     (PolicyConfig, "policy", "kv_cache_gib", [0.0, -1.0, math.nan]),
     (PolicyConfig, "policy", "max_num_seqs", [0]),
+    (PolicyConfig, "policy", "max_num_batched_tokens", [0]),
+    (PolicyConfig, "policy", "speculative_tokens", [0]),
     (PolicyConfig, "policy", "max_model_len", [15, 0, -1]),
     (PromptConfig, "policy.prompt", "template", ["", "no place for it", "{Problem}"]),
     (SamplingConfig, "sampling", "rollouts", [0, -3, 100_000]),
@@ -164,7 +167,7 @@ def test_every_number_has_a_range(section: str, schema: type) -> None:
     [
         (DataConfig, {"limit": 1, "max_chars": 1, "max_steps": 10_000}),
         (OracleConfig, {"spread": 1.0, "tokens_per_step": 1, "seed": -5}),
-        (PolicyConfig, {"memory_share": 1.0, "max_model_len": 16, "max_num_seqs": 1}),
+        (PolicyConfig, {"memory_share": 1.0, "max_model_len": 16, "max_num_seqs": 1, "speculative_tokens": 1}),
         (SamplingConfig, {"rollouts": 99_999, "temperature": 0.0, "top_p": 1.0, "min_p": 1.0, "solutions": 1000}),
         (EstimatorConfig, {"threshold": 0.0, "confidence": 0.999}),
         (EstimatorConfig, {"neutral": 1.0, "successes": 1000, "batch": 1000, "target_sd": 0.5, "budget": 1}),
@@ -209,6 +212,48 @@ def test_a_model_is_needed_to_serve_one() -> None:
     with pytest.raises(ValueError, match=r"policy=hf needs policy\.model"):
         PolicyConfig(kind=PolicyKind.hf)
     assert PolicyConfig(kind=PolicyKind.hf, model="x/y").model == "x/y"
+
+
+def plain_policy() -> PolicyConfig:
+    return PolicyConfig(kind=PolicyKind.hf, model="m", prompt=PromptConfig(style=PromptStyle.plain))
+
+
+@pytest.mark.parametrize(
+    ("stops", "policy", "grader", "asked"),
+    [
+        (False, PolicyConfig(), GraderConfig(), None),
+        (True, PolicyConfig(), GraderConfig(), True),
+        (True, plain_policy(), GraderConfig(), None),
+        (False, plain_policy(), GraderConfig(), False),
+        (False, plain_policy(), GraderConfig(answer_pattern="#(.*)"), None),
+        (True, plain_policy(), GraderConfig(answer_pattern="#(.*)"), True),
+        (False, plain_policy(), GraderConfig(kind=GraderKind.code), None),
+    ],
+)
+def test_completions_of_base_models_end_at_their_answer_unless_told(
+    stops: bool, policy: PolicyConfig, grader: GraderConfig, asked: bool | None
+) -> None:
+    config = LabelConfig(policy=policy, grader=grader, sampling=SamplingConfig(stop_at_answer=asked))
+    assert stops_at_answer(config) is stops
+    found = answered(config)
+    assert (found is not None) is stops
+    assert found is None or (found.pattern and found.pattern.pattern) == grader.answer_pattern
+
+
+def test_programs_do_not_end_at_an_answer() -> None:
+    with pytest.raises(ValueError, match=r"sampling\.stop_at_answer=true is for grader=default: grader=code takes"):
+        LabelConfig(grader=GraderConfig(kind=GraderKind.code), sampling=SamplingConfig(stop_at_answer=True))
+
+
+def test_guessing_ahead_is_asked_for_whole_and_with_sampling_that_vllm_has() -> None:
+    with pytest.raises(
+        ValueError, match=r"policy\.speculative_model guesses nothing without policy\.speculative_tokens"
+    ):
+        PolicyConfig(speculative_model="small")
+    policy = PolicyConfig(speculative_tokens=3, speculative_model="small")
+    with pytest.raises(ValueError, match=r"sampling\.min_p=0\.1 cannot be had with policy\.speculative_tokens"):
+        LabelConfig(policy=policy, sampling=SamplingConfig(min_p=0.1))
+    assert LabelConfig(policy=policy).policy.speculative_tokens == 3
 
 
 @given(st.text() | st.tuples(st.text(), st.text()).map("{problem}".join))

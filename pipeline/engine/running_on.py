@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.architectures import UnknownArchitecture, architecture_of
-from pipeline.config import DeviceConfig
 from pipeline.devices import KNOWN, device_named
 from pipeline.engine.probe import measured_cpu
 from pipeline.hardware import Architecture, Device, Hardware
+from pipeline.told_device import DeviceConfig
 
 _ONE_BYTE = 1.0
 

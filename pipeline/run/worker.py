@@ -23,6 +23,7 @@ from pipeline.kernels import kernel_table
 from pipeline.records import EngineWork, Goal, InputRow, Load
 from pipeline.relabelled import labels_of
 from pipeline.roofline import common
+from pipeline.run.ending import answered
 from pipeline.run.journal import Journal
 from pipeline.run.unit import Probe, UnitLabeller, UnitResult
 from pipeline.store.arranged import LABELS
@@ -240,4 +241,4 @@ def engine_for(config: LabelConfig, *, cpus: int, attempt: int) -> Engine:
         case PolicyKind.oracle:
             return OracleEngine(config.policy, attempt=attempt)
         case PolicyKind.embedded | PolicyKind.hf:
-            return VllmEngine(config.policy, config.sampling, cpus=cpus)
+            return VllmEngine(config.policy, config.sampling, cpus=cpus, answered=answered(config))

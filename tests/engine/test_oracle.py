@@ -11,13 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.choices import PolicyKind
-from pipeline.config import OracleConfig, PolicyConfig
+from pipeline.config import PolicyConfig
 from pipeline.engine.oracle import ByteTokenizer, OracleEngine, true_value
 from pipeline.errors import EngineDied
 from pipeline.grading.compare import quick_verdict
 from pipeline.grading.extract import final_answer
 from pipeline.ids import rollout_id
 from pipeline.records import Completion, Finish, Load, Prefix, Problem, Request, Verdict
+from pipeline.rehearsal import OracleConfig
 from tests import strategies as our
 
 SEVEN = Problem(problem_id="p7", text="Seven?", golds=("7",))

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from pipeline.choices import PolicyKind
-from pipeline.config import DeviceConfig, PolicyConfig
+from pipeline.config import PolicyConfig
 from pipeline.engine.model_config import planned_architecture
 from pipeline.engine.running_on import gpu_hardware
 from pipeline.hardware import Hardware
+from pipeline.told_device import DeviceConfig
 from tests import models
 
 

@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from pipeline.architectures import architecture_of
 from pipeline.choices import PolicyKind
-from pipeline.config import ClusterConfig, DeviceConfig, PolicyConfig
+from pipeline.config import ClusterConfig, PolicyConfig
 from pipeline.errors import ClusterError
 from pipeline.hardware import Architecture
 from pipeline.run.placement import Node, Share, share_of
+from pipeline.told_device import DeviceConfig
 from tests import models
 
 HEAD: Node = {"CPU": 4.0}
