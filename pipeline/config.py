@@ -106,11 +106,20 @@ class PolicyConfig:
     tensor_parallel: int | None = None
     """GPUs of one worker, on one node. None: as few as the model needs."""
     max_model_len: int | None = None
-    memory_share: float = 0.9
-    """Share of the GPU's memory that vLLM may take."""
+    memory_share: float | None = None
+    """Share of the GPU's memory that vLLM may take; null: by device, see `engine.defaults`."""
     kv_cache_gib: float = 2.0
     """On a CPU: memory for the KV cache."""
     max_num_seqs: int | None = None
+    """Requests that run at once; null: by device."""
+    max_num_batched_tokens: int | None = None
+    """Tokens of one forward pass, prompts included; null: by device."""
+    kv_cache_dtype: str | None = None
+    """Null: the model's own type. Fewer bits (`fp8`) change the policy a little."""
+    speculative_tokens: int | None = None
+    """Tokens that are guessed ahead and then checked by the policy; null: none."""
+    speculative_model: str | None = None
+    """The draft model that guesses; null: guesses are copied from what the prompt and completion say already."""
     enforce_eager: bool | None = None
     load_format: str = "auto"
     prompt: PromptConfig = field(default_factory=PromptConfig)
@@ -121,11 +130,19 @@ class PolicyConfig:
     def __post_init__(self) -> None:
         parts = self.tensor_parallel
         _check(parts is None or parts >= 1, "policy.tensor_parallel", parts, "at least 1")
-        _check(0 < self.memory_share <= 1, "policy.memory_share", self.memory_share, "above 0 and at most 1")
-        _check(self.kv_cache_gib > 0, "policy.kv_cache_gib", self.kv_cache_gib, "above 0")
         _check(
-            self.max_num_seqs is None or self.max_num_seqs >= 1, "policy.max_num_seqs", self.max_num_seqs, "at least 1"
+            self.memory_share is None or 0 < self.memory_share <= 1,
+            "policy.memory_share",
+            self.memory_share,
+            "above 0 and at most 1",
         )
+        _check(self.kv_cache_gib > 0, "policy.kv_cache_gib", self.kv_cache_gib, "above 0")
+        for key, count in (
+            ("policy.max_num_seqs", self.max_num_seqs),
+            ("policy.max_num_batched_tokens", self.max_num_batched_tokens),
+            ("policy.speculative_tokens", self.speculative_tokens),
+        ):
+            _check(count is None or count >= 1, key, count, "at least 1")
         _check(
             self.max_model_len is None or self.max_model_len >= 16,
             "policy.max_model_len",
@@ -142,6 +159,8 @@ class PolicyConfig:
             self.openai.check_complete(self.model)
         elif self.tokenizer or self.openai.urls:
             raise ValueError(f"policy.openai.urls and policy.tokenizer need policy=openai, not {self.kind.value}")
+        if self.speculative_model and self.speculative_tokens is None:
+            raise ValueError("policy.speculative_model guesses nothing without policy.speculative_tokens=NUMBER")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -155,6 +174,13 @@ class SamplingConfig:
     min_p: float = 0.0
     max_tokens: int = 1024
     stop: list[str] = field(default_factory=list)
+    stop_at_answer: bool | None = None
+    """A completion ends with the line in which it has stated its final answer, as the grader takes one (`grading.answered`).
+
+    null: on with policy.prompt.style=plain, but not with grader.answer_pattern or policy=openai. A base model does not end
+    there by itself: it goes on with a problem of its own making, whose answer would be taken for this one's. A chat model ends
+    by itself, and may take its answer back first; and of a pattern nobody knows whether its first match is its last. It
+    changes what the policy says, so it is part of a run's identity."""
     solutions: int = 4
     """Chains the policy samples for a problem that comes without any."""
     keep: Keep = Keep.all
@@ -336,6 +362,23 @@ class LabelConfig:
         _check_together(self.estimator, self.sampling)
         if self.policy.kind is PolicyKind.openai:
             self.policy.openai.check_sampling(self.sampling.top_k, self.sampling.min_p)
+        _check_engine(self.policy, self.sampling, self.grader)
+
+
+def _check_engine(policy: PolicyConfig, sampling: SamplingConfig, grader: GraderConfig) -> None:
+    if sampling.stop_at_answer and grader.kind is not GraderKind.math:
+        raise ValueError(
+            f"sampling.stop_at_answer=true is for grader=default: grader={grader.kind.value} takes the last program of a "
+            "whole text"
+        )
+    if sampling.stop_at_answer and policy.kind is PolicyKind.openai:
+        raise ValueError(
+            "sampling.stop_at_answer=true is for models that run here: end a server's completions with sampling.stop"
+        )
+    if policy.speculative_tokens is not None and sampling.min_p > 0:
+        raise ValueError(
+            f"sampling.min_p={sampling.min_p} cannot be had with policy.speculative_tokens: vLLM has no such sampling"
+        )
 
 
 def _check_together(estimator: EstimatorConfig, sampling: SamplingConfig) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import config
-from pipeline.choices import PolicyKind, Splitter
+from pipeline.choices import GraderKind, PolicyKind, PromptStyle, Splitter
 from pipeline.config import (
     ClusterConfig,
     DataConfig,
@@ -26,6 +26,7 @@ from pipeline.config import (
     SamplingConfig,
 )
 from pipeline.engine_settings import DeviceConfig, OpenAiConfig, OracleConfig
+from pipeline.run.ending import answered, stops_at_answer
 
 SCHEMAS = [
     schema
@@ -85,6 +86,8 @@ OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
     (PolicyConfig, "policy", "memory_share", [0.0, 1.01, math.nan]),
     (PolicyConfig, "policy", "kv_cache_gib", [0.0, -1.0, math.nan]),
     (PolicyConfig, "policy", "max_num_seqs", [0]),
+    (PolicyConfig, "policy", "max_num_batched_tokens", [0]),
+    (PolicyConfig, "policy", "speculative_tokens", [0]),
     (PolicyConfig, "policy", "max_model_len", [15, 0, -1]),
     (PromptConfig, "policy.prompt", "template", ["", "no place for it", "{Problem}"]),
     (SamplingConfig, "sampling", "rollouts", [0, -3, 100_000]),
@@ -171,6 +174,7 @@ def test_every_number_has_a_range(section: str, schema: type) -> None:
         (OracleConfig, {"spread": 1.0, "tokens_per_step": 1, "seed": -5}),
         (OpenAiConfig, {"connections": 10_000, "choices": 128, "retries": 0, "timeout_seconds": 86_400.0}),
         (PolicyConfig, {"memory_share": 1.0, "max_model_len": 16, "max_num_seqs": 1}),
+        (PolicyConfig, {"memory_share": 1.0, "max_model_len": 16, "max_num_seqs": 1, "speculative_tokens": 1}),
         (SamplingConfig, {"rollouts": 99_999, "temperature": 0.0, "top_p": 1.0, "min_p": 1.0, "solutions": 1000}),
         (EstimatorConfig, {"threshold": 0.0, "confidence": 0.999}),
         (EstimatorConfig, {"neutral": 1.0, "successes": 1000, "batch": 1000, "target_sd": 0.5, "budget": 1}),
@@ -236,6 +240,48 @@ def test_a_key_in_place_of_its_variables_name_is_refused_without_showing_it() ->
         with pytest.raises(ValueError, match=r"^policy\.openai\.api_key_env is no name") as told:
             OpenAiConfig(api_key_env=name)
         assert not name or name not in str(told.value)
+
+
+def plain_policy() -> PolicyConfig:
+    return PolicyConfig(kind=PolicyKind.hf, model="m", prompt=PromptConfig(style=PromptStyle.plain))
+
+
+@pytest.mark.parametrize(
+    ("stops", "policy", "grader", "asked"),
+    [
+        (False, PolicyConfig(), GraderConfig(), None),
+        (True, PolicyConfig(), GraderConfig(), True),
+        (True, plain_policy(), GraderConfig(), None),
+        (False, plain_policy(), GraderConfig(), False),
+        (False, plain_policy(), GraderConfig(answer_pattern="#(.*)"), None),
+        (True, plain_policy(), GraderConfig(answer_pattern="#(.*)"), True),
+        (False, plain_policy(), GraderConfig(kind=GraderKind.code), None),
+    ],
+)
+def test_completions_of_base_models_end_at_their_answer_unless_told(
+    stops: bool, policy: PolicyConfig, grader: GraderConfig, asked: bool | None
+) -> None:
+    config = LabelConfig(policy=policy, grader=grader, sampling=SamplingConfig(stop_at_answer=asked))
+    assert stops_at_answer(config) is stops
+    found = answered(config)
+    assert (found is not None) is stops
+    assert found is None or (found.pattern and found.pattern.pattern) == grader.answer_pattern
+
+
+def test_programs_do_not_end_at_an_answer() -> None:
+    with pytest.raises(ValueError, match=r"sampling\.stop_at_answer=true is for grader=default: grader=code takes"):
+        LabelConfig(grader=GraderConfig(kind=GraderKind.code), sampling=SamplingConfig(stop_at_answer=True))
+
+
+def test_guessing_ahead_is_asked_for_whole_and_with_sampling_that_vllm_has() -> None:
+    with pytest.raises(
+        ValueError, match=r"policy\.speculative_model guesses nothing without policy\.speculative_tokens"
+    ):
+        PolicyConfig(speculative_model="small")
+    policy = PolicyConfig(speculative_tokens=3, speculative_model="small")
+    with pytest.raises(ValueError, match=r"sampling\.min_p=0\.1 cannot be had with policy\.speculative_tokens"):
+        LabelConfig(policy=policy, sampling=SamplingConfig(min_p=0.1))
+    assert LabelConfig(policy=policy).policy.speculative_tokens == 3
 
 
 @given(st.text() | st.tuples(st.text(), st.text()).map("{problem}".join))

@@ -29,7 +29,8 @@ class HfTokenizer:
         return self.encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+        # As it was written: some models' settings would have blanks before full stops taken out.
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
 
 def load_tokenizer(name: str, revision: str | None) -> HfTokenizer:

@@ -2,7 +2,8 @@
 
 Requests go in one by one (n=1) with token-id prompts and without seeds: vLLM's CPU worker crashes on seeded requests and the
 GPU one loops over them row by row, so what was sampled is recorded instead. Prefix caching is on: requests of one prefix are
-adjacent, hence its prefill happens once.
+adjacent, hence its prefill happens once. Text is made of the tokens of a whole completion, unless stop texts are to be found
+in it while it grows.
 """
 
 import asyncio
@@ -16,20 +17,22 @@ from typing import Any
 
 from pipeline.choices import PolicyKind
 from pipeline.config import PolicyConfig, SamplingConfig
-from pipeline.engine.blame import load_failure
+from pipeline.engine.arguments import engine_arguments, policy_name
+from pipeline.engine.blame import check_context, load_failure
+from pipeline.engine.detokenize import completion_text
 from pipeline.engine.embedded import embedded_model
 from pipeline.engine.guard import EngineGuard
-from pipeline.engine.meter import TokenMeter, leave_prometheus_out
+from pipeline.engine.meter import PlaceMeter, TokenMeter, leave_prometheus_out
 from pipeline.engine.output import captured_output
 from pipeline.engine.running_on import cpu_hardware, gpu_hardware
+from pipeline.engine.stopping import AnswerStop, stop_at_answers
 from pipeline.engine.tokenizer import HfTokenizer
 from pipeline.errors import EngineDied, PolicyError
+from pipeline.grading.answered import Answered
 from pipeline.hardware import Hardware
 from pipeline.prompts import Tokenizer
 from pipeline.records import Completion, EngineWork, Finish, Load, Request
 
-CPU_MAX_NUM_SEQS = 128
-"""Default number of running sequences on a CPU: more only make each step slower there."""
 BACKLOG = 1.2
 """Requests handed to vLLM over the number it can run: enough that a finished one is replaced at once."""
 _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH}
@@ -38,18 +41,25 @@ _FAILED = "error"
 
 
 class VllmEngine:
-    """One model on the devices this process sees. `cpus` is the share of the machine a CPU engine may use."""
+    """One model on the devices this process sees. `cpus` is the share of the machine a CPU engine may use.
 
-    def __init__(self, policy: PolicyConfig, sampling: SamplingConfig, *, cpus: int) -> None:
+    `answered`: when a completion has stated its answer and so ends; None: it goes on.
+    """
+
+    def __init__(
+        self, policy: PolicyConfig, sampling: SamplingConfig, *, cpus: int, answered: Answered | None = None
+    ) -> None:
         self._config = policy
         self._sampling = sampling
         self._cpus = cpus
+        self._answered = answered
         self._engine: Any = None
         self._guard: EngineGuard | None = None
         self._tokenizer: HfTokenizer | None = None
         self._room: asyncio.Semaphore | None = None
         self._params: Any = None
-        self._meter = TokenMeter()
+        self._places = PlaceMeter()
+        self._meter = TokenMeter(self._places)
         self._refusals: tuple[type[Exception], ...] = ()
         self._running = 0
         self._waiting = 0
@@ -77,7 +87,8 @@ class VllmEngine:
 
     @property
     def work(self) -> EngineWork:
-        return replace(self._meter.work, finished=self._finished, attended=self._attended)
+        unfilled = self._places.unfilled_seconds
+        return replace(self._meter.work, finished=self._finished, attended=self._attended, unfilled_seconds=unfilled)
 
     async def start(self) -> None:
         model = str(embedded_model()) if self._config.kind is PolicyKind.embedded else self._config.model
@@ -88,49 +99,36 @@ class VllmEngine:
             from vllm.platforms import current_platform
             from vllm.sampling_params import RequestOutputKind, SamplingParams
             from vllm.v1.engine.async_llm import AsyncLLM
+            from vllm.v1.engine.detokenizer import IncrementalDetokenizer
         except ImportError as error:
             raise PolicyError(
                 f"vLLM is not installed here: install the cpu or gpu extra as the README says ({error})"
             ) from error
 
-        on_cpu = bool(current_platform.is_cpu())
-        dtype = cpu_dtype() if on_cpu and self._config.dtype == "auto" else self._config.dtype
         config = self._config
-        optional = {
-            "max_model_len": config.max_model_len,
-            "max_num_seqs": config.max_num_seqs or (CPU_MAX_NUM_SEQS if on_cpu else None),
-            "quantization": config.quantization,
-            "revision": config.revision,
-        }
+        device = _device_name(current_platform)
+        on_cpu = device == "cpu"
+        dtype = cpu_dtype() if on_cpu and config.dtype == "auto" else config.dtype
+        arguments = engine_arguments(config, model=model, dtype=dtype, device=device)
         self._guard = EngineGuard()
         # vLLM prints the root cause of a failed start in a child and leaves it out of its exception.
         with captured_output() as log:
             try:
-                self._engine = AsyncLLM.from_engine_args(
-                    AsyncEngineArgs(
-                        model=model,
-                        dtype=dtype,
-                        tensor_parallel_size=config.tensor_parallel or 1,
-                        gpu_memory_utilization=config.memory_share,
-                        enforce_eager=on_cpu if config.enforce_eager is None else config.enforce_eager,
-                        load_format=config.load_format,
-                        enable_prefix_caching=True,
-                        trust_remote_code=False,
-                        disable_log_stats=True,
-                        **{key: value for key, value in optional.items() if value is not None},
-                    ),
-                    stat_loggers=[self._meter],
-                )
+                self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._meter])
             except Exception as error:  # vLLM raises anything from OSError to RuntimeError here; all mean "cannot load"
                 name = config.model or "embedded"
                 raise PolicyError(load_failure(name, str(error), log.read_text(errors="replace"))) from error
         leave_prometheus_out(self._engine)
         self._refusals = (ValueError, getattr(exceptions, "VLLMClientError", ValueError))
         self._tokenizer = HfTokenizer(self._engine.get_tokenizer())
+        if self._answered is not None:
+            stop_at_answers(self._engine, IncrementalDetokenizer, AnswerStop(self._answered, self._tokenizer.decode))
         self.max_model_len = int(self._engine.model_config.max_model_len)
+        check_context(config.model or "embedded", context=self.max_model_len, max_tokens=self._sampling.max_tokens)
         self.capacity = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
-        self.hardware = self._running_on(None if on_cpu else current_platform.get_device_name())
+        self.hardware = self._running_on(None if on_cpu else device)
         self._room = asyncio.Semaphore(max(self.capacity + 1, int(BACKLOG * self.capacity)))
+        self._places.open(self.capacity)
         sampling = self._sampling
         self._params = SamplingParams(
             temperature=sampling.temperature,
@@ -139,13 +137,15 @@ class VllmEngine:
             min_p=sampling.min_p,
             max_tokens=sampling.max_tokens,
             stop=list(sampling.stop),
+            detokenize=bool(sampling.stop),
             include_stop_str_in_output=True,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
-        name = "SmolLM2-135M-Instruct" if config.kind is PolicyKind.embedded else config.model
-        device = "cpu" if on_cpu else "gpu"
-        self.policy = (
-            f"{name}@{config.revision or 'main'}:{str(self._engine.model_config.dtype).removeprefix('torch.')}:{device}"
+        self.policy = policy_name(
+            config,
+            dtype=str(self._engine.model_config.dtype).removeprefix("torch."),
+            on_cpu=on_cpu,
+            stops_at_answer=self._answered is not None,
         )
 
     async def generate(
@@ -211,12 +211,12 @@ class VllmEngine:
         self, request: Request, keep_tokens: bool, finished: "asyncio.Queue[Completion | EngineDied]"
     ) -> None:
         assert self._room is not None
-        self._waiting += 1
+        self._count(waiting=1)
         try:
             await self._room.acquire()
         finally:
-            self._waiting -= 1
-        self._running += 1
+            self._count(waiting=-1)
+        self._count(running=1)
         self._in_engine.add(request.request_id)
         try:
             finished.put_nowait(await self._complete(request, keep_tokens))
@@ -229,8 +229,13 @@ class VllmEngine:
                 finished.put_nowait(EngineDied(f"vLLM failed on {request.request_id}: {type(error).__name__}: {error}"))
         finally:
             self._in_engine.discard(request.request_id)
-            self._running -= 1
+            self._count(running=-1)
             self._room.release()
+
+    def _count(self, *, running: int = 0, waiting: int = 0) -> None:
+        self._running += running
+        self._waiting += waiting
+        self._places.take(self._running, self._waiting)
 
     async def _complete(self, request: Request, keep_tokens: bool) -> Completion:
         if request.request_id in self._aborted:
@@ -246,12 +251,12 @@ class VllmEngine:
                 if sample.finish_reason not in _FINISHES:
                     # An engine that aborts what it was not told to is shutting down, and its text is cut.
                     raise EngineDied(f"vLLM ended {request.request_id} with finish_reason={sample.finish_reason}")
-                n_tokens = len(sample.token_ids)
+                n_tokens, prompt_ids, decode = len(sample.token_ids), request.prefix.prompt_ids, self.tokenizer.decode
                 self._finished += n_tokens
-                self._attended += n_tokens * len(request.prefix.prompt_ids) + n_tokens * (n_tokens - 1) // 2
+                self._attended += n_tokens * len(prompt_ids) + n_tokens * (n_tokens - 1) // 2
                 return Completion(
                     request=request,
-                    text=sample.text,
+                    text=sample.text if self._sampling.stop else completion_text(decode, prompt_ids, sample.token_ids),
                     finish=_FINISHES[sample.finish_reason],
                     n_tokens=n_tokens,
                     token_ids=tuple(sample.token_ids) if keep_tokens else (),
@@ -266,6 +271,14 @@ class VllmEngine:
 
 def _unanswered(request: Request, finish: Finish) -> Completion:
     return Completion(request=request, text="", finish=finish, n_tokens=0)
+
+
+def _device_name(platform: Any) -> str:
+    """As the driver tells it, without touching the device from this process; empty where it tells nothing."""
+    try:
+        return "cpu" if platform.is_cpu() else str(platform.get_device_name())
+    except Exception:  # noqa: BLE001  each platform has errors of its own here, and vLLM goes on without a name too
+        return ""
 
 
 def _set_environment(policy: PolicyConfig, cpus: int) -> None:

@@ -320,6 +320,7 @@ class Crew:
                 wall_seconds=self._now() - self._began - self.seconds_starting,
                 engine_seconds=seen.seconds,
                 tail_seconds=unfilled - before.work.unfilled_seconds if before else None,
+                distinct_prompt=seen.distinct_prompt,
                 grading_seconds=seen.grading_seconds,
             )
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pipeline.choices import PolicyKind
 from pipeline.config import ClusterConfig, PolicyConfig
 from pipeline.devices import device_named, least_memory
+from pipeline.engine.defaults import GPU_MEMORY_SHARE
 from pipeline.errors import ClusterError
 from pipeline.fitting import least_devices
 from pipeline.hardware import Architecture
@@ -67,7 +68,7 @@ def _parts(nodes: Sequence[Node], policy: PolicyConfig, architecture: Architectu
     parts = least_devices(
         architecture,
         memory=memory,
-        share=policy.memory_share,
+        share=policy.memory_share or GPU_MEMORY_SHARE,
         at_most=most,
         sequences=policy.max_num_seqs,
         context=policy.max_model_len,

@@ -10,6 +10,7 @@ from pipeline.estimate.kernel import PRIOR_VERSION
 from pipeline.grading.choose import grader_version
 from pipeline.ids import content_id
 from pipeline.records import Goal, Totals
+from pipeline.run.ending import stops_at_answer
 from pipeline.run.goal import reached
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Learnt, learnt_by
@@ -23,13 +24,14 @@ from pipeline.store.units import UnitRef
 # What does not change the meaning of a label or only asks for more, and the path, for which the hash of the content stands.
 _NOT_IDENTITY = {
     "data": {"path"},
-    "sampling": {"rollouts"},
+    "sampling": {"rollouts", "stop_at_answer"},
     "estimator": {"target_sd", "budget", "run_budget", "budget_unit"},
     "policy": {
         "tensor_parallel",
         "memory_share",
         "kv_cache_gib",
         "max_num_seqs",
+        "max_num_batched_tokens",
         "enforce_eager",
         "load_format",
         "device",
@@ -63,6 +65,8 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
         values = asdict(getattr(config, section))
         kept = {key: value for key, value in values.items() if key not in left_out.get(section, ())}
         facts.update(flat(section, kept))
+    # What its null stands for, and nothing where it is off, as in runs from before there was such a setting.
+    facts["sampling.stop_at_answer"] = stops_at_answer(config) or None
     shaping = _ENGINE_IDENTITY.get(config.policy.kind, ())
     facts = {key: value for key, value in facts.items() if not key.startswith(_ENGINES) or key in shaping}
     return {**facts, STAGED_INPUT: _input_id(facts)}

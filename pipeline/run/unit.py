@@ -30,6 +30,7 @@ from pipeline.run.reproduced import Steps
 from pipeline.run.room import Room
 from pipeline.run.rounds import STOPPING_EARLY, Round, Rounds
 from pipeline.run.sampling import failed, sampled
+from pipeline.run.unique import DistinctPrompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,7 @@ class UnitLabeller:
         self._engine = engine
         self.judge = Judge(checker, config.grader.processes)
         self.room = Room(engine.capacity)
+        self.prompts = DistinctPrompts()
         self._drawer = SolutionDrawer(config, engine, self.judge)
         self._planner = Planner(config, engine, self.judge, self._drawer)
         self.begun = 0
@@ -103,6 +105,8 @@ class UnitLabeller:
         except EngineDied:
             await journal.flush()
             raise
+        finally:
+            self.prompts.end(journal.unit_id)
 
     async def _label(self, rows: Sequence[InputRow], journal: Journal, probe: Probe | None) -> UnitResult | None:
         plan = UnitPlan()
@@ -164,8 +168,7 @@ class UnitLabeller:
         to_sample, written_off = _divided(requests, probe)
         for completion in written_off:
             journal.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
-        self.room.ask(len(to_sample))
-        self.room.ready(journal.unit_id)
+        self._put(to_sample, journal)
         async for batch in sampled(self._engine, to_sample, keep_tokens=True):
             self.room.answer(len(batch))
             for completion in batch:
@@ -229,8 +232,13 @@ class UnitLabeller:
 
     def _announce(self, requests: Sequence[Request], journal: Journal) -> None:
         self.planned += len(requests)
+        self._put(requests, journal)
+
+    def _put(self, requests: Sequence[Request], journal: Journal) -> None:
+        """Count what is put to the engine now."""
         self.room.ask(len(requests))
         self.room.ready(journal.unit_id)
+        self.prompts.ask(journal.unit_id, requests)
 
     async def _sample(self, requests: Sequence[Request], work: _Work) -> None:
         slow: list[asyncio.Task[None]] = []

@@ -24,6 +24,7 @@ from pipeline.kernels import kernel_table
 from pipeline.records import EngineWork, Goal, InputRow, Load
 from pipeline.relabelled import labels_of
 from pipeline.roofline import common
+from pipeline.run.ending import answered
 from pipeline.run.journal import Journal
 from pipeline.run.unit import Probe, UnitLabeller, UnitResult
 from pipeline.store.arranged import LABELS
@@ -76,7 +77,8 @@ class Snapshot:
     """What a worker is doing: counters since its start, and its engine's load.
 
     `planned` are the rollouts of `begun` units. `seconds` is how long its engine has been there, `grading_seconds` what
-    verdicts took in all processes together. `hardware` is what the engine runs on; of several snapshots, what all run on.
+    verdicts took in all processes together. `distinct_prompt` counts the tokens of the prompts of units that have ended, what
+    several begin with once. `hardware` is what the engine runs on; of several snapshots, what all run on.
     """
 
     begun: int = 0
@@ -85,6 +87,7 @@ class Snapshot:
     tokens: int = 0
     seconds: float = 0.0
     grading_seconds: float = 0.0
+    distinct_prompt: int = 0
     work: EngineWork = field(default_factory=EngineWork)
     load: Load = field(default_factory=Load)
     hardware: Hardware | None = None
@@ -181,6 +184,7 @@ class Worker:
             tokens=labeller.tokens,
             seconds=_now() - self._began,
             grading_seconds=labeller.judge.seconds,
+            distinct_prompt=labeller.prompts.tokens,
             work=self._engine.work,
             load=replace(self._engine.load, grading=labeller.judge.waiting),
             hardware=self._engine.hardware,
@@ -243,4 +247,4 @@ def engine_for(config: LabelConfig, *, cpus: int, attempt: int) -> Engine:
         case PolicyKind.openai:
             return OpenAiEngine(config.policy, config.sampling)
         case PolicyKind.embedded | PolicyKind.hf:
-            return VllmEngine(config.policy, config.sampling, cpus=cpus)
+            return VllmEngine(config.policy, config.sampling, cpus=cpus, answered=answered(config))

@@ -13,9 +13,10 @@ from statistics import median
 from typing import Any
 
 from pipeline.__main__ import compose_label
+from pipeline.engine.defaults import CPU
 from pipeline.engine.embedded import embedded_model
 from pipeline.engine.tokenizer import HfTokenizer
-from pipeline.engine.vllm import CPU_MAX_NUM_SEQS, cpu_dtype
+from pipeline.engine.vllm import cpu_dtype
 from pipeline.errors import EngineDied
 from pipeline.grading.choose import checker_for
 from pipeline.records import Completion, EngineWork, Load, Request
@@ -60,7 +61,7 @@ class _Recorder:
         self.max_model_len = 1024
         self.policy = "recorder"
         self.load = Load()
-        self.capacity = CPU_MAX_NUM_SEQS
+        self.capacity = CPU.max_num_seqs
         self.hardware = None
         self.work = EngineWork()
         self.requests: list[Request] = []
@@ -126,7 +127,7 @@ def _raw_rate(folder: Path, prompts: list[list[int]]) -> float:
             "model": str(embedded_model()),
             "dtype": cpu_dtype(),
             "max_model_len": config.policy.max_model_len,
-            "max_num_seqs": config.policy.max_num_seqs or CPU_MAX_NUM_SEQS,
+            "max_num_seqs": config.policy.max_num_seqs or CPU.max_num_seqs,
             "enforce_eager": True,
             "enable_prefix_caching": True,
             "disable_log_stats": True,

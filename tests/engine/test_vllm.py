@@ -2,18 +2,24 @@
 
 import asyncio
 import os
+import random
 import signal
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 
 from pipeline.__main__ import compose_label
+from pipeline.engine.detokenize import completion_text
+from pipeline.engine.embedded import embedded_model
 from pipeline.engine.reaper import MARK, marked
+from pipeline.engine.tokenizer import HfTokenizer
 from pipeline.engine.vllm import VllmEngine
 from pipeline.errors import EngineDied
+from pipeline.grading.answered import Answered
 from pipeline.ids import rollout_id
 from pipeline.prompts import Prompter
 from pipeline.records import Completion, Finish, Problem, Request
@@ -25,6 +31,18 @@ pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
 PROBLEM = Problem(
     problem_id="p", text="Ann has 3 bags with 4 nuts in each bag. How many nuts does she have?", golds=("12",)
 )
+
+
+class FirstLine(Answered):
+    """Takes the first line for the answer where it is told to, so that one engine serves tests with and without."""
+
+    asked = False
+
+    def may_state(self, piece: str) -> bool:
+        return self.asked and bool(piece.strip())
+
+    def complete(self, text: str) -> bool:
+        return "\n" in text
 
 
 def requests(engine: VllmEngine, config: Any, count: int, batch: int) -> list[Request]:
@@ -62,12 +80,13 @@ def test_the_engine_samples_and_its_death_is_noticed() -> None:
     config = compose_label(["data=sample", "run_dir=x", "policy=embedded", "sampling.max_tokens=24"])
 
     async def work() -> None:
-        engine = VllmEngine(config.policy, config.sampling, cpus=2)
+        engine = VllmEngine(config.policy, config.sampling, cpus=2, answered=FirstLine())
         await engine.start()
         token = os.environ[MARK]
         try:
             runs_on(engine)
             await samples(engine, requests(engine, config, 6, batch=0))
+            await stops_at_the_answer(engine, requests(engine, config, 6, batch=4))
             await refuses(engine, requests(engine, config, 2, batch=1))
             await aborts_unasked(engine, requests(engine, config, 4, batch=2))
             await is_killed(engine, requests(engine, config, 2, batch=3), token)
@@ -100,11 +119,35 @@ async def samples(engine: VllmEngine, asked: list[Request]) -> None:
         assert (completion.finish is Finish.LENGTH) == (
             completion.n_tokens == 24 and completion.finish is not Finish.STOP
         )
-        assert engine.tokenizer.decode(completion.token_ids).startswith(completion.text[:5])
+        assert completion.text == engine.tokenizer.decode(completion.token_ids)
     assert len({completion.text for completion in done}) > 1
     assert engine.work.generated == sum(completion.n_tokens for completion in done)
     assert engine.max_model_len == 1024
     assert engine.policy.startswith("SmolLM2-135M-Instruct@main:")
+    assert engine.policy.endswith(":cpu:stop_at_answer")
+    # Blocks of 32 tokens: of the prompts behind the first one, less than two blocks each are computed.
+    prompt = len(asked[0].prefix.prompt_ids)
+    assert engine.work.prompt == 6 * prompt
+    assert engine.work.prefilled < prompt + 5 * 33
+    # Six of 128 places were taken.
+    unfilled = engine.work.unfilled_seconds
+    await asyncio.sleep(0.1)
+    assert unfilled > 0
+    assert engine.work.unfilled_seconds >= unfilled + 0.1
+
+
+async def stops_at_the_answer(engine: VllmEngine, asked: list[Request]) -> None:
+    FirstLine.asked = True
+    try:
+        done = await sampled(engine, asked)
+    finally:
+        FirstLine.asked = False
+    for completion in done:
+        assert completion.text.count("\n") <= 1
+        assert completion.text == engine.tokenizer.decode(completion.token_ids)
+    stopped = [completion for completion in done if completion.text.endswith("\n")]
+    assert len(stopped) > 2
+    assert {completion.finish for completion in stopped} == {Finish.STOP}
 
 
 async def refuses(engine: VllmEngine, good: list[Request]) -> None:
@@ -132,6 +175,25 @@ async def is_killed(engine: VllmEngine, asked: list[Request], token: str) -> Non
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(EngineDied):
         await sampled(engine, asked)
+
+
+def test_text_of_whole_completions_is_what_vllm_makes_of_single_tokens() -> None:
+    from transformers import AutoTokenizer
+    from vllm.sampling_params import SamplingParams
+    from vllm.v1.engine.detokenizer import IncrementalDetokenizer
+
+    hugging_face = AutoTokenizer.from_pretrained(embedded_model())
+    tokenizer = HfTokenizer(hugging_face)
+    drawn = random.Random(0)
+    prompt_ids = tokenizer.encode_chat([{"role": "user", "content": PROBLEM.text}])
+    text = [*tokenizer.encode(" Käse, 漢字 and 😀😀.\nThe answer is 12."), hugging_face.eos_token_id]
+    for _ in range(200):
+        ids = text[: drawn.randint(0, len(text))] + drawn.choices(range(len(hugging_face)), k=drawn.randint(0, 8))
+        request = SimpleNamespace(sampling_params=SamplingParams(), prompt_token_ids=prompt_ids, request_id="r")
+        incremental = IncrementalDetokenizer.from_new_request(hugging_face, request)
+        incremental.update(ids, False)
+        made = incremental.get_next_output_text(finished=True, delta=False)
+        assert completion_text(tokenizer.decode, prompt_ids, ids) == made
 
 
 def test_the_whole_job_with_a_real_model(tmp_path: Path) -> None:
