@@ -21,7 +21,7 @@ from pipeline.choices import (
     Sandbox,
     Splitter,
 )
-from pipeline.engine_settings import DeviceConfig, OpenAiConfig, OracleConfig
+from pipeline.engine_settings import DeviceConfig, OpenAiConfig, OracleConfig, check_ending, check_guessing
 from pipeline.ranges import check as _check
 
 
@@ -159,8 +159,6 @@ class PolicyConfig:
             self.openai.check_complete(self.model)
         elif self.tokenizer or self.openai.urls:
             raise ValueError(f"policy.openai.urls and policy.tokenizer need policy=openai, not {self.kind.value}")
-        if self.speculative_model and self.speculative_tokens is None:
-            raise ValueError("policy.speculative_model guesses nothing without policy.speculative_tokens=NUMBER")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -177,10 +175,10 @@ class SamplingConfig:
     stop_at_answer: bool | None = None
     """A completion ends with the line in which it has stated its final answer, as the grader takes one (`grading.answered`).
 
-    null: on with policy.prompt.style=plain, but not with grader.answer_pattern or policy=openai. A base model does not end
-    there by itself: it goes on with a problem of its own making, whose answer would be taken for this one's. A chat model ends
-    by itself, and may take its answer back first; and of a pattern nobody knows whether its first match is its last. It
-    changes what the policy says, so it is part of a run's identity."""
+    null: on with policy.prompt.style=plain and no grader.answer_pattern, unless policy=openai. A base model does not end there
+    by itself: it goes on with a problem of its own making, whose answer would be taken for this one's. A chat model ends by
+    itself, and may take its answer back first; and of a pattern nobody knows whether its first match is its last. It changes
+    what the policy says, so it is part of a run's identity."""
     solutions: int = 4
     """Chains the policy samples for a problem that comes without any."""
     keep: Keep = Keep.all
@@ -362,23 +360,8 @@ class LabelConfig:
         _check_together(self.estimator, self.sampling)
         if self.policy.kind is PolicyKind.openai:
             self.policy.openai.check_sampling(self.sampling.top_k, self.sampling.min_p)
-        _check_engine(self.policy, self.sampling, self.grader)
-
-
-def _check_engine(policy: PolicyConfig, sampling: SamplingConfig, grader: GraderConfig) -> None:
-    if sampling.stop_at_answer and grader.kind is not GraderKind.math:
-        raise ValueError(
-            f"sampling.stop_at_answer=true is for grader=default: grader={grader.kind.value} takes the last program of a "
-            "whole text"
-        )
-    if sampling.stop_at_answer and policy.kind is PolicyKind.openai:
-        raise ValueError(
-            "sampling.stop_at_answer=true is for models that run here: end a server's completions with sampling.stop"
-        )
-    if policy.speculative_tokens is not None and sampling.min_p > 0:
-        raise ValueError(
-            f"sampling.min_p={sampling.min_p} cannot be had with policy.speculative_tokens: vLLM has no such sampling"
-        )
+        check_ending(self.sampling.stop_at_answer, self.policy.kind, self.grader.kind)
+        check_guessing(self.policy.speculative_tokens, self.policy.speculative_model, self.sampling.min_p)
 
 
 def _check_together(estimator: EstimatorConfig, sampling: SamplingConfig) -> None:

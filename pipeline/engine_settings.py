@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
+from pipeline.choices import GraderKind, PolicyKind
 from pipeline.devices import KNOWN, device_named
 from pipeline.ranges import check
 
@@ -131,3 +132,26 @@ class OpenAiConfig:
                 f"sampling.top_k={top_k} and sampling.min_p={min_p:g} are no part of OpenAI's API: leave them at 0, or set "
                 "policy.openai.extensions=true"
             )
+
+
+def check_ending(stop_at_answer: bool | None, policy: PolicyKind, grader: GraderKind) -> None:
+    """Raise ValueError where completions are to end at their answer and nobody can see to it."""
+    if stop_at_answer and grader is not GraderKind.math:
+        raise ValueError(
+            f"sampling.stop_at_answer=true is for grader=default: grader={grader.value} takes the last program of a whole text"
+        )
+    if stop_at_answer and policy is PolicyKind.openai:
+        raise ValueError(
+            "sampling.stop_at_answer=true needs vLLM in this process (policy=hf): a server ends completions at texts, which "
+            "are sampling.stop"
+        )
+
+
+def check_guessing(tokens: int | None, model: str | None, min_p: float) -> None:
+    """Raise ValueError for a draft model without a number of tokens, and for sampling that vLLM does not combine with them."""
+    if model and tokens is None:
+        raise ValueError("policy.speculative_model guesses nothing without policy.speculative_tokens=NUMBER")
+    if tokens is not None and min_p > 0:
+        raise ValueError(
+            f"sampling.min_p={min_p} cannot be had with policy.speculative_tokens: vLLM has no such sampling"
+        )

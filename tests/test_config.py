@@ -173,7 +173,6 @@ def test_every_number_has_a_range(section: str, schema: type) -> None:
         (DataConfig, {"limit": 1, "max_chars": 1, "max_steps": 10_000}),
         (OracleConfig, {"spread": 1.0, "tokens_per_step": 1, "seed": -5}),
         (OpenAiConfig, {"connections": 10_000, "choices": 128, "retries": 0, "timeout_seconds": 86_400.0}),
-        (PolicyConfig, {"memory_share": 1.0, "max_model_len": 16, "max_num_seqs": 1}),
         (PolicyConfig, {"memory_share": 1.0, "max_model_len": 16, "max_num_seqs": 1, "speculative_tokens": 1}),
         (SamplingConfig, {"rollouts": 99_999, "temperature": 0.0, "top_p": 1.0, "min_p": 1.0, "solutions": 1000}),
         (EstimatorConfig, {"threshold": 0.0, "confidence": 0.999}),
@@ -242,6 +241,11 @@ def test_a_key_in_place_of_its_variables_name_is_refused_without_showing_it() ->
         assert not name or name not in str(told.value)
 
 
+def served_policy() -> PolicyConfig:
+    prompt, openai = PromptConfig(style=PromptStyle.plain), OpenAiConfig(urls=["http://h/v1"])
+    return PolicyConfig(kind=PolicyKind.openai, model="m", prompt=prompt, openai=openai)
+
+
 def plain_policy() -> PolicyConfig:
     return PolicyConfig(kind=PolicyKind.hf, model="m", prompt=PromptConfig(style=PromptStyle.plain))
 
@@ -256,6 +260,7 @@ def plain_policy() -> PolicyConfig:
         (False, plain_policy(), GraderConfig(answer_pattern="#(.*)"), None),
         (True, plain_policy(), GraderConfig(answer_pattern="#(.*)"), True),
         (False, plain_policy(), GraderConfig(kind=GraderKind.code), None),
+        (False, served_policy(), GraderConfig(), None),
     ],
 )
 def test_completions_of_base_models_end_at_their_answer_unless_told(
@@ -273,11 +278,17 @@ def test_programs_do_not_end_at_an_answer() -> None:
         LabelConfig(grader=GraderConfig(kind=GraderKind.code), sampling=SamplingConfig(stop_at_answer=True))
 
 
+def test_servers_cannot_end_a_completion_at_its_answer() -> None:
+    with pytest.raises(ValueError, match=r"sampling\.stop_at_answer=true needs vLLM in this process"):
+        LabelConfig(policy=served_policy(), sampling=SamplingConfig(stop_at_answer=True))
+    assert LabelConfig(policy=served_policy(), sampling=SamplingConfig(stop_at_answer=False))
+
+
 def test_guessing_ahead_is_asked_for_whole_and_with_sampling_that_vllm_has() -> None:
     with pytest.raises(
         ValueError, match=r"policy\.speculative_model guesses nothing without policy\.speculative_tokens"
     ):
-        PolicyConfig(speculative_model="small")
+        LabelConfig(policy=PolicyConfig(speculative_model="small"))
     policy = PolicyConfig(speculative_tokens=3, speculative_model="small")
     with pytest.raises(ValueError, match=r"sampling\.min_p=0\.1 cannot be had with policy\.speculative_tokens"):
         LabelConfig(policy=policy, sampling=SamplingConfig(min_p=0.1))

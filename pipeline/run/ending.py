@@ -12,9 +12,7 @@ def stops_at_answer(config: LabelConfig) -> bool:
     asked, grader = config.sampling.stop_at_answer, config.grader
     if asked is not None:
         return asked
-    if config.policy.kind is PolicyKind.openai:
-        return False
-    plain = config.policy.prompt.style is PromptStyle.plain
+    plain = config.policy.prompt.style is PromptStyle.plain and config.policy.kind is not PolicyKind.openai
     return plain and grader.kind is GraderKind.math and grader.answer_pattern is None
 
 
