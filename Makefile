@@ -23,7 +23,7 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 	  done; echo --torch-backend=cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults simulate kills tiny-policy tiny-truth lint format bench bench-estimators lock wheel clean
+.PHONY: help setup demo test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,8 +71,14 @@ format: setup  ## let ruff format the code
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
 
-bench: setup  ## the figures of the README, printed
-	$(BIN)/python -m tests.bench
+bench: setup  ## throughput: control plane, engine share, a straightforward script beside it; 15 minutes (RECORD=1 keeps it in RESULTS.md)
+	$(BIN)/python -u -m tests.bench $(if $(RECORD),--record)
+
+bench-all: setup  ## all figures of the README but the estimators': grading, programs, store, tiny and demo too; three quarters of an hour
+	$(BIN)/python -u -m tests.bench $(if $(RECORD),--record) all
+
+bench-gpu: setup  ## LLM.generate, the pipeline and the bound on an NVIDIA GPU (MODEL=qwen2.5-7b; small on a CPU; RECORD=1)
+	$(BIN)/python -u -m tests.bench.gpu $(if $(RECORD),--record) $(MODEL)
 
 bench-estimators: setup  ## tokens per labelled step against the error of values, ours and published rules, with known truth: minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.estimators

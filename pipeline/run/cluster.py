@@ -19,6 +19,17 @@ OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """For a private Ray: it carries receipts only, so little more than Ray's own minimum."""
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 10.0
+PRIVATE_RAY = {
+    # Ray's own 15 makes an engine wait for whatever else the machine does.
+    "RAY_worker_niceness": "0",
+    # Of a core that the engine wants, each takes a percent: a worker in reserve, which nobody asks for, and figures for a
+    # dashboard that is not there.
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_enable_worker_prestart": "0",
+    "RAY_enable_metrics_collection": "0",
+    "RAY_event_stats": "0",
+}
+"""Settings of a private Ray in its processes' environment; one that is set already stays."""
 
 
 @contextmanager
@@ -29,6 +40,8 @@ def cluster(config: ClusterConfig) -> Iterator[None]:
     reached = _check_answers(config.address)
     try:
         if config.address is None:
+            for name, value in PRIVATE_RAY.items():
+                os.environ.setdefault(name, value)
             ray.init(
                 address="local",
                 include_dashboard=False,

@@ -1,6 +1,5 @@
-"""`python -m tests.bench [PART ...]`: the figures of the README, measured anew; default: all parts."""
+"""`python -m tests.bench [--record] [PART ... | all]`: figures, measured anew; default: the parts about throughput."""
 
-import platform
 import sys
 from collections.abc import Callable
 
@@ -9,28 +8,35 @@ from tests.bench.demo import demo
 from tests.bench.engine import engine_share
 from tests.bench.grading import grading
 from tests.bench.programs import programs
+from tests.bench.results import FLAG, printed
 from tests.bench.store import store
+from tests.bench.straightforward.against import straightforward
 from tests.bench.tiny import tiny
 
-PARTS: dict[str, Callable[[], None]] = {
-    "grading": grading,
-    "programs": programs,
+THROUGHPUT: dict[str, Callable[[], None]] = {
     "control": control_plane,
     "engine": engine_share,
+    "straightforward": straightforward,
+}
+OTHERS: dict[str, Callable[[], None]] = {
+    "grading": grading,
+    "programs": programs,
     "store": store,
     "tiny": tiny,
     "demo": demo,
 }
+PARTS = THROUGHPUT | OTHERS
 
 
 def main() -> int:
-    chosen = sys.argv[1:] or list(PARTS)
+    arguments = [argument for argument in sys.argv[1:] if argument != FLAG]
+    chosen = list(PARTS) if arguments == ["all"] else arguments or list(THROUGHPUT)
     if unknown := set(chosen) - set(PARTS):
-        print(f"there is no bench {sorted(unknown)[0]}: choose from {', '.join(PARTS)}", file=sys.stderr)
+        print(f"there is no bench {sorted(unknown)[0]}: choose from all, {', '.join(PARTS)}", file=sys.stderr)
         return 2
-    print(f"{platform.machine()}, Python {platform.python_version()}")
-    for part in chosen:
-        PARTS[part]()
+    with printed(" ".join(["bench", *arguments]), record=FLAG in sys.argv):
+        for part in chosen:
+            PARTS[part]()
     return 0
 
 

@@ -1,47 +1,71 @@
-"""What everything but the model costs: CPU per rollout and memory of the driver, with the oracle engine."""
+"""What everything but model and grading costs: CPU per rollout in the worker and in all processes, and the driver's memory.
 
+The oracle engine answers. What its answers and their grading take is measured alone, and taken off.
+"""
+
+import asyncio
 import json
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
-import psutil
+from pipeline.__main__ import compose_label
+from pipeline.engine.oracle import OracleEngine
+from pipeline.grading.choose import checker_for
+from pipeline.grading.completion import grade_at_once
+from pipeline.records import Completion
+from tests.bench.recorder import requests_of
+from tests.bench.watched import Role, watched
 
-from tests.conftest import ROOT
-
-SIZES = (10_000, 100_000, 1_000_000)
+REPEATS = {100_000: 5, 1_000_000: 1}
+"""Runs of so many rollouts."""
 STEPS = 6
 ROLLOUTS = 8
+PLAYED = 20_000
+"""Rollouts that the oracle and the checker are given alone."""
 _PER_CHAIN = STEPS * ROLLOUTS  # the bare problem and all steps but the last
-_SAMPLE_SECONDS = 0.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Of one run: rollouts made, CPU seconds of all its processes (Ray's too), and the driver's largest resident memory."""
+    """Of one run, CPU: in µs per rollout from the first request to the last commit, without what is `Apart`; in seconds before
+    that. And the driver's largest resident memory."""
 
     rollouts: int
-    cpu_seconds: float
+    worker: float
+    driver: float
+    ray: float
+    starting: float
     driver_mib: float
-    wall_seconds: float
+
+    @property
+    def all(self) -> float:
+        return self.worker + self.driver + self.ray
 
 
 def control_plane() -> None:
-    print("\ncontrol plane: oracle engine, 6-step chains, 8 rollouts per prefix; CPU of all processes, Ray's included")
-    with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as folder:
-        start = _run(Path(folder), 1)
-        print(f"  {'rollouts':>10} {'µs CPU each':>12} {'with start-up':>14} {'driver MiB':>11} {'seconds':>8}")
-        for size in SIZES:
-            cost = _run(Path(folder), size // _PER_CHAIN)
-            marginal = (cost.cpu_seconds - start.cpu_seconds) / (cost.rollouts - start.rollouts) * 1e6
-            whole = cost.cpu_seconds / cost.rollouts * 1e6
+    print("\ncontrol plane: oracle engine, 6-step chains, 8 rollouts per prefix; µs CPU per rollout while labelling")
+    with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name:
+        folder = Path(name)
+        apart = _apart(folder)
+        print(
+            f"  left out of the worker's: what it takes the oracle to make answers up, {apart.played:.1f} µs, "
+            f"and to grade them, {apart.graded:.1f} µs"
+        )
+        heads = "".join(f"{head:>19}" for head in ("worker", "driver", "Ray", "all"))
+        print(f"  {'rollouts':>10}{heads} {'start-up, s':>12} {'driver MiB':>11}")
+        for size, repeats in REPEATS.items():
+            costs = [_run(folder, size // _PER_CHAIN, repeat, apart) for repeat in range(repeats)]
+            parts = ([getattr(cost, part) for cost in costs] for part in ("worker", "driver", "ray", "all"))
+            spread = "".join(f"{f'{median(part):.1f} ({min(part):.1f}-{max(part):.1f})':>19}" for part in parts)
             print(
-                f"  {cost.rollouts:>10,} {marginal:>12.1f} {whole:>14.1f} {cost.driver_mib:>11.0f} {cost.wall_seconds:>8.1f}"
+                f"  {costs[0].rollouts:>10,}{spread} {median(cost.starting for cost in costs):>12.1f} "
+                f"{max(cost.driver_mib for cost in costs):>11.0f}",
+                flush=True,
             )
-        print(f"  start-up alone: {start.cpu_seconds:.1f} s CPU, driver {start.driver_mib:.0f} MiB")
 
 
 def write_chains(folder: Path, chains: int) -> Path:
@@ -62,44 +86,52 @@ def write_chains(folder: Path, chains: int) -> Path:
     return data
 
 
-def _run(folder: Path, chains: int) -> Cost:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apart:
+    """µs CPU per rollout of what is no control plane: the oracle's making answers up, and their grading."""
+
+    played: float
+    graded: float
+
+
+def _apart(folder: Path) -> Apart:
+    """Each measured alone, in this process."""
+    config = compose_label(_overrides(folder, PLAYED // _PER_CHAIN, "recorded"))
+    oracle = OracleEngine(config.policy)
+    requests = requests_of(config, folder / "recorded", oracle.tokenizer, oracle.max_model_len)
+
+    async def played() -> list[Completion]:
+        return [completion async for batch in oracle.generate(requests) for completion in batch]
+
+    with checker_for(config.grader) as checker:
+        began = time.process_time()
+        completions = asyncio.run(played())
+        played_at = time.process_time()
+        for each in completions:
+            grade_at_once(checker, each.request.problem.golds, each.request.prefix.text + each.text, each.finish)
+        graded_at = time.process_time()
+    count = len(completions) / 1e6
+    return Apart(played=(played_at - began) / count, graded=(graded_at - played_at) / count)
+
+
+def _overrides(folder: Path, chains: int, run: str) -> list[str]:
     data = write_chains(folder, chains)
-    settings = [
-        f"data.path={data}",
-        f"run_dir={folder / str(chains)}",
-        "policy=oracle",
-        "estimator=fixed",
-        "run.show_chains=0",
-    ]
-    began = time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline", "label", *settings], cwd=ROOT, stdout=subprocess.DEVNULL
-    )
-    driver = psutil.Process(process.pid)
-    seconds: dict[tuple[int, float], float] = {}
-    memory = 0
-    while process.poll() is None:
-        for member in _family(driver):
-            try:
-                times = member.cpu_times()
-                seconds[(member.pid, member.create_time())] = times.user + times.system
-                if member.pid == driver.pid:
-                    memory = max(memory, member.memory_info().rss)
-            except psutil.Error:
-                continue
-        time.sleep(_SAMPLE_SECONDS)
-    if process.returncode:
-        raise SystemExit(f"the run with {chains} chains failed")
+    fixed = ["policy=oracle", "estimator=fixed", f"sampling.rollouts={ROLLOUTS}", "run.show_chains=0"]
+    return [f"data.path={data}", f"run_dir={folder / run}", *fixed]
+
+
+def _run(folder: Path, chains: int, repeat: int, apart: Apart) -> Cost:
+    name = f"{chains}-{repeat}"
+    done = watched([sys.executable, "-m", "pipeline", "label", *_overrides(folder, chains, name)])
+    loaded = done.first("labelling").at
+    committed = max(record.stat().st_mtime for record in (folder / name / "commits").glob("unit-*.json"))
+    rollouts = chains * _PER_CHAIN
+    spent = {role: seconds / rollouts * 1e6 for role, seconds in done.between(loaded, committed).items()}
     return Cost(
-        rollouts=chains * _PER_CHAIN,
-        cpu_seconds=sum(seconds.values()),
-        driver_mib=memory / 2**20,
-        wall_seconds=time.monotonic() - began,
+        rollouts=rollouts,
+        worker=spent[Role.WORKER] - apart.played - apart.graded,
+        driver=spent[Role.DRIVER],
+        ray=spent[Role.RAY],
+        starting=sum(done.between(done.began, loaded).values()),
+        driver_mib=done.driver_mib,
     )
-
-
-def _family(driver: psutil.Process) -> list[psutil.Process]:
-    try:
-        return [driver, *driver.children(recursive=True)]
-    except psutil.Error:
-        return []

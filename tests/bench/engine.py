@@ -1,157 +1,115 @@
-"""The pipeline's tokens per second over those of one bare `vllm.LLM.generate` call with the same prompts."""
+"""The pipeline's tokens per second over those of one bare `vllm.LLM.generate` call with the same prompts, start-up left out.
 
-import asyncio
-import json
-import re
-import subprocess
+Each round has one of either, so that what else the machine does falls on both.
+"""
+
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from pipeline.__main__ import compose_label
-from pipeline.engine.defaults import CPU
+from pipeline.config import LabelConfig
+from pipeline.engine.arguments import engine_arguments
 from pipeline.engine.embedded import embedded_model
 from pipeline.engine.tokenizer import HfTokenizer
 from pipeline.engine.vllm import cpu_dtype
-from pipeline.errors import EngineDied
-from pipeline.grading.choose import checker_for
-from pipeline.records import Completion, EngineWork, Load, Request
-from pipeline.rows import input_digest
-from pipeline.run.goal import goal_of
-from pipeline.run.intake import stage
-from pipeline.run.journal import Journal
-from pipeline.run.plan import identity
-from pipeline.run.unit import UnitLabeller
-from pipeline.store.commits import INPUT, Commit, State
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import STAGED_INPUT
-from pipeline.store.unit_log import UnitLog
-from pipeline.store.units import unit_rows, units_of
-from tests.conftest import ROOT, run_stepvalue
+from tests.bench.raw import Rate, raw_engine
+from tests.bench.recorder import requests_of
+from tests.bench.watched import Role, watched
 
-CHAINS = 40
-ROUNDS = 2
-_TIME = re.compile(r"\(([\d,]+) tokens/s\)$", re.MULTILINE)
-
-# In a process of its own, as the pipeline's engine is.
-_RAW = """
-import json, os, sys, time
-job = json.load(open(sys.argv[1]))
-os.environ.update(job["environment"])
-from vllm import LLM, SamplingParams
-if __name__ == "__main__":
-    llm = LLM(**job["engine"])
-    prompts = [{"prompt_token_ids": ids} for ids in job["prompts"]]
-    began = time.monotonic()
-    outputs = llm.generate(prompts, SamplingParams(**job["sampling"]), use_tqdm=False)
-    seconds = time.monotonic() - began
-    print("RATE", sum(len(output.outputs[0].token_ids) for output in outputs) / seconds, flush=True)
-"""
-
-
-class _Recorder:
-    """An engine that answers nothing and remembers what it was asked."""
-
-    def __init__(self, tokenizer: HfTokenizer) -> None:
-        self.tokenizer = tokenizer
-        self.max_model_len = 1024
-        self.policy = "recorder"
-        self.load = Load()
-        self.capacity = CPU.max_num_seqs
-        self.hardware = None
-        self.work = EngineWork()
-        self.requests: list[Request] = []
-
-    async def start(self) -> None: ...
-
-    async def generate(
-        self, requests: Sequence[Request], *, keep_tokens: bool = False
-    ) -> AsyncIterator[Sequence[Completion]]:
-        self.requests.extend(requests)
-        yield []
-
-    def abort(self, request_ids: Iterable[str]) -> None: ...
-
-    async def close(self) -> None: ...
+CHAINS = 20
+ROUNDS = 3
+LOOK_SECONDS = 2.0
+"""Seldom: bare vLLM is not looked at while it generates."""
 
 
 def engine_share() -> None:
-    print(f"\nengine: {CHAINS} chains of the sample on the embedded model, pipeline and bare LLM.generate in turn")
-    with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as folder:
-        prompts = _prompts(Path(folder) / "staged")
+    print(f"\nengine: {CHAINS} chains of the sample on the embedded model, bare LLM.generate and the pipeline in turn")
+    with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name:
+        folder = Path(name)
+        config = compose_label(_overrides(folder / "unused"))
+        prompts = _prompts(config, folder / "staged")
         ratios = []
-        for turn in range(ROUNDS):
-            raw = _raw_rate(Path(folder), prompts)
-            ours = _pipeline_rate(Path(folder) / f"run-{turn}")
-            ratios.append(ours / raw)
-            print(f"  pipeline {ours:.0f} tokens/s, LLM.generate {raw:.0f} tokens/s, ratio {ours / raw:.3f}")
-        print(f"  median ratio {median(ratios):.3f} over {len(prompts)} prompts")
+        with raw_engine(folder, _engine(config), _environment(config), config, prompts) as raw:
+            for turn in range(ROUNDS):
+                bare = raw.generated()
+                run = labelled(_overrides(folder / f"run-{turn}"), folder / f"run-{turn}")
+                ours = run.rate
+                ratios.append(ours.tokens_per_second / bare.tokens_per_second)
+                print(f"  LLM.generate {_told(bare)}; pipeline {_told(ours)}; ratio {ratios[-1]:.3f}", flush=True)
+                for line in run.told:
+                    print(f"    {line}")
+        print(
+            f"  ratio {median(ratios):.3f} in the median of {ROUNDS} rounds, {min(ratios):.3f} to {max(ratios):.3f}; "
+            f"{len(prompts):,} prompts"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelRun:
+    """A `label` command: seconds until its engine was there, what it generated from then until its last commit, and what its
+    summary says of its engine."""
+
+    starting: float
+    rate: Rate
+    told: Sequence[str]
+
+
+def labelled(overrides: list[str], run_dir: Path) -> LabelRun:
+    """Of a new run directory."""
+    done = watched([sys.executable, "-m", "pipeline", "label", *overrides], look_seconds=LOOK_SECONDS)
+    loaded = done.first("labelling").at
+    committed = max(record.stat().st_mtime for record in (run_dir / "commits").glob("unit-*.json"))
+    spent = done.between(loaded, committed)
+    tokens = int(done.first("tokens").line.split()[1].replace(",", ""))
+    return LabelRun(
+        starting=loaded - done.began,
+        rate=Rate(
+            tokens=tokens,
+            seconds=committed - loaded,
+            cpu_seconds=spent[Role.ENGINE],
+            other_cpu_seconds=sum(spent.values()) - spent[Role.ENGINE],
+        ),
+        told=told_of("engine", [said.line for said in done.said]),
+    )
+
+
+def told_of(head: str, lines: Sequence[str]) -> list[str]:
+    """The line of a summary that begins so and those that go on with it, which are indented."""
+    beginning = dropwhile(lambda line: not line.startswith(f"{head} "), lines)
+    first = list(islice(beginning, 1))
+    return [*first, *takewhile(lambda line: line.startswith(" "), beginning)]
+
+
+def _told(rate: Rate) -> str:
+    beside = rate.other_cpu_seconds / rate.seconds
+    return f"{rate.tokens_per_second:.1f} tokens/s ({rate.tokens:,} tokens, beside the engine {beside:.1%} of a core)"
 
 
 def _overrides(run_dir: Path) -> list[str]:
     return ["data=sample", "estimator=fixed", f"data.limit={CHAINS}", f"run_dir={run_dir}", "run.show_chains=0"]
 
 
-def _prompts(run_dir: Path) -> list[list[int]]:
-    """The prompts of a run, in its own order."""
+def _prompts(config: LabelConfig, run_dir: Path) -> list[list[int]]:
     from transformers import AutoTokenizer
 
-    config = compose_label(_overrides(run_dir))
-    recorder = _Recorder(HfTokenizer(AutoTokenizer.from_pretrained(embedded_model())))
-    with checker_for(config.grader) as checker:
-        staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
-        storage = LocalStorage(run_dir)
-        staged = stage(storage, staged_id, config.data, config.run, checker)
-        record = Commit(kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=staged.shards)
-        labeller = UnitLabeller(config, recorder, checker)
-        for unit in units_of(storage, record):
-            journal = Journal(UnitLog(storage, unit.unit_id), grader="", goal=goal_of(config))
-            with suppress(EngineDied):  # the recorder answers nothing
-                asyncio.run(labeller.label(unit_rows(storage, unit), journal))
-    return [list(request.prefix.prompt_ids) for request in recorder.requests]
+    tokenizer = HfTokenizer(AutoTokenizer.from_pretrained(embedded_model()))
+    assert config.policy.max_model_len is not None
+    requests = requests_of(config, run_dir, tokenizer, config.policy.max_model_len)
+    return [list(request.prefix.prompt_ids) for request in requests]
 
 
-def _raw_rate(folder: Path, prompts: list[list[int]]) -> float:
-    config = compose_label(_overrides(folder))
-    job: dict[str, Any] = {
-        "environment": {
-            "VLLM_CPU_KVCACHE_SPACE": f"{config.policy.kv_cache_gib:g}",
-            "VLLM_CPU_OMP_THREADS_BIND": "0-1",
-            "VLLM_LOGGING_LEVEL": "ERROR",
-        },
-        "engine": {
-            "model": str(embedded_model()),
-            "dtype": cpu_dtype(),
-            "max_model_len": config.policy.max_model_len,
-            "max_num_seqs": config.policy.max_num_seqs or CPU.max_num_seqs,
-            "enforce_eager": True,
-            "enable_prefix_caching": True,
-            "disable_log_stats": True,
-        },
-        "sampling": {"temperature": config.sampling.temperature, "max_tokens": config.sampling.max_tokens},
-        "prompts": prompts,
+def _engine(config: LabelConfig) -> dict[str, object]:
+    return engine_arguments(config.policy, model=str(embedded_model()), dtype=cpu_dtype(), device="cpu")
+
+
+def _environment(config: LabelConfig) -> dict[str, str]:
+    return {
+        "VLLM_CPU_KVCACHE_SPACE": f"{config.policy.kv_cache_gib:g}",
+        "VLLM_CPU_OMP_THREADS_BIND": "0-1",
+        "VLLM_LOGGING_LEVEL": "ERROR",
     }
-    (folder / "job.json").write_text(json.dumps(job))
-    (folder / "raw.py").write_text(_RAW)
-    done = subprocess.run(
-        [sys.executable, str(folder / "raw.py"), str(folder / "job.json")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    rates = re.findall(r"^RATE ([\d.]+)$", done.stdout, re.MULTILINE)
-    if not rates:
-        raise SystemExit(done.stderr[-2000:])
-    return float(rates[0])
-
-
-def _pipeline_rate(run_dir: Path) -> float:
-    done = run_stepvalue(["label", *_overrides(run_dir)], timeout=3000)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return float(_TIME.findall(done.stdout)[0].replace(",", ""))

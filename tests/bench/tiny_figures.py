@@ -67,7 +67,7 @@ def lines(found: Sampled, known: Truth) -> Iterator[str]:
         f"\ntiny policy: {len(known.ids)} chains, {len(known.chain)} steps, {found.generated:,} tokens in {found.seconds:.0f} s"
         f" ({found.generated / found.seconds:,.0f} a second); +- is a standard error over chains"
     )
-    fixed_error = jackknifed(lambda kept: _rmse(found.fixed.value, known, kept), known)
+    fixed_error = jackknifed(lambda kept: rmse(found.fixed.value, known, kept), known)
     fixed_tokens = float(found.fixed.tokens.mean())
     yield f"  {'':<34}{'tok/step':>9}  {'RMSE':<18}{'fewer than fixed N at its RMSE':<32}95 %: low..high, mean +- 1.96 sd"
     yield f"  {f'fixed N={FIXED}, c/{FIXED}':<34}{fixed_tokens:>9.0f}  {fixed_error.text('.3f'):<18}"
@@ -98,7 +98,7 @@ def _times(found: Sampled) -> str:
 def _pooled_line(name: str, repetitions: Sequence[Told], fixed: Blocks, known: Truth) -> str:
     mean, every = _stacked(repetitions, "mean"), np.ones(len(known.chain), dtype=bool)
     tokens = _tokens_per_step(repetitions, known, every)
-    rmse = jackknifed(lambda kept: _rmse(mean, known, kept), known)
+    rmse = jackknifed(lambda kept: rmse(mean, known, kept), known)
     saved = jackknifed(lambda kept: fewer(repetitions, fixed, known, kept), known)
     within = jackknifed(lambda kept: float(_within_interval(repetitions, known)[:, kept].mean()), known)
     by_sd = jackknifed(lambda kept: float(_within_sd(repetitions, known)[:, kept].mean()), known)
@@ -115,7 +115,7 @@ def _tokens_per_step(repetitions: Sequence[Told], known: Truth, kept: Mask) -> f
     return float(_stacked(repetitions, "tokens")[:, chains].sum(axis=1).mean() / kept.sum())
 
 
-def _rmse(values: Floats, known: Truth, kept: Mask) -> float:
+def rmse(values: Floats, known: Truth, kept: Mask) -> float:
     """Against V, of which the truth is an estimate."""
     squares = ((values - known.value)[:, kept] ** 2).mean() - (known.sd[kept] ** 2).mean()
     return float(np.sqrt(squares))
@@ -123,18 +123,18 @@ def _rmse(values: Floats, known: Truth, kept: Mask) -> float:
 
 def fewer(repetitions: Sequence[Told], fixed: Blocks, known: Truth, kept: Mask) -> float:
     """Tokens of fixed N over ours at our RMSE, whatever fraction N is: the square of its error falls as 1/N."""
-    ratio = _rmse(fixed.value, known, kept) / _rmse(_stacked(repetitions, "mean"), known, kept)
+    ratio = rmse(fixed.value, known, kept) / rmse(_stacked(repetitions, "mean"), known, kept)
     return float(fixed.tokens[:, kept].mean()) * ratio**2 / _tokens_per_step(repetitions, known, kept)
 
 
 def at_equal_error(found: Sampled, known: Truth, kept: Mask) -> float:
     """Tokens of fixed N over those of pooled at the RMSE of the former: between two targets, on a line in logarithms."""
     points = sorted(
-        (_rmse(_stacked(each, "mean"), known, kept), _tokens_per_step(each, known, kept))
+        (rmse(_stacked(each, "mean"), known, kept), _tokens_per_step(each, known, kept))
         for each in found.handed_on.values()
     )
     errors, costs = np.log(np.array(points)).T
-    own = np.log(_rmse(found.fixed.value, known, kept))
+    own = np.log(rmse(found.fixed.value, known, kept))
     cost = np.exp(np.interp(own, errors, costs, left=np.nan, right=np.nan))
     return float(found.fixed.tokens[:, kept].mean() / cost)
 

@@ -1,0 +1,65 @@
+"""The requests of a run with a fixed number of rollouts, in the order in which it makes them, without any engine."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pipeline.config import LabelConfig
+from pipeline.errors import EngineDied
+from pipeline.grading.choose import checker_for
+from pipeline.prompts import Tokenizer
+from pipeline.records import Completion, EngineWork, Load, Request
+from pipeline.rows import input_digest
+from pipeline.run.goal import goal_of
+from pipeline.run.intake import stage
+from pipeline.run.journal import Journal
+from pipeline.run.plan import identity
+from pipeline.run.unit import UnitLabeller
+from pipeline.store.commits import INPUT, Commit, State
+from pipeline.store.local import LocalStorage
+from pipeline.store.run_record import STAGED_INPUT
+from pipeline.store.unit_log import UnitLog
+from pipeline.store.units import unit_rows, units_of
+
+
+class _Recorder:
+    """An engine that answers nothing and remembers what it was asked."""
+
+    def __init__(self, tokenizer: Tokenizer, max_model_len: int) -> None:
+        self.tokenizer = tokenizer
+        self.max_model_len = max_model_len
+        self.policy = "recorder"
+        self.load = Load()
+        self.capacity = 1
+        self.hardware = None
+        self.work = EngineWork()
+        self.requests: list[Request] = []
+
+    async def start(self) -> None: ...
+
+    async def generate(
+        self, requests: Sequence[Request], *, keep_tokens: bool = False
+    ) -> AsyncIterator[Sequence[Completion]]:
+        self.requests.extend(requests)
+        yield []
+
+    def abort(self, request_ids: Iterable[str]) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def requests_of(config: LabelConfig, run_dir: Path, tokenizer: Tokenizer, max_model_len: int) -> list[Request]:
+    """`run_dir` is a new one, used for nothing else."""
+    recorder = _Recorder(tokenizer, max_model_len)
+    storage = LocalStorage(run_dir)
+    staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
+    with checker_for(config.grader) as checker:
+        staged = stage(storage, staged_id, config.data, config.run, checker)
+        record = Commit(kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=staged.shards)
+        labeller = UnitLabeller(config, recorder, checker)
+        for unit in units_of(storage, record):
+            journal = Journal(UnitLog(storage, unit.unit_id), grader="", goal=goal_of(config))
+            with suppress(EngineDied):  # the recorder answers nothing
+                asyncio.run(labeller.label(unit_rows(storage, unit), journal))
+    return recorder.requests

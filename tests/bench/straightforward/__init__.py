@@ -1,0 +1,1 @@
+"""The pipeline beside what one would write without it: the same chains, model, engine settings and rollouts."""

@@ -1,0 +1,84 @@
+"""What labels of copies of the known chains come to: their error, and whether two ways of labelling agree. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from tests.bench.tiny_figures import Figure, jackknifed, rmse
+from tests.tiny.compared import Floats, Truth
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """Arrays (C, P): of every copy of the known prefixes the value, and for it right and graded rollouts; `tokens` of all."""
+
+    value: Floats
+    correct: Floats
+    graded: Floats
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Labels and what they took: seconds until the engine was there and until the command had ended, and CPU seconds
+    of all processes in between.
+
+    `left`: processes that went on when the command had ended.
+    """
+
+    labelled: Labelled
+    starting: float
+    total: float
+    cpu_seconds: float
+    left: int
+
+    @property
+    def labelling(self) -> float:
+        return self.total - self.starting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Right rollouts of each prefix, one way beside the other: chi-square, its degrees of freedom and its tail."""
+
+    chi_square: float
+    freedom: int
+    tail: float
+
+
+def error(found: Labelled, known: Truth) -> Figure:
+    """Root mean square of value - V, with its standard error over chains."""
+    return jackknifed(lambda kept: rmse(found.value, known, kept), known)
+
+
+def expected_error(rollouts: int, known: Truth) -> Figure:
+    """The same of c/n for so many rollouts of every prefix: sqrt of the mean of V (1 - V) / n."""
+    variance = known.value * (1 - known.value) / rollouts
+    return jackknifed(lambda kept: float(np.sqrt(variance[kept].mean())), known)
+
+
+def bias(found: Labelled, known: Truth) -> Figure:
+    """Mean of value - V, with its standard error over chains."""
+    return jackknifed(lambda kept: float((found.value - known.value)[:, kept].mean()), known)
+
+
+def agreement(one: Labelled, other: Labelled) -> Agreement:
+    """Of the same number of rollouts everywhere. Prefixes that were always or never right either way tell nothing."""
+    right, others = one.correct.sum(axis=0), other.correct.sum(axis=0)
+    graded, others_graded = one.graded.sum(axis=0), other.graded.sum(axis=0)
+    pooled = (right + others) / (graded + others_graded)
+    variance = pooled * (1 - pooled) * (1 / graded + 1 / others_graded)
+    telling = variance > 0
+    squares = (right / graded - others / others_graded)[telling] ** 2 / variance[telling]
+    freedom = int(telling.sum())
+    return Agreement(
+        chi_square=float(squares.sum()), freedom=freedom, tail=float(stats.chi2.sf(squares.sum(), freedom))
+    )
+
+
+def at_error(wanted: float, runs: Sequence[tuple[float, float]]) -> float:
+    """What a run costs at an error, between two of (error, cost), on a line in logarithms; nan beyond all of them."""
+    errors, costs = np.log(np.array(sorted(runs))).T
+    return float(np.exp(np.interp(np.log(wanted), errors, costs, left=np.nan, right=np.nan)))
