@@ -1,12 +1,13 @@
 """The simulations of `make bench-scale`: what they play is a whole run, and what they count adds up."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeline.records import Finish, Prefix, Problem, Request
 from tests.bench.scale.chains import MAX_TOKENS, STEP_TOKENS, reply_to, steps_in, write_chains
-from tests.bench.scale.cost import EFFICIENCY, Pieces
+from tests.bench.scale.cost import EFFICIENCY, SAVINGS, Pieces, costs
 from tests.bench.scale.crowd import live
 from tests.bench.scale.hardware import QWEN_7B
 from tests.bench.scale.run import CAPACITY, play
@@ -70,3 +71,6 @@ def test_a_million_steps_by_hand() -> None:
     seconds = (1_000 * decoding + 50 * decoding) / EFFICIENCY["Qwen2.5-7B"] / 0.9
     assert pieces.gpu_hours == pytest.approx(1e6 * seconds / 3600)
     assert pieces.cpu_hours == pytest.approx(1.0)
+    cheaper = costs(pieces, replace(pieces, generated=500.0, prefilled=100.0))
+    assert [each.generated for each in cheaper] == [1_000, *(1_000 / factor for factor in SAVINGS.values()), 500]
+    assert cheaper[1].prefilled / cheaper[1].generated == pytest.approx(100 / 500)

@@ -1,6 +1,6 @@
 """What a million labelled steps cost: a formula, and the pieces that it is made of, each with where it comes from. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.bench.scale.hardware import Pace
 
@@ -42,3 +42,21 @@ class Pieces:
     @property
     def cpu_hours(self) -> float:
         return MILLION * self.cpu_seconds / 3600
+
+
+def costs(fixed: Pieces, pooled: Pieces) -> list[Pieces]:
+    """Both as they are, and `pooled` at the error of `fixed`, where it takes more rollouts or fewer of the same kind."""
+    at_its_error = []
+    for family, factor in SAVINGS.items():
+        generated = fixed.generated / factor
+        share = generated / pooled.generated
+        at_its_error.append(
+            replace(
+                pooled,
+                name=f"pooled, same error: {family}",
+                generated=generated,
+                prefilled=pooled.prefilled * share,
+                cpu_seconds=pooled.cpu_seconds * share,
+            )
+        )
+    return [fixed, *at_its_error, pooled]

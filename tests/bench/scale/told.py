@@ -8,17 +8,17 @@ from tests.bench.scale.records import Rate
 from tests.bench.scale.run import CAPACITY, Played
 
 
-def idle_table(played: Sequence[tuple[str, str, Played]]) -> Iterator[str]:
-    """One line per run: policy, estimator, what became of it."""
-    yield f"idle engines: virtual H100s of {CAPACITY} places, real code beside them; chains of 10 steps, 300 tokens on average"
+def idle_table(played: Sequence[tuple[str, Played]]) -> Iterator[str]:
+    """One line per run: estimator, what became of it."""
+    yield f"idle engines: virtual H100s of {CAPACITY} places with a policy of 7B; all else is real"
     yield (
-        f"  {'policy':<13} {'estimator':<9} {'workers':>7} {'seconds':>8} {'rollouts':>9} {'tokens/step':>11} {'idle':>6} "
+        f"  {'estimator':<9} {'workers':>7} {'seconds':>8} {'rollouts':>9} {'tokens/step':>11} {'idle':>6} "
         f"{'tail':>6} {'tail s':>7} {'prefill':>8} {'of it least':>11} {'units':>6} {'µs CPU':>7}"
     )
-    for policy, estimator, run in played:
+    for estimator, run in played:
         totals = run.summary.totals
         yield (
-            f"  {policy:<13} {estimator:<9} {run.workers:>7} {run.seconds:>8.1f} {totals.rollouts:>9,} "
+            f"  {estimator:<9} {run.workers:>7} {run.seconds:>8.1f} {totals.rollouts:>9,} "
             f"{totals.tokens / run.steps:>11.0f} {run.idle:>6.2%} {run.tail:>6.2%} {run.tail * run.seconds:>7.1f} "
             f"{run.work.prefilled / run.unique_tokens:>8.2f} {run.least_prefilled / run.work.prefilled:>11.2f} "
             f"{run.units_in_flight:>6} {run.cpu_seconds / totals.rollouts * 1e6:>7.0f}"
@@ -54,12 +54,12 @@ def rate_lines(rate: Rate, needed: float, replicas: int) -> Iterator[str]:
 def cost_table(pieces: Sequence[Pieces], price: float) -> Iterator[str]:
     yield f"a million labelled steps, at {price:g} per GPU hour"
     yield (
-        f"  {'policy':<13} {'estimator':<34} {'tokens/step':>11} {'bound, tokens/s':>15} {'efficiency':>10} {'idle':>6} "
+        f"  {'policy':<13} {'estimator':<42} {'tokens/step':>11} {'bound, tokens/s':>15} {'efficiency':>10} {'idle':>6} "
         f"{'GPU hours':>9} {'cost':>8} {'CPU hours':>9}"
     )
     for each in pieces:
         yield (
-            f"  {each.pace.name:<13} {each.name:<34} {each.generated:>11,.0f} {each.bound:>15,.0f} "
+            f"  {each.pace.name:<13} {each.name:<42} {each.generated:>11,.0f} {each.bound:>15,.0f} "
             f"{EFFICIENCY[each.pace.name]:>10.2f} {each.idle:>6.2%} {each.gpu_hours:>9.2f} {each.gpu_hours * price:>8.2f} "
             f"{each.cpu_hours:>9.1f}"
         )
