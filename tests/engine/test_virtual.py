@@ -2,21 +2,34 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline import roofline
+from pipeline.architectures import architecture_of
+from pipeline.devices import device_named
 from pipeline.records import Completion, Finish, Prefix, Problem, Request
 from tests.bench.scale.cache import BLOCK, PrefixCache
 from tests.bench.scale.engine import Reply, VirtualEngine
-from tests.bench.scale.hardware import QWEN_1_5B, QWEN_7B, Pace
+from tests.bench.scale.pace import QWEN_1_5B, QWEN_1_5B_CONFIG, QWEN_7B, QWEN_7B_CONFIG, Pace
 from tests.faults.loop import VirtualLoop
 
 _Result = TypeVar("_Result")
 
-PACE = Pace(name="toy", weight_bytes=100.0, kv_bytes=1.0, parameters=4.0, bandwidth=10.0, flops=8.0, kv_tokens=1_000)
+PACE = Pace(
+    name="toy",
+    read_bytes=100.0,
+    kv_bytes=1.0,
+    multiplied=4.0,
+    prefill_multiplied=4.0,
+    bandwidth=10.0,
+    flops=8.0,
+    kv_tokens=1_000,
+)
 """A step reads for 10 s and a tenth of a second per token of context, or computes for a second per sequence; a token of a
 prompt takes a second."""
 PROBLEM = Problem(problem_id="p", text="", golds=("1",))
@@ -32,6 +45,7 @@ def test_one_request_takes_the_sum_of_its_prefill_and_its_steps() -> None:
 
     assert _on_clock(work()) == pytest.approx(20 + (10 + 2.0) + (10 + 2.1) + (10 + 2.2))
     assert engine.work.generated == engine.work.steps == 3
+    assert engine.work.finished == 3
     assert engine.work.attended == 20 + 21 + 22
     assert engine.work.prompt == engine.work.prefilled == 20
 
@@ -59,7 +73,7 @@ def test_a_late_request_comes_in_when_the_step_under_way_has_ended() -> None:
 def test_the_time_of_many_steps_is_the_sum_of_single_ones_on_both_sides_of_the_ridge() -> None:
     single = sum(PACE.decode_seconds(9, 5 + 9 * step, 1) for step in range(40))
     assert PACE.decode_seconds(9, 5, 40) == pytest.approx(single)
-    ridge = Pace(name="r", weight_bytes=1.0, kv_bytes=1.0, parameters=40.0, bandwidth=10.0, flops=80.0, kv_tokens=1)
+    ridge = replace(PACE, read_bytes=1.0, multiplied=40.0, flops=80.0)
     steps = [ridge.decode_seconds(3, 3 * step, 1) for step in range(40)]
     assert steps[0] == steps[1] < steps[-1]
     assert ridge.decode_seconds(3, 0, 40) == pytest.approx(sum(steps))
@@ -71,6 +85,19 @@ def test_steps_within_undoes_the_time_of_steps(pace: Pace) -> None:
         seconds = pace.decode_seconds(1024, 300_000, steps)
         assert pace.steps_within(1024, 300_000, seconds, 1_000) == steps
         assert pace.steps_within(1024, 300_000, seconds * 1.0001, 1_000) == steps + 1
+
+
+def test_a_single_step_takes_what_the_roofline_says() -> None:
+    device = device_named("H100 SXM")
+    assert device is not None
+    for config, pace in ((QWEN_1_5B_CONFIG, QWEN_1_5B), (QWEN_7B_CONFIG, QWEN_7B)):
+        architecture = architecture_of(config)
+        for running in (1, 256, 1024):
+            expected = roofline.decode_seconds(architecture, device, batch=running, context=400)
+            assert pace.decode_seconds(running, 400 * running, 1) == pytest.approx(expected)
+        assert pace.prefill_seconds(1_000) == pytest.approx(
+            roofline.prefill_seconds(architecture, device, tokens=1_000)
+        )
 
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 30), st.floats(0, 300)), min_size=1, max_size=25)

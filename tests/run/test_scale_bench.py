@@ -9,7 +9,7 @@ from pipeline.records import Finish, Prefix, Problem, Request
 from tests.bench.scale.chains import MAX_TOKENS, STEP_TOKENS, reply_to, steps_in, write_chains
 from tests.bench.scale.cost import EFFICIENCY, SAVINGS, Pieces, costs
 from tests.bench.scale.crowd import live
-from tests.bench.scale.hardware import QWEN_7B
+from tests.bench.scale.pace import QWEN_7B
 from tests.bench.scale.run import CAPACITY, play
 
 CHAINS = 12
@@ -66,9 +66,10 @@ def test_a_million_steps_by_hand() -> None:
         idle=0.1,
         cpu_seconds=0.0036,
     )
-    decoding = 2 * 7.62e9 / 989e12  # bound by arithmetic: seconds per token
+    body, output = 28 * (2 * 3584 * 128 * 32 + 3 * 3584 * 18944), 152064 * 3584
+    decoding, prompt = 2 * (body + output) / 989e12, 2 * body / 989e12  # both bound by arithmetic: seconds per token
     assert pieces.bound == pytest.approx(1 / decoding)
-    seconds = (1_000 * decoding + 50 * decoding) / EFFICIENCY["Qwen2.5-7B"] / 0.9
+    seconds = (1_000 * decoding + 50 * prompt) / EFFICIENCY["Qwen2.5-7B"] / 0.9
     assert pieces.gpu_hours == pytest.approx(1e6 * seconds / 3600)
     assert pieces.cpu_hours == pytest.approx(1.0)
     cheaper = costs(pieces, replace(pieces, generated=500.0, prefilled=100.0))

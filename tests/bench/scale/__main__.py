@@ -17,7 +17,7 @@ from tests.bench.scale import records, told
 from tests.bench.scale.chains import write_chains
 from tests.bench.scale.cost import Pieces, costs
 from tests.bench.scale.crowd import ROLLOUTS_PER_UNIT, live
-from tests.bench.scale.hardware import QWEN_1_5B, QWEN_7B, Pace
+from tests.bench.scale.pace import QWEN_1_5B, QWEN_7B, Pace
 from tests.bench.scale.run import CAPACITY, Played, play
 
 CHAINS = 2_000

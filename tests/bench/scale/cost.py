@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from tests.bench.scale.hardware import Pace
+from tests.bench.scale.pace import Pace
 
 MILLION = 1_000_000
 EFFICIENCY = {"Qwen2.5-7B": 0.62, "Qwen2.5-1.5B": 0.40}

@@ -25,7 +25,7 @@ from pipeline.records import EngineWork, InputRow, Load, Place, Problem, Totals
 from pipeline.run.driver import label_held
 from pipeline.run.hands import Hire
 from pipeline.run.plan import identity
-from pipeline.run.room import BACKLOG
+from pipeline.run.room import LOW
 from pipeline.run.stop import StopSignal
 from pipeline.run.worker import Learnt, Receipt, Snapshot, Task
 from pipeline.store.arranged import LABELS
@@ -150,7 +150,7 @@ class _SimulatedHand:
 
     async def room(self) -> None:
         self._outside.messages += 1
-        enough = CALL_SECONDS + self._unit_seconds * (1 + BACKLOG) * CAPACITY / ROLLOUTS_PER_UNIT
+        enough = CALL_SECONDS + self._unit_seconds * (1 + LOW) * CAPACITY / ROLLOUTS_PER_UNIT
         await asyncio.sleep(max(CALL_SECONDS, self._free_at - asyncio.get_running_loop().time() - enough))
 
     async def label_unit(self, task: Task) -> Receipt:

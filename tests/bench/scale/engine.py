@@ -12,12 +12,13 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pipeline.engine.oracle import ByteTokenizer
+from pipeline.hardware import Hardware
 from pipeline.records import Completion, EngineWork, Finish, Load, Request
 from tests.bench.scale.cache import PrefixCache
-from tests.bench.scale.hardware import Pace
+from tests.bench.scale.pace import Pace
 
 _CONTEXT = 4096
 
@@ -74,6 +75,7 @@ class VirtualEngine:
         self.tokenizer = ByteTokenizer()
         self.max_model_len = _CONTEXT
         self.capacity = capacity
+        self.hardware: Hardware | None = None
         self.policy = f"virtual:{pace.name}"
 
     @property
@@ -172,9 +174,8 @@ class VirtualEngine:
     def _end(self, sequence: _Sequence) -> None:
         reply, prompt = sequence.reply, len(sequence.request.prefix.prompt_ids)
         self._context -= prompt + reply.tokens
-        self._work = replace(
-            self._work, attended=self._work.attended + reply.tokens * prompt + reply.tokens * (reply.tokens - 1) // 2
-        )
+        attended = reply.tokens * prompt + reply.tokens * (reply.tokens - 1) // 2
+        self._work += EngineWork(finished=reply.tokens, attended=attended)
         completion = Completion(
             request=sequence.request,
             text=reply.text,

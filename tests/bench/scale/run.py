@@ -26,7 +26,7 @@ from pipeline.store.run_record import claim
 from tests.bench.scale.cache import BLOCK, PrefixCache
 from tests.bench.scale.chains import MAX_TOKENS, reply_to, steps_in
 from tests.bench.scale.engine import Reply, VirtualEngine
-from tests.bench.scale.hardware import Pace
+from tests.bench.scale.pace import Pace
 from tests.faults.loop import VirtualLoop, pause
 from tests.run.in_process import InProcessHand
 
