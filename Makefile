@@ -8,6 +8,7 @@ VENV    ?= .venv
 LIMIT   ?= 24
 SEEDS   ?= 100000
 KILLS   ?= 1000
+PRICE   ?= 3
 RUN_DIR ?= runs/demo-$(LIMIT)
 
 UV_VERSION := 0.13.9
@@ -23,7 +24,7 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 	  done; echo --torch-backend=cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators lock wheel clean
+.PHONY: help setup demo test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +83,9 @@ bench-gpu: setup  ## LLM.generate, the pipeline and the bound on an NVIDIA GPU (
 
 bench-estimators: setup  ## tokens per labelled step against the error of values, ours and published rules, with known truth: minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.estimators
+
+bench-scale: setup  ## idle engines, the driver with up to 512 workers, the cost of a million steps at PRICE per GPU hour, simulated: minutes
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.scale $(PRICE)
 
 lock:  ## choose package versions anew and pin them by hash
 	test -x $(UV) || ($(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv==$(UV_VERSION))

@@ -136,8 +136,9 @@ class Crew:
         place.starting = None
         place.moved_at = self._now()
         self._failed_starts = 0
-        self.seconds_starting = self.seconds_starting or self._now() - self._began
-        self._show("labelling")
+        if not self.seconds_starting:
+            self.seconds_starting = self._now() - self._began
+            self._show("labelling")
         self._fill(place)
 
     def _fill(self, place: Place) -> None:

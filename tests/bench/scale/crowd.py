@@ -1,0 +1,233 @@
+"""A run as its driver lives through it: the real driver, crew and records, and many workers that answer a unit when an engine
+would be done with it. Nothing of this grows with rollouts: the driver knows units only.
+
+The records of whole units are those of a real run, the files that they name are not there. What workers do is not counted.
+Not covered: what Ray takes to carry a message, which `make bench` counts.
+"""
+
+import asyncio
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from pipeline.__main__ import compose_label
+from pipeline.config import LabelConfig
+from pipeline.ids import content_id, shard_name
+from pipeline.kernels import TABLE as KERNELS
+from pipeline.records import EngineWork, InputRow, Load, Place, Problem, Totals
+from pipeline.run.driver import label_held
+from pipeline.run.hands import Hire
+from pipeline.run.plan import identity
+from pipeline.run.room import LOW
+from pipeline.run.stop import StopSignal
+from pipeline.run.worker import Learnt, Receipt, Snapshot, Task
+from pipeline.store.arranged import LABELS
+from pipeline.store.commits import INPUT, UNIT, Commit, State, publish
+from pipeline.store.local import LocalStorage
+from pipeline.store.run_record import STAGED_INPUT, claim
+from pipeline.store.shards import ShardRecord
+from pipeline.store.storage import Storage, sha256_of
+from pipeline.store.units import write_units
+from tests.bench.scale.run import CALL_SECONDS, CAPACITY, QuickDisk, on_a_virtual_clock
+
+ROLLOUTS_PER_UNIT = 1_700
+"""Of 32 problems with a chain of ten steps each: `fixed` takes 2,500, `pooled` a thousand."""
+UNIT_SECONDS = 5.0
+"""What a virtual H100 with a policy of 7B takes for as many, at 2.9 ms each."""
+UNITS_PER_FILE = 32
+START_SECONDS = 60.0
+VARIATION = 0.2
+"""Standard deviation of the logarithm of what units take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cpu:
+    """Seconds of the driver before it has workers, while they label, and behind that, where it reads all records."""
+
+    before: float
+    labelling: float
+    behind: float
+
+    @property
+    def all(self) -> float:
+        return self.before + self.labelling + self.behind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lived:
+    """A run of so many `units` and `replicas`, labelled in `seconds` of the virtual clock, where the engines had `busy_seconds`
+    of work each. `messages` are calls of workers. `grown_mib`: how much more memory the driver took at its most than before it
+    began."""
+
+    units: int
+    replicas: int
+    seconds: float
+    busy_seconds: float
+    cpu: Cpu
+    messages: int
+    grown_mib: float
+
+    @property
+    def rollouts(self) -> int:
+        return self.units * ROLLOUTS_PER_UNIT
+
+    @property
+    def idle(self) -> float:
+        """Share of the labelling time that engines had nothing to do."""
+        return 1 - self.busy_seconds / self.seconds
+
+
+@dataclass(slots=True)
+class _Outside:
+    """What the workers live through: the calls they got, the work of their engines, and the units they are done with."""
+
+    messages: int = 0
+    busy_seconds: float = 0.0
+    done: list[Task] = field(default_factory=list)
+
+
+def live(units: int, replicas: int, unit_seconds: float = UNIT_SECONDS) -> Lived:
+    """A run in which an engine takes `unit_seconds` for a unit, on average. For a process of its own, because of its memory."""
+    before = _peak_mib()
+    with tempfile.TemporaryDirectory(prefix="stepvalue-scale-") as folder:
+        storage = LocalStorage(Path(folder) / "run", QuickDisk())
+        config = compose_label(["data.path=none", f"run_dir={storage.place}", "policy=oracle"])
+        facts = identity(config, "no input")
+        claim(storage, facts)
+        _stage(storage, str(facts[STAGED_INPUT]), units)
+        outside = _Outside()
+        clock = [time.process_time()]
+
+        @contextmanager
+        def hiring(_config: LabelConfig) -> Iterator[tuple[Hire, int]]:
+            numbers = iter(range(sys.maxsize))
+            yield lambda _attempt: _SimulatedHand(outside, unit_seconds, Random(next(numbers))), replicas
+
+        def run(work: Coroutine[Any, Any, None]) -> None:
+            clock.append(time.process_time())
+            on_a_virtual_clock(work)
+            clock.append(time.process_time())
+            for task in outside.done:
+                publish(storage, _whole(task))
+            clock.append(time.process_time())
+
+        summary = label_held(config, storage, facts, hiring, lambda _: None, StopSignal(), run=run)
+        clock.append(time.process_time())
+    began, first, last, recorded, ended = clock
+    return Lived(
+        units=units,
+        replicas=replicas,
+        seconds=summary.seconds_labelling,
+        busy_seconds=outside.busy_seconds / replicas,
+        cpu=Cpu(before=first - began, labelling=last - first, behind=ended - recorded),
+        messages=outside.messages,
+        grown_mib=_peak_mib() - before,
+    )
+
+
+class _SimulatedHand:
+    """A worker whose engine does units one after the other; implements `hands.Hand`."""
+
+    def __init__(self, outside: _Outside, unit_seconds: float, random: Random) -> None:
+        self._outside = outside
+        self._unit_seconds = unit_seconds
+        self._random = random
+        self._free_at = 0.0
+        self._begun = 0
+        self._done = 0
+
+    async def start(self) -> str:
+        self._outside.messages += 1
+        await asyncio.sleep(START_SECONDS)
+        return "simulated"
+
+    async def room(self) -> None:
+        self._outside.messages += 1
+        enough = CALL_SECONDS + self._unit_seconds * (1 + LOW) * CAPACITY / ROLLOUTS_PER_UNIT
+        await asyncio.sleep(max(CALL_SECONDS, self._free_at - asyncio.get_running_loop().time() - enough))
+
+    async def label_unit(self, task: Task) -> Receipt:
+        self._outside.messages += 1
+        self._begun += 1
+        now = asyncio.get_running_loop().time()
+        seconds = self._unit_seconds * self._random.lognormvariate(-VARIATION * VARIATION / 2, VARIATION)
+        self._outside.busy_seconds += seconds
+        self._free_at = max(now + CALL_SECONDS, self._free_at) + seconds
+        await asyncio.sleep(self._free_at - now + CALL_SECONDS)
+        self._done += 1
+        self._outside.done.append(task)
+        learnt = Learnt(shard=_shard(KERNELS, task.unit.unit_id), chains=_learnt_from(task))
+        return Receipt(unit_id=task.unit.unit_id, whole=True, learnt=learnt)
+
+    async def owed(self, task: Task) -> list[str]:
+        return []
+
+    async def snapshot(self) -> Snapshot:
+        self._outside.messages += 1
+        rollouts = ROLLOUTS_PER_UNIT * self._done
+        return Snapshot(
+            begun=self._begun,
+            planned=ROLLOUTS_PER_UNIT * self._begun,
+            rollouts=rollouts,
+            tokens=rollouts,
+            work=EngineWork(generated=rollouts),
+            load=Load(running=1024, waiting=ROLLOUTS_PER_UNIT * (self._begun - self._done)),
+        )
+
+    async def drain(self) -> None:
+        self._outside.messages += 1
+
+    async def stop(self) -> None:
+        self._outside.messages += 1
+
+    def kill(self) -> None:
+        return
+
+
+def _whole(task: Task) -> Commit:
+    """The record that a worker would have published before its receipt."""
+    unit_id = task.unit.unit_id
+    return Commit(
+        kind=UNIT,
+        chain_id=unit_id,
+        number=0,
+        state=State.WHOLE,
+        shards=tuple(_shard(table, unit_id) for table in ("rollouts", LABELS, KERNELS)),
+        totals=Totals(problems=32, chains=32, prefixes=320, rollouts=ROLLOUTS_PER_UNIT, tokens=ROLLOUTS_PER_UNIT),
+        goal=task.goal,
+        base=(task.learnt.shard,) if task.learnt else (),
+        learnt_from=_learnt_from(task),
+    )
+
+
+def _learnt_from(task: Task) -> int:
+    return 32 + (task.learnt.chains if task.learnt else 0)
+
+
+def _shard(table: str, unit_id: str) -> ShardRecord:
+    part, digest = content_id(table, unit_id), sha256_of(unit_id.encode())
+    return ShardRecord(table=table, file=f"{table}/{shard_name(table, part, digest)}", sha256=digest, rows=1)
+
+
+def _stage(storage: Storage, input_id: str, units: int) -> None:
+    """As many units as asked for, of a row each: the driver never sees more of them than their ids."""
+    rows = [[_row(number)] for number in range(units)]
+    files = [rows[start : start + UNITS_PER_FILE] for start in range(0, units, UNITS_PER_FILE)]
+    shards = [write_units(storage, content_id("inputs", str(number)), file) for number, file in enumerate(files)]
+    publish(storage, Commit(kind=INPUT, chain_id=input_id, number=0, state=State.WHOLE, shards=tuple(shards)))
+
+
+def _row(number: int) -> InputRow:
+    problem = Problem(problem_id=content_id("problem", str(number)), text=f"Sum {number}.", golds=("1",))
+    return InputRow(place=Place(file="none", line=number), source_id=None, problem=problem, solution=None)
+
+
+def _peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

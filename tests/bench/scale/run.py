@@ -1,0 +1,178 @@
+"""A run on the virtual clock: the real driver, crew, workers and storage, virtual engines, and the delays of a cluster."""
+
+import asyncio
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.__main__ import compose_label
+from pipeline.config import LabelConfig
+from pipeline.records import EngineWork, Request, Summary
+from pipeline.rows import input_digest
+from pipeline.run.driver import label_held
+from pipeline.run.hands import Hand, Hire
+from pipeline.run.plan import identity
+from pipeline.run.stop import StopSignal
+from pipeline.run.worker import Receipt, Task, Worker
+from pipeline.store.disk import OsDisk
+from pipeline.store.local import LocalStorage
+from pipeline.store.run_record import claim
+from tests.bench.scale.cache import BLOCK, PrefixCache
+from tests.bench.scale.chains import MAX_TOKENS, reply_to, steps_in
+from tests.bench.scale.engine import Reply, VirtualEngine
+from tests.bench.scale.pace import Pace
+from tests.faults.loop import VirtualLoop, pause
+from tests.run.in_process import InProcessHand
+
+CAPACITY = 1024
+"""Sequences at once: vLLM's default on an H100."""
+GENERATED_TOKENS = 150
+"""Of a running sequence: so many have no room in the prefix cache."""
+CALL_SECONDS = 0.002
+"""Until a call reaches a worker, and until its answer is back."""
+DISK_SECONDS = 0.005
+"""Of every file written or read."""
+SETTINGS = ("policy=oracle", "policy.prompt.style=plain", f"sampling.max_tokens={MAX_TOKENS}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What became of a run of so many `workers` that labelled for `seconds` of the virtual clock.
+
+    `work` is that of all engines meanwhile; `tail_seconds` the part of its `unfilled_seconds` behind the last moment at which
+    an engine was full; `units_in_flight` the most that a worker had; `unique_tokens` those of all prompts, each prefix of
+    another counted once, and `least_prefilled` what had to be computed of prompts with shared blocks of a given size. The
+    chains have so many labelled `steps`; `cpu_seconds` are real ones, of everything, virtual engines too.
+    """
+
+    summary: Summary
+    workers: int
+    seconds: float
+    work: EngineWork
+    tail_seconds: float
+    units_in_flight: int
+    unique_tokens: int
+    least_prefilled: int
+    steps: int
+    cpu_seconds: float
+
+    @property
+    def idle(self) -> float:
+        """Share of all places that stood empty while nothing waited for one."""
+        return self.work.unfilled_seconds / (self.seconds * self.workers)
+
+    @property
+    def tail(self) -> float:
+        return self.tail_seconds / (self.seconds * self.workers)
+
+
+def play(data: Path, pace: Pace, *, workers: int, settings: Sequence[str] = ()) -> Played:
+    """Label the chains of `data`, one of each problem, on so many engines of this pace."""
+    with tempfile.TemporaryDirectory(prefix="stepvalue-scale-") as folder:
+        config = compose_label([f"data.path={data}", f"run_dir={folder}/run", *SETTINGS, *settings])
+        storage = LocalStorage(Path(folder) / "run", _FarDisk())
+        facts = identity(config, input_digest(config.data.path))
+        claim(storage, facts)
+        hands: list[_FarHand] = []
+        longest: dict[str, int] = {}
+        endless, least = PrefixCache(sys.maxsize), array("q")
+        blocks = (pace.kv_tokens - CAPACITY * GENERATED_TOKENS) // BLOCK
+
+        def reply(request: Request) -> Reply:
+            problem_id, tokens = request.problem.problem_id, len(request.prefix.prompt_ids)
+            longest[problem_id] = max(tokens, longest.get(problem_id, 0))
+            least.append(endless.computed(request.prefix.prefix_id, request.prefix.prompt_ids))
+            return reply_to(request)
+
+        @contextmanager
+        def hiring(config: LabelConfig) -> Iterator[tuple[Hire, int]]:
+            def hire(_attempt: int) -> Hand:
+                engine = VirtualEngine(pace, reply, capacity=CAPACITY, cache_blocks=blocks)
+                hands.append(_FarHand(Worker(config, storage, engine), engine))
+                return hands[-1]
+
+            yield hire, workers
+
+        began = time.process_time()
+        summary = label_held(config, storage, facts, hiring, lambda _: None, StopSignal(), run=on_a_virtual_clock)
+        cpu_seconds = time.process_time() - began
+    return Played(
+        summary=summary,
+        workers=workers,
+        seconds=summary.seconds_labelling,
+        work=sum((hand.work for hand in hands), EngineWork()),
+        tail_seconds=sum(hand.tail_seconds for hand in hands),
+        units_in_flight=max(hand.most_in_flight for hand in hands),
+        unique_tokens=sum(longest.values()),
+        least_prefilled=sum(least),
+        steps=steps_in(data),
+        cpu_seconds=cpu_seconds,
+    )
+
+
+def on_a_virtual_clock(work: Coroutine[Any, Any, None]) -> None:
+    """`asyncio.run` where waiting takes no time."""
+    loop = VirtualLoop()
+    try:
+        loop.run_until_complete(work)
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+class QuickDisk(OsDisk):
+    """Flushes nothing, so that real time is not spent on waiting for the disk."""
+
+    def write(self, path: str, data: bytes) -> None:
+        Path(path).write_bytes(data)
+
+    def sync_folder(self, path: str) -> None:
+        return
+
+
+class _FarDisk(QuickDisk):
+    """Takes its time on the virtual clock."""
+
+    def write(self, path: str, data: bytes) -> None:
+        pause(DISK_SECONDS)
+        super().write(path, data)
+
+    def read(self, path: str) -> bytes:
+        pause(DISK_SECONDS)
+        return super().read(path)
+
+
+class _FarHand(InProcessHand):
+    """A worker that calls take some time to reach. `work` and `tail_seconds` are its engine's when labelling ended."""
+
+    def __init__(self, worker: Worker, engine: VirtualEngine) -> None:
+        super().__init__(worker)
+        self._engine = engine
+        self.work = EngineWork()
+        self.tail_seconds = 0.0
+        self.most_in_flight = 0
+        self._in_flight = 0
+
+    async def room(self) -> None:
+        await asyncio.sleep(CALL_SECONDS)
+        await super().room()
+        await asyncio.sleep(CALL_SECONDS)
+
+    async def label_unit(self, task: Task) -> Receipt:
+        await asyncio.sleep(CALL_SECONDS)
+        self._in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self._in_flight)
+        receipt = await super().label_unit(task)
+        self._in_flight -= 1
+        await asyncio.sleep(CALL_SECONDS)
+        return receipt
+
+    async def drain(self) -> None:
+        self.work, self.tail_seconds = self._engine.work, self._engine.tail_seconds
+        await super().drain()
