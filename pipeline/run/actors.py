@@ -4,6 +4,7 @@ Ray's own retries are off: the driver decides what is tried again, and by whom.
 """
 
 import asyncio
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +22,10 @@ from pipeline.run.hands import Hand, Hire
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
 from pipeline.store.place import storage_at
 
-_SPARE_CALLS = (
-    5  # concurrent calls an actor takes beside its units: snapshots, drain, stop and the one that waits for room
-)
+SPARE_CALLS = 5
+"""Concurrent calls an actor takes beside its units: snapshots, drain, stop and the one that waits for room."""
+GC_THRESHOLDS = (100_000, 20, 50)
+"""Allocations between two collections of the youngest objects, such collections between two of the next age, and so on."""
 _CAUSE_CHARS = 300
 _TAKEN_AWAY = ("its node has died", "node was terminated", "node is dead", "receives a SIGTERM")
 """Words of Ray 2.60 about an actor that died without a fault of its own. Until its node counts as dead, it is unavailable."""
@@ -34,6 +36,15 @@ class _Actor(Worker):
         arm(os.environ)
         assert config.run_dir is not None
         super().__init__(config, storage_at(config.run_dir), engine_for(config, cpus=cpus, attempt=attempt))
+
+    async def start(self) -> str:
+        policy = await super().start()
+        # A unit's requests and rollouts live until it ends: to look through them, and all modules, again and again for
+        # cycles takes a quarter of the worker's time.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+        return policy
 
 
 class _RayHand:
@@ -79,7 +90,7 @@ def actors(config: LabelConfig) -> Iterator[tuple[Hire, int]]:
             num_gpus=taken.gpus,
             max_restarts=0,
             max_task_retries=0,
-            max_concurrency=config.run.units_in_flight + _SPARE_CALLS,
+            max_concurrency=config.run.units_in_flight + SPARE_CALLS,
             # All GPUs of an actor are of one node anyway; several actors share a node's processors only where they must.
             scheduling_strategy="SPREAD",
         )
