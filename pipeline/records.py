@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
-from pipeline.hardware import Throughput
-
 
 class Verdict(StrEnum):
     """What the checker says of one completion. The last four are *ungraded*: never counted as wrong, always shown."""
@@ -321,91 +319,3 @@ class Totals:
 
     def __add__(self, other: "Totals") -> "Totals":
         return Totals(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """Requests an engine works on, requests that wait for it, and completions that wait for their verdict."""
-
-    running: int = 0
-    waiting: int = 0
-    grading: int = 0
-
-    def __add__(self, other: "Load") -> "Load":
-        return Load(
-            running=self.running + other.running,
-            waiting=self.waiting + other.waiting,
-            grading=self.grading + other.grading,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineWork:
-    """What an engine has done since its start; all of it only ever grows.
-
-    `generated` counts tokens, those of unfinished and of aborted completions too, and `steps` the forward passes that made
-    them. `finished` counts the tokens of finished completions, `attended` sums how many stood before each. `prompt` counts the
-    tokens of the prompts it has begun with, `prefilled` those of them that it computed; the rest it had in its cache.
-    `unfilled_seconds`: places for requests that stood empty while nothing waited for one, in seconds times the share of all
-    places.
-    """
-
-    generated: int = 0
-    steps: int = 0
-    finished: int = 0
-    attended: int = 0
-    prompt: int = 0
-    prefilled: int = 0
-    unfilled_seconds: float = 0.0
-
-    def __add__(self, other: "EngineWork") -> "EngineWork":
-        return EngineWork(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """What a run is doing now. `rollouts_expected` is 0 until the first units have been planned. `share_of_bound`: see
-    `hardware.Throughput.share`; None where it is not known."""
-
-    stage: str
-    units: int = 0
-    units_done: int = 0
-    rollouts: int = 0
-    rollouts_expected: int = 0
-    tokens: int = 0
-    load: Load = field(default_factory=Load)
-    share_of_bound: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """What a run directory holds, and what this start of the run added to it.
-
-    `damaged` names files that it set aside. `labels` says whose the current labels are, where editions were made of them.
-    `throughput` is None where this start's engines made nothing, or nothing that could be compared.
-    """
-
-    run_dir: str
-    totals: Totals
-    units: int
-    units_done_now: int
-    rollouts_now: int
-    tokens_now: int
-    seconds_starting: float
-    seconds_labelling: float
-    damaged: tuple[str, ...] = ()
-    labels: str = ""
-    throughput: Throughput | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
-    """What was made of a finished run's labels. `number` is None where they were what was asked for already."""
-
-    run_dir: str
-    number: int | None = None
-    chains: int = 0
-    labels: int = 0
-    labels_changed: int = 0
-    rollouts: int = 0
-    verdicts_changed: int = 0

@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass
 
 from pipeline.hardware import Architecture, Device, Hardware, Throughput
-from pipeline.records import EngineWork
+from pipeline.progress import EngineWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipeline.architectures import architecture_of
 from pipeline.devices import KNOWN, device_named
 from pipeline.hardware import Architecture, Device, Hardware
-from pipeline.records import EngineWork
+from pipeline.progress import EngineWork
 from pipeline.roofline import Effort, decode_bound, decode_seconds, kv_bytes, prefill_seconds, throughput
 from tests import models
 

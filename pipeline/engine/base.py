@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Protocol
 
 from pipeline.hardware import Hardware
+from pipeline.progress import EngineWork, Load
 from pipeline.prompts import Tokenizer
-from pipeline.records import Completion, EngineWork, Load, Request
+from pipeline.records import Completion, Request
 
 
 class Engine(Protocol):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pipeline.records import EngineWork
+from pipeline.progress import EngineWork
 
 
 class PlaceMeter:

@@ -17,7 +17,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from pipeline.config import PolicyConfig
 from pipeline.errors import EngineDied
 from pipeline.hardware import Hardware
-from pipeline.records import Completion, EngineWork, Finish, Load, Problem, Request
+from pipeline.progress import EngineWork, Load
+from pipeline.records import Completion, Finish, Problem, Request
 
 _CHUNK = 256
 _REMEMBERED_VALUES = 65_536

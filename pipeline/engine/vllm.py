@@ -30,8 +30,9 @@ from pipeline.engine.tokenizer import HfTokenizer
 from pipeline.errors import EngineDied, PolicyError
 from pipeline.grading.answered import Answered
 from pipeline.hardware import Hardware
+from pipeline.progress import EngineWork, Load
 from pipeline.prompts import Tokenizer
-from pipeline.records import Completion, EngineWork, Finish, Load, Request
+from pipeline.records import Completion, Finish, Request
 
 BACKLOG = 1.2
 """Requests handed to vLLM over the number it can run: enough that a finished one is replaced at once."""

@@ -23,7 +23,8 @@ from pipeline.estimate.trials import trials_of
 from pipeline.ids import content_id
 from pipeline.kernels import TABLE as KERNELS
 from pipeline.kernels import kernel_of, kernel_table
-from pipeline.records import Edited, SampledSolution, Trials
+from pipeline.progress import Edited
+from pipeline.records import SampledSolution, Trials
 from pipeline.relabelled import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
 from pipeline.settings import Settings, section
 from pipeline.store.arranged import LABELS, arrange_labels

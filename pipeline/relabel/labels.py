@@ -1,7 +1,7 @@
 """The `relabel` command: labels by another rule or interval, from the verdicts that there are."""
 
 from pipeline.changes import RelabelConfig
-from pipeline.records import Edited
+from pipeline.progress import Edited
 from pipeline.relabel.edition import Judged, StoredUnit, make_edition, same_edition
 from pipeline.settings import given
 from pipeline.store.place import held, storage_at

@@ -14,8 +14,9 @@ from pipeline.errors import StoreError
 from pipeline.grading.base import Checker
 from pipeline.grading.choose import checker_for, grader_version
 from pipeline.grading.completion import grade_at_once, grade_in_time, outcome_of
+from pipeline.progress import Edited
 from pipeline.prompts import root_id, stem
-from pipeline.records import Edited, Finish, Grade, Solution
+from pipeline.records import Finish, Grade, Solution
 from pipeline.relabel.edition import Judged, StoredUnit, make_edition, same_edition
 from pipeline.relabelled import StoredChain
 from pipeline.settings import Settings, given, section

@@ -9,7 +9,7 @@ from rich.status import Status as Spinner
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.records import Edited, Status, Summary
+from pipeline.progress import Edited, Status, Summary
 from pipeline.report.speed import percent, speed_lines
 
 _BAR = 10

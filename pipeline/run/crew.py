@@ -20,7 +20,7 @@ from pipeline.config import RunConfig
 from pipeline.errors import ClusterError, EngineDied, WorkerLost
 from pipeline.failpoints import failpoint
 from pipeline.hardware import Throughput
-from pipeline.records import Load, Status
+from pipeline.progress import Load, Status
 from pipeline.roofline import Effort, throughput
 from pipeline.run.hands import Hand, Hire, Place, ended
 from pipeline.run.jobs import Job

@@ -12,7 +12,8 @@ from pipeline.engine.fingerprint import policy_fingerprint
 from pipeline.errors import Interrupted, RunConflict, StoreError
 from pipeline.failpoints import failpoint
 from pipeline.grading.choose import checker_for
-from pipeline.records import Goal, Status, Summary
+from pipeline.progress import Status, Summary
+from pipeline.records import Goal
 from pipeline.rows import input_digest
 from pipeline.run.budget import Spent, goals
 from pipeline.run.crew import Crew, Watcher

@@ -21,7 +21,8 @@ from pipeline.grading.choose import checker_for, grader_version
 from pipeline.hardware import Hardware
 from pipeline.kernels import TABLE as KERNELS
 from pipeline.kernels import kernel_table
-from pipeline.records import EngineWork, Goal, InputRow, Load
+from pipeline.progress import EngineWork, Load
+from pipeline.records import Goal, InputRow
 from pipeline.relabelled import labels_of
 from pipeline.roofline import common
 from pipeline.run.ending import answered

@@ -13,7 +13,7 @@ from pipeline.audit.told import MAX_SHOWN, told
 from pipeline.changes import AuditConfig, EstimatorChange, RelabelConfig
 from pipeline.choices import LabelRule
 from pipeline.errors import EngineDied, RunConflict, Unreachable, UsageError
-from pipeline.records import Status
+from pipeline.progress import Status
 from pipeline.relabel.labels import relabel
 from pipeline.run.driver import label
 from pipeline.run.stop import StopSignal

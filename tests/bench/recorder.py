@@ -8,8 +8,9 @@ from pathlib import Path
 from pipeline.config import LabelConfig
 from pipeline.errors import EngineDied
 from pipeline.grading.choose import checker_for
+from pipeline.progress import EngineWork, Load
 from pipeline.prompts import Tokenizer
-from pipeline.records import Completion, EngineWork, Load, Request
+from pipeline.records import Completion, Request
 from pipeline.rows import input_digest
 from pipeline.run.goal import goal_of
 from pipeline.run.intake import stage

@@ -20,7 +20,8 @@ from pipeline.engine.oracle import ByteTokenizer
 from pipeline.engine_settings import OpenAiConfig
 from pipeline.errors import EngineDied, PolicyError
 from pipeline.ids import rollout_id
-from pipeline.records import Completion, Finish, Load, Prefix, Problem, Request
+from pipeline.progress import Load
+from pipeline.records import Completion, Finish, Prefix, Problem, Request
 from tests.engine.served import CONTEXT, MODEL, Act, Server, served
 
 TEXT = "=12#7"

@@ -18,7 +18,8 @@ from pipeline.errors import EngineDied
 from pipeline.grading.compare import quick_verdict
 from pipeline.grading.extract import final_answer
 from pipeline.ids import rollout_id
-from pipeline.records import Completion, Finish, Load, Prefix, Problem, Request, Verdict
+from pipeline.progress import Load
+from pipeline.records import Completion, Finish, Prefix, Problem, Request, Verdict
 from tests import strategies as our
 
 SEVEN = Problem(problem_id="p7", text="Seven?", golds=("7",))

@@ -26,7 +26,8 @@ from pipeline.config import LabelConfig
 from pipeline.engine.oracle import OracleEngine
 from pipeline.errors import EngineDied, StepvalueError
 from pipeline.failpoints import arm
-from pipeline.records import Completion, Request, Status
+from pipeline.progress import Status
+from pipeline.records import Completion, Request
 from pipeline.run import hands
 from pipeline.run.driver import label
 from pipeline.run.hands import Hand, Hire

@@ -16,7 +16,7 @@ from typing import Any
 from pipeline.choices import EstimatorName, PolicyKind
 from pipeline.config import DataConfig, EstimatorConfig, LabelConfig, PolicyConfig, RunConfig, SamplingConfig
 from pipeline.errors import Interrupted, StepvalueError
-from pipeline.records import Status, Summary
+from pipeline.progress import Status, Summary
 from pipeline.rows import input_digest
 from pipeline.run.driver import label_held
 from pipeline.run.hands import Hand, Hire

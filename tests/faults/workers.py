@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from pipeline.config import LabelConfig
 from pipeline.engine.oracle import OracleEngine
 from pipeline.errors import EngineDied, WorkerLost
-from pipeline.records import Completion, EngineWork, Request
+from pipeline.progress import EngineWork
+from pipeline.records import Completion, Request
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker
 from pipeline.store.local import LocalStorage
 from tests.faults.disk import Killed

@@ -8,7 +8,7 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.changes import EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
 from pipeline.choices import EstimatorName, Interval, LabelRule
-from pipeline.records import Edited
+from pipeline.progress import Edited
 from pipeline.relabel.labels import relabel
 from pipeline.relabel.verdicts import regrade
 from tests.audit.runs import copied, files

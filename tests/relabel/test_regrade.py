@@ -13,7 +13,8 @@ from pipeline.config import GraderConfig
 from pipeline.errors import StepvalueError, StoreError
 from pipeline.grading.choose import checker_for
 from pipeline.grading.pool import MathChecker
-from pipeline.records import Edited, Grade
+from pipeline.progress import Edited
+from pipeline.records import Grade
 from pipeline.relabel import verdicts
 from pipeline.relabel.labels import relabel
 from pipeline.relabel.verdicts import regrade

@@ -10,7 +10,7 @@ from pipeline.audit.run import audit
 from pipeline.changes import AuditConfig, EstimatorChange, RelabelConfig
 from pipeline.choices import Interval, LabelRule
 from pipeline.errors import EngineDied, RunConflict, StoreError, UsageError
-from pipeline.records import Edited
+from pipeline.progress import Edited
 from pipeline.relabel import edition
 from pipeline.relabel.labels import relabel
 from pipeline.report.labels import first_chains

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from pipeline.devices import device_named
 from pipeline.hardware import Hardware, Throughput
-from pipeline.records import Edited, Load, Status, Summary, Totals
+from pipeline.progress import Edited, Load, Status, Summary
+from pipeline.records import Totals
 from pipeline.report.terminal import ProgressView, print_chains, print_edited, print_summary, progress_line
 from tests import strategies as our
 

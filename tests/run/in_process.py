@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from pipeline.config import LabelConfig
 from pipeline.errors import EngineDied
-from pipeline.records import Summary
+from pipeline.progress import Summary
 from pipeline.run.driver import label
 from pipeline.run.hands import Hand, Hire
 from pipeline.run.stop import StopSignal

@@ -12,7 +12,7 @@ from pipeline.config import LabelConfig
 from pipeline.engine import oracle
 from pipeline.errors import Interrupted
 from pipeline.failpoints import ARMED, Injected
-from pipeline.records import Summary
+from pipeline.progress import Summary
 from pipeline.run.stop import StopSignal
 from tests.run.adaptive import labels, log, proved, settings, sums
 from tests.run.in_process import label_in_process

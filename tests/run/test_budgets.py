@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.config import LabelConfig
-from pipeline.records import Summary
+from pipeline.progress import Summary
 from tests.run.adaptive import labels, log, proved, settings, sums, table
 from tests.run.in_process import label_in_process
 

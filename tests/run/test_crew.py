@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.config import RunConfig
 from pipeline.errors import EngineDied, Interrupted, StoreError, WorkerLost
-from pipeline.records import EngineWork, Goal, Status
+from pipeline.progress import EngineWork, Status
+from pipeline.records import Goal
 from pipeline.run.crew import TAIL_UNITS, Crew
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Receipt, Snapshot, Task

@@ -9,7 +9,8 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.choices import EstimatorName
 from pipeline.engine import oracle
-from pipeline.records import Completion, Grade, Problem, Summary, Verdict
+from pipeline.progress import Summary
+from pipeline.records import Completion, Grade, Problem, Verdict
 from pipeline.run import unit
 from pipeline.run.judge import Judge
 from tests.run.adaptive import labels, log, long_chain, proved, settings, sums

@@ -10,7 +10,8 @@ import pytest
 from pipeline.config import GraderConfig
 from pipeline.grading.base import Checker
 from pipeline.grading.pool import MathChecker
-from pipeline.records import Completion, Finish, Grade, Prefix, Problem, Request, Status, Verdict
+from pipeline.progress import Status
+from pipeline.records import Completion, Finish, Grade, Prefix, Problem, Request, Verdict
 from pipeline.run import judge as judging
 from pipeline.run import worker
 from pipeline.run.driver import label

@@ -15,18 +15,7 @@ from pipeline.choices import EstimatorName
 from pipeline.config import EstimatorConfig
 from pipeline.estimate.tree import Tree, tree_of
 from pipeline.ids import rollout_id
-from pipeline.records import (
-    ChainShape,
-    Completion,
-    Finish,
-    Goal,
-    Grade,
-    Prefix,
-    Problem,
-    Request,
-    Rollout,
-    Verdict,
-)
+from pipeline.records import ChainShape, Completion, Finish, Goal, Grade, Prefix, Problem, Request, Rollout, Verdict
 from pipeline.run.arrivals import Arrivals
 from pipeline.run.journal import Journal
 from pipeline.run.rounds import Round, Rounds

@@ -11,7 +11,8 @@ import pytest
 
 from pipeline.config import LabelConfig
 from pipeline.engine.oracle import OracleEngine
-from pipeline.records import Completion, Request, Summary
+from pipeline.progress import Summary
+from pipeline.records import Completion, Request
 from pipeline.run.driver import label
 from pipeline.run.hands import Hire
 from pipeline.run.stop import StopSignal

@@ -11,7 +11,8 @@ from pipeline.architectures import architecture_of
 from pipeline.config import RunConfig
 from pipeline.devices import device_named
 from pipeline.hardware import Device, Hardware, Throughput
-from pipeline.records import EngineWork, Goal, Status
+from pipeline.progress import EngineWork, Status
+from pipeline.records import Goal
 from pipeline.run.crew import Crew
 from pipeline.run.hands import Hand
 from pipeline.run.jobs import Job

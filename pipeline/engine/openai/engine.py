@@ -25,8 +25,9 @@ from pipeline.engine.openai.wire import COMPLETIONS, Answer, BadAnswer, Choice, 
 from pipeline.engine.tokenizer import load_tokenizer
 from pipeline.errors import EngineDied, PolicyError
 from pipeline.hardware import Hardware
+from pipeline.progress import EngineWork, Load
 from pipeline.prompts import Tokenizer
-from pipeline.records import Completion, EngineWork, Finish, Load, Request
+from pipeline.records import Completion, Finish, Request
 
 
 @dataclass(slots=True, eq=False)

@@ -21,7 +21,8 @@ from pipeline.__main__ import compose_label
 from pipeline.config import LabelConfig
 from pipeline.ids import content_id, shard_name
 from pipeline.kernels import TABLE as KERNELS
-from pipeline.records import EngineWork, InputRow, Load, Place, Problem, Totals
+from pipeline.progress import EngineWork, Load
+from pipeline.records import InputRow, Place, Problem, Totals
 from pipeline.run.driver import label_held
 from pipeline.run.hands import Hire
 from pipeline.run.plan import identity

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 from pipeline.engine.oracle import ByteTokenizer
 from pipeline.hardware import Hardware
-from pipeline.records import Completion, EngineWork, Finish, Load, Request
+from pipeline.progress import EngineWork, Load
+from pipeline.records import Completion, Finish, Request
 from tests.bench.scale.cache import PrefixCache
 from tests.bench.scale.pace import Pace
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from pipeline.__main__ import compose_label
 from pipeline.config import LabelConfig
-from pipeline.records import EngineWork, Request, Summary
+from pipeline.progress import EngineWork, Summary
+from pipeline.records import Request
 from pipeline.rows import input_digest
 from pipeline.run.driver import label_held
 from pipeline.run.hands import Hand, Hire

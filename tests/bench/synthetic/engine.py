@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 import numpy as np
 
 from pipeline.engine.oracle import ByteTokenizer
-from pipeline.records import Completion, EngineWork, Finish, Load, Request
+from pipeline.progress import EngineWork, Load
+from pipeline.records import Completion, Finish, Request
 from tests.bench.synthetic.language import RENDERINGS, WORDINGS, answer_text, question_of, state_of, step_text
 from tests.bench.synthetic.policy import Policy
 
