@@ -14,11 +14,15 @@ from statistics import median
 from pipeline.__main__ import compose_label
 from pipeline.config import LabelConfig
 from pipeline.engine.arguments import engine_arguments
+from pipeline.engine.defaults import CPU
 from pipeline.engine.embedded import embedded_model
 from pipeline.engine.tokenizer import HfTokenizer
 from pipeline.engine.vllm import cpu_dtype
+from pipeline.records import Request
+from pipeline.run.unique import unique_tokens
 from tests.bench.raw import Rate, raw_engine
 from tests.bench.recorder import requests_of
+from tests.bench.scale.cache import PrefixCache
 from tests.bench.watched import Role, watched
 
 CHAINS = 20
@@ -32,7 +36,8 @@ def engine_share() -> None:
     with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name:
         folder = Path(name)
         config = compose_label(_overrides(folder / "unused"))
-        prompts = _prompts(config, folder / "staged")
+        requests = _requests(config, folder / "staged")
+        prompts = [list(request.prefix.prompt_ids) for request in requests]
         ratios = []
         with raw_engine(folder, _engine(config), _environment(config), config, prompts) as raw:
             for turn in range(ROUNDS):
@@ -47,6 +52,7 @@ def engine_share() -> None:
             f"  ratio {median(ratios):.3f} in the median of {ROUNDS} rounds, {min(ratios):.3f} to {max(ratios):.3f}; "
             f"{len(prompts):,} prompts"
         )
+        print(f"  {_prompt_tokens(requests)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +100,24 @@ def _overrides(run_dir: Path) -> list[str]:
     return ["data=sample", "estimator=fixed", f"data.limit={CHAINS}", f"run_dir={run_dir}", "run.show_chains=0"]
 
 
-def _prompts(config: LabelConfig, run_dir: Path) -> list[list[int]]:
+def _prompt_tokens(requests: Sequence[Request]) -> str:
+    """What a cache that forgets nothing leaves to be computed of the prompts, where only whole blocks are found again."""
+    assert CPU.block_size is not None
+    distinct = unique_tokens(request.prefix.prompt_ids for request in requests)
+    cache = PrefixCache(blocks=sum(len(request.prefix.prompt_ids) for request in requests), size=CPU.block_size)
+    computed = sum(cache.computed(request.prefix.prefix_id, request.prefix.prompt_ids) for request in requests)
+    return (
+        f"prompts have {distinct:,} distinct tokens; whole blocks of {CPU.block_size} tokens are found again, so at least "
+        f"{computed / distinct:.2f} times as many are computed"
+    )
+
+
+def _requests(config: LabelConfig, run_dir: Path) -> list[Request]:
     from transformers import AutoTokenizer
 
     tokenizer = HfTokenizer(AutoTokenizer.from_pretrained(embedded_model()))
     assert config.policy.max_model_len is not None
-    requests = requests_of(config, run_dir, tokenizer, config.policy.max_model_len)
-    return [list(request.prefix.prompt_ids) for request in requests]
+    return requests_of(config, run_dir, tokenizer, config.policy.max_model_len)
 
 
 def _engine(config: LabelConfig) -> dict[str, object]:

@@ -8,10 +8,11 @@ _REMEMBERED = 4096
 
 
 class PrefixCache:
-    """Holds the `blocks` used last. A block is known by all that stands before it."""
+    """Holds the `blocks` used last, of `size` tokens each. A block is known by all that stands before it."""
 
-    def __init__(self, blocks: int) -> None:
+    def __init__(self, blocks: int, size: int = BLOCK) -> None:
         self._most = blocks
+        self._size = size
         self._blocks: OrderedDict[int, None] = OrderedDict()
         self._of_prefix: dict[str, list[int]] = {}
 
@@ -24,7 +25,7 @@ class PrefixCache:
         if blocks is None:
             if len(self._of_prefix) >= _REMEMBERED:
                 self._of_prefix.clear()
-            blocks = self._of_prefix[prefix_id] = _chained(prompt_ids)
+            blocks = self._of_prefix[prefix_id] = _chained(prompt_ids, self._size)
         known = 0
         for block in blocks:
             if block not in self._blocks:
@@ -35,14 +36,14 @@ class PrefixCache:
             self._blocks.move_to_end(block)
         while len(self._blocks) > self._most:
             self._blocks.popitem(last=False)
-        return len(prompt_ids) - BLOCK * known
+        return len(prompt_ids) - self._size * known
 
 
-def _chained(prompt_ids: tuple[int, ...]) -> list[int]:
+def _chained(prompt_ids: tuple[int, ...], size: int) -> list[int]:
     """A number for each whole block that leaves a token behind it."""
     blocks: list[int] = []
     before = 0
-    for start in range(0, len(prompt_ids) - BLOCK, BLOCK):
-        before = hash((before, prompt_ids[start : start + BLOCK]))
+    for start in range(0, len(prompt_ids) - size, size):
+        before = hash((before, prompt_ids[start : start + size]))
         blocks.append(before)
     return blocks
