@@ -5,6 +5,8 @@ from pipeline.config import PolicyConfig
 from pipeline.engine.defaults import defaults_for
 
 EMBEDDED = "SmolLM2-135M-Instruct"
+RANDOM_WEIGHTS = "dummy"
+"""The one `policy.load_format` that decides what a policy says."""
 
 
 def engine_arguments(config: PolicyConfig, *, model: str, dtype: str, device: str) -> dict[str, object]:
@@ -40,6 +42,8 @@ def policy_name(config: PolicyConfig, *, dtype: str, on_cpu: bool, stops_at_answ
     """Identity of the policy: model, revision, type, kind of device, and what else of the settings shapes what it says."""
     name = EMBEDDED if config.kind is PolicyKind.embedded else config.model
     parts = [f"{name}@{config.revision or 'main'}", dtype, "cpu" if on_cpu else "gpu"]
+    if config.load_format == RANDOM_WEIGHTS:
+        parts.append("random_weights")
     if config.quantization:
         parts.append(f"quantization={config.quantization}")
     if config.kv_cache_dtype:

@@ -56,8 +56,8 @@ class _RayHand:
     async def start(self) -> str:
         return str(await _result(self._actor.start.remote()))
 
-    async def room(self) -> None:
-        await _result(self._actor.room.remote())
+    async def room(self, begun: int) -> None:
+        await _result(self._actor.room.remote(begun))
 
     async def label_unit(self, task: Task) -> Receipt:
         receipt: Receipt = await _result(self._actor.label_unit.remote(task))

@@ -150,7 +150,7 @@ class Crew:
             place.exclusive = True
             self._begin(place, job, self._take_apart(place.hand, job))
         elif self._waiting and place.asking is None and len(place.jobs) < self._config.units_in_flight:
-            place.asking = self._spawn(place.hand.room(), partial(self._has_room, place))
+            place.asking = self._spawn(place.hand.room(place.begun), partial(self._has_room, place))
 
     def _has_room(self, place: Place, task: "asyncio.Task[Any]") -> None:
         if not self._alright(place, task):
@@ -158,6 +158,7 @@ class Crew:
         place.asking = None
         if self._waiting and not place.exclusive:
             job = self._waiting.popleft()
+            place.begun += 1
             self._begin(place, job, place.hand.label_unit(job.task(self._learnt)))
             if not self._waiting and self.at_end_of_input is None:
                 self._look_around()

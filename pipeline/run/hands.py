@@ -20,7 +20,7 @@ class Hand(Protocol):
 
     async def start(self) -> str: ...
 
-    async def room(self) -> None: ...
+    async def room(self, begun: int) -> None: ...
 
     async def label_unit(self, task: Task) -> Receipt: ...
 
@@ -46,7 +46,7 @@ class Place:
     """A worker's place: who has it, what it works on, and when it last made progress.
 
     `starting` until the worker has started; `asking` while it is asked whether it has room for another unit; `ending` when it
-    is given up.
+    is given up. It was given `begun` units so far.
     """
 
     hand: Hand
@@ -56,6 +56,7 @@ class Place:
     asking: "asyncio.Task[Any] | None" = None
     ending: "asyncio.Task[Any] | None" = None
     jobs: "dict[asyncio.Task[Any], Job]" = field(default_factory=dict)
+    begun: int = 0
     exclusive: bool = False
     snapshot: Snapshot = field(default_factory=Snapshot)
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 from pipeline.choices import GraderKind, PolicyKind
 from pipeline.config import LabelConfig
+from pipeline.engine.arguments import RANDOM_WEIGHTS
 from pipeline.estimate.kernel import PRIOR_VERSION
 from pipeline.grading.choose import grader_version
 from pipeline.ids import content_id
@@ -65,6 +66,8 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
         values = asdict(getattr(config, section))
         kept = {key: value for key, value in values.items() if key not in left_out.get(section, ())}
         facts.update(flat(section, kept))
+    if config.policy.load_format == RANDOM_WEIGHTS:
+        facts["policy.load_format"] = RANDOM_WEIGHTS
     # What its null stands for, and nothing where it is off, as in runs from before there was such a setting.
     facts["sampling.stop_at_answer"] = stops_at_answer(config) or None
     shaping = _ENGINE_IDENTITY.get(config.policy.kind, ())

@@ -5,6 +5,7 @@ Equal prefixes of a problem (the bare problem for one) are sampled once and shar
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from pipeline.config import LabelConfig
 from pipeline.engine.base import Engine
@@ -39,7 +40,7 @@ class Asked:
     fits: bool
 
 
-@dataclass(slots=True)
+@dataclass
 class UnitPlan:
     """What is wanted of one unit. `asked` are its measured prefixes in the order in which they are best sampled: longest
     first, so that the engine computes each prompt once. `trees`: those of each problem."""
@@ -49,6 +50,11 @@ class UnitPlan:
     rejects: list[Reject] = field(default_factory=list)
     roots: dict[str, Prefix] = field(default_factory=dict)
     trees: list[Tree] = field(default_factory=list)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where in that order a prefix stands; to be looked at when the plan is made."""
+        return {prefix_id: place for place, prefix_id in enumerate(self.asked)}
 
     @property
     def prefixes(self) -> dict[str, Prefix]:

@@ -23,6 +23,7 @@ class Room:
         self._capacity = capacity
         self._outstanding = 0
         self._preparing: set[str] = set()
+        self._begun = 0
         self._deciding = 0
         self._changed = asyncio.Event()
         self._hunger = asyncio.Event()
@@ -41,6 +42,8 @@ class Room:
     def begin(self, unit_id: str) -> None:
         """A unit is begun, and has asked for nothing yet."""
         self._preparing.add(unit_id)
+        self._begun += 1
+        self._changed.set()
 
     def ready(self, unit_id: str) -> None:
         """A unit has asked for what it wants first, or has ended."""
@@ -75,9 +78,9 @@ class Room:
         self._deciding -= 1
         self._changed.set()
 
-    async def wait(self) -> None:
-        """Return when another unit is wanted."""
-        while not self.there:
+    async def wait(self, begun: int = 0) -> None:
+        """Return when another unit is wanted, so many having been begun: a call may overtake the one that brings a unit."""
+        while self._begun < begun or not self.there:
             self._changed.clear()
             await self._changed.wait()
 

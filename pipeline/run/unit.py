@@ -285,10 +285,8 @@ def _rollout(completion: Completion, grade: Grade, steps: Steps) -> Rollout:
 
 def _requests(plan: UnitPlan, rounds: Iterable[Round]) -> list[Request]:
     """The rollouts that the rounds lack, those of a prefix side by side."""
-    missing: dict[str, list[tuple[int, int]]] = {prefix_id: [] for prefix_id in plan.asked}
-    for each in rounds:
-        for prefix_id, issue in each.missing:
-            missing[prefix_id].append((issue, each.number))
+    missing = [(prefix_id, issue, each.number) for each in rounds for prefix_id, issue in each.missing]
+    missing.sort(key=lambda wanted: plan.places[wanted[0]])
     return [
         Request(
             request_id=rollout_id(prefix_id, issue),
@@ -297,8 +295,7 @@ def _requests(plan: UnitPlan, rounds: Iterable[Round]) -> list[Request]:
             problem=plan.asked[prefix_id].problem,
             prefix=plan.asked[prefix_id].prefix,
         )
-        for prefix_id, issues in missing.items()
-        for issue, number in issues
+        for prefix_id, issue, number in missing
     ]
 
 

@@ -165,9 +165,9 @@ class Worker:
             learnt=learnt_by(whole),
         )
 
-    async def room(self) -> None:
-        """Return when another unit is wanted for the engine not to run short of requests."""
-        await self._started().room.wait()
+    async def room(self, begun: int) -> None:
+        """Return when another unit is wanted for the engine not to run short of requests, `begun` having come so far."""
+        await self._started().room.wait(begun)
 
     async def owed(self, task: Task) -> list[str]:
         """Ids of the requests that are sampled next for a unit; none where it is whole."""

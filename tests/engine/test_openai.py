@@ -509,6 +509,18 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
     assert "WelcomeBearer ***" in shown[1]
 
 
+@pytest.mark.parametrize("placeholder", ["1", "text", "EMPTY"])
+def test_a_placeholder_for_a_key_is_taken_out_of_no_answer(monkeypatch: pytest.MonkeyPatch, placeholder: str) -> None:
+    async def answers() -> list[tuple[str, str]]:
+        async with running(Server()) as made:
+            done = await drained(made, requests(20))
+            return sorted((each.request.request_id, each.text) for each in done)
+
+    without = run(answers())
+    monkeypatch.setenv("OPENAI_API_KEY", placeholder)
+    assert run(answers()) == without
+
+
 @pytest.mark.parametrize("value", ["", "two words", "Schlüssel", "a\x00b"])
 def test_a_key_that_is_none_is_told_without_showing_it(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     environment = {"TEAM_KEY": value}

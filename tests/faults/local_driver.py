@@ -122,8 +122,8 @@ class ProcessHand:
     async def start(self) -> str:
         return str(await self._call("start"))
 
-    async def room(self) -> None:
-        await self._call("room")
+    async def room(self, begun: int) -> None:
+        await self._call("room", begun)
 
     async def label_unit(self, task: Task) -> Receipt:
         receipt: Receipt = await self._call("label_unit", task)

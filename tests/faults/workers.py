@@ -164,8 +164,8 @@ class SignedHand:
     async def start(self) -> str:
         return await self._called(self._worker.start())
 
-    async def room(self) -> None:
-        await self._called(self._worker.room())
+    async def room(self, begun: int) -> None:
+        await self._called(self._worker.room(begun))
 
     async def label_unit(self, task: Task) -> Receipt:
         if self._fate.doubled:

@@ -26,9 +26,9 @@ class InProcessHand:
         self._check()
         return await self._worker.start()
 
-    async def room(self) -> None:
+    async def room(self, begun: int) -> None:
         self._check()
-        await self._worker.room()
+        await self._worker.room(begun)
 
     async def label_unit(self, task: Task) -> Receipt:
         self._check()

@@ -52,7 +52,7 @@ class ScriptedHand:
         self.ledger.hired += 1
         return "policy"
 
-    async def room(self) -> None:
+    async def room(self, begun: int) -> None:
         return
 
     async def label_unit(self, task: Task) -> Receipt:

@@ -20,7 +20,13 @@ def facts(policy: dict[str, object], **sampling: object) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     "policy",
-    [{"max_num_seqs": 3}, {"max_num_batched_tokens": 3}, {"memory_share": 0.3}, {"tensor_parallel": 3}],
+    [
+        {"max_num_seqs": 3},
+        {"max_num_batched_tokens": 3},
+        {"memory_share": 0.3},
+        {"tensor_parallel": 3},
+        {"load_format": "gguf"},
+    ],
 )
 def test_how_the_model_is_held_is_no_part_of_a_run(policy: dict[str, object]) -> None:
     assert facts(policy) == facts({})
@@ -30,6 +36,7 @@ def test_how_the_model_is_held_is_no_part_of_a_run(policy: dict[str, object]) ->
     "policy",
     [
         {"quantization": "fp8"},
+        {"load_format": "dummy"},
         {"kv_cache_dtype": "fp8"},
         {"speculative_tokens": 3},
         {"speculative_tokens": 3, "speculative_model": "small"},

@@ -106,3 +106,18 @@ def test_a_unit_that_gives_up_its_turn_holds_up_nobody() -> None:
         await asyncio.wait_for(room.wait(), 5)
 
     asyncio.run(run())
+
+
+def test_a_call_that_overtakes_the_unit_before_it_waits_for_that_one() -> None:
+    async def run() -> None:
+        room = Room(capacity=10)
+        waiting = asyncio.create_task(room.wait(begun=1))
+        await given_way()
+        assert not waiting.done()
+        room.begin("unit")
+        await given_way()
+        assert not waiting.done()
+        room.ready("unit")
+        await asyncio.wait_for(waiting, 5)
+
+    asyncio.run(run())

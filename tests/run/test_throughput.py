@@ -37,7 +37,7 @@ class Fast:
     async def start(self) -> str:
         return "policy"
 
-    async def room(self) -> None:
+    async def room(self, begun: int) -> None:
         return
 
     async def label_unit(self, task: Task) -> Receipt:

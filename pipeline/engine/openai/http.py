@@ -18,6 +18,8 @@ from pipeline.errors import PolicyError
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 4.0
 """How long an idle connection is kept: less than the five seconds after which vLLM's and SGLang's HTTP server closes it."""
+SECRET_CHARACTERS = 16
+"""Keys that keep anybody out are longer than this, and occur in no text by chance."""
 _MAX_COMPLAINT_BYTES = 64 * 1024
 
 
@@ -38,6 +40,10 @@ class Key:
     def hidden(self, content: bytes) -> bytes:
         """What a server said, without the key that it may repeat."""
         return content.replace(self._value.encode(), b"***") if self._value else content
+
+    def hidden_if_secret(self, content: bytes) -> bytes:
+        """The same of what is used and not only shown: a short key, such as EMPTY, may stand in it by chance."""
+        return self.hidden(content) if len(self._value) >= SECRET_CHARACTERS else content
 
 
 def key_from(environment: Mapping[str, str], variable: str) -> Key:
@@ -101,7 +107,7 @@ class Http:
                 content, is_whole = await _content(response, limit)
                 if not is_whole:
                     raise Trouble(Kind.FAULT, f"{url} answers with more than {limit} bytes")
-                return self._key.hidden(content)
+                return self._key.hidden_if_secret(content)
         except aiohttp.ConnectionTimeoutError as error:
             raise Trouble(Kind.GONE, f"{url} lets nobody connect within {CONNECT_SECONDS:g} s") from error
         except TimeoutError as error:

@@ -149,7 +149,7 @@ class _SimulatedHand:
         await asyncio.sleep(START_SECONDS)
         return "simulated"
 
-    async def room(self) -> None:
+    async def room(self, begun: int) -> None:
         self._outside.messages += 1
         enough = CALL_SECONDS + self._unit_seconds * (1 + LOW) * CAPACITY / ROLLOUTS_PER_UNIT
         await asyncio.sleep(max(CALL_SECONDS, self._free_at - asyncio.get_running_loop().time() - enough))

@@ -160,9 +160,9 @@ class _FarHand(InProcessHand):
         self.most_in_flight = 0
         self._in_flight = 0
 
-    async def room(self) -> None:
+    async def room(self, begun: int) -> None:
         await asyncio.sleep(CALL_SECONDS)
-        await super().room()
+        await super().room(begun)
         await asyncio.sleep(CALL_SECONDS)
 
     async def label_unit(self, task: Task) -> Receipt:
