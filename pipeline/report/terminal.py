@@ -23,7 +23,7 @@ class ProgressView:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._stage = ""
-        self._began = time.monotonic()
+        self._began: dict[str, float] = {}
         self._spinner: Spinner | None = console.status("") if console.is_terminal else None
 
     def __enter__(self) -> "ProgressView":
@@ -39,8 +39,9 @@ class ProgressView:
         changed = status.stage != self._stage
         if changed:
             self._stage = status.stage
-            self._began = time.monotonic()
-        line = progress_line(status, time.monotonic() - self._began)
+        # A stage that is taken up again goes on.
+        began = self._began.setdefault(status.stage, time.monotonic())
+        line = progress_line(status, time.monotonic() - began)
         if self._spinner:
             self._spinner.update(Text(line))
         elif changed or status.rollouts:

@@ -225,7 +225,9 @@ class Crew:
     def _replace(self, place: Place, error: EngineDied, _: "asyncio.Task[Any]") -> None:
         jobs = list(place.jobs.values())
         del self._places[place]
-        self._past += replace(place.snapshot, load=Load())
+        # Its units will begin again, and count then.
+        begun = max(0, place.snapshot.begun - len(jobs))
+        self._past += replace(place.snapshot, load=Load(), begun=begun)
         if isinstance(error, WorkerLost):
             self._lost_in_a_row += 1
         else:
@@ -336,7 +338,7 @@ class Crew:
                 units=self._units,
                 units_done=self._units_done,
                 rollouts=seen.rollouts,
-                rollouts_expected=seen.planned * self._owed // seen.begun if seen.begun else 0,
+                rollouts_expected=max(seen.rollouts, seen.planned * self._owed // seen.begun) if seen.begun else 0,
                 tokens=seen.tokens,
                 load=seen.load,
                 share_of_bound=self.throughput.share if self.throughput else None,
