@@ -13,6 +13,7 @@ RUN_DIR ?= runs/demo-$(LIMIT)
 
 UV_VERSION := 0.13.9
 BIN    := $(VENV)/bin
+GPU_PYTHON ?= $(BIN)/python
 UV     := $(BIN)/uv
 LOCK   := requirements.lock
 STAMP  := $(VENV)/.stepvalue-ready
@@ -78,8 +79,9 @@ bench: setup  ## throughput: control plane, engine share, a straightforward scri
 bench-all: setup  ## all figures of the README but the estimators': grading, programs, store, tiny and demo too; three quarters of an hour
 	$(BIN)/python -u -m tests.bench $(if $(RECORD),--record) all
 
-bench-gpu: setup  ## LLM.generate, the pipeline and the bound on an NVIDIA GPU (MODEL=qwen2.5-7b; small on a CPU; RECORD=1)
-	$(BIN)/python -u -m tests.bench.gpu $(if $(RECORD),--record) $(MODEL)
+# Not after `setup`, which would put vLLM's CPU build into the environment.
+bench-gpu:  ## LLM.generate, the pipeline and the bound on an NVIDIA GPU (MODEL=qwen2.5-7b GPU_PYTHON=...; small on a CPU; RECORD=1)
+	$(GPU_PYTHON) -u -m tests.bench.gpu $(if $(RECORD),--record) $(MODEL)
 
 bench-estimators: setup  ## tokens per labelled step against the error of values, ours and published rules, with known truth: minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.estimators

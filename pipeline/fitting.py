@@ -12,7 +12,8 @@ WORKSPACE_BYTES = 2e9
 ROOM_FOR = 0.25
 """The share of all sequences that the KV cache has to hold at once: with fewer an engine spends its time reading weights."""
 SEQUENCES = 256
-"""Sequences at once where no setting says: vLLM's default for all but the largest devices."""
+"""Taken where no setting says how many run at once. Large devices run more where their memory holds them, which is no reason to
+spread a model that fits on one."""
 SEQUENCE_TOKENS = 1024
 """What a sequence is taken to hold on average: a problem, a chain and its completion."""
 
@@ -27,7 +28,7 @@ def least_devices(
     context: int | None = None,
 ) -> int | None:
     """The smallest power of two of devices, each with `memory` bytes of which the engine may take a `share`, that holds the
-    model and the KV cache of a quarter of its `sequences`, and of one that fills the `context`. None where `at_most` devices do
+    model and the KV cache of a quarter of the `sequences`, and of one that fills the `context`. None where `at_most` devices do
     not.
 
     Heads are dealt out whole. Where there are more devices than KV heads, several hold the same.

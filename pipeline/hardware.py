@@ -58,18 +58,19 @@ class Hardware:
 class Throughput:
     """How fast the engines of a run were, and how fast they could have been.
 
-    `tokens_per_second` are those of `engines` engines together. `batch`: sequences per forward pass on average, and `context`:
-    tokens in front of a generated one. `share`: what the hardware would have needed at least for this decoding at this batch
-    and context, over the time that it took; `prefill_share`: the same for the prompts that were computed, which comes on top.
-    None where `hardware` does not tell. `prefill_ratio`: prompt tokens computed over distinct ones. `idle` is the share of all
-    places for requests, over all time, that stood empty while nothing waited, and `tail` the part of it after the last input
-    was handed out. `grading`: the time of verdicts over that of the engines.
+    `tokens_per_second` are those of `engines` engines together. `batch`: sequences per forward pass on average, None for
+    engines that count no passes, and `context`: tokens in front of a generated one. `share`: what the hardware would have
+    needed at least for this decoding at this batch and context, over the time that it took; `prefill_share`: the same for the
+    prompts that were computed, which comes on top. None where `hardware` does not tell. `prefill_ratio`: prompt tokens computed
+    over distinct ones, None where that is not known. `idle` is the share of all places for requests, over all time, that stood
+    empty while nothing waited, and `tail` the part of it after the last input was handed out. `grading`: the time of verdicts
+    over that of the engines.
     """
 
     hardware: Hardware
     engines: float
     tokens_per_second: float
-    batch: float
+    batch: float | None
     context: float
     idle: float
     grading: float

@@ -110,12 +110,12 @@ def prefill_seconds(
 def throughput(effort: Effort) -> Throughput | None:
     """How fast the engines were and could have been; None where they made nothing."""
     work, hardware = effort.work, effort.hardware
-    if not (work.generated and work.steps and effort.wall_seconds > 0 and effort.engine_seconds > 0):
+    if not (work.generated and effort.wall_seconds > 0 and effort.engine_seconds > 0):
         return None
-    batch = work.generated / work.steps
+    batch = work.generated / work.steps if work.steps else None
     context = work.attended / (work.finished or work.generated)
     share = prefill_share = None
-    if hardware.architecture is not None and hardware.device is not None:
+    if hardware.architecture is not None and hardware.device is not None and batch is not None:
         pass_seconds = decode_seconds(
             hardware.architecture, hardware.device, batch=batch, context=context, devices=hardware.devices
         )
@@ -133,7 +133,7 @@ def throughput(effort: Effort) -> Throughput | None:
         idle=work.unfilled_seconds / effort.engine_seconds,
         tail=None if effort.tail_seconds is None else effort.tail_seconds / effort.engine_seconds,
         grading=effort.grading_seconds / effort.engine_seconds,
-        prefill_ratio=work.prefilled / effort.distinct_prompt if effort.distinct_prompt else None,
+        prefill_ratio=work.prefilled / effort.distinct_prompt if effort.distinct_prompt and work.prefilled else None,
         share=share,
         prefill_share=prefill_share,
     )

@@ -7,7 +7,8 @@ def speed_lines(speed: Throughput) -> list[str]:
     """Two lines: tokens/s beside the bound, then what the engines did beside generating."""
     engines = round(speed.engines)
     of_engines = f" of {engines} engines" if engines > 1 else ""
-    where = f"batch {speed.batch:,.0f} and context {speed.context:,.0f}"
+    batch = "" if speed.batch is None else f"batch {speed.batch:,.0f} and "
+    where = f"{batch}context {speed.context:,.0f}"
     first = f"{speed.tokens_per_second:,.0f} tokens/s{of_engines}"
     if speed.share is None or speed.prefill_share is None:
         first += f" at {where}; no bound: {speed.hardware.unknown}"

@@ -10,6 +10,7 @@ from pathlib import Path
 import ray
 
 from pipeline.config import ClusterConfig, PolicyConfig
+from pipeline.engine.build import is_cpu_build
 from pipeline.engine.model_config import planned_architecture
 from pipeline.engine.output import captured_output
 from pipeline.errors import ClusterError
@@ -63,8 +64,13 @@ def cluster(config: ClusterConfig) -> Iterator[None]:
 
 
 def share(config: ClusterConfig, policy: PolicyConfig) -> Share:
-    """What each worker takes of the nodes that are alive; see `placement`. Raises ClusterError."""
+    """What each worker takes of the nodes that are alive; see `placement`. Raises ClusterError.
+
+    GPUs that vLLM's build could not use count as none, so that workers get the CPUs.
+    """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if is_cpu_build() and config.gpus_per_worker is None:
+        nodes = [{name: have for name, have in node.items() if name != "GPU"} for node in nodes]
     return share_of(nodes, config, policy, lambda: planned_architecture(policy))
 
 

@@ -21,6 +21,7 @@ from pipeline.architectures import UnknownArchitecture, architecture_of
 from pipeline.config import LabelConfig
 from pipeline.devices import device_named
 from pipeline.engine.arguments import engine_arguments
+from pipeline.engine.build import is_cpu_build
 from pipeline.engine.embedded import embedded_model
 from pipeline.engine.tokenizer import HfTokenizer
 from pipeline.engine.vllm import cpu_dtype
@@ -58,6 +59,13 @@ def main() -> int:
     names = [argument for argument in sys.argv[1:] if argument != FLAG]
     if len(names) != 1 or not names[0]:
         print(f"usage: make bench-gpu MODEL={'|'.join(_shipped())}, a Hugging Face name or a folder", file=sys.stderr)
+        return 2
+    if gpu_name() and is_cpu_build():
+        print(
+            "this Python has vLLM's CPU build: make an environment for the GPU as the README says, and name it, "
+            "GPU_PYTHON=ENVIRONMENT/bin/python",
+            file=sys.stderr,
+        )
         return 2
     with printed(f"bench-gpu {names[0]}", record=FLAG in sys.argv):
         measure(names[0])
@@ -189,9 +197,11 @@ def _lines(bare: Rate, ours: LabelRun) -> Iterator[str]:
 def bound_lines(
     model: Path, gpu: str | None, prompts: list[list[int]], bare: Rate, ours: Rate, scale: Scale
 ) -> Iterator[str]:
-    device = device_named(gpu) if gpu else None
+    if gpu is None:
+        return
+    device = device_named(gpu)
     if device is None:
-        yield f"  no bound: {gpu or 'the CPU'} is not in pipeline/devices.py"
+        yield f"  no bound: {gpu} is not in pipeline/devices.py"
         return
     if not (model / "config.json").is_file():
         yield "  no bound: give a local folder, whose config.json tells the model's sizes"

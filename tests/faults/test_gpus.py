@@ -1,16 +1,13 @@
 """Two nodes that claim four GPUs each: which of them workers take. What they would do with them is not tested here."""
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from tests import models
 from tests.conftest import ROOT, run_stepvalue
 from tests.faults.raylets import ENVIRONMENT, Raylets, raylets
 from tests.faults.runs import Scene, until
@@ -71,13 +68,3 @@ def test_more_workers_than_nodes_hold_are_refused(nodes: Raylets, scenes: Callab
     done = run_stepvalue(asked, environment=ENVIRONMENT)
     assert done.returncode == 1
     assert "1 workers of 1 CPUs and 5 GPUs each do not fit: the cluster's nodes have room for 0" in done.stderr
-
-
-def test_a_model_that_no_node_holds_is_refused_before_it_is_loaded(
-    nodes: Raylets, scenes: Callable[..., Scene], tmp_path: Path
-) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(models.LLAMA_405B))
-    asked = command(scenes(), nodes, "policy=hf", f"policy.model={tmp_path}")
-    done = run_stepvalue(asked, environment=ENVIRONMENT)
-    assert done.returncode == 1
-    assert "too much for a node's 4 GPUs of 80 GB: quantize it (policy.quantization=fp8)" in done.stderr

@@ -10,6 +10,7 @@ from pipeline.config import ClusterConfig, PolicyConfig
 from pipeline.engine_settings import DeviceConfig
 from pipeline.errors import ClusterError
 from pipeline.hardware import Architecture
+from pipeline.run import cluster
 from pipeline.run.placement import Node, Share, share_of
 from tests import models
 
@@ -119,3 +120,14 @@ def test_the_workers_that_are_taken_fit_and_leave_no_room_for_another(found: lis
         return
     held = [min(node["CPU"] // 1, node["GPU"] // parts) for node in found]
     assert taken.workers == sum(held)
+
+
+@pytest.mark.parametrize(("cpu_build", "share"), [(True, (1, 16.0, 0.0)), (False, (4, 1.0, 1.0))])
+def test_gpus_that_the_installed_vllm_cannot_use_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, cpu_build: bool, share: tuple[int, float, float]
+) -> None:
+    nodes = [{"Alive": True, "Resources": {"CPU": 16.0, "GPU": 4.0}}, {"Alive": False, "Resources": {"GPU": 8.0}}]
+    monkeypatch.setattr("ray.nodes", lambda: nodes)
+    monkeypatch.setattr(cluster, "is_cpu_build", lambda: cpu_build)
+    found = cluster.share(ClusterConfig(), PolicyConfig())
+    assert (found.workers, found.cpus, found.gpus) == share

@@ -84,7 +84,7 @@ class OpenAiEngine:
         self._unfilled_seconds = 0.0
         self.capacity = len(policy.openai.urls) * policy.openai.connections * self._choices
         self.max_model_len = 0
-        self.hardware: Hardware | None = None
+        self.hardware: Hardware | None = Hardware(unknown="what the servers run on is known to them alone")
         self.policy = f"{policy.model}:openai"
 
     @property
