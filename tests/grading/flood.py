@@ -17,6 +17,7 @@ from tests.grading.hostile import CANARY, Hostile, gold_for
 LOST = (Verdict.TIMEOUT, Verdict.CRASHED)
 WHOLE_OUTPUT_ONE_IN = 4
 LOOK_EVERY = 1_000
+TRIES = 20
 # No flood holds these, so no memo knows them.
 NEEDS_ALGEBRA = (
     ("7919", "7919\\sin^2 x+7919\\cos^2 x", Verdict.CORRECT),
@@ -104,9 +105,12 @@ def _grade(checker: Checker, hostile: Hostile, *, whole: bool) -> Verdict:
 
 
 def _ask_for_algebra_once(checker: Checker) -> set[int]:
-    """Start the first child, whose start is no answer's doing."""
-    checker.grade_answer(("1",), "\\sin^2 x+\\cos^2 x")
-    return _pids()
+    """Start the first child, whose start is no answer's doing. On a busy machine one may be late, and so gone again."""
+    for number in range(1, TRIES + 1):
+        checker.grade_answer((f"{number}",), f"{number}\\sin^2 x+{number}\\cos^2 x")
+        if pids := _pids():
+            return pids
+    raise RuntimeError(f"no child survived the first {TRIES} answers")
 
 
 def _pids() -> set[int]:
