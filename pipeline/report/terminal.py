@@ -44,7 +44,7 @@ class ProgressView:
         line = progress_line(status, time.monotonic() - began)
         if self._spinner:
             self._spinner.update(Text(line))
-        elif changed or status.rollouts:
+        elif changed or status.rollouts or status.load.running or status.load.waiting:
             self._console.print(Text(line), soft_wrap=True)
 
 
@@ -60,11 +60,12 @@ def progress_line(status: Status, seconds: float) -> str:
             share = status.share_of_bound
             of_bound = "" if share is None else f" ({percent(share)} of the bound)"
             parts.append(f"{status.tokens / seconds:,.0f} tokens/s{of_bound}")
+    if status.rollouts or status.load.running or status.load.waiting:
         grading = f", {status.load.grading} wait for the checker" if status.load.grading else ""
         parts.append(f"running {status.load.running}, waiting {status.load.waiting}{grading}")
-        if status.rollouts_expected:
-            left = max(0, status.rollouts_expected - status.rollouts) * seconds / status.rollouts
-            parts.append(f"{_duration(left)} left")
+    if status.rollouts and status.rollouts_expected:
+        left = max(0, status.rollouts_expected - status.rollouts) * seconds / status.rollouts
+        parts.append(f"{_duration(left)} left")
     return " | ".join(parts)
 
 

@@ -509,6 +509,18 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
     assert "WelcomeBearer ***" in shown[1]
 
 
+def test_a_timer_that_fires_before_a_server_has_rested_leaves_nothing_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        async with running(server := Server(acts=deque([Act.BUSY] * 3), retry_after="0.01")) as made:
+            rest = made._queues.rest
+            monkeypatch.setattr(made._queues, "rest", lambda at, now, seconds: rest(at, now, seconds + 0.01))
+            asked = requests(20)
+            assert answered_once(await drained(made, asked), asked)
+            assert server.seen[Act.BUSY] == 3
+
+    run(work())
+
+
 @pytest.mark.parametrize("placeholder", ["1", "text", "EMPTY"])
 def test_a_placeholder_for_a_key_is_taken_out_of_no_answer(monkeypatch: pytest.MonkeyPatch, placeholder: str) -> None:
     async def answers() -> list[tuple[str, str]]:

@@ -29,6 +29,9 @@ from pipeline.progress import EngineWork, Load
 from pipeline.prompts import Tokenizer
 from pipeline.records import Completion, Finish, Request
 
+LOOK_SECONDS = 0.05
+"""When to look again where requests wait and nothing is under way that would have them sent."""
+
 
 @dataclass(slots=True, eq=False)
 class _Call:
@@ -188,6 +191,9 @@ class OpenAiEngine:
                 self._queues.ended(at)
         self._empty = 0.0 if self.load.waiting else 1 - self._running / self.capacity
         self._check_alive()
+        if self.load.waiting and not (self._flights or self._later or self._reviving):
+            # A timer may fire a moment before the rest is over that it was set for.
+            self._after(LOOK_SECONDS, self._send)
 
     def _landed(self, at: int, requests: int, flight: "asyncio.Task[None]") -> None:
         """A callback, since a task that is cancelled before it has begun runs no code of its own."""
