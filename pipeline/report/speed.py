@@ -18,7 +18,7 @@ def speed_lines(speed: Throughput) -> list[str]:
             f" = {percent(speed.share)} of the decode bound of {_name(speed.hardware)} at {where} "
             f"({with_prompts} with prompts)"
         )
-    parts = [f"idle {percent(speed.idle)}" + ("" if speed.tail is None else f", of which tail {percent(speed.tail)}")]
+    parts = [f"idle {percent(speed.idle)}" + ("" if speed.tail is None else f" (tail {percent(speed.tail)})")]
     if speed.prefill_ratio is not None:
         parts.append(f"prompt tokens computed {speed.prefill_ratio:.2f} x distinct")
     parts.append(f"grading {percent(speed.grading)}")

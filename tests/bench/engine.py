@@ -20,7 +20,7 @@ from pipeline.engine.tokenizer import HfTokenizer
 from pipeline.engine.vllm import cpu_dtype
 from pipeline.records import Request
 from pipeline.run.unique import unique_tokens
-from tests.bench.raw import Rate, raw_engine
+from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of
 from tests.bench.scale.cache import PrefixCache
 from tests.bench.watched import Role, watched
@@ -39,7 +39,7 @@ def engine_share() -> None:
         requests = _requests(config, folder / "staged")
         prompts = [list(request.prefix.prompt_ids) for request in requests]
         ratios = []
-        with raw_engine(folder, _engine(config), _environment(config), config, prompts) as raw:
+        with raw_engine(folder, _engine(config), on_cpu(config), config, prompts) as raw:
             for turn in range(ROUNDS):
                 bare = raw.generated()
                 run = labelled(_overrides(folder / f"run-{turn}"), folder / f"run-{turn}")
@@ -122,11 +122,3 @@ def _requests(config: LabelConfig, run_dir: Path) -> list[Request]:
 
 def _engine(config: LabelConfig) -> dict[str, object]:
     return engine_arguments(config.policy, model=str(embedded_model()), dtype=cpu_dtype(), device="cpu")
-
-
-def _environment(config: LabelConfig) -> dict[str, str]:
-    return {
-        "VLLM_CPU_KVCACHE_SPACE": f"{config.policy.kv_cache_gib:g}",
-        "VLLM_CPU_OMP_THREADS_BIND": "0-1",
-        "VLLM_LOGGING_LEVEL": "ERROR",
-    }

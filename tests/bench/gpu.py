@@ -28,7 +28,7 @@ from pipeline.engine.vllm import cpu_dtype
 from pipeline.records import Request
 from pipeline.roofline import decode_bound
 from tests.bench.engine import LabelRun, labelled
-from tests.bench.raw import Rate, raw_engine
+from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of
 from tests.bench.results import FLAG, printed
 from tests.conftest import ROOT, write_rows
@@ -89,7 +89,9 @@ def measure(name: str) -> None:
         )
         config = compose_label([*settings, f"run_dir={folder}/unused"])
         engine = _engine(model, config, gpu)
-        with raw_engine(folder, engine, _environment(config, on_gpu=gpu is not None), config, prompts) as raw:
+        with raw_engine(
+            folder, engine, {"VLLM_LOGGING_LEVEL": "ERROR"} if gpu else on_cpu(config), config, prompts
+        ) as raw:
             bare = raw.generated()
         print(f"  LLM.generate {_told(bare)}", flush=True)
         ours = labelled([*settings, f"run_dir={folder}/run"], folder / "run")
@@ -175,12 +177,6 @@ def _engine(model: str, config: LabelConfig, gpu: str | None) -> dict[str, objec
     """What the pipeline's own engine is asked for."""
     dtype = config.policy.dtype if gpu else cpu_dtype()
     return engine_arguments(config.policy, model=model, dtype=dtype, device=gpu or "cpu")
-
-
-def _environment(config: LabelConfig, *, on_gpu: bool) -> dict[str, str]:
-    silent = {"VLLM_LOGGING_LEVEL": "ERROR"}
-    on_cpu = {"VLLM_CPU_KVCACHE_SPACE": f"{config.policy.kv_cache_gib:g}", "VLLM_CPU_OMP_THREADS_BIND": "0-1"}
-    return silent if on_gpu else silent | on_cpu
 
 
 def _told(rate: Rate) -> str:

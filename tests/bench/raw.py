@@ -1,6 +1,7 @@
 """Bare `vllm.LLM.generate` in a process of its own, which loads its model once and can be asked again and again."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,15 @@ from pipeline.config import LabelConfig
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / "tests" / "bench" / "raw_generate.py"
+
+
+def on_cpu(config: LabelConfig) -> dict[str, str]:
+    """The environment of an engine on all cores of this process, as the pipeline's has it."""
+    return {
+        "VLLM_CPU_KVCACHE_SPACE": f"{config.policy.kv_cache_gib:g}",
+        "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, sorted(os.sched_getaffinity(0)))),
+        "VLLM_LOGGING_LEVEL": "ERROR",
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -521,6 +521,26 @@ def test_a_timer_that_fires_before_a_server_has_rested_leaves_nothing_waiting(mo
     run(work())
 
 
+def test_a_burst_of_answers_that_a_server_is_busy_counts_as_one_setback(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+
+    def noted(setbacks: int, chance: float) -> float:
+        counted.append(setbacks)
+        return trouble.pause(setbacks, chance)
+
+    async def work() -> None:
+        async with running(server := Server(retry_after="")) as made:
+            monkeypatch.setattr(trouble, "FIRST_PAUSE_SECONDS", 0.3)
+            monkeypatch.setattr(engine_module, "pause", noted)
+            server.misbehave([Act.BUSY] * 8)
+            asked = requests(20)
+            assert answered_once(await drained(made, asked), asked)
+            assert server.seen[Act.BUSY] == 8
+
+    run(work())
+    assert counted == [1] * 8
+
+
 @pytest.mark.parametrize("placeholder", ["1", "text", "EMPTY"])
 def test_a_placeholder_for_a_key_is_taken_out_of_no_answer(monkeypatch: pytest.MonkeyPatch, placeholder: str) -> None:
     async def answers() -> list[tuple[str, str]]:

@@ -260,7 +260,8 @@ class OpenAiEngine:
         if trouble.kind in (Kind.DROPPED, Kind.GONE):
             self._leave_out(at)
         if trouble.kind is Kind.BUSY:
-            self._setbacks[at] += 1
+            # What was under way with the first that came back is no further setback.
+            self._setbacks[at] += not self._queues.rests(at, now)
             seconds = pause(self._setbacks[at], random.random()) if trouble.wait is None else trouble.wait
             self._queues.rest(at, now, seconds)
             self._after(seconds, self._send)

@@ -82,6 +82,9 @@ class Queues(Generic[T]):
             server.room = max(1, server.room // 2)
         server.rests_until = max(server.rests_until, now + seconds)
 
+    def rests(self, at: int, now: float) -> bool:
+        return self._servers[at].rests_until > now
+
     def down(self, at: int) -> bool:
         """Send nothing there until it is `up`. Whether it was up."""
         was_up = not self._servers[at].down
