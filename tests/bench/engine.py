@@ -25,7 +25,7 @@ from tests.bench.recorder import requests_of
 from tests.bench.scale.cache import PrefixCache
 from tests.bench.watched import Role, watched
 
-CHAINS = 20
+CHAINS = 60
 ROUNDS = 3
 LOOK_SECONDS = 2.0
 """Seldom: bare vLLM is not looked at while it generates."""
