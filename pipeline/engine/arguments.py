@@ -9,8 +9,12 @@ RANDOM_WEIGHTS = "dummy"
 """The one `policy.load_format` that decides what a policy says."""
 
 
-def engine_arguments(config: PolicyConfig, *, model: str, dtype: str, device: str) -> dict[str, object]:
-    """Keywords of vLLM's `AsyncEngineArgs`. `model`: a folder or name; `device`: as its driver names it, "cpu" for none."""
+def engine_arguments(config: PolicyConfig, *, model: str, dtype: str, device: str, seed: int) -> dict[str, object]:
+    """Keywords of vLLM's `AsyncEngineArgs`. `model`: a folder or name; `device`: as its driver names it, "cpu" for none.
+
+    `seed` has to be another one at every start: with vLLM's own, which is 0, a start that asks for more rollouts in the order
+    of an earlier one would draw the same ones again.
+    """
     defaults, on_cpu = defaults_for(device), device == "cpu"
     max_num_seqs = config.max_num_seqs or defaults.max_num_seqs
     optional = {
@@ -23,6 +27,7 @@ def engine_arguments(config: PolicyConfig, *, model: str, dtype: str, device: st
     return {
         "model": model,
         "dtype": dtype,
+        "seed": seed,
         "tensor_parallel_size": config.tensor_parallel or 1,
         "max_num_seqs": max_num_seqs,
         # vLLM wants a token for each request at least.

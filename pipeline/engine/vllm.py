@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import re
+import secrets
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,7 @@ from pipeline.records import Completion, Finish, Request
 
 BACKLOG = 1.2
 """Requests handed to vLLM over the number it can run: enough that a finished one is replaced at once."""
+SEED_BITS = 31
 _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH}
 _FAILED = "error"
 """How vLLM ends a request that it could not serve while the engine lives on."""
@@ -110,7 +112,7 @@ class VllmEngine:
         device = _device_name(current_platform)
         on_cpu = device == "cpu"
         dtype = cpu_dtype() if on_cpu and config.dtype == "auto" else config.dtype
-        arguments = engine_arguments(config, model=model, dtype=dtype, device=device)
+        arguments = engine_arguments(config, model=model, dtype=dtype, device=device, seed=secrets.randbits(SEED_BITS))
         self._guard = EngineGuard()
         # vLLM prints the root cause of a failed start in a child and leaves it out of its exception.
         with captured_output() as log:

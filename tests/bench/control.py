@@ -20,7 +20,7 @@ from pipeline.records import Completion
 from tests.bench.recorder import requests_of
 from tests.bench.watched import Role, watched
 
-REPEATS = {100_000: 5, 1_000_000: 1}
+REPEATS = {100_000: 3, 1_000_000: 1}
 """Runs of so many rollouts."""
 STEPS = 6
 ROLLOUTS = 8

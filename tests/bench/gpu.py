@@ -176,7 +176,7 @@ def _requests(model: str, folder: Path, settings: list[str]) -> list[Request]:
 def _engine(model: str, config: LabelConfig, gpu: str | None) -> dict[str, object]:
     """What the pipeline's own engine is asked for."""
     dtype = config.policy.dtype if gpu else cpu_dtype()
-    return engine_arguments(config.policy, model=model, dtype=dtype, device=gpu or "cpu")
+    return engine_arguments(config.policy, model=model, dtype=dtype, device=gpu or "cpu", seed=0)
 
 
 def _told(rate: Rate) -> str:

@@ -9,10 +9,12 @@ from pipeline.config import PolicyConfig
 from pipeline.engine.arguments import engine_arguments, policy_name
 from pipeline.engine.defaults import defaults_for
 
+SEED = 7
+
 
 def arguments(device: str, **settings: object) -> dict[str, object]:
     config = PolicyConfig(kind=PolicyKind.hf, model="m", **settings)  # type: ignore[arg-type]
-    return engine_arguments(config, model="m", dtype="bfloat16", device=device)
+    return engine_arguments(config, model="m", dtype="bfloat16", device=device, seed=SEED)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,7 @@ def arguments(device: str, **settings: object) -> dict[str, object]:
 def test_each_device_has_its_own(device: str, seqs: int, tokens: int) -> None:
     asked = arguments(device)
     assert (asked["max_num_seqs"], asked["max_num_batched_tokens"]) == (seqs, tokens)
+    assert asked["seed"] == SEED
     assert asked["kv_cache_dtype"] == "auto"
     assert asked["gpu_memory_utilization"] == 0.9
     assert asked["enforce_eager"] is (device == "cpu")

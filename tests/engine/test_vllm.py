@@ -85,6 +85,7 @@ def test_the_engine_samples_and_its_death_is_noticed() -> None:
         token = os.environ[MARK]
         try:
             runs_on(engine)
+            assert engine._engine.model_config.seed > 0  # vLLM's own, with which every start draws the same
             await samples(engine, requests(engine, config, 6, batch=0))
             await stops_at_the_answer(engine, requests(engine, config, 6, batch=4))
             await refuses(engine, requests(engine, config, 2, batch=1))
