@@ -6,7 +6,7 @@ from typing import Protocol
 from pipeline.hardware import Hardware
 from pipeline.progress import EngineWork, Load
 from pipeline.prompts import Tokenizer
-from pipeline.records import Completion, Request
+from pipeline.records import Completion, Finish, Request
 
 
 class Engine(Protocol):
@@ -65,3 +65,13 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Free the device; safe to call twice and after a failed start."""
         ...
+
+
+def unanswered(request: Request, finish: Finish) -> Completion:
+    """The completion of a request that has none."""
+    return Completion(request=request, text="", finish=finish, n_tokens=0)
+
+
+def attended(n_prompt: int, n_generated: int) -> int:
+    """How many tokens stood before each generated one, added up: see `EngineWork`."""
+    return n_generated * n_prompt + n_generated * (n_generated - 1) // 2

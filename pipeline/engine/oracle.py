@@ -15,6 +15,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 
 from pipeline.config import PolicyConfig
+from pipeline.engine.base import unanswered
 from pipeline.errors import EngineDied
 from pipeline.hardware import Hardware
 from pipeline.progress import EngineWork, Load
@@ -135,9 +136,9 @@ class OracleEngine:
     def _complete(self, request: Request, keep_tokens: bool) -> Completion:
         if request.request_id in self._aborted:
             self._aborted.remove(request.request_id)
-            return Completion(request=request, text="", finish=Finish.ABORT, n_tokens=0)
+            return unanswered(request, Finish.ABORT)
         if self._config.refuse and request.request_id.startswith(self._config.refuse):
-            return Completion(request=request, text="", finish=Finish.ENGINE_FAILED, n_tokens=0)
+            return unanswered(request, Finish.ENGINE_FAILED)
         prefix_id = request.prefix.prefix_id
         value = self._values.get(prefix_id)
         if value is None:

@@ -19,6 +19,7 @@ from typing import Any
 from pipeline.choices import PolicyKind
 from pipeline.config import PolicyConfig, SamplingConfig
 from pipeline.engine.arguments import engine_arguments, policy_name
+from pipeline.engine.base import attended, unanswered
 from pipeline.engine.blame import check_context, load_failure
 from pipeline.engine.detokenize import completion_text
 from pipeline.engine.embedded import embedded_model
@@ -227,7 +228,7 @@ class VllmEngine:
             finished.put_nowait(death)
         except Exception as error:  # noqa: BLE001  what is no refusal leaves the engine in doubt: its owner replaces it
             if self._is_refusal(error):
-                finished.put_nowait(_unanswered(request, Finish.ENGINE_FAILED))
+                finished.put_nowait(unanswered(request, Finish.ENGINE_FAILED))
             else:
                 finished.put_nowait(EngineDied(f"vLLM failed on {request.request_id}: {type(error).__name__}: {error}"))
         finally:
@@ -242,21 +243,21 @@ class VllmEngine:
 
     async def _complete(self, request: Request, keep_tokens: bool) -> Completion:
         if request.request_id in self._aborted:
-            return _unanswered(request, Finish.ABORT)
+            return unanswered(request, Finish.ABORT)
         prompt = {"prompt_token_ids": list(request.prefix.prompt_ids)}
         async for output in self._engine.generate(prompt, self._params, request.request_id):
             if output.finished:
                 sample = output.outputs[0]
                 if sample.finish_reason == _FAILED:
-                    return _unanswered(request, Finish.ENGINE_FAILED)
+                    return unanswered(request, Finish.ENGINE_FAILED)
                 if request.request_id in self._aborted:
-                    return _unanswered(request, Finish.ABORT)
+                    return unanswered(request, Finish.ABORT)
                 if sample.finish_reason not in _FINISHES:
                     # An engine that aborts what it was not told to is shutting down, and its text is cut.
                     raise EngineDied(f"vLLM ended {request.request_id} with finish_reason={sample.finish_reason}")
                 n_tokens, prompt_ids, decode = len(sample.token_ids), request.prefix.prompt_ids, self.tokenizer.decode
                 self._finished += n_tokens
-                self._attended += n_tokens * len(prompt_ids) + n_tokens * (n_tokens - 1) // 2
+                self._attended += attended(len(prompt_ids), n_tokens)
                 return Completion(
                     request=request,
                     text=sample.text if self._sampling.stop else completion_text(decode, prompt_ids, sample.token_ids),
@@ -270,10 +271,6 @@ class VllmEngine:
         """Whether vLLM turned down one request and goes on with the others; it wraps some of its reasons."""
         refused = isinstance(error, self._refusals) or isinstance(error.__cause__, self._refusals)
         return refused and not self._engine.errored
-
-
-def _unanswered(request: Request, finish: Finish) -> Completion:
-    return Completion(request=request, text="", finish=finish, n_tokens=0)
 
 
 def _device_name(platform: Any) -> str:

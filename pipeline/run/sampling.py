@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 
-from pipeline.engine.base import Engine
+from pipeline.engine.base import Engine, unanswered
 from pipeline.errors import EngineDied
 from pipeline.records import Completion, Finish, Request
 
@@ -25,4 +25,4 @@ async def sampled(
 
 def failed(request: Request) -> Completion:
     """The completion of a request that engines do not survive."""
-    return Completion(request=request, text="", finish=Finish.ENGINE_FAILED, n_tokens=0)
+    return unanswered(request, Finish.ENGINE_FAILED)

@@ -18,18 +18,14 @@ def unique_tokens(prompts: Iterable[Sequence[int]]) -> int:
 class DistinctPrompts:
     """Counts the tokens that an engine has to compute for the prompts of units that it serves, each token once.
 
-    Units hold different problems, so what the prompts of two units have in common is what all prompts begin with.
+    Units hold different problems, so what the prompts of two units have in common is what all prompts begin with. `tokens` are
+    those of the units that have ended.
     """
 
     def __init__(self) -> None:
         self._of_unit: dict[str, dict[str, tuple[int, ...]]] = {}
         self._known: tuple[int, ...] = ()
-        self._ended = 0
-
-    @property
-    def tokens(self) -> int:
-        """Of the units that have ended."""
-        return self._ended
+        self.tokens = 0
 
     def ask(self, unit_id: str, requests: Iterable[Request]) -> None:
         prompts = self._of_unit.setdefault(unit_id, {})
@@ -39,7 +35,7 @@ class DistinctPrompts:
     def end(self, unit_id: str) -> None:
         prompts = list(self._of_unit.pop(unit_id, {}).values())
         if prompts:
-            self._ended += unique_tokens([self._known, *prompts]) - len(self._known)
+            self.tokens += unique_tokens([self._known, *prompts]) - len(self._known)
             self._known = self._known or prompts[0]
 
 

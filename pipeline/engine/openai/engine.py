@@ -17,6 +17,7 @@ from functools import partial
 from itertools import groupby
 
 from pipeline.config import PolicyConfig, SamplingConfig
+from pipeline.engine.base import attended, unanswered
 from pipeline.engine.openai.greeting import context_for, greetings, model_context
 from pipeline.engine.openai.http import Connection, Http, key_from
 from pipeline.engine.openai.queues import Queues
@@ -163,7 +164,7 @@ class OpenAiEngine:
         for request_id in request_ids:
             for call in self._calls:
                 if request := call.owed.get(request_id):
-                    _give(call, _unanswered(request, Finish.ABORT))
+                    _give(call, unanswered(request, Finish.ABORT))
         self._cancel_unwanted()
 
     async def close(self) -> None:
@@ -220,16 +221,16 @@ class OpenAiEngine:
         self._silent_since = None
         self._setbacks[at] = 0
         self._queues.answered(at)
-        before, generated, attended = len(requests[0].prefix.prompt_ids), 0, 0
+        before, generated, behind = len(requests[0].prefix.prompt_ids), 0, 0
         for request, choice in zip(requests, answer.choices, strict=False):  # a server may give fewer
             completion = self._completion(request, choice, answer, keep_tokens=ask.call.keep_tokens)
             n = completion.n_tokens
-            generated, attended = generated + n, attended + n * before + n * (n - 1) // 2
+            generated, behind = generated + n, behind + attended(before, n)
             if request.request_id in ask.call.owed:
                 _give(ask.call, completion)
         prompt = len(answer.choices) * before
         prefilled = 0 if answer.cached is None else max(0, prompt - answer.cached)
-        self._work += EngineWork(generated=generated, attended=attended, prompt=prompt, prefilled=prefilled)
+        self._work += EngineWork(generated=generated, attended=behind, prompt=prompt, prefilled=prefilled)
         if len(answer.choices) < len(requests):
             self._queues.add_again(ask, ask.problem_id, failed_at=at)
 
@@ -253,7 +254,7 @@ class OpenAiEngine:
         self._last_trouble = str(trouble)
         if trouble.kind is Kind.REFUSED:
             for request in ask.owed():
-                _give(ask.call, _unanswered(request, Finish.ENGINE_FAILED))
+                _give(ask.call, unanswered(request, Finish.ENGINE_FAILED))
             return
         if self._silent_since is None:
             self._silent_since = now
@@ -345,10 +346,6 @@ def _asks(call: _Call, requests: Sequence[Request], most: int) -> Iterator[_Ask]
 def _give(call: _Call, completion: Completion) -> None:
     del call.owed[completion.request.request_id]
     call.arrived.put_nowait(completion)
-
-
-def _unanswered(request: Request, finish: Finish) -> Completion:
-    return Completion(request=request, text="", finish=finish, n_tokens=0)
 
 
 def _now() -> float:

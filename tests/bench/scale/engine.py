@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pipeline.engine.base import unanswered
 from pipeline.engine.oracle import ByteTokenizer
 from pipeline.hardware import Hardware
 from pipeline.progress import EngineWork, Load
@@ -170,7 +171,7 @@ class VirtualEngine:
         self._waiting = deque(each for each in self._waiting if each.request.request_id not in self._aborted)
         self._aborted.clear()
         for sequence in gone:
-            self._deliver(sequence, Completion(request=sequence.request, text="", finish=Finish.ABORT, n_tokens=0))
+            self._deliver(sequence, unanswered(sequence.request, Finish.ABORT))
 
     def _end(self, sequence: _Sequence) -> None:
         reply, prompt = sequence.reply, len(sequence.request.prefix.prompt_ids)
