@@ -15,7 +15,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from rich.console import Console
 
-from pipeline.commands import COMMANDS, LABEL, Command
+from pipeline.commands import COMMANDS
+from pipeline.commands.command import Command
+from pipeline.commands.label import LABEL
 from pipeline.config import LabelConfig
 from pipeline.errors import Interrupted, StepvalueError, UsageError
 from pipeline.failpoints import arm

@@ -1,30 +1,16 @@
-"""The labels of a run directory as polars frames, through its commit records."""
+"""What a run directory holds, for people: its first chains, and why rows were rejected."""
 
 from collections import Counter
-from collections.abc import Iterator
 from itertools import islice
 
-import polars as pl
 import pyarrow.compute as pc
 
 from pipeline.store.commits import INPUT, UNIT, Commit, chain, chains
-from pipeline.store.editions import current_shards
 from pipeline.store.run_record import STAGED_INPUT, recorded_identity
 from pipeline.store.shards import read_shard
 from pipeline.store.standing import standing
 from pipeline.store.storage import Storage
-from pipeline.store.stored_run import stored_run
-
-
-def label_frames(storage: Storage) -> Iterator[pl.DataFrame]:
-    """One frame per whole unit that has labels, the current ones, in the order of the input."""
-    run = stored_run(storage)
-    current = current_shards(run.wholes, run.edition)
-    for unit in run.units:
-        for shard in current.get(unit.unit_id, ()):
-            frame = pl.from_arrow(read_shard(storage, shard))
-            assert isinstance(frame, pl.DataFrame)
-            yield frame
+from pipeline.stored_labels import label_frames
 
 
 def _staged_input(storage: Storage) -> Commit | None:

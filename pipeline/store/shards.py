@@ -54,9 +54,11 @@ def write_shard(
     return record
 
 
-def read_shard(storage: Storage, record: ShardRecord) -> pa.Table:
-    """The table of a committed file. Raises StoreError when the file is missing, damaged or not what was committed."""
-    return verified_file(storage, record).read(use_threads=False)
+def read_shard(storage: Storage, record: ShardRecord, columns: Sequence[str] | None = None) -> pa.Table:
+    """The table of a committed file, or some of its columns. Raises StoreError when the file is missing, damaged or not what
+    was committed."""
+    file = verified_file(storage, record)
+    return file.read(columns=None if columns is None else list(columns), use_threads=False)
 
 
 def verified_file(storage: Storage, record: ShardRecord) -> pq.ParquetFile:

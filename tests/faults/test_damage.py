@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import StoreError
-from pipeline.report.labels import label_frames
 from pipeline.store.commits import INPUT, UNIT, chains
 from pipeline.store.local import LocalStorage
 from pipeline.store.repair import damaged_files
 from pipeline.store.run_record import recorded_identity
+from pipeline.stored_labels import label_frames
 from tests.faults.runs import POLL_SECONDS, Found, Scene, assert_same, scene, tree, until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]
