@@ -1,0 +1,150 @@
+"""Settings of `export`."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pipeline.ranges import check
+
+
+class ExportFormat(Enum):
+    """Whose layout is written."""
+
+    trl = "trl"
+    axolotl = "axolotl"
+    openrlhf = "openrlhf"
+    rlhflow = "rlhflow"
+    qwen = "qwen"
+    prm800k = "prm800k"
+    math_shepherd = "math_shepherd"
+    openr = "openr"
+    scan = "scan"
+    processbench = "processbench"
+    orm = "orm"
+    preference = "preference"
+    parquet = "parquet"
+
+
+class Target(Enum):
+    """What a step is trained towards."""
+
+    hard = "hard"
+    """1 or 0, by the run's label rule or by `threshold`."""
+    soft = "soft"
+    """The value, a probability."""
+    counts = "counts"
+    """Right and graded rollouts."""
+
+
+class SoftColumn(Enum):
+    posterior_mean = "posterior_mean"
+    value = "value"
+
+
+class Undecided(Enum):
+    """What becomes of a step without a label."""
+
+    ignore = "ignore"
+    """It stays, without a label."""
+    merge = "merge"
+    """It becomes part of the next step, whose label is about both: a label belongs to where a step ends. At a chain's end it
+    goes."""
+    cut = "cut"
+    """It goes, and what is behind it."""
+    drop = "drop"
+    """The chain goes."""
+    positive = "positive"
+    negative = "negative"
+
+
+class Neutral(Enum):
+    """What becomes of a neutral step, labelled 2: data sets and trainers disagree."""
+
+    keep = "keep"
+    positive = "positive"
+    negative = "negative"
+    undecided = "undecided"
+
+
+class Balance(Enum):
+    none = "none"
+    chains = "chains"
+    """As many chains with a bad step as without."""
+    steps = "steps"
+    """As many good steps as bad ones, as near as leaving out whole chains comes."""
+
+
+class Offending(Enum):
+    """What becomes of chains that the trainer would misread."""
+
+    stop = "stop"
+    drop = "drop"
+    keep = "keep"
+    """They are written all the same where they can be, such as those that the trainer would cut."""
+
+
+class FileType(Enum):
+    jsonl = "jsonl"
+    json = "json"
+    """One array."""
+    parquet = "parquet"
+
+
+@dataclass(kw_only=True, slots=True)
+class DecontaminateConfig:
+    paths: list[str] = field(default_factory=list)
+    """Files of problems that must not be trained on: JSONL, JSON or Parquet, or `.txt` with a problem a line."""
+    column: str = "problem"
+    ngram: int = 13
+    """A problem that shares so many words in a row with one of them is left out (Brown et al. 2020, appendix C); a shorter one
+    if it is the same."""
+
+    def __post_init__(self) -> None:
+        check(self.ngram >= 1, "decontaminate.ngram", self.ngram, "at least 1")
+
+
+@dataclass(kw_only=True, slots=True)
+class ExportConfig:
+    """Everything `export` needs; null: what the format's trainer is used to."""
+
+    run_dir: str = "???"
+    format: ExportFormat = "???"  # type: ignore[assignment]  # Hydra's word for: has to be given
+    out: str = "???"
+    """A folder, made by the command."""
+    file: FileType | None = None
+    target: Target | None = None
+    soft: SoftColumn | None = None
+    """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
+    threshold: float | None = None
+    """A step is good if its value (the column `soft`) is above it; null: as the run labelled."""
+    undecided: Undecided | None = None
+    """null: ignore where the format can, else merge."""
+    neutral: Neutral | None = None
+    """Has to be given where there are neutral steps, unless the format has such a class."""
+    after_error: bool | None = None
+    """Keep the steps behind the first bad one; null: only for soft targets and counts."""
+    balance: Balance = Balance.none
+    validation: float = 0.0
+    """Share of the problems that go, with all their chains, into a validation file."""
+    seed: int = 0
+    """Decides which problems those are, and which chains `balance` leaves out."""
+    decontaminate: DecontaminateConfig = field(default_factory=DecontaminateConfig)
+    separator: str | None = None
+    """Between steps; `\\n` stands for a line end."""
+    placeholder: str | None = None
+    """The token that stands for a step's reward."""
+    tokenizer: str | None = None
+    """The trained model's, a Hugging Face name or a local folder; without it nothing is known of tokens and lengths."""
+    max_length: int | None = None
+    """Tokens that the trainer takes of a row."""
+    offending: Offending = Offending.stop
+    columns: list[str] = field(default_factory=list)
+    """format=parquet: columns of `labels` to write; empty: all."""
+    partial: bool = False
+    """Export what an unfinished run has so far."""
+    overwrite: bool = False
+    """Replace an earlier export in `out`."""
+
+    def __post_init__(self) -> None:
+        check(self.threshold is None or 0 <= self.threshold < 1, "threshold", self.threshold, "at least 0 and below 1")
+        check(0 <= self.validation < 1, "validation", self.validation, "at least 0 and below 1")
+        check(self.max_length is None or self.max_length >= 1, "max_length", self.max_length, "at least 1")
