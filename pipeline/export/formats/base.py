@@ -55,7 +55,7 @@ class Format:
     """A trainer's layout.
 
     `targets`: what it can be given, its usual one first. `ignores`: a step can stay without a label. `neutral`: it has a class
-    for neutral steps. `marks`: its usual ones. `max_length`: tokens its trainer takes of a row by default, None where it has no
+    for neutral steps. `whole`: a row is about a whole chain, of which no step may go. `marks`: its usual ones. `max_length`: tokens its trainer takes of a row by default, None where it has no
     limit. `schema`: of its rows as Parquet.
     """
 
@@ -68,6 +68,7 @@ class Format:
     """What the tokens of a row show; the last argument is how many of them the trainer takes."""
     ignores: bool = False
     neutral: bool = False
+    whole: bool = False
     marks: Marks = Marks()
     file: FileType = FileType.jsonl
     max_length: int | None = None

@@ -1,0 +1,206 @@
+"""A labelled chain -> what of it is trained on: which steps, towards which target. Pure.
+
+A label is about the prefix that a step ends, so steps can be cut from the end and joined to the next one without changing what
+the other labels say.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pipeline.choices import EstimatorName
+from pipeline.errors import UsageError
+from pipeline.estimate.labels import NEGATIVE, NEUTRAL, POSITIVE
+from pipeline.export.example import Example, StepTarget
+from pipeline.export.formats.base import Format
+from pipeline.export.settings import ExportConfig, Neutral, SoftColumn, Target, Undecided
+from pipeline.records import Origin
+
+JOINT = " "
+"""Between a step and the one it is merged into: no trainer separates steps by it."""
+_ONE_VALUE = {Undecided.positive: POSITIVE, Undecided.negative: NEGATIVE}
+_ONE_CLASS = {Neutral.positive: POSITIVE, Neutral.negative: NEGATIVE, Neutral.keep: NEUTRAL, Neutral.undecided: None}
+
+
+class LabelRow(NamedTuple):
+    """A row of `labels`, as far as it matters here; lists have an entry per step."""
+
+    chain_id: str
+    problem_id: str
+    source_id: str | None
+    problem: str
+    gold_answer: str
+    final_answer: str | None
+    outcome: bool | None
+    steps: list[str]
+    label: list[int | None]
+    value: list[float | None]
+    posterior_mean: list[float | None]
+    n_correct: list[int]
+    n_rollouts: list[int]
+    origin: list[str]
+    prefix_ids: list[str]
+    root_prefix_id: str
+    estimator: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The settings of an export with nothing left open but `soft`, which follows each row's estimator where it is None."""
+
+    target: Target
+    soft: SoftColumn | None
+    threshold: float | None
+    undecided: Undecided
+    neutral: Neutral | None
+    after_error: bool
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Why nothing of a chain is exported: a word to count by, and a sentence."""
+
+    kind: str
+    detail: str
+
+
+UNDECIDED_STEP = "undecided_step"
+NO_LABEL = "no_label"
+
+
+def choice_of(config: ExportConfig, layout: Format) -> Choice:
+    """What is asked for, with the format's own ways where nothing is. Raises UsageError for what the format cannot hold."""
+    name = config.format.value
+    target = config.target or layout.targets[0]
+    if target not in layout.targets:
+        able = " or ".join(f"target={known.value}" for known in layout.targets)
+        raise UsageError(f"target={target.value}: format={name} takes {able}; its trainer would misread anything else")
+    undecided = config.undecided or (Undecided.ignore if layout.ignores else Undecided.merge)
+    if undecided is Undecided.ignore and not layout.ignores:
+        raise UsageError(
+            f"undecided=ignore: format={name} has no place for a step without a label; choose merge, cut or drop"
+        )
+    if layout.whole and (config.after_error is False or undecided in (Undecided.merge, Undecided.cut)):
+        raise UsageError(f"format={name} is about whole chains: leave out after_error, and undecided but for drop")
+    if config.neutral is Neutral.keep and not layout.neutral:
+        raise UsageError(
+            f"neutral=keep: format={name} has no class for neutral steps; choose positive, negative or undecided"
+        )
+    return Choice(
+        target=target,
+        soft=config.soft,
+        threshold=config.threshold,
+        undecided=undecided,
+        neutral=config.neutral or (Neutral.keep if layout.neutral else None),
+        after_error=layout.whole or (target is not Target.hard if config.after_error is None else config.after_error),
+        whole=layout.whole,
+    )
+
+
+def example_of(row: LabelRow, choice: Choice) -> Example | LeftOut:
+    """What of a chain is exported. Raises UsageError where it has neutral steps and nobody has said what becomes of them."""
+    hard = hard_labels(row, choice)
+    end = len(hard) if choice.after_error or NEGATIVE not in hard else hard.index(NEGATIVE) + 1
+    targets = _targets(row, choice, hard)[:end]
+    steps = row.steps[:end]
+    if None in targets:
+        if choice.undecided is Undecided.drop:
+            number = targets.index(None) + 1
+            return LeftOut(kind=UNDECIDED_STEP, detail=f"step {number} of {len(steps)} has no label")
+        steps, targets = _without_undecided(steps, targets, choice)
+    if not choice.whole and all(target is None for target in targets):
+        return LeftOut(kind=NO_LABEL, detail=f"none of its {len(row.steps)} steps has a label")
+    return Example(
+        chain_id=row.chain_id,
+        problem_id=row.problem_id,
+        source_id=row.source_id,
+        problem=row.problem,
+        gold_answer=row.gold_answer,
+        final_answer=row.final_answer,
+        outcome=row.outcome,
+        steps=steps,
+        targets=targets,
+    )
+
+
+def hard_labels(row: LabelRow, choice: Choice) -> list[int | None]:
+    """1, 0, None or, where they are kept, 2 for every step: the run's own labels, or by the threshold."""
+    if choice.threshold is not None:
+        return [None if value is None else int(value > choice.threshold) for value in soft_values(row, choice.soft)]
+    if NEUTRAL not in row.label:
+        return row.label
+    if choice.neutral is None:
+        raise UsageError(
+            f"the run has neutral steps (chain {row.chain_id}, step {row.label.index(NEUTRAL) + 1}), for which the format has no "
+            "class, and trainers disagree about them: give neutral=positive, negative or undecided"
+        )
+    instead = _ONE_CLASS[choice.neutral]
+    return [instead if label == NEUTRAL else label for label in row.label]
+
+
+def soft_values(row: LabelRow, column: SoftColumn | None) -> list[float | None]:
+    """The value of every step: of the column that is named, or that the row's estimator is about."""
+    if column is None:
+        column = SoftColumn.value if row.estimator == EstimatorName.fixed.value else SoftColumn.posterior_mean
+    return row.value if column is SoftColumn.value else row.posterior_mean
+
+
+def good_and_bad(targets: Sequence[StepTarget]) -> tuple[int, int]:
+    """How many steps are good and bad: for values, those above and not above one half."""
+    good = bad = 0
+    for target in targets:
+        if target is not None:
+            share = (target[0] / target[1] if target[1] else 0.0) if isinstance(target, tuple) else target
+            good, bad = (good + 1, bad) if share > 0.5 else (good, bad + 1)
+    return good, bad
+
+
+def _targets(row: LabelRow, choice: Choice, hard: list[int | None]) -> list[StepTarget]:
+    match choice.target:
+        case Target.hard:
+            return list(hard)
+        case Target.soft:
+            return list(soft_values(row, choice.soft))
+        case Target.counts:
+            return [
+                _pair(correct, rollouts, origin, row.outcome)
+                for correct, rollouts, origin in zip(row.n_correct, row.n_rollouts, row.origin, strict=True)
+            ]
+
+
+def _pair(correct: int, rollouts: int, origin: str, outcome: bool | None) -> StepTarget:
+    """A whole chain was not continued: its own outcome is its one trial."""
+    if origin == Origin.TERMINAL.value and outcome is not None:
+        return int(outcome), 1
+    return (correct, rollouts) if rollouts else None
+
+
+def _without_undecided(
+    steps: list[str], targets: list[StepTarget], choice: Choice
+) -> tuple[list[str], list[StepTarget]]:
+    match choice.undecided:
+        case Undecided.cut:
+            end = targets.index(None)
+            return steps[:end], targets[:end]
+        case Undecided.merge:
+            return _merged(steps, targets)
+        case Undecided.positive | Undecided.negative:
+            one = _ONE_VALUE[choice.undecided]
+            instead: StepTarget = (one, 1) if choice.target is Target.counts else one
+            return steps, [instead if target is None else target for target in targets]
+        case _:
+            return steps, targets
+
+
+def _merged(steps: list[str], targets: list[StepTarget]) -> tuple[list[str], list[StepTarget]]:
+    texts: list[str] = []
+    kept: list[StepTarget] = []
+    waiting: list[str] = []
+    for step, target in zip(steps, targets, strict=True):
+        waiting.append(step)
+        if target is not None:
+            texts.append(JOINT.join(waiting))
+            kept.append(target)
+            waiting.clear()
+    return texts, kept
