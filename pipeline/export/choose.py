@@ -132,8 +132,8 @@ def hard_labels(row: LabelRow, choice: Choice) -> list[int | None]:
         return row.label
     if choice.neutral is None:
         raise UsageError(
-            f"the run has neutral steps (chain {row.chain_id}, step {row.label.index(NEUTRAL) + 1}), for which the format has no "
-            "class, and trainers disagree about them: give neutral=positive, negative or undecided"
+            f"the run has neutral steps (chain {row.chain_id}, step {row.label.index(NEUTRAL) + 1}), for which the format has "
+            "no class, and trainers disagree about them: give neutral=positive, negative or undecided"
         )
     instead = _ONE_CLASS[choice.neutral]
     return [instead if label == NEUTRAL else label for label in row.label]

@@ -55,8 +55,8 @@ class Format:
     """A trainer's layout.
 
     `targets`: what it can be given, its usual one first. `ignores`: a step can stay without a label. `neutral`: it has a class
-    for neutral steps. `whole`: a row is about a whole chain, of which no step may go. `marks`: its usual ones. `max_length`: tokens its trainer takes of a row by default, None where it has no
-    limit. `schema`: of its rows as Parquet.
+    for neutral steps. `whole`: a row is about a whole chain, of which no step may go. `marks`: its usual ones. `max_length`:
+    tokens its trainer takes of a row by default, None where it has no limit. `schema`: of its rows as Parquet.
     """
 
     targets: tuple[Target, ...]
