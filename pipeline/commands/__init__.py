@@ -4,8 +4,9 @@ What a command loads, it loads when it runs: Ray and the readers are slow to loa
 """
 
 from pipeline.commands.command import Command
+from pipeline.commands.export import EXPORT
 from pipeline.commands.grade import GRADE
 from pipeline.commands.label import LABEL
 from pipeline.commands.stored import AUDIT, REGRADE, RELABEL
 
-COMMANDS: dict[str, Command] = {command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, GRADE)}
+COMMANDS: dict[str, Command] = {command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, EXPORT, GRADE)}

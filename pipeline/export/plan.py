@@ -1,0 +1,87 @@
+"""The settings of an export -> how its rows are made, and into which kind of file they go."""
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pipeline.errors import UsageError
+from pipeline.export.choose import choice_of
+from pipeline.export.formats.base import Encoder, Format, Marks
+from pipeline.export.formats.table import FORMATS
+from pipeline.export.made import Maker, StepRows, labels_as_they_are
+from pipeline.export.settings import ExportConfig, ExportFormat, FileType
+from pipeline.schemas import LABELS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """`columns`: those of `labels` that are written as they are; None where rows are made."""
+
+    make: Maker
+    schema: pa.Schema
+    file: FileType
+    marks: Marks
+    columns: tuple[str, ...] | None = None
+
+
+def plan_of(config: ExportConfig, encoder: Encoder | None) -> Plan:
+    """Raises UsageError for settings that do not go together."""
+    if config.columns and (config.format is not ExportFormat.parquet or config.target is not None):
+        raise UsageError(
+            "columns=... is for format=parquet without a target: other rows have the columns of their format"
+        )
+    if config.format is ExportFormat.parquet and config.target is None:
+        return _labels_as_they_are(config)
+    layout = FORMATS[config.format]
+    choice = choice_of(config, layout)
+    marks = _marks(config, layout)
+    return Plan(
+        make=StepRows(
+            layout=layout,
+            choice=choice,
+            marks=marks,
+            encoder=encoder,
+            max_length=config.max_length or layout.max_length,
+        ),
+        schema=layout.schema(choice.target),
+        file=config.file or layout.file,
+        marks=marks,
+    )
+
+
+def _labels_as_they_are(config: ExportConfig) -> Plan:
+    unknown = [column for column in config.columns if column not in LABELS.names]
+    if unknown:
+        raise UsageError(f"columns: labels have no column {unknown[0]}; they have {', '.join(LABELS.names)}")
+    for key in ("undecided", "neutral", "after_error", "threshold", "soft"):
+        if getattr(config, key) is not None:
+            raise UsageError(
+                f"{key}: format=parquet without a target writes labels as they are; add target=hard, soft or counts"
+            )
+    if config.file not in (None, FileType.parquet):
+        raise UsageError(f"file={config.file.value}: format=parquet without a target writes Parquet")
+    columns = tuple(config.columns or LABELS.names)
+    schema = pa.schema([LABELS.field(column) for column in columns])
+    return Plan(make=labels_as_they_are, schema=schema, file=FileType.parquet, marks=Marks(), columns=columns)
+
+
+def _marks(config: ExportConfig, layout: Format) -> Marks:
+    usual = layout.marks
+    for key, mark, known in (
+        ("separator", config.separator, usual.separator),
+        ("placeholder", config.placeholder, usual.placeholder),
+    ):
+        if mark is not None and not known:
+            raise UsageError(f"{key}={mark!r}: format={config.format.value} has no {key}")
+        if mark == "":
+            raise UsageError(f"{key} is empty: leave it out for {known!r}")
+    return replace(
+        usual,
+        separator=_unescaped(config.separator) or usual.separator,
+        placeholder=_unescaped(config.placeholder) or usual.placeholder,
+    )
+
+
+def _unescaped(mark: str | None) -> str | None:
+    r"""`\n` for a line end, which a command line cannot hold."""
+    return None if mark is None else mark.replace("\\n", "\n")

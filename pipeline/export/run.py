@@ -1,0 +1,239 @@
+"""The `export` command: the labels of a run in the layout that a trainer reads."""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+
+import polars as pl
+
+from pipeline.errors import InputError, UsageError
+from pipeline.export.balance import Counted, left_out
+from pipeline.export.card import CARD, card, is_card
+from pipeline.export.choose import LabelRow, LeftOut
+from pipeline.export.exported import Exported, FileCounts, Left, Reason, reasons
+from pipeline.export.formats.tokens import load_encoder
+from pipeline.export.listed import contamination
+from pipeline.export.made import Made
+from pipeline.export.plan import Plan, plan_of
+from pipeline.export.settings import Balance, ExportConfig, Offending
+from pipeline.export.write import RowFile, TableFile, row_file
+from pipeline.splitting import in_validation
+from pipeline.store.files import replaced_at_end
+from pipeline.store.folders import folder_at_end
+from pipeline.store.place import storage_at
+from pipeline.store.storage import Storage
+from pipeline.store.stored_run import StoredRun, refuse_unfinished, stored_run
+from pipeline.stored_labels import frames_of
+
+TRAIN = "train"
+VALIDATION = "validation"
+LEFT_OUT = "left_out.jsonl"
+"""In the folder of an export: the chains that are in none of its other files."""
+OFFENDING = ".offending.jsonl"
+"""Behind the name of a folder that was not written: the chains that were in the way."""
+CONTAMINATED = "contaminated"
+SURPLUS = "balance"
+
+
+def export(config: ExportConfig) -> Exported:
+    """Write the current labels of a run into the folder `config.out`: `train` and, where asked for, `validation` files, a data
+    card, and a list of the chains that were left out. The folder appears when all of it is whole.
+
+    Raises UsageError for settings that do not go together, no run, an unfinished one without `partial`, and an `out` that holds
+    something else; InputError where the trainer would misread chains and `offending=stop`; StoreError.
+    """
+    out = _place(config)
+    plan = plan_of(config, load_encoder(config.tokenizer) if config.tokenizer else None)
+    storage = storage_at(config.run_dir)
+    run = stored_run(storage) if config.partial else refuse_unfinished(storage)
+    job = _Job(config, plan, storage, run)
+    with folder_at_end(out) as folder:
+        job.write(folder)
+        if job.offending:
+            raise InputError(_refusal(config, job.offending, _listed(out, job.offending)))
+        exported = job.exported(out)
+        if not any(counts.rows for counts in exported.files.values()):
+            raise InputError(f"{storage.place}: {_nothing(exported)}")
+        if job.left_out:
+            (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
+        (folder / CARD).write_text(card(config, plan, exported, run.settings), encoding="utf-8")
+    return exported
+
+
+class _Job:
+    """One pass over the labels of a run, or two where classes are balanced; what was read, left out and written so far."""
+
+    def __init__(self, config: ExportConfig, plan: Plan, storage: Storage, run: StoredRun) -> None:
+        self._config = config
+        self._plan = plan
+        self._storage = storage
+        self._run = run
+        self._listed = contamination(config.decontaminate) if config.decontaminate.paths else None
+        self._chains = self._steps = 0
+        self._files: dict[str, FileCounts] = {}
+        self.left_out: list[Left] = []
+        self.offending: list[Left] = []
+        self._kept: list[Left] = []
+
+    def write(self, folder: Path) -> None:
+        """Write the files of rows, and note what is in none of them."""
+        surplus = self._surplus()
+        names = {split: f"{split}.{self._plan.file.value}" for split in self._splits()}
+        self._files = {name: FileCounts() for name in names.values()}
+        with ExitStack() as stack:
+            files = {
+                split: stack.enter_context(row_file(folder / name, self._plan.file, self._plan.schema))
+                for split, name in names.items()
+            }
+            for frame, made in self._made():
+                for split, chosen in self._by_split(made, surplus).items():
+                    self._put(files[split], frame, chosen)
+                    _count(self._files[names[split]], chosen)
+
+    def exported(self, out: Path) -> Exported:
+        """What it all came to."""
+        return Exported(
+            out=str(out),
+            chains=self._chains,
+            steps=self._steps,
+            files=self._files,
+            left_out=reasons(self.left_out),
+            kept=reasons(self._kept),
+            owed=len(self._run.units) - len(self._run.wholes),
+        )
+
+    def _splits(self) -> list[str]:
+        return [TRAIN, VALIDATION] if self._config.validation else [TRAIN]
+
+    def _split(self, made: Made) -> str:
+        held_out = in_validation(made.chain.problem, self._config.validation, self._config.seed)
+        return VALIDATION if held_out else TRAIN
+
+    def _made(self) -> Iterator[tuple[pl.DataFrame, list[Made]]]:
+        """The chains unit by unit, beside the labels that they come from."""
+        columns = list(dict.fromkeys([*LabelRow._fields, *(self._plan.columns or ())]))
+        for frame in frames_of(self._storage, self._run, columns):
+            problems: defaultdict[str, list[LabelRow]] = defaultdict(list)
+            for values in frame.select(LabelRow._fields).iter_rows():
+                row = LabelRow(*values)
+                problems[row.problem_id].append(row)
+            yield frame, [made for chains in problems.values() for made in self._plan.make(chains)]
+
+    def _surplus(self) -> Collection[str]:
+        """Chains that are too many of their kind among those to train on."""
+        if self._config.balance is Balance.none:
+            return ()
+        counted = [
+            Counted(chain_id=made.chain.chain_id, n_good=made.good, n_bad=made.bad)
+            for _, chains in self._made()
+            for made in chains
+            if self._reason(made) is None and self._split(made) == TRAIN
+        ]
+        return left_out(counted, self._config.balance, self._config.seed)
+
+    def _by_split(self, chains: Sequence[Made], surplus: Collection[str]) -> dict[str, list[Made]]:
+        chosen: defaultdict[str, list[Made]] = defaultdict(list)
+        for made in chains:
+            self._chains += 1
+            self._steps += len(made.chain.steps)
+            reason = self._reason(made)
+            if reason is None and made.chain.chain_id in surplus:
+                reason = LeftOut(
+                    kind=SURPLUS, detail=f"its kind is in the majority, balance={self._config.balance.value}"
+                )
+            if reason is not None:
+                self.left_out.append(_left(made, reason.kind, reason.detail))
+            elif made.offences and self._config.offending is Offending.stop:
+                self.offending += [_left(made, offence.kind, offence.detail) for offence in made.offences]
+            else:
+                self._kept += [_left(made, offence.kind, offence.detail) for offence in made.offences]
+                chosen[self._split(made)].append(made)
+        return chosen
+
+    def _reason(self, made: Made) -> LeftOut | None:
+        if made.left_out:
+            return made.left_out
+        if self._listed and (match := self._listed.contaminated_by(made.chain.problem)):
+            place = match.listed.place
+            return LeftOut(
+                kind=CONTAMINATED, detail=f"its problem shares '{match.words}' with {place.file}, row {place.line}"
+            )
+        if self._config.offending is Offending.stop:
+            return None
+        for offence in made.offences:
+            if offence.fatal or self._config.offending is Offending.drop:
+                return LeftOut(kind=offence.kind, detail=offence.detail)
+        return None
+
+    def _put(self, file: RowFile, frame: pl.DataFrame, chosen: Sequence[Made]) -> None:
+        if self._plan.columns is None:
+            file.write([made.row for made in chosen if made.row is not None])
+            return
+        assert isinstance(file, TableFile)
+        ids = [made.chain.chain_id for made in chosen]
+        table = frame.filter(pl.col("chain_id").is_in(ids)).select(self._plan.columns).to_arrow()
+        file.write_table(table.cast(self._plan.schema))
+
+
+def _count(counts: FileCounts, chosen: Sequence[Made]) -> None:
+    for made in chosen:
+        counts.rows += 1
+        counts.problems.add(made.chain.problem_id)
+        counts.steps += made.steps
+        counts.good += made.good
+        counts.bad += made.bad
+
+
+def _left(made: Made, kind: str, detail: str) -> Left:
+    return Left(chain_id=made.chain.chain_id, source_id=made.chain.source_id, kind=kind, detail=detail)
+
+
+def _place(config: ExportConfig) -> Path:
+    if "://" in config.out:
+        raise UsageError(f"out={config.out}: an export is written to a folder; copy it to a bucket from there")
+    out = Path(config.out).expanduser().absolute()
+    if not config.out.strip() or not out.name:
+        raise UsageError("out is empty: give out=FOLDER")
+    if not out.exists():
+        return out
+    if out.is_dir() and not any(out.iterdir()):
+        return out
+    if not is_card(out / CARD):
+        raise UsageError(f"out={out} is there already and is no export: name a new folder")
+    if not config.overwrite:
+        raise UsageError(f"out={out} holds an earlier export: name a new folder, or replace it with overwrite=true")
+    return out
+
+
+def _lines(chains: Sequence[Left]) -> bytes:
+    return "".join(json.dumps(asdict(chain), ensure_ascii=False) + "\n" for chain in chains).encode()
+
+
+def _listed(out: Path, offending: Sequence[Left]) -> Path:
+    path = out.with_name(out.name + OFFENDING)
+    with replaced_at_end(path) as file:
+        file.write(_lines(offending))
+    return path
+
+
+def _refusal(config: ExportConfig, offending: Sequence[Left], listed: Path) -> str:
+    name = config.format.value
+    chains = len({left.chain_id for left in offending})
+    found = _found(reasons(offending))
+    return (
+        f"nothing was exported, because format={name} would be misread in {chains:,} chains: {found}. {listed} names them all. "
+        "Leave them out with offending=drop, or write what can be written with offending=keep"
+    )
+
+
+def _nothing(exported: Exported) -> str:
+    if not exported.chains:
+        return "there are no labelled chains to export"
+    return f"none of {exported.chains:,} chains can be exported: {_found(exported.left_out)}"
+
+
+def _found(by_kind: Mapping[str, Reason]) -> str:
+    return "; ".join(f"{reason.count:,} {kind} ({reason.first.told})" for kind, reason in by_kind.items())

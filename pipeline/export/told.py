@@ -1,0 +1,30 @@
+"""What a person sees at the end of an export."""
+
+from collections.abc import Iterator
+
+from pipeline.export.exported import Exported, FileCounts
+from pipeline.export.run import LEFT_OUT
+
+
+def told(exported: Exported) -> Iterator[str]:
+    """Lines of text; those about left-out chains name the first of each kind."""
+    if exported.owed:
+        yield f"unfinished  {exported.owed:,} units of the run have no labels yet"
+    for name, counts in exported.files.items():
+        yield f"{name:<18}{_counts(counts)}"
+    total = sum(reason.count for reason in exported.left_out.values())
+    if total:
+        yield f"left out          {total:,} of {exported.chains:,} chains; {exported.out}/{LEFT_OUT} names each"
+    for kind, reason in exported.left_out.items():
+        yield f"  {reason.count:,} {kind}, the first: {reason.first.told}"
+    for kind, reason in exported.kept.items():
+        yield f"kept all the same {reason.count:,} {kind}, the first: {reason.first.told}"
+    yield f"{exported.out}"
+
+
+def _counts(counts: FileCounts) -> str:
+    unlabelled = f" + {counts.unlabelled:,} without a label" if counts.unlabelled else ""
+    return (
+        f"{counts.rows:,} rows of {len(counts.problems):,} problems, {counts.steps:,} steps: "
+        f"{counts.good:,} good + {counts.bad:,} bad{unlabelled}"
+    )

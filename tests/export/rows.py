@@ -1,0 +1,42 @@
+"""Rows of labels for tests, made by hand or by Hypothesis."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from pipeline.export.choose import LabelRow
+from pipeline.export.settings import ExportConfig, ExportFormat
+
+
+def label_row(labels: Sequence[int | None] = (1, 0), **changes: Any) -> LabelRow:
+    """A chain with these labels, whose values agree with them: 0.9, 0.05, 0.6 for neutral, none where undecided."""
+    values = [None if label is None else (0.05, 0.9, 0.6)[label] for label in labels]
+    row = LabelRow(
+        chain_id="c",
+        problem_id="p",
+        source_id="s",
+        problem="What is 1 + 1?",
+        gold_answer="2",
+        final_answer="2",
+        outcome=True,
+        steps=[f"Step text {number}." for number in range(1, len(labels) + 1)],
+        label=list(labels),
+        value=list(values),
+        posterior_mean=list(values),
+        n_correct=[0 if value is None else round(20 * value) for value in values],
+        n_rollouts=[0 if value is None else 20 for value in values],
+        origin=["measured" if value is not None else "unmeasured" for value in values],
+        prefix_ids=[f"prefix{number}" for number in range(1, len(labels) + 1)],
+        root_prefix_id="prefix0",
+        estimator="fixed",
+    )
+    return row._replace(**changes)
+
+
+def settings(layout: ExportFormat = ExportFormat.trl, **changes: Any) -> ExportConfig:
+    """Settings of an export that reads and writes nothing."""
+    return ExportConfig(run_dir="run", format=layout, out="out", **changes)
+
+
+label_lists = st.lists(st.sampled_from([0, 1, 2, None]), min_size=1, max_size=8)

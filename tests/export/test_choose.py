@@ -1,0 +1,148 @@
+"""What of a chain is exported: labels keep saying what they said, and nothing goes unless it was asked for."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import UsageError
+from pipeline.export.choose import Choice, LeftOut, choice_of, example_of, good_and_bad
+from pipeline.export.example import Example
+from pipeline.export.formats.base import Format, Offence
+from pipeline.export.settings import ExportConfig, Neutral, SoftColumn, Target, Undecided
+from tests.export.rows import label_lists, label_row, settings
+
+
+def nothing(*_: object) -> Iterator[Offence]:
+    yield from ()
+
+
+def layout(**changes: Any) -> Format:
+    known: dict[str, Any] = {
+        "targets": tuple(Target),
+        "row": lambda example, marks: {},
+        "schema": lambda target: pa.schema([]),
+        "offences": nothing,
+        "token_offences": nothing,
+        "ignores": True,
+        "neutral": True,
+    }
+    return Format(**known | changes)
+
+
+def choice(**changes: Any) -> Choice:
+    return choice_of(settings(**changes), layout())
+
+
+def example(labels: list[int | None], changes: dict[str, Any] | None = None, **asked: Any) -> Example:
+    made = example_of(label_row(labels, **(changes or {})), choice(**asked))
+    assert isinstance(made, Example)
+    return made
+
+
+def test_labels_are_exported_up_to_the_first_bad_step() -> None:
+    made = example([1, None, 0, 1])
+    assert made.targets == [1, None, 0]
+    assert made.steps == ["Step text 1.", "Step text 2.", "Step text 3."]
+    assert example([1, 0, 1], after_error=True).targets == [1, 0, 1]
+
+
+def test_values_and_counts_go_on_behind_a_bad_step() -> None:
+    assert example([1, 0, 1], target=Target.soft).targets == [0.9, 0.05, 0.9]
+    assert example([1, 0], target=Target.counts).targets == [(18, 20), (1, 20)]
+    assert example([1, 0, 1], target=Target.soft, after_error=False).targets == [0.9, 0.05]
+
+
+def test_the_last_step_of_a_finished_chain_counts_as_one_trial() -> None:
+    row = {"origin": ["measured", "terminal"], "n_rollouts": [8, 0], "n_correct": [2, 0], "outcome": False}
+    assert example([1, 0], row, target=Target.counts).targets == [(2, 8), (0, 1)]
+
+
+def test_soft_values_are_those_that_the_estimator_is_about() -> None:
+    row = {"value": [1.0], "posterior_mean": [0.7]}
+    assert example([1], row, target=Target.soft).targets == [1.0]
+    assert example([1], row | {"estimator": "pooled"}, target=Target.soft).targets == [0.7]
+    assert example([1], row, target=Target.soft, soft=SoftColumn.posterior_mean).targets == [0.7]
+
+
+def test_a_threshold_labels_anew() -> None:
+    row = {"value": [0.3, 0.1, None]}
+    assert example([0, 1, 1], row, threshold=0.2, after_error=True).targets == [1, 0, None]
+    assert example([1, 1, 1], row, threshold=0.3, after_error=True, undecided=Undecided.positive).targets == [0, 0, 1]
+
+
+def test_neutral_steps_have_to_be_spoken_for() -> None:
+    with pytest.raises(UsageError, match=r"chain c, step 2.*neutral=positive, negative or undecided"):
+        example_of(label_row([1, 2]), choice_of(settings(), layout(neutral=False)))
+    assert example([1, 2]).targets == [1, 2]
+    assert example([1, 2, 1], neutral=Neutral.positive).targets == [1, 1, 1]
+    assert example([1, 2, 1], neutral=Neutral.negative).targets == [1, 0]
+    assert example([1, 2, 1], neutral=Neutral.undecided).targets == [1, None, 1]
+
+
+def test_undecided_steps_stay_go_or_are_joined_to_the_next() -> None:
+    labels = [None, 1, None, 0]
+    merged = example(labels, undecided=Undecided.merge)
+    assert merged.targets == [1, 0]
+    assert merged.steps == ["Step text 1. Step text 2.", "Step text 3. Step text 4."]
+    assert example([1, None], undecided=Undecided.merge).steps == ["Step text 1."]
+    assert example([1, 1, None, 0], undecided=Undecided.cut).targets == [1, 1]
+    assert example(labels, undecided=Undecided.negative, after_error=True).targets == [0, 1, 0, 0]
+    dropped = example_of(label_row(labels), choice(undecided=Undecided.drop))
+    assert dropped == LeftOut(kind="undecided_step", detail="step 1 of 4 has no label")
+
+
+def test_a_chain_without_any_label_is_left_out() -> None:
+    assert isinstance(example_of(label_row([None, None]), choice()), LeftOut)
+    assert isinstance(example_of(label_row([None, 1]), choice(undecided=Undecided.cut)), LeftOut)
+    whole = example_of(label_row([None]), choice_of(settings(), layout(whole=True)))
+    assert isinstance(whole, Example)
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "told"),
+    [
+        (settings(target=Target.soft), layout(targets=(Target.hard,)), "target=soft: format=trl takes target=hard"),
+        (settings(undecided=Undecided.ignore), layout(ignores=False), "choose merge, cut or drop"),
+        (settings(neutral=Neutral.keep), layout(neutral=False), "choose positive, negative or undecided"),
+        (settings(after_error=False), layout(whole=True), "whole chains"),
+        (settings(undecided=Undecided.cut), layout(whole=True), "whole chains"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused(asked: ExportConfig, known: Format, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        choice_of(asked, known)
+
+
+@given(label_lists, st.sampled_from(Target), st.sampled_from(Undecided), st.sampled_from(Neutral), st.booleans())
+def test_a_step_that_is_exported_keeps_its_place_and_its_target(
+    labels: list[int | None], target: Target, undecided: Undecided, neutral: Neutral, after_error: bool
+) -> None:
+    asked = choice(target=target, undecided=undecided, neutral=neutral, after_error=after_error)
+    row = label_row(labels)
+    made = example_of(row, asked)
+    if isinstance(made, LeftOut):
+        return
+    assert len(made.steps) == len(made.targets) > 0
+    # However steps were joined, the text is that of the chain's first steps.
+    said = " ".join(made.steps)
+    assert " ".join(row.steps).startswith(said)
+    if undecided in (Undecided.merge, Undecided.cut, Undecided.drop, Undecided.positive, Undecided.negative):
+        assert None not in made.targets
+    if not after_error and target is Target.hard and undecided is not Undecided.negative:
+        assert 0 not in made.targets[:-1]
+    if target is Target.soft and undecided in (Undecided.merge, Undecided.ignore):
+        ends = {" ".join(row.steps[: end + 1]): value for end, value in enumerate(row.value)}
+        for end, value in enumerate(made.targets):
+            assert ends[" ".join(made.steps[: end + 1])] == value
+
+
+@given(label_lists)
+def test_good_and_bad_steps_are_those_with_a_label(labels: list[int | None]) -> None:
+    good, bad = good_and_bad(labels)
+    assert good == sum(label in (1, 2) for label in labels)
+    assert bad == labels.count(0)
+    assert good_and_bad([(3, 4), (2, 4), (0, 0), 0.51, 0.5]) == (2, 3)
