@@ -7,6 +7,9 @@ from pipeline.commands.command import Command
 from pipeline.commands.export import EXPORT
 from pipeline.commands.grade import GRADE
 from pipeline.commands.label import LABEL
+from pipeline.commands.select import SELECT
 from pipeline.commands.stored import AUDIT, REGRADE, RELABEL
 
-COMMANDS: dict[str, Command] = {command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, EXPORT, GRADE)}
+COMMANDS: dict[str, Command] = {
+    command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, EXPORT, SELECT, GRADE)
+}
