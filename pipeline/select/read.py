@@ -1,11 +1,13 @@
 """Score files -> the candidates of every problem."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from pipeline.errors import InputError, UsageError
+from pipeline.scores import SCORES
 from pipeline.select.candidates import Candidate, Contest
 from pipeline.select.settings import SelectConfig
 from pipeline.store.editions import current_shards
@@ -16,17 +18,15 @@ from pipeline.store.stored_run import refuse_unfinished
 SCORE = "score"
 LAST = "score_last"
 SOLUTIONS = "solutions"
-_Columns = dict[str, type[pl.DataType] | pl.DataType]
-
-_KEYS: _Columns = {"chain_id": pl.String, "problem_id": pl.String}
-_JUDGED: _Columns = {"gold_answer": pl.String, "final_answer": pl.String, "outcome": pl.Boolean}
-CHOSEN: _Columns = {"source_id": pl.String, "problem": pl.String, "steps": pl.List(pl.String)}
-"""What is kept of a chosen chain beside that."""
+_KEYS = ("chain_id", "problem_id")
+_JUDGED = ("gold_answer", "final_answer", "outcome")
+_CHOSEN = ("source_id", "problem", "steps")
+_TYPES = pl.DataFrame(SCORES.empty_table()).schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """A score file's rows: keys, what was judged, what `CHOSEN` names, and the column `score`, null where there is none."""
+    """A score file's rows; their column `score` is the one that was asked for, null where there is none."""
 
     frame: pl.DataFrame
     model: str
@@ -61,7 +61,7 @@ class Known:
 def scored(config: SelectConfig) -> Scored:
     """The candidates. Raises InputError for a file that is none of `score`."""
     column = SCORE if config.aggregation is None else f"{SCORE}_{config.aggregation.value}"
-    frame = _read("scores", Path(config.scores), {**_KEYS, **_JUDGED, **CHOSEN, column: pl.Float64, "model": pl.String})
+    frame = _read("scores", Path(config.scores), [*_KEYS, *_JUDGED, *_CHOSEN, column, "model"])
     return Scored(
         frame=frame.with_columns(pl.col(column).fill_nan(None).alias(SCORE)),
         model=", ".join(frame["model"].drop_nulls().unique().sort()),
@@ -126,7 +126,7 @@ def _as_often_as_drawn(frame: pl.DataFrame, run_dir: str, scores: str) -> pl.Dat
 
 
 def _outcome_scores(name: str, candidates: pl.DataFrame) -> pl.DataFrame:
-    found = _read("outcome_scores", Path(name), {"chain_id": pl.String, LAST: pl.Float64}).unique("chain_id")
+    found = _read("outcome_scores", Path(name), ["chain_id", LAST]).unique("chain_id")
     if not found.join(candidates, on="chain_id", how="semi").height:
         raise InputError(
             f"outcome_scores={name} scores none of the chains that scores has: score the same run or file with both models"
@@ -134,7 +134,7 @@ def _outcome_scores(name: str, candidates: pl.DataFrame) -> pl.DataFrame:
     return found.select("chain_id", pl.col(LAST).fill_nan(None).alias("outcome_score"))
 
 
-def _read(key: str, path: Path, columns: _Columns) -> pl.DataFrame:
+def _read(key: str, path: Path, columns: Sequence[str]) -> pl.DataFrame:
     """Some columns of a Parquet or JSONL file that `score` has written."""
     remedy = "name a file that `python -m pipeline score` has written"
     if not path.is_file():
@@ -148,13 +148,12 @@ def _read(key: str, path: Path, columns: _Columns) -> pl.DataFrame:
         raise InputError(f"{key}={path} has no column {', '.join(missing)}; {remedy}")
     if not frame.height:
         raise InputError(f"{key}={path} has no rows; {remedy}")
-    for name, kind_of in columns.items():
+    for name in columns:
         try:
-            frame = frame.with_columns(pl.col(name).cast(kind_of))
+            frame = frame.with_columns(pl.col(name).cast(_TYPES[name]))
         except pl.exceptions.PolarsError as error:
-            raise InputError(
-                f"{key}={path}: column {name} holds {frame.schema[name]}, not {kind_of}; {remedy}"
-            ) from error
+            held = frame.schema[name]
+            raise InputError(f"{key}={path}: column {name} holds {held}, not {_TYPES[name]}; {remedy}") from error
     if nameless := [name for name in _KEYS if name in columns and frame[name].null_count()]:
         raise InputError(f"{key}={path}: {', '.join(nameless)} is empty in some rows; {remedy}")
     return frame
