@@ -10,6 +10,7 @@ from rich.text import Text
 from pipeline.errors import UsageError
 from pipeline.select.chosen import chosen_lines
 from pipeline.select.compared import compared
+from pipeline.select.intervals import CONFIDENCE
 from pipeline.select.read import known, scored
 from pipeline.select.settings import SelectConfig
 from pipeline.select.told import accuracy_table, facts, lead_table, record
@@ -30,7 +31,9 @@ def select(config: SelectConfig, console: Console) -> None:
     rows = compared(found.contests, _sizes(config.n, max(found.counts)), config.seed)
     for line in facts(candidates.model, found, rows):
         console.print(Text(line), soft_wrap=True)
+    console.print(f"\naccuracy of a choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
     console.print(accuracy_table(rows))
+    console.print("\nby how much PRM best-of-n exceeds it", soft_wrap=True)
     console.print(lead_table(rows))
     if config.out is not None:
         _write("out", config.out, [f"{json.dumps(record(config, candidates.model, found, rows), indent=1)}\n".encode()])

@@ -12,7 +12,7 @@ from pipeline.select.settings import SelectConfig
 
 _NAMES = {
     Method.prm: "PRM",
-    Method.weighted: "PRM-weighted\nvote",
+    Method.weighted: "weighted\nvote",
     Method.majority: "majority\nvote",
     Method.orm: "ORM",
     Method.random: "random",
@@ -43,15 +43,7 @@ def facts(model: str, found: Known, rows: Sequence[Row]) -> list[str]:
 def accuracy_table(rows: Sequence[Row]) -> Table:
     """Accuracy by method, a row for each n, intervals below the means."""
     methods = [method for method in Method if method in rows[0].accuracy]
-    table = Table(
-        title=f"accuracy of one choice among n candidates, {CONFIDENCE:.0%} intervals",
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-    )
-    table.add_column("n", justify="right", vertical="top")
-    for method in methods:
-        table.add_column(_NAMES[method], justify="right", no_wrap=True)
+    table = _table(methods)
     for row in rows:
         table.add_row(str(row.n), *(_shown(row.accuracy[method]) for method in methods))
     return table
@@ -60,10 +52,7 @@ def accuracy_table(rows: Sequence[Row]) -> Table:
 def lead_table(rows: Sequence[Row]) -> Table:
     """By how much best-of-n by the PRM exceeds the others, over the same problems."""
     rivals = [method for method in AGAINST if method in rows[0].ahead]
-    table = Table(title="by how much PRM best-of-n exceeds", title_justify="left", box=None, pad_edge=False)
-    table.add_column("n", justify="right", vertical="top")
-    for rival in rivals:
-        table.add_column(_NAMES[rival], justify="right", no_wrap=True)
+    table = _table(rivals)
     for row in rows:
         table.add_row(str(row.n), *(_shown(row.ahead[rival], sign="+") for rival in rivals))
     return table
@@ -94,6 +83,14 @@ def record(config: SelectConfig, model: str, found: Known, rows: Sequence[Row]) 
     }
 
 
+def _table(methods: Sequence[Method]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("n", justify="right", no_wrap=True)
+    for method in methods:
+        table.add_column(_NAMES[method], justify="right", no_wrap=True)
+    return table
+
+
 def _plain(estimates: Mapping[Method, Estimate]) -> dict[str, dict[str, float | None]]:
     return {
         method.value: {"mean": estimate.mean, "low": estimate.low, "high": estimate.high}
@@ -105,4 +102,4 @@ def _shown(estimate: Estimate, sign: str = "") -> Text:
     mean = f"{estimate.mean:{sign}.3f}"
     if estimate.low is None or estimate.high is None:
         return Text(mean)
-    return Text(f"{mean}\n{estimate.low:{sign}.3f} {estimate.high:{sign}.3f}")
+    return Text(f"{mean}\n{estimate.low:{sign}.2f} {estimate.high:{sign}.2f}")
