@@ -7,5 +7,8 @@ from pipeline.commands.command import Command
 from pipeline.commands.grade import GRADE
 from pipeline.commands.label import LABEL
 from pipeline.commands.stored import AUDIT, REGRADE, RELABEL
+from pipeline.commands.train import SCORE, TRAIN
 
-COMMANDS: dict[str, Command] = {command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, GRADE)}
+COMMANDS: dict[str, Command] = {
+    command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, GRADE, TRAIN, SCORE)
+}
