@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pipeline.errors import UsageError
-from pipeline.export.choose import choice_of
+from pipeline.export.choose import choice_of, columns_for
 from pipeline.export.formats.base import Encoder, Format, Marks
 from pipeline.export.formats.table import FORMATS
 from pipeline.export.made import Maker, StepRows, labels_as_they_are
@@ -15,12 +15,14 @@ from pipeline.schemas import LABELS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`columns`: those of `labels` that are written as they are; None where rows are made."""
+    """`columns`: those of `labels` that are written as they are; None where rows are made. `reads`: of the columns of a
+    `LabelRow` that not every export needs, those that this one does."""
 
     make: Maker
     schema: pa.Schema
     file: FileType
     marks: Marks
+    reads: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
 
 
@@ -46,6 +48,7 @@ def plan_of(config: ExportConfig, encoder: Encoder | None) -> Plan:
         schema=layout.schema(choice.target),
         file=config.file or layout.file,
         marks=marks,
+        reads=columns_for(choice),
     )
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from pipeline.errors import InputError, UsageError
 from pipeline.export.balance import Counted, left_out
 from pipeline.export.card import CARD, card, is_card
-from pipeline.export.choose import LabelRow, LeftOut
+from pipeline.export.choose import SOMETIMES, LabelRow, LeftOut
 from pipeline.export.exported import Exported, FileCounts, Left, Reason, reasons
 from pipeline.export.formats.tokens import load_encoder
 from pipeline.export.listed import contamination
@@ -109,15 +109,17 @@ class _Job:
         return [TRAIN, VALIDATION] if self._config.validation else [TRAIN]
 
     def _split(self, made: Made) -> str:
-        held_out = in_validation(made.chain.problem, self._config.validation, self._config.seed)
-        return VALIDATION if held_out else TRAIN
+        share = self._config.validation
+        return VALIDATION if share and in_validation(made.chain.problem, share, self._config.seed) else TRAIN
 
     def _made(self) -> Iterator[tuple[pl.DataFrame, list[Made]]]:
         """The chains unit by unit, beside the labels that they come from."""
-        columns = list(dict.fromkeys([*LabelRow._fields, *(self._plan.columns or ())]))
-        for frame in frames_of(self._storage, self._run, columns):
+        unread = set(SOMETIMES) - set(self._plan.reads)
+        columns = {*LabelRow._fields} - unread | {*(self._plan.columns or ())}
+        fields = [pl.lit(None).alias(name) if name in unread else name for name in LabelRow._fields]
+        for frame in frames_of(self._storage, self._run, sorted(columns)):
             problems: defaultdict[str, list[LabelRow]] = defaultdict(list)
-            for values in frame.select(LabelRow._fields).iter_rows():
+            for values in frame.select(fields).iter_rows():
                 row = LabelRow(*values)
                 problems[row.problem_id].append(row)
             yield frame, [made for chains in problems.values() for made in self._plan.make(chains)]
