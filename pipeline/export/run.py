@@ -25,7 +25,7 @@ from pipeline.store.files import replaced_at_end
 from pipeline.store.folders import folder_at_end
 from pipeline.store.place import storage_at
 from pipeline.store.storage import Storage
-from pipeline.store.stored_run import StoredRun, refuse_unfinished, stored_run
+from pipeline.store.stored_run import StoredRun, readable_run
 from pipeline.stored_labels import frames_of
 
 TRAIN = "train"
@@ -48,7 +48,7 @@ def export(config: ExportConfig) -> Exported:
     out = _place(config)
     plan = plan_of(config, load_encoder(config.tokenizer) if config.tokenizer else None)
     storage = storage_at(config.run_dir)
-    run = stored_run(storage) if config.partial else refuse_unfinished(storage)
+    run = readable_run(storage, partial=config.partial)
     job = _Job(config, plan, storage, run)
     with folder_at_end(out) as folder:
         job.write(folder)
@@ -102,7 +102,7 @@ class _Job:
             files=self._files,
             left_out=reasons(self.left_out),
             kept=reasons(self._kept),
-            owed=len(self._run.units) - len(self._run.wholes),
+            owed=self._run.owed,
         )
 
     def _splits(self) -> list[str]:
