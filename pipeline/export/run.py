@@ -89,6 +89,8 @@ class _Job:
                 for split, name in names.items()
             }
             for frame, made in self._made():
+                self._chains += frame.height
+                self._steps += int(frame["steps"].list.len().sum())
                 for split, chosen in self._by_split(made, surplus).items():
                     self._put(files[split], frame, chosen)
                     _count(self._files[names[split]], chosen)
@@ -138,21 +140,21 @@ class _Job:
 
     def _by_split(self, chains: Sequence[Made], surplus: Collection[str]) -> dict[str, list[Made]]:
         chosen: defaultdict[str, list[Made]] = defaultdict(list)
+        gone: dict[Left, None] = {}
         for made in chains:
-            self._chains += 1
-            self._steps += len(made.chain.steps)
             reason = self._reason(made)
             if reason is None and made.chain.chain_id in surplus:
                 reason = LeftOut(
                     kind=SURPLUS, detail=f"its kind is in the majority, balance={self._config.balance.value}"
                 )
             if reason is not None:
-                self.left_out.append(_left(made, reason.kind, reason.detail))
+                gone[_left(made, reason.kind, reason.detail)] = None
             elif made.offences and self._config.offending is Offending.stop:
                 self.offending += [_left(made, offence.kind, offence.detail) for offence in made.offences]
             else:
                 self._kept += [_left(made, offence.kind, offence.detail) for offence in made.offences]
                 chosen[self._split(made)].append(made)
+        self.left_out += gone
         return chosen
 
     def _reason(self, made: Made) -> LeftOut | None:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pipeline.export.formats.base import Encoder, Offence, Row
 from pipeline.export.settings import PairReader, PairSpan, PreferenceConfig
 
+SEPARATOR = "\n"
 MAX_LENGTH = 1024
 """`DPOConfig.max_length`."""
 ROUNDING = 1e-9
