@@ -202,7 +202,9 @@ def _without_undecided(
             return _merged(steps, targets)
         case Undecided.positive | Undecided.negative:
             one = _ONE_VALUE[choice.undecided]
-            instead: StepTarget = (one, 1) if choice.target is Target.counts else one
+            instead: StepTarget = one
+            if choice.target is not Target.hard:
+                instead = float(one) if choice.target is Target.soft else (one, 1)
             return steps, [instead if target is None else target for target in targets]
         case _:
             return steps, targets
