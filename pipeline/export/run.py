@@ -14,11 +14,12 @@ from pipeline.export.balance import Counted, left_out
 from pipeline.export.card import CARD, card, is_card
 from pipeline.export.choose import SOMETIMES, LabelRow, LeftOut
 from pipeline.export.exported import Exported, FileCounts, Left, Reason, reasons
+from pipeline.export.formats.axolotl import training_yaml
 from pipeline.export.formats.tokens import load_encoder
 from pipeline.export.listed import contamination
 from pipeline.export.made import Made
 from pipeline.export.plan import Plan, plan_of
-from pipeline.export.settings import Balance, ExportConfig, Offending
+from pipeline.export.settings import Balance, ExportConfig, ExportFormat, Offending
 from pipeline.export.write import RowFile, TableFile, row_file
 from pipeline.splitting import in_validation
 from pipeline.store.files import replaced_at_end
@@ -30,6 +31,8 @@ from pipeline.stored_labels import frames_of
 
 TRAIN = "train"
 VALIDATION = "validation"
+AXOLOTL_CONFIG = "axolotl.yaml"
+"""In the folder of an export for axolotl."""
 LEFT_OUT = "left_out.jsonl"
 """In the folder of an export: the chains that are in none of its other files."""
 OFFENDING = ".offending.jsonl"
@@ -60,7 +63,20 @@ def export(config: ExportConfig) -> Exported:
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
         (folder / CARD).write_text(card(config, plan, exported, run.settings), encoding="utf-8")
+        if config.format is ExportFormat.axolotl:
+            (folder / AXOLOTL_CONFIG).write_text(_axolotl_config(config, plan, out), encoding="utf-8")
     return exported
+
+
+def _axolotl_config(config: ExportConfig, plan: Plan, out: Path) -> str:
+    train, validation = (str(out / f"{split}.{plan.file.value}") for split in (TRAIN, VALIDATION))
+    return training_yaml(
+        train=train,
+        validation=validation if config.validation else None,
+        file=plan.file,
+        model=config.tokenizer,
+        sequence_len=config.max_length,
+    )
 
 
 class _Job:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.__main__ import main
@@ -90,6 +91,35 @@ def test_columns_of_labels_are_written_as_they_are(run_dir: Path, tmp_path: Path
     assert pl.read_parquet(tmp_path / "all/train.parquet").columns == LABELS.names
     exported(run_dir, tmp_path / "some", ExportFormat.parquet, columns=["value", "steps"])
     assert pl.read_parquet(tmp_path / "some/train.parquet").columns == ["value", "steps"]
+
+
+@pytest.mark.parametrize("layout", [layout for layout in ExportFormat if layout is not ExportFormat.parquet])
+def test_every_format_says_the_same_in_each_kind_of_file(layout: ExportFormat, run_dir: Path, tmp_path: Path) -> None:
+    written = [
+        exported(run_dir, tmp_path / file.value, layout, file=file, offending=Offending.drop) for file in FileType
+    ]
+    table = pq.read_table(tmp_path / "parquet" / "train.parquet").to_pylist()
+    assert table == lines(tmp_path / "jsonl" / "train.jsonl")
+    assert table == json.loads((tmp_path / "json" / "train.json").read_text())
+    for done in written:
+        assert done.chains == 120
+        assert sum(counts.rows for counts in done.files.values()) == len(table) > 0
+
+
+@pytest.mark.parametrize("target", Target)
+def test_plain_rows_have_a_column_for_each_target(target: Target, run_dir: Path, tmp_path: Path) -> None:
+    exported(run_dir, tmp_path / "out", ExportFormat.parquet, target=target, after_error=True)
+    found, truth = pl.read_parquet(tmp_path / "out/train.parquet"), labels(run_dir)
+    rows = {row["chain_id"]: row for row in truth.iter_rows(named=True)}
+    for row in found.iter_rows(named=True):
+        match target:
+            case Target.hard:
+                assert row["labels"] == rows[row["chain_id"]]["label"]
+            case Target.soft:
+                assert row["scores"] == rows[row["chain_id"]]["value"]
+            case Target.counts:
+                assert row["n_correct"][:-1] == rows[row["chain_id"]]["n_correct"][:-1]
+                assert (row["n_correct"][-1], row["n_rollouts"][-1]) == (int(row["outcome"]), 1)
 
 
 def test_balance_leaves_out_chains_and_names_them(run_dir: Path, tmp_path: Path) -> None:
