@@ -1,8 +1,8 @@
 """The readers of released trainers, out of single files of theirs: the trainers themselves need GPUs and much else.
 
 A package's own `__init__` is not run. What a file takes from its package comes from the package's own files; only axolotl's
-`IGNORE_INDEX` and `DictDefault` are put in place, for their files need packages that are not here. A trainer that is not installed skips
-the test.
+`IGNORE_INDEX` and `DictDefault` are put in place, for their files need packages that are not here. A trainer that is not
+installed skips the test.
 """
 
 import importlib
@@ -42,7 +42,7 @@ def openrlhf_loss() -> Any:
 
 def axolotl_strategy() -> Any:
     """`StepwiseSupervisedPromptTokenizingStrategy` of axolotl."""
-    names = {
+    names: dict[str, dict[str, object]] = {
         "axolotl.prompt_tokenizers": {"IGNORE_INDEX": -100},
         "axolotl.utils.dict": {"DictDefault": dict},
     }

@@ -8,7 +8,19 @@ from hypothesis import strategies as st
 from pipeline.export.example import Example, StepTarget
 from pipeline.export.formats.base import Format, Marks, Offence
 
-PIECES = ("Ann has 12 apples", " 3 + 4 = 7", "\\frac{1}{2}", " so", ".", "\n", "é", " $x^2$", "Step 2: add", "??", "  two")
+PIECES = (
+    "Ann has 12 apples",
+    " 3 + 4 = 7",
+    "\\frac{1}{2}",
+    " so",
+    ".",
+    "\n",
+    "é",
+    " $x^2$",
+    "Step 2: add",
+    "??",
+    "  two",
+)
 
 
 def example(targets: Sequence[StepTarget] = (1, 0), **changes: Any) -> Example:

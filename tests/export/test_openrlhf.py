@@ -69,9 +69,7 @@ def test_each_label_is_read_at_its_placeholder(reader: Any, marked: Any, file: F
 
 @settings(max_examples=60)
 @given(chain=examples(hard).filter(lambda chain: any(t is not None for t in chain.targets)), cut=st.integers(1, 150))
-def test_what_is_lost_is_foretold(
-    reader: Any, marked: Any, marked_encoder: Encoder, chain: Example, cut: int
-) -> None:
+def test_what_is_lost_is_foretold(reader: Any, marked: Any, marked_encoder: Encoder, chain: Example, cut: int) -> None:
     whole = label_places(read_with(reader, columns(chain), marked)[0], marked)
     assert whole == expected_places(chain)
     kept = label_places(read_with(reader, columns(chain), marked, max_length=cut)[0], marked)
@@ -94,9 +92,7 @@ def test_the_loss_is_about_the_labels(reader: Any, marked: Any) -> None:
     assert loss(ids, logits, labels).item() == pytest.approx(0)
 
 
-def test_probabilities_stop_the_released_version(
-    reader: Any, marked: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_probabilities_stop_the_released_version(reader: Any, marked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     data = read_with(reader, columns(example([0.75, None, 0.25])), marked)
@@ -120,9 +116,7 @@ def test_a_placeholder_of_several_tokens_is_told(embedded_encoder: Encoder) -> N
     assert "2 tokens" in offence.detail
 
 
-def test_a_placeholder_that_merges_in_context_is_told(
-    reader: Any, embedded: Any, embedded_encoder: Encoder
-) -> None:
+def test_a_placeholder_that_merges_in_context_is_told(reader: Any, embedded: Any, embedded_encoder: Encoder) -> None:
     marks = Marks(separator="\n", placeholder="@")
     row = OPENRLHF.row(CHAIN, marks)
     read = read_with(reader, {name: [value] for name, value in row.items()}, embedded, placeholder="@")[0]

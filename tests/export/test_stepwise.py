@@ -1,4 +1,4 @@
-"""TRL and axolotl read what is written for them: every label lies where its step ends, and those that a cut loses are foretold."""
+"""TRL and axolotl find every label where its step ends, and which labels a cut loses is foretold."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from pipeline.export.formats.trl import IGNORED, TRL
 from pipeline.export.settings import FileType, Target
 from pipeline.export.write import row_file
 from tests.export.consumers import axolotl_config, axolotl_strategy, trl_prm_trainer
-from tests.export.examples import example, examples, kinds, lost, marks_of
+from tests.export.examples import example, examples, kinds, lost
 
 CHAINS = (
     example([1, None, 0], steps=["Take 3 + 4.\nThat is 7.", "é ки", "so it is 8"]),
