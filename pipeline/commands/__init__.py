@@ -8,5 +8,8 @@ from pipeline.commands.export import EXPORT
 from pipeline.commands.grade import GRADE
 from pipeline.commands.label import LABEL
 from pipeline.commands.stored import AUDIT, REGRADE, RELABEL
+from pipeline.commands.train import SCORE, TRAIN
 
-COMMANDS: dict[str, Command] = {command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, EXPORT, GRADE)}
+COMMANDS: dict[str, Command] = {
+    command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, EXPORT, TRAIN, SCORE, GRADE)
+}

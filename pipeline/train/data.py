@@ -1,0 +1,125 @@
+"""A run's labels as a `torch.utils.data.Dataset`, and batches of them; for `train`, and for a training loop of one's own:
+
+    dataset = StepDataset.of_run(TrainConfig(run_dir="out"), tokenizer, max_length=2048)
+    loader = DataLoader(dataset, batch_size=16, collate_fn=StepCollator(pad_id=0))
+
+Not covered: runs whose tokens do not fit into memory.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.data import Dataset
+
+from pipeline.ids import content_id
+from pipeline.splitting import in_validation
+from pipeline.train.rows import label_rows
+from pipeline.train.settings import TrainConfig, written_out
+from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, step_targets
+from pipeline.train.text import EncodedChain, encode_chain
+from pipeline.train.tokens import encoder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainChain:
+    """A chain as tokens, with a target for each step that has an end in them."""
+
+    chain_id: str
+    encoded: EncodedChain
+    targets: tuple[StepTarget, ...]
+
+
+class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
+    """Chains of which at least one step has what the loss is about. `chains`, `steps`: how many were read; `cut`: steps of
+    them that did not fit."""
+
+    def __init__(self, items: Sequence[TrainChain], *, chains: int, steps: int, cut: int) -> None:
+        self.items = list(items)
+        self.chains = chains
+        self.steps = steps
+        self.cut = cut
+
+    @classmethod
+    def of_run(
+        cls, config: TrainConfig, tokenizer: Any, *, max_length: int, held_out: bool | None = None
+    ) -> "StepDataset":
+        """The chains of `config.run_dir` as the settings want them trained on; those problems alone that are held out for
+        validation, or that are not.
+
+        Raises UsageError for no run of this version, an unfinished one without `config.partial`, and neutral steps of which
+        nobody has said what becomes; StoreError for a damaged file.
+        """
+        encode, separator = encoder(tokenizer), written_out(config.separator)
+        items: list[TrainChain] = []
+        chains = steps = cut = 0
+        for row in label_rows(config.run_dir, COLUMNS, partial=config.partial):
+            if held_out is not None and held_out != in_validation(row["problem"], config.validation, config.seed):
+                continue
+            encoded = encode_chain(
+                encode,
+                row["problem"],
+                row["steps"],
+                separator=separator,
+                bos=tokenizer.bos_token_id,
+                max_length=max_length,
+            )
+            targets = tuple(step_targets(row, config)[: len(encoded.ends)])
+            chains, steps, cut = chains + 1, steps + len(row["steps"]), cut + encoded.left_out
+            if any(counts_for(config.loss, target) for target in targets):
+                items.append(TrainChain(chain_id=row["chain_id"], encoded=encoded, targets=targets))
+        return cls(items, chains=chains, steps=steps, cut=cut)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> TrainChain:
+        return self.items[index]
+
+    @property
+    def digest(self) -> str:
+        """Hash of all tokens and targets."""
+        return content_id(*(repr(item) for item in self.items))
+
+
+def padded(chains: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:
+    """`input_ids` and `attention_mask`, chains x longest, padded on the right."""
+    longest = max(map(len, chains))
+    ids = torch.full((len(chains), longest), pad_id)
+    mask = torch.zeros((len(chains), longest), dtype=torch.long)
+    for row, chain in enumerate(chains):
+        ids[row, : len(chain)] = torch.tensor(chain)
+        mask[row, : len(chain)] = 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def target_tensors(targets: Sequence[StepTarget]) -> dict[str, torch.Tensor]:
+    """One entry per step: `labels` (1, 0 and `IGNORED`), `values` where `value_mask` says so, `n_correct`, `n_rollouts`,
+    `weights`."""
+    return {
+        "labels": torch.tensor([IGNORED if target.label is None else target.label for target in targets]),
+        "values": torch.tensor([target.value or 0.0 for target in targets]),
+        "value_mask": torch.tensor([target.value is not None for target in targets]),
+        "n_correct": torch.tensor([target.correct for target in targets]),
+        "n_rollouts": torch.tensor([target.rollouts for target in targets]),
+        "weights": torch.tensor([target.weight for target in targets]),
+    }
+
+
+class StepCollator:
+    """Chains as tensors, chains x longest: those of `padded`, and those of `target_tensors` where steps end. Elsewhere `labels`
+    is `IGNORED` and the others are 0."""
+
+    def __init__(self, pad_id: int) -> None:
+        self._pad_id = pad_id
+
+    def __call__(self, items: Sequence[TrainChain]) -> dict[str, torch.Tensor]:
+        batch = padded([item.encoded.ids for item in items], self._pad_id)
+        for row, item in enumerate(items):
+            for name, entries in target_tensors(item.targets).items():
+                if name not in batch:
+                    rest = IGNORED if name == "labels" else 0
+                    batch[name] = torch.full(batch["input_ids"].shape, rest, dtype=entries.dtype)
+                batch[name][row, list(item.encoded.ends)] = entries
+        return batch

@@ -1,0 +1,103 @@
+"""Models with two classes at every token: made of a policy's weights to be trained, and loaded to score.
+
+Weights come from safetensors only, and no code comes with a model.
+"""
+
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
+
+from pipeline.errors import UsageError
+
+BAD, GOOD = 0, 1
+SEPARATOR_KEY = "stepvalue_separator"
+"""In a model's config.json: what was behind the problem and every step when it was trained."""
+_NAMES = {BAD: "bad", GOOD: "good"}
+_MAX_CAUSE_CHARACTERS = 300
+_HEADS = ("ForTokenClassification",)
+
+
+def load_tokenizer(model: str, revision: str | None = None) -> Any:
+    """Raises UsageError where there is none, or it cannot be loaded."""
+    try:
+        return AutoTokenizer.from_pretrained(model, revision=revision, trust_remote_code=False)
+    except (OSError, ValueError, ImportError, KeyError) as error:
+        raise _not_loaded("the tokenizer of", model, error) from error
+
+
+def new_model(model: str, revision: str | None, *, separator: str, layers: int | None) -> Any:
+    """A policy's weights under a new head, in float32; all but the head and the uppermost `layers` are frozen, if given.
+
+    Raises UsageError where it cannot be loaded, or has no layers to choose from.
+    """
+    try:
+        loaded = AutoModelForTokenClassification.from_pretrained(
+            model,
+            revision=revision,
+            num_labels=len(_NAMES),
+            id2label=_NAMES,
+            label2id={name: number for number, name in _NAMES.items()},
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+        )
+    except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
+        raise _not_loaded("the model", model, error) from error
+    setattr(loaded.config, SEPARATOR_KEY, separator)
+    if layers is not None:
+        _freeze(loaded, model, layers)
+    return loaded
+
+
+def trained_model(model: str, device: str) -> Any:
+    """A model with a trained head, in float32, for inference. Raises UsageError where it is none or cannot be loaded."""
+    try:
+        config = AutoConfig.from_pretrained(model, trust_remote_code=False)
+        kinds = tuple(config.architectures or ())
+        if not any(kind.endswith(_HEADS) for kind in kinds) or config.num_labels != len(_NAMES):
+            what = f"{', '.join(kinds) or 'of no known kind'}, {config.num_labels} labels"
+            raise UsageError(f"model={model} scores no steps ({what}): name a folder that `train` has written")
+        loaded = AutoModelForTokenClassification.from_pretrained(
+            model, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        )
+    except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
+        raise _not_loaded("the model", model, error) from error
+    return loaded.to(device).eval()
+
+
+def context_of(config: Any, tokenizer: Any) -> int:
+    """Tokens that a model takes at most, by its own word and its tokenizer's."""
+    positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+    known = [int(limit) for limit in (positions, tokenizer.model_max_length) if limit]
+    return min(known)
+
+
+def device_here() -> str:
+    """The GPU where there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def has_bfloat16() -> bool:
+    """Whether the GPU multiplies bfloat16, in which forward passes are then made."""
+    return bool(torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False))
+
+
+def _freeze(loaded: Any, model: str, layers: int) -> None:
+    trunk = loaded.base_model
+    stack = getattr(trunk, "layers", None)
+    if stack is None or layers > len(stack):
+        have = "no list of layers" if stack is None else f"{len(stack)} layers"
+        raise UsageError(f"layers={layers}: {model} has {have}; lower it, or leave it out to train all of the model")
+    trunk.requires_grad_(False)
+    if layers:
+        for part in (*stack[-layers:], trunk.norm):
+            part.requires_grad_(True)
+
+
+def _not_loaded(what: str, model: str, error: Exception) -> UsageError:
+    cause = " ".join(str(error).split())[:_MAX_CAUSE_CHARACTERS]
+    return UsageError(
+        f"{what} {model} cannot be loaded: {cause.rstrip('.')}; give model a local folder or a Hugging Face name that this "
+        "machine can reach, with weights in safetensors and a type that transformers can classify tokens with"
+    )

@@ -1,0 +1,83 @@
+"""What stands in `out` beside the model: what it was trained with and on, and how it came out."""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import StoreError, UsageError
+from pipeline.settings import flat
+from pipeline.store.files import replaced_at_end
+from pipeline.train.metrics import Metrics
+from pipeline.train.settings import TrainConfig
+
+NAME = "train.json"
+CHECKPOINTS = "checkpoints"
+_STATE = "trainer_state.json"
+_ELSEWHERE = ("out",)
+"""Settings that may differ when training goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """`labels`: hash of the tokens and targets of all chains. `metrics`: None while training."""
+
+    settings: dict[str, Any]
+    labels: str
+    metrics: Metrics | None = None
+
+
+def settings_of(config: TrainConfig) -> dict[str, Any]:
+    """All that the result depends on, by name."""
+    values = dataclasses.asdict(config)
+    return {name: flat(name, value)[name] for name, value in values.items() if name not in _ELSEWHERE}
+
+
+def stored_record(out: Path, config: TrainConfig) -> Record | None:
+    """What an earlier start with the same settings left; None where there was none.
+
+    Raises UsageError for a folder that holds something else or was made with other settings, naming the first that differs.
+    """
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"out={out} is a file: name a folder")
+    if not (out / NAME).exists():
+        if out.is_dir() and any(out.iterdir()):
+            raise UsageError(f"out={out} holds something else: name a folder that is empty or not there")
+        return None
+    try:
+        found = json.loads((out / NAME).read_bytes())
+        metrics = found["metrics"]
+        record = Record(
+            settings=found["settings"], labels=found["labels"], metrics=None if metrics is None else Metrics(**metrics)
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{out / NAME} cannot be read ({error}): name another folder, or remove this one") from error
+    wanted = settings_of(config)
+    for name in sorted(wanted.keys() | record.settings.keys()):
+        was, now = record.settings.get(name), wanted.get(name)
+        if was != now:
+            raise UsageError(
+                f"out={out} was trained with {name}={was!r}, not {now!r}: set that back, or name another folder"
+            )
+    return record
+
+
+def write_record(out: Path, record: Record) -> None:
+    """Raises StoreError where the folder cannot be written."""
+    with replaced_at_end(out / NAME) as file:
+        file.write(json.dumps(dataclasses.asdict(record), indent=1).encode())
+
+
+def last_checkpoint(out: Path) -> Path | None:
+    """The newest checkpoint that was written whole: its state is written last."""
+    found = [
+        (int(path.parent.name.rpartition("-")[2]), path) for path in (out / CHECKPOINTS).glob(f"checkpoint-*/{_STATE}")
+    ]
+    for _, path in sorted(found, reverse=True):
+        try:
+            json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        return path.parent
+    return None

@@ -1,0 +1,55 @@
+"""Chains to train on and to score: rows of a run's labels, and rows of files with or without a known answer."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pipeline.config import DataConfig
+from pipeline.ids import content_id
+from pipeline.layouts import Extract
+from pipeline.problems import read_row
+from pipeline.records import InputRow, Place, Reject, RejectReason
+from pipeline.store.place import storage_at
+from pipeline.store.stored_run import refuse_unfinished, stored_run
+from pipeline.stored_labels import frames_of
+
+_NO_ANSWER = "\x00"
+"""Name of a column that no row has, and the answer in it: a reader of rows wants one."""
+
+
+def label_rows(run_dir: str, columns: Sequence[str], *, partial: bool) -> Iterator[dict[str, Any]]:
+    """The rows of a run's current labels. Raises UsageError for no run of this version, and unless `partial` for an unfinished
+    one; StoreError for a damaged file."""
+    storage = storage_at(run_dir)
+    run = stored_run(storage) if partial else refuse_unfinished(storage)
+    for frame in frames_of(storage, run, columns):
+        yield from frame.iter_rows(named=True)
+
+
+def read_chain(row: Mapping[str, object], place: Place, data: DataConfig, final_answer: Extract) -> InputRow | Reject:
+    """As `problems.read_row`, but a row without a known answer has a problem without `golds`, and one without a chain is a
+    Reject."""
+    read = read_row(row, place, data, final_answer)
+    if isinstance(read, Reject) and read.reason is RejectReason.MISSING_ANSWER:
+        read = _unanswered(row, place, data, final_answer)
+    if isinstance(read, InputRow) and read.solution is None:
+        detail = (
+            "The row has no chain to score; name its column with data.columns.steps=NAME or data.columns.solution=NAME."
+        )
+        return Reject(place=place, reason=RejectReason.NO_STEPS, detail=detail, source_id=read.source_id)
+    return read
+
+
+def _unanswered(row: Mapping[str, object], place: Place, data: DataConfig, final_answer: Extract) -> InputRow | Reject:
+    columns = replace(data.columns, answer=_NO_ANSWER)
+    bare = replace(data, columns=columns, answer_in_text=False, answer_is_suite=False)
+    read = read_row({**row, _NO_ANSWER: "?"}, place, bare, final_answer)
+    if isinstance(read, Reject) or read.solution is None:
+        return read
+    problem_id = content_id("problem", read.problem.text)
+    chain_id = content_id("chain", problem_id, read.solution.text, ",".join(map(str, read.solution.ends)))
+    return replace(
+        read,
+        problem=replace(read.problem, problem_id=problem_id, golds=()),
+        solution=replace(read.solution, problem_id=problem_id, chain_id=chain_id),
+    )

@@ -1,0 +1,144 @@
+"""The `score` command: what a trained model says of every step of given chains."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from transformers.utils import logging as transformers_logging
+
+from pipeline.errors import InputError, UsageError
+from pipeline.scores import SCORES
+from pipeline.store.files import replaced_at_end
+from pipeline.train.aggregate import chain_scores
+from pipeline.train.chains import GivenChain, LeftOut, given_chains
+from pipeline.train.forward import end_logits, good_probabilities
+from pipeline.train.model import SEPARATOR_KEY, context_of, device_here, load_tokenizer, trained_model
+from pipeline.train.settings import ScoreConfig, written_out
+from pipeline.train.text import EncodedChain, encode_chain
+from pipeline.train.tokens import check_separator, encoder, pad_id_of
+
+BLOCK_CHAINS = 2048
+"""Chains that are sorted by length, scored and written together."""
+Write = Callable[[pa.Table], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """`cut`: chains of which a step did not fit into the model, which have no score. `left_out`: rows that are no chain."""
+
+    chains: int
+    steps: int
+    cut: int
+    left_out: LeftOut
+
+
+class Scorer:
+    """A trained model with its tokenizer and the separator that it knows steps by."""
+
+    def __init__(self, config: ScoreConfig) -> None:
+        self._model = trained_model(config.model, device_here())
+        self._tokenizer = load_tokenizer(config.model)
+        self._separator = self._separator_of(config)
+        self._batch_tokens = config.batch_tokens
+        context = context_of(self._model.config, self._tokenizer)
+        self._max_length = min(context, config.max_length or context)
+
+    def step_scores(self, chains: Sequence[tuple[str, Sequence[str]]]) -> list[list[float | None]]:
+        """P(good) of each step of each (problem, steps); None behind what fits into the model."""
+        encoded = [self._encoded(problem, steps) for problem, steps in chains]
+        logits = end_logits(self._model, encoded, batch_tokens=self._batch_tokens, pad_id=pad_id_of(self._tokenizer))
+        return [
+            [*good_probabilities(rows), *[None] * chain.left_out] for rows, chain in zip(logits, encoded, strict=True)
+        ]
+
+    def _encoded(self, problem: str, steps: Sequence[str]) -> EncodedChain:
+        return encode_chain(
+            encoder(self._tokenizer),
+            problem,
+            steps,
+            separator=self._separator,
+            bos=self._tokenizer.bos_token_id,
+            max_length=self._max_length,
+        )
+
+    def _separator_of(self, config: ScoreConfig) -> str:
+        recorded = getattr(self._model.config, SEPARATOR_KEY, None)
+        if config.separator is None and recorded is None:
+            raise UsageError(
+                f"the config.json of {config.model} has no {SEPARATOR_KEY}: say with separator=... what stood behind each step "
+                "when it was trained"
+            )
+        separator = str(recorded) if config.separator is None else written_out(config.separator)
+        check_separator(self._tokenizer, separator)
+        return separator
+
+
+def score(config: ScoreConfig) -> Scored:
+    """Write `config.out`, whole or not at all.
+
+    Raises UsageError for a model, run or output that does not suit, InputError where there is no chain, StoreError.
+    """
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    out = Path(config.out).expanduser()
+    if out.suffix not in _WRITERS:
+        raise UsageError(f"out={config.out} must end in {' or '.join(_WRITERS)}")
+    left_out = LeftOut()
+    chains = given_chains(config, left_out)
+    scorer = Scorer(config)
+    counted = steps = cut = 0
+    with _WRITERS[out.suffix](out) as write:
+        while block := list(islice(chains, BLOCK_CHAINS)):
+            rows = _rows(block, scorer, config)
+            write(pa.Table.from_pylist(rows, schema=SCORES))
+            counted += len(rows)
+            steps += sum(row["n_scored"] for row in rows)
+            cut += sum(row["score"] is None for row in rows)
+        if not counted:
+            first = f"; the first of {left_out.rows:,} rows: {left_out.first}" if left_out.rows else ""
+            raise InputError(f"{config.run_dir or config.data.path} holds no chain to score{first}")
+    return Scored(chains=counted, steps=steps, cut=cut, left_out=left_out)
+
+
+def _rows(chains: Sequence[GivenChain], scorer: Scorer, config: ScoreConfig) -> list[dict[str, Any]]:
+    scored = scorer.step_scores([(chain.problem, chain.steps) for chain in chains])
+    return [_row(chain, scores, config) for chain, scores in zip(chains, scored, strict=True)]
+
+
+def _row(chain: GivenChain, step_scores: Sequence[float | None], config: ScoreConfig) -> dict[str, Any]:
+    whole = chain_scores(step_scores)
+    return {
+        **dataclasses.asdict(chain),
+        "step_scores": list(step_scores),
+        "n_scored": sum(score is not None for score in step_scores),
+        **{f"score_{name}": value for name, value in dataclasses.asdict(whole).items()},
+        "score": whole.chosen(config.aggregation),
+        "model": config.model,
+    }
+
+
+@contextmanager
+def _parquet(out: Path) -> Iterator[Write]:
+    with replaced_at_end(out) as file, pq.ParquetWriter(file, SCORES, compression="zstd") as writer:
+        yield writer.write_table
+
+
+@contextmanager
+def _jsonl(out: Path) -> Iterator[Write]:
+    with replaced_at_end(out) as file:
+
+        def write(table: pa.Table) -> None:
+            for row in table.to_pylist():
+                file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+
+        yield write
+
+
+_WRITERS = {".parquet": _parquet, ".jsonl": _jsonl}

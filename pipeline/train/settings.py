@@ -1,0 +1,160 @@
+"""Settings of `train` and `score`. Nothing here loads torch."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pipeline.config import DataConfig, GraderConfig
+from pipeline.ranges import check
+
+EMBEDDED = "embedded"
+"""As `model`: the shipped one."""
+
+
+class TrainTarget(Enum):
+    """What is labelled."""
+
+    step = "step"
+    """Every step: a process reward model."""
+    outcome = "outcome"
+    """The last step alone, with whether the chain's answer is right: an outcome reward model."""
+
+
+class Loss(Enum):
+    """See `losses`."""
+
+    hard = "hard"
+    soft = "soft"
+    beta_binomial = "beta_binomial"
+
+
+class Weight(Enum):
+    """What a step counts for."""
+
+    none = "none"
+    """As much as any other."""
+    confidence = "confidence"
+    """1 - 4 posterior_sd^2: no spread of a probability is wider than a variance of 1/4, and this is the share of it that
+    the evidence has removed."""
+
+
+class Soft(Enum):
+    """The column that values are read from."""
+
+    posterior_mean = "posterior_mean"
+    value = "value"
+
+
+class TrainNeutral(Enum):
+    """What becomes of a neutral step, labelled 2: the model knows good and bad."""
+
+    positive = "positive"
+    negative = "negative"
+    undecided = "undecided"
+
+
+class Aggregation(Enum):
+    """How step scores make the score of a chain."""
+
+    last = "last"
+    min = "min"
+    product = "product"
+    mean = "mean"
+
+
+@dataclass(kw_only=True, slots=True)
+class TrainConfig:
+    """Everything `train` needs."""
+
+    run_dir: str = "???"
+    model: str = "???"
+    """A Hugging Face name, a local folder, or `embedded`."""
+    out: str = "???"
+    """The folder of the trained model; the same command goes on with what is there."""
+    revision: str | None = None
+    target: TrainTarget = TrainTarget.step
+    loss: Loss = Loss.hard
+    weight: Weight = Weight.none
+    soft: Soft | None = None
+    """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
+    threshold: float | None = None
+    """A step is good if its value (the column `soft`) is above it; null: as the run labelled."""
+    neutral: TrainNeutral | None = None
+    """Has to be given for loss=hard where there are neutral steps."""
+    validation: float = 0.1
+    """Share of the problems that go, with all their chains, into the validation set."""
+    seed: int = 0
+    """Decides which problems those are, the order of the chains, and how the head begins."""
+    separator: str = "\n\n"
+    """Behind the problem and every step; `\\n` stands for a line end. The model's config.json records it for `score`."""
+    max_length: int = 2048
+    """Tokens of a chain, or fewer where the model takes fewer. Steps that do not fit are left out."""
+    layers: int | None = None
+    """Train the head and so many of the uppermost layers; null: all of the model."""
+    epochs: int = 3
+    batch: int = 16
+    """Chains of a forward pass, on each device."""
+    accumulate: int = 1
+    """Forward passes of an update."""
+    learning_rate: float = 2e-5
+    """Falls to 0 in a line behind the warm-up."""
+    warmup: float = 0.1
+    """Share of all updates in which the learning rate rises."""
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    """Largest norm of a gradient."""
+    checkpoint_steps: int | None = None
+    """Updates between checkpoints; null: an epoch's."""
+    recompute: bool = False
+    """Compute activations anew in the backward pass: half as fast again, much less memory."""
+    partial: bool = False
+    """Train on what an unfinished run has so far."""
+
+    def __post_init__(self) -> None:
+        check(self.threshold is None or 0 <= self.threshold < 1, "threshold", self.threshold, "at least 0 and below 1")
+        check(0 <= self.validation < 1, "validation", self.validation, "at least 0 and below 1")
+        check(0 <= self.seed < 2**32, "seed", self.seed, "0 to 4294967295")
+        check(self.separator != "", "separator", repr(self.separator), "a text")
+        check(self.learning_rate > 0, "learning_rate", self.learning_rate, "above 0")
+        check(0 <= self.warmup < 1, "warmup", self.warmup, "at least 0 and below 1")
+        check(self.weight_decay >= 0, "weight_decay", self.weight_decay, "0 or more")
+        check(self.clip > 0, "clip", self.clip, "above 0")
+        check(self.layers is None or self.layers >= 0, "layers", self.layers, "0 or more")
+        for key in ("max_length", "epochs", "batch", "accumulate", "checkpoint_steps"):
+            count = getattr(self, key)
+            check(count is None or count >= 1, key, count, "at least 1")
+
+
+@dataclass(kw_only=True, slots=True)
+class ScoreConfig:
+    """Everything `score` needs: chains come from `run_dir` or from `data.path`."""
+
+    model: str = "???"
+    """A folder that `train` has written, or the Hugging Face name of such a model."""
+    out: str = "???"
+    """A file that ends in .parquet or .jsonl."""
+    run_dir: str | None = None
+    data: DataConfig = field(default_factory=lambda: DataConfig(path=""))
+    grader: GraderConfig = field(default_factory=GraderConfig)
+    """Checks the chains of `data.path` that come with a known answer."""
+    aggregation: Aggregation = Aggregation.last
+    """What `score` is: models trained on Monte Carlo values tell a chain's worth best by its last step (arXiv:2501.07301)."""
+    separator: str | None = None
+    """null: the one that the model was trained with; `\\n` stands for a line end."""
+    max_length: int | None = None
+    """Tokens of a chain; null: what the model takes."""
+    batch_tokens: int = 4096
+    """Tokens of a forward pass, padding included; a chain that is longer has one of its own."""
+    partial: bool = False
+    """Score what an unfinished run has so far."""
+
+    def __post_init__(self) -> None:
+        check(self.separator != "", "separator", repr(self.separator), "a text, or null")
+        check(self.max_length is None or self.max_length >= 1, "max_length", self.max_length, "at least 1")
+        check(self.batch_tokens >= 1, "batch_tokens", self.batch_tokens, "at least 1")
+        if bool(self.run_dir) == bool(self.data.path):
+            raise ValueError("give either run_dir=FOLDER, to score a run's chains, or data.path=FILE, for others")
+
+
+def written_out(separator: str) -> str:
+    """A separator as it is meant: the command line cannot say a line end but as `\\n`."""
+    return separator.replace("\\n", "\n")

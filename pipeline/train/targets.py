@@ -1,0 +1,111 @@
+"""What a row of `labels` says of its steps, as a model is trained towards it. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.choices import EstimatorName
+from pipeline.errors import UsageError
+from pipeline.records import Origin
+from pipeline.train.settings import Loss, Soft, TrainConfig, TrainNeutral, TrainTarget, Weight
+
+COLUMNS = (
+    "chain_id",
+    "problem_id",
+    "problem",
+    "steps",
+    "outcome",
+    "value",
+    "posterior_mean",
+    "posterior_sd",
+    "n_correct",
+    "n_rollouts",
+    "origin",
+    "label",
+    "estimator",
+)
+"""Columns of `labels` that are read."""
+POSITIVE, NEGATIVE, NEUTRAL = 1, 0, 2
+IGNORED = -100
+"""In tensors, the label of what has none: torch's own."""
+_NEUTRAL = {TrainNeutral.positive: POSITIVE, TrainNeutral.negative: NEGATIVE, TrainNeutral.undecided: None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTarget:
+    """Of one step: its class (1 good, 0 bad, None undecided), its value in [0, 1] or None, right and graded rollouts, and what
+    it counts for. A step whose value is its chain's own outcome has one rollout, that outcome."""
+
+    label: int | None = None
+    value: float | None = None
+    correct: int = 0
+    rollouts: int = 0
+    weight: float = 1.0
+
+
+def step_targets(row: Mapping[str, Any], config: TrainConfig) -> list[StepTarget]:
+    """One target per step of a row with `COLUMNS`.
+
+    Raises UsageError for a step labelled 2 where its class counts and neither `config.neutral` nor `config.threshold` decides
+    it.
+    """
+    if config.target is TrainTarget.outcome:
+        last = StepTarget() if row["outcome"] is None else _terminal(row["outcome"])
+        return [*[StepTarget()] * (len(row["steps"]) - 1), last]
+    return [_step_target(row, index, config) for index in range(len(row["steps"]))]
+
+
+def counts_for(loss: Loss, target: StepTarget) -> bool:
+    """Whether a step has what the loss is about."""
+    if target.weight <= 0:
+        return False
+    match loss:
+        case Loss.hard:
+            return target.label is not None
+        case Loss.soft:
+            return target.value is not None
+        case Loss.beta_binomial:
+            return target.rollouts > 0
+
+
+def soft_column(estimator: str, config: TrainConfig) -> str:
+    """The column that values come from. Where sampling stops early, the unbiased value of a single step is a poor one."""
+    if config.soft is not None:
+        return config.soft.value
+    return (Soft.value if estimator == EstimatorName.fixed.value else Soft.posterior_mean).value
+
+
+def _terminal(outcome: bool) -> StepTarget:
+    return StepTarget(label=int(outcome), value=float(outcome), correct=int(outcome), rollouts=1)
+
+
+def _step_target(row: Mapping[str, Any], index: int, config: TrainConfig) -> StepTarget:
+    value = row[soft_column(row["estimator"], config)][index]
+    label = _label(row["label"][index], value, config)
+    terminal = row["origin"][index] == Origin.TERMINAL.value
+    return StepTarget(
+        label=label,
+        value=value,
+        correct=int(row["outcome"]) if terminal else row["n_correct"][index],
+        rollouts=1 if terminal else row["n_rollouts"][index],
+        weight=_weight(row["posterior_sd"][index], config),
+    )
+
+
+def _label(label: int | None, value: float | None, config: TrainConfig) -> int | None:
+    if config.threshold is not None:
+        return None if value is None else int(value > config.threshold)
+    if label != NEUTRAL:
+        return label
+    if config.neutral is None and config.loss is Loss.hard:
+        raise UsageError(
+            "the run has neutral steps, labelled 2, and the model knows good and bad: say what becomes of them with neutral="
+            + ", neutral=".join(choice.value for choice in TrainNeutral)
+        )
+    return None if config.neutral is None else _NEUTRAL[config.neutral]
+
+
+def _weight(posterior_sd: float | None, config: TrainConfig) -> float:
+    if config.weight is Weight.none or posterior_sd is None:
+        return 1.0
+    return min(1.0, max(0.0, 1.0 - 4.0 * posterior_sd**2))

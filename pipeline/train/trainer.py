@@ -1,0 +1,235 @@
+"""Training: a run's labels and a policy's weights in, a folder that `AutoModelForTokenClassification` loads out.
+
+Started again it goes on from the last checkpoint, to the weights that it would have come to without a break.
+Not covered: models that do not fit, with their gradients and AdamW's two moments (16 bytes a parameter), on one device.
+"""
+
+import math
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers.utils import logging as transformers_logging
+
+from pipeline.errors import InputError
+from pipeline.ids import content_id
+from pipeline.train.data import StepCollator, StepDataset, target_tensors
+from pipeline.train.forward import end_logits, good_probabilities
+from pipeline.train.losses import batch_loss
+from pipeline.train.metrics import Metrics, accuracy, auc, brier
+from pipeline.train.model import context_of, has_bfloat16, load_tokenizer, new_model
+from pipeline.train.order import LikeLengths
+from pipeline.train.result import CHECKPOINTS, Record, last_checkpoint, settings_of, stored_record, write_record
+from pipeline.train.settings import Loss, TrainConfig, written_out
+from pipeline.train.tokens import check_separator, pad_id_of
+
+VALIDATION_TOKENS = 8192
+"""Of a forward pass without gradients."""
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """`metrics`: of the finished model on the held-out problems. `before`: it was finished already, and nothing was done."""
+
+    out: Path
+    metrics: Metrics
+    before: bool
+
+
+def train(config: TrainConfig, *, weights: str, tell: Tell) -> Trained:
+    """Train as `config` says, beginning with the model `weights`; `tell` gets a line for the data and one an epoch.
+
+    Raises UsageError for a run, model or folder that does not suit, InputError where no step has what the loss is about,
+    StoreError.
+    """
+    out = Path(config.out).expanduser()
+    record = stored_record(out, config)
+    if record is not None and record.metrics is not None:
+        return Trained(out=out, metrics=record.metrics, before=True)
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    tokenizer = load_tokenizer(weights, config.revision)
+    separator = written_out(config.separator)
+    check_separator(tokenizer, separator)
+    set_seed(config.seed)
+    model = new_model(weights, config.revision, separator=separator, layers=config.layers)
+    max_length = min(config.max_length, context_of(model.config, tokenizer))
+    training = StepDataset.of_run(config, tokenizer, max_length=max_length, held_out=False)
+    held_out = StepDataset.of_run(config, tokenizer, max_length=max_length, held_out=True)
+    _check_usable(training, config)
+    labels = content_id(training.digest, held_out.digest)
+    if record is not None and record.labels != labels:
+        raise InputError(
+            f"the labels of {config.run_dir} have changed since training began: name another folder than {out}"
+        )
+    for name, dataset in (("training", training), ("validation", held_out)):
+        tell(_counted(name, dataset, config, max_length))
+    begun = Record(settings=settings_of(config), labels=labels)
+    write_record(out, begun)
+    trainer = _StepTrainer(
+        config, model, training, pad_id_of(tokenizer), _Validation(held_out, tokenizer, config.loss), tell
+    )
+    checkpoint = last_checkpoint(out)
+    if checkpoint is not None:
+        tell(f"goes on from {checkpoint}")
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    metrics = trainer.validated()
+    if trainer.is_world_process_zero():
+        model.save_pretrained(out)
+        tokenizer.save_pretrained(out)
+        write_record(out, replace(begun, metrics=metrics))
+        shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
+    return Trained(out=out, metrics=metrics, before=False)
+
+
+class _Validation:
+    """Held-out chains, and what a model makes of them."""
+
+    def __init__(self, dataset: StepDataset, tokenizer: Any, loss: Loss) -> None:
+        self._chains = [item.encoded for item in dataset.items]
+        self._targets = [target for item in dataset.items for target in item.targets]
+        self._pad_id = pad_id_of(tokenizer)
+        self._loss = loss
+
+    def metrics(self, model: Any) -> Metrics:
+        if not self._chains:
+            return Metrics(steps=0, loss=None, auc=None, accuracy=None, brier=None)
+        logits = torch.cat(end_logits(model, self._chains, batch_tokens=VALIDATION_TOKENS, pad_id=self._pad_id))
+        total, weight = batch_loss(self._loss, logits, target_tensors(self._targets))
+        scores = good_probabilities(logits)
+        labels = [target.label for target in self._targets]
+        return Metrics(
+            steps=len(self._targets),
+            loss=float(total / weight),
+            auc=auc(scores, labels),
+            accuracy=accuracy(scores, labels),
+            brier=brier(scores, [target.value for target in self._targets]),
+        )
+
+
+class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped here
+    """A Trainer with the losses of steps, and a line of figures at the end of an epoch."""
+
+    def __init__(
+        self, config: TrainConfig, model: Any, training: StepDataset, pad_id: int, validation: _Validation, tell: Tell
+    ) -> None:
+        super().__init__(
+            model=model,
+            args=_arguments(config),
+            train_dataset=training,
+            data_collator=StepCollator(pad_id),
+            callbacks=[_AtEpochEnd(self._epoch_ended)],
+        )
+        self.pop_callback(PrinterCallback)
+        # The loss is a mean over a pass's own steps: the passes of an update count alike.
+        self.model_accepts_loss_kwargs = False
+        self._config = config
+        self._validation = validation
+        self._tell = tell
+        self._sums: Any = 0.0
+        self._began = time.monotonic()
+        self._metrics: Metrics | None = None
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        outputs = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
+        total, weight = batch_loss(self._config.loss, outputs.logits.float(), inputs)
+        self._sums = self._sums + torch.stack([total.detach(), weight])
+        loss = total / weight
+        return (loss, outputs) if return_outputs else loss
+
+    def validated(self) -> Metrics:
+        """What the model makes of the held-out problems now."""
+        return self._metrics or self._validation.metrics(self.model)
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> LikeLengths:
+        lengths = [len(item.encoded.ids) for item in (train_dataset or self.train_dataset).items]
+        return LikeLengths(lengths, self._config.batch, self._config.seed)
+
+    def _epoch_ended(self, epoch: int) -> None:
+        self._metrics = self._validation.metrics(self.model)
+        total, weight = self._sums.tolist()
+        seconds = time.monotonic() - self._began
+        self._tell(
+            f"epoch {epoch} of {self._config.epochs}  training loss {total / weight:.4f}; "
+            f"{validation_text(self._metrics)}; {seconds:,.0f} s"
+        )
+        self._sums = 0.0
+
+
+class _AtEpochEnd(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
+    def __init__(self, ended: Callable[[int], None]) -> None:
+        self._ended = ended
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._ended(round(state.epoch))
+        if state.global_step >= state.max_steps:
+            # The model itself is written next.
+            control.should_save = False
+
+
+def validation_text(metrics: Metrics) -> str:
+    """The figures of the held-out problems in words."""
+    if not metrics.steps:
+        return "no held-out problems"
+    figures = (("loss", metrics.loss), ("AUC", metrics.auc), ("accuracy", metrics.accuracy), ("Brier", metrics.brier))
+    told = ", ".join(f"{name} {figure:.4f}" for name, figure in figures if figure is not None and math.isfinite(figure))
+    return f"{metrics.steps:,} held-out steps: {told}"
+
+
+def _arguments(config: TrainConfig) -> TrainingArguments:
+    every = config.checkpoint_steps
+    return TrainingArguments(
+        output_dir=str(Path(config.out).expanduser() / CHECKPOINTS),
+        num_train_epochs=config.epochs,
+        per_device_train_batch_size=config.batch,
+        gradient_accumulation_steps=config.accumulate,
+        learning_rate=config.learning_rate,
+        lr_scheduler_type="linear",
+        warmup_steps=config.warmup,
+        weight_decay=config.weight_decay,
+        max_grad_norm=config.clip,
+        optim="adamw_torch",
+        bf16=has_bfloat16(),
+        gradient_checkpointing=config.recompute,
+        seed=config.seed,
+        save_strategy="epoch" if every is None else "steps",
+        save_steps=every or 1,
+        save_total_limit=1,
+        logging_strategy="no",
+        report_to="none",
+        disable_tqdm=not sys.stderr.isatty(),
+        remove_unused_columns=False,
+        dataloader_pin_memory=torch.cuda.is_available(),
+    )
+
+
+def _check_usable(training: StepDataset, config: TrainConfig) -> None:
+    if training.items:
+        return
+    if not training.chains:
+        raise InputError(
+            f"{config.run_dir} has no chains to train on: label more problems, or hold out fewer with validation=0"
+        )
+    raise InputError(
+        f"no step of the {training.chains} chains of {config.run_dir} can be trained on with target={config.target.value} "
+        f"loss={config.loss.value}: {training.cut} of {training.steps} steps do not fit into max_length, the others have no "
+        "label, value or rollout; take another loss, another threshold, or more rollouts"
+    )
+
+
+def _counted(name: str, dataset: StepDataset, config: TrainConfig, max_length: int) -> str:
+    kept = sum(len(item.encoded.ids) for item in dataset.items)
+    cut = f"; {dataset.cut:,} steps behind {max_length:,} tokens were left out" if dataset.cut else ""
+    return (
+        f"{name:<10}  {len(dataset):,} of {dataset.chains:,} chains have a step to learn from ({config.loss.value}), with "
+        f"{kept:,} tokens{cut}"
+    )
