@@ -3,10 +3,11 @@
 What a command loads, it loads when it runs: Ray and the readers are slow to load, and a wrong setting should be told at once.
 """
 
+from pipeline.commands.agree import AGREE
 from pipeline.commands.command import Command
 from pipeline.commands.export import EXPORT
 from pipeline.commands.grade import GRADE
 from pipeline.commands.label import LABEL
 from pipeline.commands.stored import AUDIT, REGRADE, RELABEL
 
-COMMANDS: dict[str, Command] = {command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, EXPORT, GRADE)}
+COMMANDS: dict[str, Command] = {command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, EXPORT, AGREE, GRADE)}
