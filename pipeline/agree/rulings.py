@@ -47,11 +47,11 @@ def baselines(chains: Sequence[LabelledChain]) -> list[Ruling]:
         Ruling(name="never an error", errors=tuple({NO_ERROR: 1.0} for _ in chains)),
         Ruling(name="random", errors=tuple(_even(range(NO_ERROR, size)) for size in sizes)),
         Ruling(
-            name="if answer wrong, random step",
+            name="wrong answer: any step",
             errors=tuple(_if_wrong(chain, _even(range(size))) for chain, size in zip(chains, sizes, strict=True)),
         ),
         Ruling(
-            name="if answer wrong, last step",
+            name="wrong answer: last step",
             errors=tuple(_if_wrong(chain, {size - 1: 1.0}) for chain, size in zip(chains, sizes, strict=True)),
         ),
     ]

@@ -20,7 +20,7 @@ from pipeline.rows import read_rows
 from pipeline.store.files import replaced_at_end
 from pipeline.store.place import storage_at
 from pipeline.store.storage import Storage
-from pipeline.store.stored_run import StoredRun, stored_run
+from pipeline.store.stored_run import StoredRun, readable_run
 from pipeline.stored_labels import frames_of
 
 MAX_LISTED = 100
@@ -95,13 +95,7 @@ def agree(config: AgreeConfig) -> Agreement:
     cannot be read, holds no labels by people, or none of the run's chains; StoreError.
     """
     storage = storage_at(config.run_dir)
-    run = stored_run(storage)
-    owed = len(run.units) - len(run.wholes)
-    if owed and not config.partial:
-        raise UsageError(
-            f"{storage.place} is not finished, {owed} of its {len(run.units)} units are owed: finish it with `label`, or "
-            "compare what is there with partial=true"
-        )
+    run = readable_run(storage, partial=config.partial)
     humans, unusable = _humans(config)
     made, labelled = _labelled(storage, run, config.soft)
     matched = match(humans, labelled)
@@ -111,7 +105,7 @@ def agree(config: AgreeConfig) -> Agreement:
         run_dir=config.run_dir,
         data=config.data.path,
         made=made,
-        owed_units=owed,
+        owed_units=run.owed,
         neutral=config.neutral.value,
         confidence=config.confidence,
         resamples=config.resamples,

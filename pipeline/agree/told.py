@@ -11,12 +11,17 @@ from pipeline.agree.run import Agreement, Compared
 
 SHOWN_UNUSABLE = 5
 _SHOWN_SUBSETS = 4
+_WIDTH = 160
+"""No table is wider; a narrower terminal wraps its lines, and no figure is cut."""
 
 
-def tell(console: Console, report: Agreement) -> None:
+def tell(report: Agreement) -> None:
     """Print what was compared, then first errors, where they are put, single steps, and the curve."""
+    console = Console(highlight=False, markup=False)
+    console.width = max(console.width, _WIDTH)
     _tell_counts(console, report)
     people = report.rulings[0].first_errors.total
+    right = report.rulings[0].first_errors.right_answers
     console.print()
     if people.erroneous or people.correct:
         _titled(
@@ -24,7 +29,12 @@ def tell(console: Console, report: Agreement) -> None:
             f"The first error: people find one in {people.erroneous} chains and none in {people.correct}",
             _f1_table(report),
         )
-        _titled(console, f"Where it is put, of the {people.erroneous}", _shift_table(report))
+        _titled(
+            console,
+            f"Where it is put, of the {people.erroneous}; and whether at all in the {right.wrong_process} with a right answer "
+            f"(of {right.chains})",
+            _shift_table(report),
+        )
     _titled(console, "Single steps, those behind people's first error left out", _steps_table(report))
     _titled(console, f"What share of steps people call good, by {report.made.soft}", _curve(report))
     auc, ece = report.reliability.auc, report.reliability.ece
@@ -96,18 +106,14 @@ def _f1_table(report: Agreement) -> Table:
 
 
 def _shift_table(report: Agreement) -> Table:
-    right = report.rulings[0].first_errors.right_answers
-    table = _table(
-        "first error by", "early", "exact", "late", "nowhere", "undecided", "mean shift",
-        f"of {right.wrong_process} with right answer",
-    )  # fmt: skip
+    table = _table("first error by", "early", "exact", "late", "nowhere", "undecided", "mean shift", "right answer")
     for ruling in _rows(report):
-        shift = ruling.first_errors.shift
+        shift, right = ruling.first_errors.shift, ruling.first_errors.right_answers
         table.add_row(
             ruling.name,
             *map(_count, (shift.early, shift.exact, shift.late, shift.missed, shift.undecided)),
             "-" if shift.mean is None else f"{shift.mean:+.2f}",
-            f"{_count(ruling.first_errors.right_answers.found)} found",
+            f"{_count(right.found)}/{right.wrong_process}",
         )
     return table
 

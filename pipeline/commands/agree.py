@@ -1,7 +1,5 @@
 """The command `agree`."""
 
-from rich.console import Console
-
 from pipeline.agree.settings import AgreeConfig
 from pipeline.commands.command import Command, interruptible
 
@@ -11,7 +9,7 @@ def _agree(config: AgreeConfig) -> int:
     from pipeline.agree.told import tell
 
     with interruptible():
-        tell(Console(highlight=False, markup=False), agree(config))
+        tell(agree(config))
     return 0
 
 

@@ -74,7 +74,7 @@ def test_people_who_say_what_the_labels_say_agree_with_them(
     wrong = sum(error != -1 for _, error in decided)
     assert f"people find one in {wrong} chains and none in {len(decided) - wrong}" in said
     assert "label (any)" in said
-    assert "if answer wrong, last step" in said
+    assert "wrong answer: last step" in said
 
 
 def test_people_who_put_every_error_a_step_later_shift_it_by_one(
@@ -158,7 +158,7 @@ def test_an_unfinished_run_is_compared_only_when_asked(
         record.unlink()
     assert agree(part, data) == 2
     error = capsys.readouterr().err
-    assert "1 of its 2 units are owed: finish it with `label`, or compare what is there with partial=true" in error
+    assert "1 of its 2 units are owed: finish it with `label`, or use what it has so far with partial=true" in error
     counts = report(part, data, "--partial")["counts"]
     assert 0 < counts["compared"] < len(labels)
     assert counts["compared"] + counts["unmatched"] == len(labels)
