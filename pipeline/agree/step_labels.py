@@ -16,6 +16,8 @@ from pipeline.agree.match import Pair
 from pipeline.agree.resampled import Estimated, Floats, Resampling, share
 from pipeline.agree.rulings import Ruling
 
+_ROUNDING = 1e-9
+"""A value so little below a bin's lower end is in it: 100 * 0.29 < 29 in floating point."""
 _GOOD, _GOOD_RIGHT, _BAD, _BAD_RIGHT = range(4)
 
 
@@ -94,7 +96,7 @@ def reliability(pairs: Sequence[Pair], n_bins: int, confidence: float) -> Reliab
     chains = np.array([index for index, _, _ in valued], dtype=np.int64)
     values = np.array([value for _, value, _ in valued], dtype=np.float64)
     goods = np.array([good for _, _, good in valued], dtype=np.bool_)
-    where = np.minimum((values * n_bins).astype(np.int64), n_bins - 1)
+    where = np.minimum((values * n_bins + _ROUNDING).astype(np.int64), n_bins - 1)
     bins = tuple(
         _bin(place, n_bins, values[where == place], goods[where == place], confidence)
         for place in np.unique(where).tolist()

@@ -82,6 +82,11 @@ def test_baselines_by_hand() -> None:
     assert (last.shift.late, last.shift.exact, last.shift.missed, last.shift.mean) == (1, 1, 1, 1 / 2)
 
 
+def test_an_undecided_chain_with_a_right_answer_is_no_find() -> None:
+    right = of_threshold([pair(1, [None, 1]), pair(1, [0, 1]), pair(-1, [1])], 0).right_answers
+    assert (right.chains, right.wrong_process, right.found, right.found_exactly) == (3, 2, 1, 0)
+
+
 def test_labels_decide_by_their_own_and_neutral_ones_as_asked() -> None:
     chains = [labelled([1, 1, 0], labels=[1, 2, 0]), labelled([1, 0], labels=[1, None])]
     errors = {neutral: [dict(found) for found in by_label(chains, "own", neutral).errors] for neutral in Neutral}

@@ -12,8 +12,10 @@ from pipeline.agree.rating import NO_ERROR, first_error, goods_until
 from pipeline.agree.settings import Neutral
 from pipeline.choices import Layout
 from pipeline.config import Columns, DataConfig
-from pipeline.records import Place, Reject, RejectReason
+from pipeline.problems import read_row
+from pipeline.records import InputRow, Place, Reject, RejectReason
 from pipeline.rows import read_rows
+from pipeline.steps import step_texts
 from tests.conftest import SHARED_DATA
 
 PLACE = Place(file="people.jsonl", line=7)
@@ -154,6 +156,27 @@ def test_math_shepherds_tags_are_ratings() -> None:
     assert (found.goods, found.problem) == ((True, False), "How many - or + 1?")
     assert "in place of each tag" in why_not({**row, "label": "else"}, Layout.math_shepherd)
     assert "in place of each tag" in why_not({"input": row["input"]}, Layout.math_shepherd)
+
+
+@pytest.mark.parametrize(
+    ("layout", "row"),
+    [
+        (Layout.processbench, processbench(1)),
+        (Layout.rows, {"problem": " What? ", "solution": "one\n\n two \nthree", "label": [1, 0, -1]}),
+        (Layout.prm800k, prm800k(1, -1)),
+        (
+            Layout.math_shepherd,
+            {"input": "What? Step 1: a ки\nStep 2: b ки", "label": "What? Step 1: a +\nStep 2: b -"},
+        ),
+    ],
+)
+def test_a_chain_is_read_as_label_reads_it(layout: Layout, row: dict[str, Any]) -> None:
+    ours = read_row({**row, "answer": "5"}, PLACE, DataConfig(layout=layout), lambda _text: None)
+    assert isinstance(ours, InputRow)
+    assert ours.solution is not None
+    found = chain(row, layout)
+    assert list(found.steps) == step_texts(ours.solution.text, ours.solution.ends)
+    assert (found.problem, found.source_id) == (ours.problem.text, ours.source_id)
 
 
 @pytest.mark.skipif(not PROCESSBENCH.exists(), reason=f"needs {PROCESSBENCH}")

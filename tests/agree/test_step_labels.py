@@ -60,6 +60,12 @@ def test_a_curve_by_hand() -> None:
     assert found.auc.value == pytest.approx((1 + 1 + 1 + 0.5 + 1 + 0.5) / 6)
 
 
+def test_a_value_between_two_bins_is_in_the_upper_one() -> None:
+    found = reliability([pair(-1, [index / 100 for index in range(101)])], 100, 0.95)
+    assert [bin_.steps for bin_ in found.bins] == [1] * 99 + [2]
+    assert all(bin_.low <= bin_.mean_value + 1e-9 for bin_ in found.bins)
+
+
 def test_a_run_whose_values_are_all_unknown_has_no_curve() -> None:
     found = reliability([pair(0, [None])], 10, 0.95)
     assert (found.bins, found.ece, found.auc.value, found.unvalued) == ((), None, None, 1)
