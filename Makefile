@@ -9,6 +9,7 @@ LIMIT   ?= 24
 SEEDS   ?= 100000
 KILLS   ?= 1000
 PRICE   ?= 3
+LOOP_DIR ?= runs/loop
 RUN_DIR ?= runs/demo-$(LIMIT)
 
 UV_VERSION := 0.13.9
@@ -27,7 +28,7 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 	  done; echo --torch-backend=cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale lock wheel clean
+.PHONY: help setup demo loop test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +48,9 @@ $(STAMP): $(LOCK) $(CONSUMERS) pyproject.toml
 
 demo: setup  ## label part of the sample with the default model and show the chains (LIMIT=82 for all of it)
 	$(BIN)/python -m pipeline label data=sample data.limit=$(LIMIT) run_dir=$(RUN_DIR) run.show_chains=$(LIMIT)
+
+loop: setup  ## sample, label, train, score and select with a tiny model, against known truth: minutes (goes on in LOOP_DIR=runs/loop)
+	$(BIN)/python -u -m tests.loop $(LOOP_DIR)
 
 test: setup  ## the whole suite, in two processes
 	$(BIN)/python -m pytest -n 2 --dist loadfile

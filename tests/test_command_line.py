@@ -98,7 +98,7 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["lable"], ["there is no command 'lable'", "choose label, relabel, regrade, audit"]),
+        (["lable"], ["there is no command 'lable'", f"choose {', '.join(COMMANDS)} ("]),
         (["grade", "inptu=x"], ["no setting inptu", "did you mean input?"]),
         (["grade", "procceses=2"], ["no setting procceses", "did you mean grader.processes?"]),
         (["grade", "grader.processes=0"], ["grader.processes=0 is out of range"]),

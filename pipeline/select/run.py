@@ -1,0 +1,56 @@
+"""The `select` command: read, compare, choose, write."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from pipeline.errors import UsageError
+from pipeline.select.chosen import chosen_lines
+from pipeline.select.compared import compared
+from pipeline.select.intervals import CONFIDENCE
+from pipeline.select.read import known, scored
+from pipeline.select.settings import SelectConfig
+from pipeline.select.told import accuracy_table, facts, lead_table, record
+from pipeline.store.files import replaced_at_end
+
+
+def select(config: SelectConfig, console: Console) -> None:
+    """Write the best chains; compare ways to choose, print and write what came out. Raises InputError, UsageError and
+    StoreError."""
+    candidates = scored(config)
+    if config.best is not None:
+        _write("best", config.best, chosen_lines(candidates))
+        console.print(Text(f"chosen    {config.best}"), soft_wrap=True)
+    if config.best is not None and config.out is None and not candidates.has_answers:
+        console.print(Text("No problem has a known answer: there is nothing to compare."), soft_wrap=True)
+        return
+    found = known(candidates, config)
+    rows = compared(found.contests, _sizes(config.n, max(found.counts)), config.seed)
+    for line in facts(candidates.model, found, rows):
+        console.print(Text(line), soft_wrap=True)
+    console.print(f"\naccuracy of a choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
+    console.print(accuracy_table(rows))
+    console.print("\nby how much PRM best-of-n exceeds it", soft_wrap=True)
+    console.print(lead_table(rows))
+    if config.out is not None:
+        _write("out", config.out, [f"{json.dumps(record(config, candidates.model, found, rows), indent=1)}\n".encode()])
+        console.print(Text(f"figures   {config.out}"), soft_wrap=True)
+
+
+def _sizes(wanted: Sequence[int], most: int) -> list[int]:
+    """Those of `wanted` that some problem has candidates for."""
+    possible = sorted({n for n in wanted if n <= most})
+    if not possible:
+        raise UsageError(f"n={list(wanted)}: no problem has more than {most} candidates; ask for n=[{most}] or less")
+    return possible
+
+
+def _write(key: str, name: str, lines: Sequence[bytes]) -> None:
+    path = Path(name)
+    if path.is_dir():
+        raise UsageError(f"{key}={name} is a folder: name a file in it")
+    with replaced_at_end(path) as file:
+        file.writelines(lines)

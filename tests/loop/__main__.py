@@ -1,0 +1,37 @@
+"""`python -m tests.loop FOLDER`: the closed loop. Started again on the same folder it goes on.
+
+The tiny policy samples chains for problems to train on; they are labelled; a process and an outcome reward model are trained
+from the policy's own weights; the policy samples candidates for other problems; both models score them, and `select` says
+which way to choose among them is right how often. Nothing here is asserted: what comes out is printed.
+"""
+
+import random
+import sys
+from pathlib import Path
+
+from tests.conftest import write_rows
+from tests.loop.plan import CANDIDATES, SEED, SOLUTIONS, TEST_PROBLEMS, TRAIN_PROBLEMS, Files, stages
+from tests.loop.problems import drawn, row
+from tests.loop.report import agreement, costs
+from tests.loop.stages import run_all
+
+
+def main(folder: Path) -> None:
+    files = Files(folder=folder.resolve())
+    files.folder.mkdir(parents=True, exist_ok=True)
+    problems = drawn(random.Random(SEED), TRAIN_PROBLEMS, TEST_PROBLEMS)
+    write_rows(files.train_problems, [row(exercise) for exercise in problems.train])
+    write_rows(files.test_problems, [row(exercise) for exercise in problems.test])
+    print(f"{TRAIN_PROBLEMS} problems with {SOLUTIONS} chains each to learn from")
+    print(f"{TEST_PROBLEMS} others with {CANDIDATES} candidates each to choose among")
+    done = run_all(stages(files), files.folder / "done.json")
+    train, test = ({exercise.problem: exercise for exercise in of} for of in (problems.train, problems.test))
+    print("\nagreement with arithmetic")
+    for line in (*agreement(files, train, test), "", *costs(files, done)):
+        print(line)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: python -m tests.loop FOLDER")
+    main(Path(sys.argv[1]))

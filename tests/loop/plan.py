@@ -1,0 +1,131 @@
+"""The commands of the loop, in order, and how large everything is. Pure."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.tiny.policy import ASSET, OVERRIDES
+
+SEED = 11
+"""Decides the problems alone: what is sampled and learnt for them differs from loop to loop."""
+TRAIN_PROBLEMS = 600
+TEST_PROBLEMS = 300
+SOLUTIONS = 6
+"""Chains that are sampled for a problem to train on. Equal ones are one."""
+CANDIDATES = 16
+EPOCHS = 6
+SEPARATOR = "\\n"
+"""What stands between the steps that the policy was trained on, as `train` takes it."""
+SIZES = (1, 2, 4, 8, 16)
+LABELLED = "sample and label"
+SAMPLED = "sample candidates"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """What the loop's folder holds."""
+
+    folder: Path
+
+    @property
+    def train_problems(self) -> Path:
+        return self.folder / "train.jsonl"
+
+    @property
+    def test_problems(self) -> Path:
+        return self.folder / "test.jsonl"
+
+    @property
+    def train_run(self) -> Path:
+        return self.folder / "train-run"
+
+    @property
+    def test_run(self) -> Path:
+        return self.folder / "test-run"
+
+    def model(self, target: str) -> Path:
+        return self.folder / f"{target}-model"
+
+    def scores(self, target: str) -> Path:
+        return self.folder / f"{target}-scores.parquet"
+
+    @property
+    def selected(self) -> Path:
+        return self.folder / "select.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One command of the loop, as what stands behind `python -m pipeline`."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+def stages(files: Files) -> list[Stage]:
+    """From problems to a table of accuracies."""
+    return [
+        Stage(name=LABELLED, command=_labelled(files)),
+        Stage(name="train the PRM", command=_trained(files, "step", "soft")),
+        Stage(name="train the ORM", command=_trained(files, "outcome", "hard")),
+        Stage(name=SAMPLED, command=_candidates(files)),
+        *(
+            Stage(name=f"score by the {name}", command=_scored(files, of))
+            for name, of in (("PRM", "step"), ("ORM", "outcome"))
+        ),
+        Stage(name="select", command=_selected(files)),
+    ]
+
+
+def _labelled(files: Files) -> tuple[str, ...]:
+    return (
+        "label",
+        *OVERRIDES,
+        f"data.path={files.train_problems}",
+        f"run_dir={files.train_run}",
+        f"sampling.solutions={SOLUTIONS}",
+        "estimator=pooled",
+        "run.show_chains=0",
+    )
+
+
+def _candidates(files: Files) -> tuple[str, ...]:
+    """Chains alone: a budget that is spent before the first rollout is the cheapest `label` there is."""
+    return (
+        "label",
+        *OVERRIDES,
+        f"data.path={files.test_problems}",
+        f"run_dir={files.test_run}",
+        f"sampling.solutions={CANDIDATES}",
+        "estimator=pooled",
+        "estimator.run_budget=1",
+        "run.show_chains=0",
+    )
+
+
+def _trained(files: Files, target: str, loss: str) -> tuple[str, ...]:
+    return (
+        "train",
+        f"run_dir={files.train_run}",
+        f"model={ASSET}",
+        f"out={files.model(target)}",
+        f"target={target}",
+        f"loss={loss}",
+        f"separator='{SEPARATOR}'",
+        f"epochs={EPOCHS}",
+        "learning_rate=1e-3",
+    )
+
+
+def _scored(files: Files, target: str) -> tuple[str, ...]:
+    return ("score", f"model={files.model(target)}", f"run_dir={files.test_run}", f"out={files.scores(target)}")
+
+
+def _selected(files: Files) -> tuple[str, ...]:
+    return (
+        "select",
+        f"scores={files.scores('step')}",
+        f"outcome_scores={files.scores('outcome')}",
+        f"run_dir={files.test_run}",
+        f"n=[{','.join(map(str, SIZES))}]",
+        f"out={files.selected}",
+    )

@@ -1,0 +1,29 @@
+"""Problems to train on and others to choose answers for. Pure: randomness is handed in."""
+
+import random
+from dataclasses import dataclass
+
+from tests.tiny.arithmetic import Exercise, random_exercise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problems:
+    """Exercises without repetition, and none in both."""
+
+    train: tuple[Exercise, ...]
+    test: tuple[Exercise, ...]
+
+
+def drawn(rng: random.Random, train: int, test: int) -> Problems:
+    """So many different exercises for each."""
+    exercises: dict[str, Exercise] = {}
+    while len(exercises) < train + test:
+        exercise = random_exercise(rng)
+        exercises.setdefault(exercise.problem, exercise)
+    every = tuple(exercises.values())
+    return Problems(train=every[:train], test=every[train:])
+
+
+def row(exercise: Exercise) -> dict[str, object]:
+    """An exercise as `label` reads it, without a chain."""
+    return {"id": exercise.problem, "problem": exercise.problem, "answer": str(exercise.answer)}

@@ -1,0 +1,57 @@
+"""What the loop came to: figures that need the truth, tokens and times."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from tests.loop.plan import LABELLED, SAMPLED, Files
+from tests.loop.stages import Done
+from tests.loop.truth import auc, right_so_far
+from tests.tiny.arithmetic import Exercise
+
+MINUTE = 60
+
+
+def agreement(files: Files, train: Mapping[str, Exercise], test: Mapping[str, Exercise]) -> list[str]:
+    """How labels and scores rank steps that arithmetic calls right and wrong."""
+    labels = pl.read_parquet(files.train_run / "labels" / "*.parquet")
+    prm, orm = (pl.read_parquet(files.scores(target)) for target in ("step", "outcome"))
+    return [
+        f"labels of {labels.height:,} chains: {_of_steps(labels, 'posterior_mean', train)}",
+        f"PRM on {prm.height:,} held-out chains: {_of_steps(prm, 'step_scores', test)}",
+        f"last scores against outcomes: AUC {_of_outcomes(prm):.3f} by the PRM, {_of_outcomes(orm):.3f} by the ORM",
+    ]
+
+
+def costs(files: Files, done: Sequence[Done]) -> list[str]:
+    """Seconds and tokens, stage by stage."""
+    runs = {LABELLED: files.train_run, SAMPLED: files.test_run}
+    width = max(len(stage.name) for stage in done)
+    lines = []
+    for stage in done:
+        tokens = f"  {_tokens(runs[stage.name]):>9,} tokens" if stage.name in runs else ""
+        lines.append(f"{stage.name:<{width}} {stage.seconds:6.0f} s{tokens}")
+    seconds = sum(stage.seconds for stage in done)
+    return [*lines, f"{'in all':<{width}} {seconds:6.0f} s, {seconds / MINUTE:.1f} minutes"]
+
+
+def _of_steps(chains: pl.DataFrame, column: str, exercises: Mapping[str, Exercise]) -> str:
+    scores: list[float] = []
+    right: list[bool] = []
+    for problem, steps, values in chains.select("problem", "steps", column).iter_rows():
+        scores += values
+        right += right_so_far(steps, exercises[problem])
+    return f"AUC {auc(scores, right):.3f} over {len(right):,} steps, of which {sum(right):,} are right so far"
+
+
+def _of_outcomes(chains: pl.DataFrame) -> float:
+    return auc(chains["score_last"], chains["outcome"].fill_null(False))
+
+
+def _tokens(run_dir: Path) -> int:
+    """Generated for chains and for rollouts."""
+    chains = pl.read_parquet(run_dir / "solutions" / "*.parquet")["token_ids"].list.len().sum()
+    # A run without rollouts has no such files.
+    rollouts = sorted((run_dir / "rollouts").glob("*.parquet"))
+    return int(chains) + sum(int(pl.read_parquet(file)["n_tokens"].sum()) for file in rollouts)

@@ -1,0 +1,79 @@
+"""The pure parts of the loop; `make loop` runs the rest."""
+
+import json
+import random
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.__main__ import main
+from pipeline.commands import COMMANDS
+from tests.loop.plan import Files, Stage, stages
+from tests.loop.problems import drawn, row
+from tests.loop.stages import Done, run_all, still_done
+from tests.loop.truth import auc, right_so_far
+from tests.tiny.arithmetic import Exercise, Move
+
+EXERCISE = Exercise(first=12, moves=(Move(sign="*", number=3), Move(sign="-", number=9)))
+STAGES = [Stage(name="first", command=("a", "b")), Stage(name="second", command=("c",))]
+DONE = [Done(name=stage.name, command=stage.command, seconds=1.0) for stage in STAGES]
+
+
+@given(st.integers(0, 2**32), st.integers(1, 30), st.integers(1, 30))
+def test_no_problem_is_both_learnt_from_and_chosen_for(seed: int, train: int, test: int) -> None:
+    problems = drawn(random.Random(seed), train, test)
+    texts = [str(row(exercise)["problem"]) for exercise in (*problems.train, *problems.test)]
+    assert (len(problems.train), len(problems.test)) == (train, test)
+    assert len(set(texts)) == train + test
+
+
+@pytest.mark.parametrize(
+    ("steps", "right"),
+    [
+        (["12*3=36", "36-9=27", "#27"], [True, True, True]),
+        (["12*3=35", "35-9=26", "#26"], [False, False, False]),
+        (["12*3=36", "36-9=26", "#27"], [True, False, False]),
+        (["12*3=36", "36-9=27", "#27", "#27"], [True, True, True, False]),
+        (["12*3=36"], [True]),
+    ],
+)
+def test_a_step_is_right_while_all_before_it_are(steps: list[str], right: list[bool]) -> None:
+    assert right_so_far(steps, EXERCISE) == right
+
+
+@given(st.lists(st.sampled_from([0.0, 0.3, 1.0]), min_size=1), st.lists(st.sampled_from([0.0, 0.3, 1.0]), min_size=1))
+def test_auc_counts_pairs(right: list[float], wrong: list[float]) -> None:
+    wins = np.mean([(one > other) + (one == other) / 2 for one, other in product(right, wrong)])
+    assert auc([*right, *wrong], [True] * len(right) + [False] * len(wrong)) == pytest.approx(wins)
+
+
+@pytest.mark.parametrize("stage", stages(Files(folder=Path("loop"))), ids=lambda stage: stage.name)
+def test_every_stage_is_a_command_with_settings_it_has(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stage.command[0] in COMMANDS
+    assert main([*stage.command, "--cfg", "job"]) == 0
+    assert capsys.readouterr().out
+
+
+def test_the_loop_goes_on_behind_what_is_done() -> None:
+    assert still_done(STAGES, []) == []
+    assert still_done(STAGES, DONE[:1]) == DONE[:1]
+    assert still_done(STAGES, DONE) == DONE
+
+
+def test_a_stage_that_is_another_now_is_run_again_and_all_behind_it() -> None:
+    changed = [Stage(name="first", command=("a", "x")), STAGES[1]]
+    assert still_done(changed, DONE) == []
+
+
+def test_what_fails_ends_the_loop_and_is_not_remembered(tmp_path: Path) -> None:
+    memory = tmp_path / "done.json"
+    plan = [Stage(name="help", command=("--help",)), Stage(name="nonsense", command=("nonsense",))]
+    with pytest.raises(SystemExit) as ended:
+        run_all(plan, memory)
+    assert ended.value.code == 2
+    assert [entry["name"] for entry in json.loads(memory.read_text())] == ["help"]
+    assert [done.name for done in run_all(plan[:1], memory)] == ["help"]

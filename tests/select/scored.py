@@ -1,0 +1,52 @@
+"""Score files by hand."""
+
+from pathlib import Path
+
+import polars as pl
+
+from pipeline.scores import SCORES
+
+Row = dict[str, object]
+
+
+def row(
+    problem: str,
+    chain: str,
+    answer: str | None,
+    score: float | None,
+    *,
+    gold: str | None = "7",
+    outcome: bool | None = None,
+    **other: object,
+) -> Row:
+    """A candidate; its outcome follows from answer and gold if none is given."""
+    known = None if gold is None or answer is None else answer == gold
+    return {
+        "chain_id": chain,
+        "problem_id": problem,
+        "source_id": None,
+        "problem": f"What is {problem}?",
+        "gold_answer": gold,
+        "steps": ["so", f"it is {answer}"],
+        "final_answer": answer,
+        "outcome": known if outcome is None else outcome,
+        "step_scores": [0.5, score],
+        "n_scored": 2,
+        "score_min": score,
+        "score_product": score,
+        "score_mean": score,
+        "score_last": score,
+        "score": score,
+        "model": "hand",
+        **other,
+    }
+
+
+def written(path: Path, rows: list[Row]) -> Path:
+    """The rows as a file of the kind that its name says."""
+    frame = pl.DataFrame(rows, schema=pl.DataFrame(SCORES.empty_table()).schema)
+    if path.suffix == ".jsonl":
+        frame.write_ndjson(path)
+    else:
+        frame.write_parquet(path)
+    return path

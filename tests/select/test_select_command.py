@@ -1,0 +1,162 @@
+"""`select` as a user calls it, on score files by hand and on a run that sampled its chains."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import compose_label, main
+from tests.run.in_process import label_in_process
+from tests.select.scored import Row, row, written
+
+Told = pytest.CaptureFixture[str]
+
+ROWS = [
+    row("p1", "a", "7", 0.9),
+    row("p1", "b", "8", 0.2),
+    row("p1", "c", "8", 0.3),
+    row("p2", "d", "6", 0.8),
+    row("p2", "e", "7", 0.1),
+    row("p2", "f", "7", 0.2),
+]
+
+
+def select(*arguments: str) -> int:
+    return main(["select", *arguments])
+
+
+def figures(path: Path, n: int) -> dict[str, float]:
+    """Mean accuracies at n, by method."""
+    selections = json.loads(path.read_text())["selections"]
+    (found,) = (each["accuracy"] for each in selections if each["n"] == n)
+    return {method: estimate["mean"] for method, estimate in found.items()}
+
+
+@pytest.mark.parametrize("name", ["prm.parquet", "prm.jsonl"])
+def test_figures_are_printed_and_written(tmp_path: Path, capsys: Told, name: str) -> None:
+    scores, out = written(tmp_path / name, ROWS), tmp_path / "select.json"
+    assert select(f"scores={scores}", f"out={out}", "n=[1,3,99]") == 0
+    told = capsys.readouterr().out
+    assert "2 with 3 candidates, 6 in all" in told
+    assert "by hand" in told
+    assert figures(out, 1) == pytest.approx(dict.fromkeys(["prm", "weighted", "majority", "random", "oracle"], 0.5))
+    assert figures(out, 3) == pytest.approx(
+        {"prm": 0.5, "weighted": 0.5, "majority": 0.5, "random": 0.5, "oracle": 1.0}
+    )
+    record = json.loads(out.read_text())
+    assert [each["n"] for each in record["selections"]] == [1, 3]
+    assert (record["problems"], record["candidates"], record["unjudged"]) == (2, 6, 0)
+
+
+def test_an_outcome_model_competes_by_its_last_score(tmp_path: Path, capsys: Told) -> None:
+    scores = written(tmp_path / "prm.parquet", ROWS)
+    last = {"a": 0.9, "b": 0.1, "c": 0.1, "d": 0.1, "e": 0.9, "f": None}
+    orm = written(tmp_path / "orm.parquet", [each | {"score_last": last[str(each["chain_id"])]} for each in ROWS])
+    out = tmp_path / "select.json"
+    assert select(f"scores={scores}", f"outcome_scores={orm}", f"out={out}", "n=[3]") == 0
+    assert figures(out, 3)["orm"] == pytest.approx(1.0)
+    assert "1 candidates have no outcome score" in capsys.readouterr().out
+
+
+def test_another_aggregation_chooses_others(tmp_path: Path) -> None:
+    rows = [each | {"score_min": 1 - float(str(each["score"]))} for each in ROWS]
+    scores, out = written(tmp_path / "prm.parquet", rows), tmp_path / "select.json"
+    assert select(f"scores={scores}", f"out={out}", "n=[3]", "aggregation=min") == 0
+    assert figures(out, 3)["prm"] == pytest.approx(0.5)
+    ahead = json.loads(out.read_text())["selections"][0]["prm_ahead_of"]
+    assert set(ahead) == {"majority", "random"}
+
+
+def test_what_is_missing_is_told_and_counts_as_wrong(tmp_path: Path, capsys: Told) -> None:
+    rows = [
+        *ROWS,
+        row("p1", "g", None, None),
+        row("p3", "h", "1", 0.5, gold=None),
+        row("p4", "i", "7", 0.5, outcome=True),
+    ]
+    scores, out = written(tmp_path / "prm.parquet", rows), tmp_path / "select.json"
+    assert select(f"scores={scores}", f"out={out}", "n=[1,4]") == 0
+    told = capsys.readouterr().out
+    assert "3 with 1 to 4 candidates, 8 in all" in told
+    assert "1 more have no known answer and are left out" in told
+    assert "2 have fewer than 4 candidates" in told
+    assert "1 candidates have no outcome and count as wrong" in told
+    assert "1 candidates have no score and rank last" in told
+    assert figures(out, 1)["random"] == pytest.approx((1 / 4 + 2 / 3 + 1) / 3)
+
+
+def test_the_best_chains_are_written_where_no_answer_is_known(tmp_path: Path, capsys: Told) -> None:
+    rows = [each | {"gold_answer": None, "outcome": None} for each in (*ROWS, row("p0", "z", None, None))]
+    scores, best = written(tmp_path / "prm.parquet", rows), tmp_path / "chosen.jsonl"
+    assert select(f"scores={scores}", f"best={best}") == 0
+    assert "nothing to compare" in capsys.readouterr().out
+    chosen = [json.loads(line) for line in best.read_text().splitlines()]
+    assert [(each["problem_id"], each["chain_id"]) for each in chosen] == [("p1", "a"), ("p2", "d"), ("p0", "z")]
+    assert chosen[0]["steps"] == ["so", "it is 7"]
+
+
+def test_draws_of_the_run_count_as_often_as_they_came(tmp_path: Path, capsys: Told) -> None:
+    data = tmp_path / "problems.jsonl"
+    data.write_text("".join(json.dumps({"problem": f"What is 3+{n}?", "answer": str(3 + n)}) + "\n" for n in range(6)))
+    run_dir = tmp_path / "run"
+    asked = ["policy=oracle", "estimator=fixed", "sampling.rollouts=1", "sampling.solutions=9"]
+    label_in_process(compose_label([*asked, f"data.path={data}", f"run_dir={run_dir}"]))
+    labels = pl.read_parquet(run_dir / "labels" / "*.parquet")
+    draws = pl.read_parquet(run_dir / "solutions" / "*.parquet")
+    rows: list[Row] = [
+        row(each["problem_id"], each["chain_id"], each["final_answer"], 0.5, gold=each["gold_answer"])
+        | {"outcome": each["outcome"]}
+        for each in labels.to_dicts()
+    ]
+    scores, out = written(tmp_path / "prm.parquet", rows), tmp_path / "select.json"
+    assert select(f"scores={scores}", f"run_dir={run_dir}", f"out={out}", "n=[1]") == 0
+    assert json.loads(out.read_text())["candidates"] == draws.height == 54
+    right = draws.join(labels, on="chain_id")["outcome"].sum()
+    assert figures(out, 1)["prm"] == pytest.approx(right / 54)
+    assert labels.height < 54
+
+    strange = written(tmp_path / "strange.parquet", ROWS)
+    assert select(f"scores={strange}", f"run_dir={run_dir}") == 2
+    assert "did not sample 6 of the 6 chains" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["scores={dir}/none.parquet"], ["there is no such file", "python -m pipeline score"]),
+        (["scores={dir}/text.parquet"], ["text.parquet is not Parquet", "python -m pipeline score"]),
+        (["scores={dir}/text.jsonl"], ["text.jsonl is not JSON lines"]),
+        (["scores={dir}/empty.parquet"], ["empty.parquet has no rows"]),
+        (["scores={dir}/other.parquet"], ["other.parquet has no column chain_id"]),
+        (["scores={dir}/typed.jsonl"], ["typed.jsonl: column outcome holds String"]),
+        (["scores={dir}/nameless.jsonl"], ["problem_id is empty in some rows"]),
+        (["scores={dir}/unknown.parquet"], ["no problem has a known answer", "best=FILE"]),
+        (["scores={dir}/prm.parquet", "outcome_scores={dir}/foreign.parquet"], ["scores none of the chains"]),
+        (["scores={dir}/prm.parquet", "n=[4,5]"], ["no problem has more than 3 candidates", "n=[3]"]),
+        (["scores={dir}/prm.parquet", "n=[0]"], ["n=[0] is out of range"]),
+        (["scores={dir}/prm.parquet", "n=[]"], ["n=[] is out of range"]),
+        (["scores={dir}/prm.parquet", "run_dir={dir}"], ["holds no run"]),
+        (["scores={dir}/prm.parquet", "best={dir}"], ["is a folder"]),
+        (["scores={dir}/prm.parquet", "out=''"], ["out is empty"]),
+        (["scores={dir}/prm.parquet", "aggregation=best"], ["aggregation", "last, min, product, mean"]),
+        ([], ["scores is not set"]),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_one_line(
+    tmp_path: Path, capsys: Told, arguments: list[str], said: list[str]
+) -> None:
+    written(tmp_path / "prm.parquet", ROWS)
+    written(tmp_path / "empty.parquet", [])
+    written(tmp_path / "foreign.parquet", [row("p1", "x", "7", 0.5)])
+    written(tmp_path / "unknown.parquet", [row("p1", "x", "7", 0.5, gold=None)])
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.parquet")
+    for name in ("text.parquet", "text.jsonl"):
+        (tmp_path / name).write_text("hello")
+    (tmp_path / "typed.jsonl").write_text(json.dumps(ROWS[0] | {"outcome": "perhaps"}) + "\n")
+    (tmp_path / "nameless.jsonl").write_text(json.dumps(ROWS[0] | {"problem_id": None}) + "\n")
+    assert select(*(argument.format(dir=tmp_path) for argument in arguments)) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    for words in said:
+        assert words in told
