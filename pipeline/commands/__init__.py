@@ -13,6 +13,5 @@ from pipeline.commands.stored import AUDIT, REGRADE, RELABEL
 from pipeline.commands.train import SCORE, TRAIN
 
 COMMANDS: dict[str, Command] = {
-COMMANDS: dict[str, Command] = {
     command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, EXPORT, TRAIN, SCORE, SELECT, AGREE, GRADE)
 }
