@@ -17,6 +17,8 @@ BIN    := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
 UV     := $(BIN)/uv
 LOCK   := requirements.lock
+# Trainers that exports are read back with.
+CONSUMERS := tests/export/consumers.lock
 STAMP  := $(VENV)/.stepvalue-ready
 
 # The CPU build of torch lies on PyTorch's own index, not on PyPI. Where pip's find-links name a folder that holds it already,
@@ -33,10 +35,11 @@ help:  ## list the targets
 
 setup: $(STAMP)  ## environment in .venv: locked packages, the project, the default model
 
-$(STAMP): $(LOCK) pyproject.toml
+$(STAMP): $(LOCK) $(CONSUMERS) pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	test -x $(UV) || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	$(UV) pip sync --quiet --python $(BIN)/python $(TORCH) $(LOCK)
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r $(CONSUMERS)
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
 	# Writes the bytecode of what a first start loads, which some machines are told not to keep: it halves every later start.
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pipeline.engine.embedded
@@ -80,7 +83,7 @@ format: setup  ## let ruff format the code
 bench: setup  ## throughput: control plane, engine share, a straightforward script beside it; 15 minutes (RECORD=1 keeps it in RESULTS.md)
 	$(BIN)/python -u -m tests.bench $(if $(RECORD),--record)
 
-bench-all: setup  ## all figures of the README but the estimators': grading, programs, store, tiny and demo too; three quarters of an hour
+bench-all: setup  ## all figures of the README but the estimators': grading, programs, store, export, tiny and demo too; three quarters of an hour
 	$(BIN)/python -u -m tests.bench $(if $(RECORD),--record) all
 
 # Not after `setup`, which would put vLLM's CPU build into the environment.

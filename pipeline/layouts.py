@@ -65,6 +65,21 @@ def column(row: object, name: str) -> object:
     return column(row.get(head), rest)
 
 
+def chosen_completions(steps: Sequence[object]) -> list[object]:
+    """PRM800K: what continues the chain at each of its `steps`, a record with text and rating, or a text that a person wrote.
+
+    Where labelling ended at an error nothing is chosen: the first completion is the chain's own, and the chain ends there.
+    None for a step in another shape.
+    """
+    found = []
+    for step in steps:
+        chosen, human = column(step, "chosen_completion"), column(step, "human_completion")
+        found.append(_chosen(step, chosen, human))
+        if chosen is None and human is None:
+            break
+    return found
+
+
 def column_names(row: Mapping[str, object]) -> str:
     """The names of a row's columns, for a message: shortened, and printable whatever they contain."""
     names = ["".join(c if c.isprintable() else "?" for c in name[:MAX_NAME_CHARS]) for name in islice(row, MAX_NAMES)]
@@ -85,12 +100,7 @@ def _prm800k(row: Mapping[str, object], data: DataConfig, _final_answer: Extract
     steps = _wanted(row, "label.steps", data.layout, RejectReason.NO_STEPS)
     if not isinstance(steps, Sequence) or isinstance(steps, str):
         raise UnusableRowError(RejectReason.BAD_STEPS, "label.steps is not a list, as data.layout=prm800k expects.")
-    texts: list[object] = []
-    for step in steps:
-        chosen = column(step, "chosen_completion")
-        texts.append(_prm800k_text(step, chosen))
-        if chosen is None and column(step, "human_completion") is None:
-            break
+    texts = [column(found, "text") if isinstance(found, Mapping) else found for found in chosen_completions(steps)]
     return Fields(
         problem=_wanted(row, "question.problem", data.layout, RejectReason.MISSING_PROBLEM),
         answer=_wanted(row, "question.ground_truth_answer", data.layout, RejectReason.MISSING_ANSWER),
@@ -98,16 +108,14 @@ def _prm800k(row: Mapping[str, object], data: DataConfig, _final_answer: Extract
     )
 
 
-def _prm800k_text(step: object, chosen: object) -> object:
-    """What continues the chain. Where labelling ended at an error nothing is chosen: the first is the chain's own."""
-    human = column(step, "human_completion")
+def _chosen(step: object, chosen: object, human: object) -> object:
     if chosen is None and human is not None:
-        return column(human, "text") if isinstance(human, Mapping) else human
+        return human
     completions = column(step, "completions")
     index = 0 if chosen is None else chosen
     if not isinstance(completions, Sequence) or not isinstance(index, int) or not 0 <= index < len(completions):
         return None
-    return column(completions[index], "text")
+    return completions[index] if isinstance(completions[index], Mapping) else None
 
 
 def _processbench(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:

@@ -36,17 +36,19 @@ _CHUNK_BYTES = 2**20
 _COMPRESSION: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 
 
-def read_rows(data_path: str, limit: int | None) -> Iterator[tuple[Place, Row | Reject]]:
-    """The first `limit` rows in order, each with its place; unreadable ones count. Blank lines are no rows.
+def read_rows(data_path: str, limit: int | None, setting: str = _SETTING) -> Iterator[tuple[Place, Row | Reject]]:
+    """The first `limit` rows in order, each with its place; unreadable ones count. Blank lines are no rows. `setting` is
+    where the path was named, for messages.
 
     Raises InputError at once for a path that leads nowhere, and while iterating for a damaged file or a data set.
     """
     if data_path.startswith(PREFIX):
-        return islice(hub_rows(data_path), limit)
-    return islice(chain.from_iterable(map(_file_rows, input_files(data_path))), limit)
+        return islice(hub_rows(data_path, setting), limit)
+    files = input_files(data_path, setting)
+    return islice(chain.from_iterable(_file_rows(file, setting) for file in files), limit)
 
 
-def input_files(data_path: str) -> list[Path]:
+def input_files(data_path: str, setting: str = _SETTING) -> list[Path]:
     """The files that a path stands for, by name; none for `hf://`. Raises InputError where there are none."""
     if data_path.startswith(PREFIX):
         return []
@@ -54,17 +56,17 @@ def input_files(data_path: str) -> list[Path]:
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.is_file() and _is_input(file) and file.name[0] != ".")
         if not files:
-            raise InputError(f"data.path: the folder {path} holds no file that ends in {' '.join(SUFFIXES)}")
+            raise InputError(f"{setting}: the folder {path} holds no file that ends in {' '.join(SUFFIXES)}")
         return files
     if path.is_file():
         files = [path]
     else:
         files = sorted(Path(name) for name in glob.glob(data_path, recursive=True) if Path(name).is_file())
     if not files:
-        raise InputError(f"data.path: there is no file or folder {path}; check the name, from the folder {Path.cwd()}")
+        raise InputError(f"{setting}: there is no file or folder {path}; check the name, from the folder {Path.cwd()}")
     for file in files:
         if not _is_input(file):
-            raise InputError(f"data.path: {file} must end in one of {' '.join(SUFFIXES)}; rename or convert it")
+            raise InputError(f"{setting}: {file} must end in one of {' '.join(SUFFIXES)}; rename or convert it")
     return files
 
 
@@ -99,12 +101,12 @@ def blame(setting: str, path: Path | str) -> Iterator[None]:
         ) from error
 
 
-def _file_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
-    with blame(_SETTING, path):
+def _file_rows(path: Path, setting: str) -> Iterator[tuple[Place, Row | Reject]]:
+    with blame(setting, path):
         if path.suffix.lower() == ".parquet":
             yield from _parquet_rows(path)
         elif path.suffix.lower() == ".json" and _is_array(path):
-            yield from _array_rows(path)
+            yield from _array_rows(path, setting)
         else:
             yield from _line_rows(path)
 
@@ -141,14 +143,14 @@ def _is_array(path: Path) -> bool:
         return stream.read(_CHUNK_BYTES).removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"[")
 
 
-def _array_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
+def _array_rows(path: Path, setting: str) -> Iterator[tuple[Place, Row | Reject]]:
     if path.stat().st_size > MAX_ARRAY_BYTES:
         limit = f"{MAX_ARRAY_BYTES:,} bytes"
-        raise InputError(f"data.path: {path} is a JSON array of more than {limit}; make it JSONL: jq -c '.[]' {path}")
+        raise InputError(f"{setting}: {path} is a JSON array of more than {limit}; make it JSONL: jq -c '.[]' {path}")
     try:
         values = json.loads(path.read_bytes().removeprefix(BYTE_ORDER_MARK).decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"data.path: {path} begins like a JSON array but is none: {error}; mend it") from error
+        raise InputError(f"{setting}: {path} begins like a JSON array but is none: {error}; mend it") from error
     for number, value in enumerate(values, start=1):
         place = _place(path, number)
         yield place, _row(as_object, value, place)

@@ -10,4 +10,4 @@ def in_validation(problem: str, share: float, seed: int) -> bool:
     `seed` holds out others.
     """
     asked = " ".join(problem.split()).lower()
-    return int(content_id("validation", str(seed), asked), 16) < share * 16**ID_DIGITS
+    return int(content_id("validation", str(seed), asked), 16) < share * (1 << 4 * ID_DIGITS)

@@ -3,6 +3,7 @@
 What a command loads, it loads when it runs: Ray and the readers are slow to load, and a wrong setting should be told at once.
 """
 
+from pipeline.commands.agree import AGREE
 from pipeline.commands.command import Command
 from pipeline.commands.export import EXPORT
 from pipeline.commands.grade import GRADE
@@ -12,5 +13,5 @@ from pipeline.commands.stored import AUDIT, REGRADE, RELABEL
 from pipeline.commands.train import SCORE, TRAIN
 
 COMMANDS: dict[str, Command] = {
-    command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, EXPORT, TRAIN, SCORE, SELECT, GRADE)
+    command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, EXPORT, TRAIN, SCORE, SELECT, AGREE, GRADE)
 }

@@ -23,7 +23,10 @@ _ONE_CLASS = {Neutral.positive: POSITIVE, Neutral.negative: NEGATIVE, Neutral.ke
 
 
 class LabelRow(NamedTuple):
-    """A row of `labels`, as far as it matters here; lists have an entry per step."""
+    """A row of `labels`, as far as it matters here; lists have an entry per step.
+
+    Of `SOMETIMES` only what `columns_for` names is read; nothing looks at the others, which are None.
+    """
 
     chain_id: str
     problem_id: str
@@ -42,6 +45,12 @@ class LabelRow(NamedTuple):
     prefix_ids: list[str]
     root_prefix_id: str
     estimator: str
+
+
+VALUES = ("value", "posterior_mean")
+COUNTS = ("n_correct", "n_rollouts", "origin")
+PLACE = ("prefix_ids", "root_prefix_id")
+SOMETIMES = (*VALUES, *COUNTS, *PLACE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +105,12 @@ def choice_of(config: ExportConfig, layout: Format) -> Choice:
         after_error=layout.whole or (target is not Target.hard if config.after_error is None else config.after_error),
         whole=layout.whole,
     )
+
+
+def columns_for(choice: Choice) -> tuple[str, ...]:
+    """What `example_of` reads of a row beside what every export reads."""
+    values = VALUES if choice.target is Target.soft or choice.threshold is not None else ()
+    return (*values, *(COUNTS if choice.target is Target.counts else ()))
 
 
 def example_of(row: LabelRow, choice: Choice) -> Example | LeftOut:
@@ -187,7 +202,9 @@ def _without_undecided(
             return _merged(steps, targets)
         case Undecided.positive | Undecided.negative:
             one = _ONE_VALUE[choice.undecided]
-            instead: StepTarget = (one, 1) if choice.target is Target.counts else one
+            instead: StepTarget = one
+            if choice.target is not Target.hard:
+                instead = float(one) if choice.target is Target.soft else (one, 1)
             return steps, [instead if target is None else target for target in targets]
         case _:
             return steps, targets

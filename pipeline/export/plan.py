@@ -5,22 +5,26 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pipeline.errors import UsageError
-from pipeline.export.choose import choice_of
-from pipeline.export.formats.base import Encoder, Format, Marks
+from pipeline.export.choose import PLACE, VALUES, Choice, choice_of, columns_for
+from pipeline.export.formats import preference
+from pipeline.export.formats.base import Encoder, Marks
 from pipeline.export.formats.table import FORMATS
 from pipeline.export.made import Maker, StepRows, labels_as_they_are
-from pipeline.export.settings import ExportConfig, ExportFormat, FileType
+from pipeline.export.paired import PairRows
+from pipeline.export.settings import Balance, ExportConfig, ExportFormat, FileType, Neutral, Target, Undecided
 from pipeline.schemas import LABELS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`columns`: those of `labels` that are written as they are; None where rows are made."""
+    """`columns`: those of `labels` that are written as they are; None where rows are made. `reads`: of the columns of a
+    `LabelRow` that not every export needs, those that this one does."""
 
     make: Maker
     schema: pa.Schema
     file: FileType
     marks: Marks
+    reads: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
 
 
@@ -32,9 +36,11 @@ def plan_of(config: ExportConfig, encoder: Encoder | None) -> Plan:
         )
     if config.format is ExportFormat.parquet and config.target is None:
         return _labels_as_they_are(config)
+    if config.format is ExportFormat.preference:
+        return _pairs(config, encoder)
     layout = FORMATS[config.format]
     choice = choice_of(config, layout)
-    marks = _marks(config, layout)
+    marks = _marks(config, layout.marks)
     return Plan(
         make=StepRows(
             layout=layout,
@@ -46,6 +52,7 @@ def plan_of(config: ExportConfig, encoder: Encoder | None) -> Plan:
         schema=layout.schema(choice.target),
         file=config.file or layout.file,
         marks=marks,
+        reads=columns_for(choice),
     )
 
 
@@ -65,8 +72,38 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
     return Plan(make=labels_as_they_are, schema=schema, file=FileType.parquet, marks=Marks(), columns=columns)
 
 
-def _marks(config: ExportConfig, layout: Format) -> Marks:
-    usual = layout.marks
+def _pairs(config: ExportConfig, encoder: Encoder | None) -> Plan:
+    for key in ("target", "undecided", "after_error"):
+        if getattr(config, key) is not None:
+            raise UsageError(f"{key}: format=preference pairs single steps by their labels or values; leave it out")
+    if config.balance is not Balance.none:
+        raise UsageError(f"balance={config.balance.value}: every pair has a good step and a bad one; leave it out")
+    marks = _marks(config, Marks(separator=preference.SEPARATOR))
+    choice = Choice(
+        target=Target.hard,
+        soft=config.soft,
+        threshold=config.threshold,
+        undecided=Undecided.ignore,
+        neutral=config.neutral or Neutral.keep,
+        after_error=True,
+        whole=True,
+    )
+    return Plan(
+        make=PairRows(
+            choice=choice,
+            config=config.preference,
+            separator=marks.separator,
+            encoder=encoder,
+            max_length=config.max_length or preference.MAX_LENGTH,
+        ),
+        schema=preference.schema(config.preference.reader),
+        file=config.file or FileType.jsonl,
+        marks=marks,
+        reads=(*VALUES, *PLACE),
+    )
+
+
+def _marks(config: ExportConfig, usual: Marks) -> Marks:
     for key, mark, known in (
         ("separator", config.separator, usual.separator),
         ("placeholder", config.placeholder, usual.placeholder),

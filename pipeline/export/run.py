@@ -12,24 +12,27 @@ import polars as pl
 from pipeline.errors import InputError, UsageError
 from pipeline.export.balance import Counted, left_out
 from pipeline.export.card import CARD, card, is_card
-from pipeline.export.choose import LabelRow, LeftOut
+from pipeline.export.choose import SOMETIMES, LabelRow, LeftOut
 from pipeline.export.exported import Exported, FileCounts, Left, Reason, reasons
+from pipeline.export.formats.axolotl import training_yaml
 from pipeline.export.formats.tokens import load_encoder
 from pipeline.export.listed import contamination
 from pipeline.export.made import Made
 from pipeline.export.plan import Plan, plan_of
-from pipeline.export.settings import Balance, ExportConfig, Offending
+from pipeline.export.settings import Balance, ExportConfig, ExportFormat, Offending
 from pipeline.export.write import RowFile, TableFile, row_file
 from pipeline.splitting import in_validation
 from pipeline.store.files import replaced_at_end
 from pipeline.store.folders import folder_at_end
 from pipeline.store.place import storage_at
 from pipeline.store.storage import Storage
-from pipeline.store.stored_run import StoredRun, refuse_unfinished, stored_run
+from pipeline.store.stored_run import StoredRun, readable_run
 from pipeline.stored_labels import frames_of
 
 TRAIN = "train"
 VALIDATION = "validation"
+AXOLOTL_CONFIG = "axolotl.yaml"
+"""In the folder of an export for axolotl."""
 LEFT_OUT = "left_out.jsonl"
 """In the folder of an export: the chains that are in none of its other files."""
 OFFENDING = ".offending.jsonl"
@@ -48,7 +51,7 @@ def export(config: ExportConfig) -> Exported:
     out = _place(config)
     plan = plan_of(config, load_encoder(config.tokenizer) if config.tokenizer else None)
     storage = storage_at(config.run_dir)
-    run = stored_run(storage) if config.partial else refuse_unfinished(storage)
+    run = readable_run(storage, partial=config.partial)
     job = _Job(config, plan, storage, run)
     with folder_at_end(out) as folder:
         job.write(folder)
@@ -60,7 +63,20 @@ def export(config: ExportConfig) -> Exported:
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
         (folder / CARD).write_text(card(config, plan, exported, run.settings), encoding="utf-8")
+        if config.format is ExportFormat.axolotl:
+            (folder / AXOLOTL_CONFIG).write_text(_axolotl_config(config, plan, out), encoding="utf-8")
     return exported
+
+
+def _axolotl_config(config: ExportConfig, plan: Plan, out: Path) -> str:
+    train, validation = (str(out / f"{split}.{plan.file.value}") for split in (TRAIN, VALIDATION))
+    return training_yaml(
+        train=train,
+        validation=validation if config.validation else None,
+        file=plan.file,
+        model=config.tokenizer,
+        sequence_len=config.max_length,
+    )
 
 
 class _Job:
@@ -89,6 +105,8 @@ class _Job:
                 for split, name in names.items()
             }
             for frame, made in self._made():
+                self._chains += frame.height
+                self._steps += int(frame["steps"].list.len().sum())
                 for split, chosen in self._by_split(made, surplus).items():
                     self._put(files[split], frame, chosen)
                     _count(self._files[names[split]], chosen)
@@ -102,22 +120,24 @@ class _Job:
             files=self._files,
             left_out=reasons(self.left_out),
             kept=reasons(self._kept),
-            owed=len(self._run.units) - len(self._run.wholes),
+            owed=self._run.owed,
         )
 
     def _splits(self) -> list[str]:
         return [TRAIN, VALIDATION] if self._config.validation else [TRAIN]
 
     def _split(self, made: Made) -> str:
-        held_out = in_validation(made.chain.problem, self._config.validation, self._config.seed)
-        return VALIDATION if held_out else TRAIN
+        share = self._config.validation
+        return VALIDATION if share and in_validation(made.chain.problem, share, self._config.seed) else TRAIN
 
     def _made(self) -> Iterator[tuple[pl.DataFrame, list[Made]]]:
         """The chains unit by unit, beside the labels that they come from."""
-        columns = list(dict.fromkeys([*LabelRow._fields, *(self._plan.columns or ())]))
-        for frame in frames_of(self._storage, self._run, columns):
+        unread = set(SOMETIMES) - set(self._plan.reads)
+        columns = {*LabelRow._fields} - unread | {*(self._plan.columns or ())}
+        fields = [pl.lit(None).alias(name) if name in unread else name for name in LabelRow._fields]
+        for frame in frames_of(self._storage, self._run, sorted(columns)):
             problems: defaultdict[str, list[LabelRow]] = defaultdict(list)
-            for values in frame.select(LabelRow._fields).iter_rows():
+            for values in frame.select(fields).iter_rows():
                 row = LabelRow(*values)
                 problems[row.problem_id].append(row)
             yield frame, [made for chains in problems.values() for made in self._plan.make(chains)]
@@ -136,21 +156,21 @@ class _Job:
 
     def _by_split(self, chains: Sequence[Made], surplus: Collection[str]) -> dict[str, list[Made]]:
         chosen: defaultdict[str, list[Made]] = defaultdict(list)
+        gone: dict[Left, None] = {}
         for made in chains:
-            self._chains += 1
-            self._steps += len(made.chain.steps)
             reason = self._reason(made)
             if reason is None and made.chain.chain_id in surplus:
                 reason = LeftOut(
                     kind=SURPLUS, detail=f"its kind is in the majority, balance={self._config.balance.value}"
                 )
             if reason is not None:
-                self.left_out.append(_left(made, reason.kind, reason.detail))
+                gone[_left(made, reason.kind, reason.detail)] = None
             elif made.offences and self._config.offending is Offending.stop:
                 self.offending += [_left(made, offence.kind, offence.detail) for offence in made.offences]
             else:
                 self._kept += [_left(made, offence.kind, offence.detail) for offence in made.offences]
                 chosen[self._split(made)].append(made)
+        self.left_out += gone
         return chosen
 
     def _reason(self, made: Made) -> LeftOut | None:

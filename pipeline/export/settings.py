@@ -102,6 +102,42 @@ class DecontaminateConfig:
         check(self.ngram >= 1, "decontaminate.ngram", self.ngram, "at least 1")
 
 
+class PairReader(Enum):
+    """Who joins a pair's prompt."""
+
+    trl = "trl"
+    """`prompt` holds the problem and the steps before, as TRL's DPOTrainer reads it."""
+    step_dpo = "step_dpo"
+    """`prompt` is the problem, and `initial_reason_steps` the steps before: Step-DPO's `train.py` puts its template between."""
+
+
+class PairSpan(Enum):
+    """What `chosen` and `rejected` hold."""
+
+    step = "step"
+    """The step alone. A trainer that puts an end of text behind it, such as TRL's, teaches a model to stop there."""
+    rest = "rest"
+    """The step and what follows in a chain that ends as the step's label says: right behind the chosen one, wrong behind the
+    rejected."""
+
+
+@dataclass(kw_only=True, slots=True)
+class PreferenceConfig:
+    """Of format=preference."""
+
+    margin: float = 0.0
+    """Pair steps whose scores differ by so much at least; 0: one that is labelled good with one that is labelled bad."""
+    pairs_per_branch: int = 4
+    """From one prefix at most, those with the largest difference."""
+    reader: PairReader = PairReader.trl
+    span: PairSpan | None = None
+    """null: rest for TRL, whose trainer puts an end of text behind it, step for Step-DPO, whose trainer does not."""
+
+    def __post_init__(self) -> None:
+        check(0 <= self.margin <= 1, "preference.margin", self.margin, "between 0 and 1")
+        check(self.pairs_per_branch >= 1, "preference.pairs_per_branch", self.pairs_per_branch, "at least 1")
+
+
 @dataclass(kw_only=True, slots=True)
 class ExportConfig:
     """Everything `export` needs; null: what the format's trainer is used to."""
@@ -128,6 +164,7 @@ class ExportConfig:
     seed: int = 0
     """Decides which problems those are, and which chains `balance` leaves out."""
     decontaminate: DecontaminateConfig = field(default_factory=DecontaminateConfig)
+    preference: PreferenceConfig = field(default_factory=PreferenceConfig)
     separator: str | None = None
     """Between steps; `\\n` stands for a line end."""
     placeholder: str | None = None

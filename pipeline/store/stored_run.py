@@ -26,6 +26,11 @@ class StoredRun:
     editions: Chain
 
     @property
+    def owed(self) -> int:
+        """How many units have no labels yet."""
+        return len(self.units) - len(self.wholes)
+
+    @property
     def edition(self) -> Commit | None:
         """The edition that holds the current labels; None where those are the run's own."""
         return current_edition(self.editions, self.wholes)
@@ -67,10 +72,20 @@ def finished_run(storage: Storage) -> StoredRun:
 def refuse_unfinished(storage: Storage) -> StoredRun:
     """A run of which nothing is owed; nothing is touched. Raises as `stored_run` does, and UsageError for an unfinished run."""
     run = stored_run(storage)
-    owed = len(run.units) - len(run.wholes)
-    if owed:
+    if run.owed:
         raise UsageError(
-            f"{storage.place} is not finished, {owed} of its {len(run.units)} units are owed: finish it with `label`"
+            f"{storage.place} is not finished, {run.owed} of its {len(run.units)} units are owed: finish it with `label`"
+        )
+    return run
+
+
+def readable_run(storage: Storage, *, partial: bool) -> StoredRun:
+    """A run whose labels are to be read; an unfinished one only with `partial`. Raises as `refuse_unfinished` does."""
+    run = stored_run(storage)
+    if run.owed and not partial:
+        raise UsageError(
+            f"{storage.place} is not finished, {run.owed} of its {len(run.units)} units are owed: finish it with `label`, or "
+            "use what it has so far with partial=true"
         )
     return run
 

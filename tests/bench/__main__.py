@@ -6,6 +6,7 @@ from collections.abc import Callable
 from tests.bench.control import control_plane
 from tests.bench.demo import demo
 from tests.bench.engine import engine_share
+from tests.bench.export import export
 from tests.bench.grading import grading
 from tests.bench.programs import programs
 from tests.bench.results import FLAG, printed
@@ -22,6 +23,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "grading": grading,
     "programs": programs,
     "store": store,
+    "export": export,
     "tiny": tiny,
     "demo": demo,
 }

@@ -18,7 +18,7 @@ VALUE_RIGHT, VALUE_WRONG = 0.95, 0.02
 
 
 def sums(count: int, seed: int) -> list[dict[str, Any]]:
-    """Rows of exercises, each with its right chain and one that errs in the sign of a random step and goes on as if it had not."""
+    """Rows of exercises, each with its right chain and one that errs in one sign and goes on."""
     rng = random.Random(seed)
     rows = []
     for number in range(count):

@@ -1,0 +1,1 @@
+"""The `agree` command: the labels of a run against those of people."""

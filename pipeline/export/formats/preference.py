@@ -1,0 +1,211 @@
+"""Pairs of sibling steps, a better and a worse one behind the same prefix, for step-wise preference training.
+
+Sources of the rules:
+
+- TRL 1.13.0, `trl/trainer/dpo_trainer.py`, `_prepare_dataset` and `DataCollatorForPreference`: `prompt`, `prompt + chosen` and
+  `prompt + rejected` are tokenised as whole texts, the latter two with an end of text; what is behind as many tokens as the
+  prompt has counts as the answer. Beyond `max_length` the end is cut; pairs whose prompt alone is so long are dropped.
+- Step-DPO (Lai et al. 2024, arXiv 2406.18629), `train.py`: its template around `prompt`, then `initial_reason_steps` as it is,
+  then `chosen` or `rejected`; no end of text (`stepdpo_trainer.py`).
+
+Steps are siblings if their chains have the same prefix in front of them, by prefix id, and their texts differ. Not covered:
+prefixes that read alike but were tokenised otherwise; they have values of their own and branch apart.
+"""
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pipeline.export.formats.base import Encoder, Offence, Row
+from pipeline.export.settings import PairReader, PairSpan, PreferenceConfig
+
+SEPARATOR = "\n"
+MAX_LENGTH = 1024
+"""`DPOConfig.max_length`."""
+ROUNDING = 1e-9
+"""By so much a difference of two values may miss what it would be without rounding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branching:
+    """A chain as far as pairs need it.
+
+    `prefix_ids`: of the bare problem, then of each step, so one more than `steps`. `scores` (probabilities) and `labels` (1, 0,
+    2 for neutral, or None) have one entry per step. `outcome`: whether the chain's answer is right.
+    """
+
+    chain_id: str
+    problem_id: str
+    problem: str
+    gold_answer: str
+    outcome: bool | None
+    steps: Sequence[str]
+    prefix_ids: Sequence[str]
+    scores: Sequence[float | None]
+    labels: Sequence[int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sibling:
+    """One of the steps behind a prefix: step `index`, counted from 0, of a chain. `score` is its value."""
+
+    chain: Branching
+    index: int
+    text: str
+    """The step, and what follows where that was asked for; with separators."""
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    chosen: Sibling
+    rejected: Sibling
+
+    @property
+    def gap(self) -> float:
+        """By how much the chosen one's value is higher; 0 where a value is not known."""
+        if self.chosen.score is None or self.rejected.score is None:
+            return 0.0
+        return self.chosen.score - self.rejected.score
+
+
+def span(config: PreferenceConfig) -> PairSpan:
+    """What the texts of a pair hold: as set, else what suits the reader."""
+    return config.span or (PairSpan.rest if config.reader is PairReader.trl else PairSpan.step)
+
+
+def pairs(chains: Sequence[Branching], config: PreferenceConfig, separator: str) -> Iterator[Pair]:
+    """All pairs of one problem, given all its chains: by prefix in the order of the chains, then by how far values are apart.
+
+    A pair whose values contradict its labels is left out. No two have the same three texts.
+    """
+    written: set[tuple[str, str, str]] = set()
+    for branch in _branches(chains):
+        here = heapq.nsmallest(config.pairs_per_branch, _paired(branch, config, separator), key=_order)
+        for pair in here:
+            texts = (_before(pair.chosen, separator), pair.chosen.text, pair.rejected.text)
+            if texts not in written:
+                written.add(texts)
+                yield pair
+
+
+def row(pair: Pair, reader: PairReader, separator: str) -> Row:
+    """The pair as its reader takes it; `step`, counted from 1, is where the chains part."""
+    chain = pair.chosen.chain
+    before = _before(pair.chosen, separator)
+    if reader is PairReader.trl:
+        prompt: Row = {"prompt": chain.problem + separator + before, "problem": chain.problem}
+    else:
+        prompt = {"prompt": chain.problem, "initial_reason_steps": before}
+    return prompt | {
+        "chosen": pair.chosen.text,
+        "rejected": pair.rejected.text,
+        "answer": chain.gold_answer,
+        "chosen_value": pair.chosen.score,
+        "rejected_value": pair.rejected.score,
+        "step": pair.chosen.index + 1,
+        "problem_id": chain.problem_id,
+        "prefix_id": chain.prefix_ids[pair.chosen.index],
+        "chosen_chain_id": chain.chain_id,
+        "rejected_chain_id": pair.rejected.chain.chain_id,
+    }
+
+
+def schema(reader: PairReader) -> pa.Schema:
+    """Of the rows as Parquet."""
+    second = "problem" if reader is PairReader.trl else "initial_reason_steps"
+    columns: list[tuple[str, pa.DataType]] = [
+        ("prompt", pa.string()),
+        (second, pa.string()),
+        ("chosen", pa.string()),
+        ("rejected", pa.string()),
+        ("answer", pa.string()),
+        ("chosen_value", pa.float64()),
+        ("rejected_value", pa.float64()),
+        ("step", pa.int32()),
+        ("problem_id", pa.string()),
+        ("prefix_id", pa.string()),
+        ("chosen_chain_id", pa.string()),
+        ("rejected_chain_id", pa.string()),
+    ]
+    return pa.schema(columns)
+
+
+def offences(pair: Pair, separator: str) -> Iterator[Offence]:
+    """What the texts alone show: a separator within a step makes the reader see a step end there."""
+    for role, sibling in (("chosen", pair.chosen), ("rejected", pair.rejected)):
+        steps = sibling.chain.steps[: sibling.index + 1]
+        number = next((number for number, step in enumerate(steps, start=1) if separator in step), None)
+        if separator and number is not None:
+            detail = f"step {number} of the {role} chain holds the separator {separator!r}"
+            yield Offence(kind="separator_in_step", detail=detail, fatal=False)
+
+
+def token_offences(row: Row, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+    """What the tokens of a row for TRL show; `max_length` is how many of them its trainer takes."""
+    prompt = encoder.ids(str(row["prompt"]))
+    begin = 1 if encoder.bos is not None else 0
+    for role in ("chosen", "rejected"):
+        whole = encoder.ids(f"{row['prompt']}{row[role]}")
+        if whole[: len(prompt)] != prompt:
+            detail = f"the tokens of the prompt change where {role} follows, so that the answer's begin elsewhere"
+            yield Offence(kind="boundary", detail=detail, fatal=True)
+        length = begin + len(whole) + 1
+        if max_length is not None and length > max_length:
+            detail = f"prompt and {role} have {length} tokens, with those around them, of which {max_length} are taken"
+            yield Offence(kind="too_long", detail=detail, fatal=False)
+
+
+def _branches(chains: Sequence[Branching]) -> Iterator[list[tuple[Branching, int]]]:
+    """(chain, index of the step) of all steps behind a prefix that more than one text follows."""
+    behind: dict[str, list[tuple[Branching, int]]] = {}
+    for chain in chains:
+        for index in range(len(chain.steps)):
+            behind.setdefault(chain.prefix_ids[index], []).append((chain, index))
+    for steps in behind.values():
+        if len({chain.steps[index] for chain, index in steps}) > 1:
+            yield steps
+
+
+def _paired(branch: list[tuple[Branching, int]], config: PreferenceConfig, separator: str) -> Iterator[Pair]:
+    if config.margin:
+        better = worse = branch
+    else:
+        better = [(chain, index) for chain, index in branch if chain.labels[index] == 1]
+        worse = [(chain, index) for chain, index in branch if chain.labels[index] == 0]
+    chosen = _siblings(better, span(config), separator, outcome=True)
+    rejected = _siblings(worse, span(config), separator, outcome=False)
+    for good in chosen:
+        for bad in rejected:
+            pair = Pair(chosen=good, rejected=bad)
+            if good.chain.steps[good.index] != bad.chain.steps[bad.index] and _apart(pair, config.margin):
+                yield pair
+
+
+def _apart(pair: Pair, margin: float) -> bool:
+    known = pair.chosen.score is not None and pair.rejected.score is not None
+    if margin:
+        return known and pair.gap >= margin - ROUNDING
+    return not known or pair.gap > 0
+
+
+def _siblings(steps: list[tuple[Branching, int]], span: PairSpan, separator: str, *, outcome: bool) -> list[Sibling]:
+    """One per text of the step: of the first chain that has it, or, where the rest belongs to it, the first that ends so."""
+    found: dict[str, Sibling] = {}
+    for chain, index in steps:
+        if chain.steps[index] not in found and (span is PairSpan.step or chain.outcome is outcome):
+            end = index + 1 if span is PairSpan.step else len(chain.steps)
+            text = separator.join(chain.steps[index:end])
+            found[chain.steps[index]] = Sibling(chain=chain, index=index, text=text, score=chain.scores[index])
+    return list(found.values())
+
+
+def _order(pair: Pair) -> tuple[float, str, str]:
+    return -pair.gap, pair.chosen.chain.chain_id, pair.rejected.chain.chain_id
+
+
+def _before(sibling: Sibling, separator: str) -> str:
+    """The steps in front of a step, each with the separator behind it."""
+    return "".join(step + separator for step in sibling.chain.steps[: sibling.index])

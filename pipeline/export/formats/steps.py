@@ -1,0 +1,79 @@
+"""Plain rows for one's own trainer: steps beside their targets, in lists of the same length, None where there is no label.
+
+`labels` hold 1, 0 and 2 for neutral; `scores` probabilities; `n_correct` and `n_rollouts` right and graded rollouts. Nothing
+is known of who reads them, so nothing is checked but that there are steps.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from pipeline.export.example import Example
+from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
+from pipeline.export.formats.checks import no_steps
+from pipeline.export.settings import FileType, Target
+
+_NUMBERS = pa.list_(pa.int64())
+_COLUMNS: dict[Target, list[tuple[str, pa.DataType]]] = {
+    Target.hard: [("labels", _NUMBERS)],
+    Target.soft: [("scores", pa.list_(pa.float64()))],
+    Target.counts: [("n_correct", _NUMBERS), ("n_rollouts", _NUMBERS)],
+}
+
+
+def _row(example: Example, _marks: Marks) -> Row:
+    return {
+        "chain_id": example.chain_id,
+        "problem_id": example.problem_id,
+        "source_id": example.source_id,
+        "problem": example.problem,
+        "steps": example.steps,
+        **_targets(example),
+        "outcome": example.outcome,
+        "gold_answer": example.gold_answer,
+        "final_answer": example.final_answer,
+    }
+
+
+def _targets(example: Example) -> Row:
+    targets = example.targets
+    known = next((target for target in targets if target is not None), 0)
+    if isinstance(known, tuple):
+        pairs = [target if isinstance(target, tuple) else (None, None) for target in targets]
+        return {"n_correct": [correct for correct, _ in pairs], "n_rollouts": [rollouts for _, rollouts in pairs]}
+    return {"scores" if isinstance(known, float) else "labels": targets}
+
+
+def _schema(target: Target) -> pa.Schema:
+    columns: list[tuple[str, pa.DataType]] = [
+        ("chain_id", pa.string()),
+        ("problem_id", pa.string()),
+        ("source_id", pa.string()),
+        ("problem", pa.string()),
+        ("steps", pa.list_(pa.string())),
+        *_COLUMNS[target],
+        ("outcome", pa.bool_()),
+        ("gold_answer", pa.string()),
+        ("final_answer", pa.string()),
+    ]
+    return pa.schema(columns)
+
+
+def _offences(example: Example, _marks: Marks) -> Iterator[Offence]:
+    return no_steps(example)
+
+
+def _token_offences(_row: Row, _marks: Marks, _encoder: Encoder, _max_length: int | None) -> Iterator[Offence]:
+    return iter(())
+
+
+STEPS = Format(
+    targets=(Target.hard, Target.soft, Target.counts),
+    row=_row,
+    schema=_schema,
+    offences=_offences,
+    token_offences=_token_offences,
+    ignores=True,
+    neutral=True,
+    file=FileType.parquet,
+)

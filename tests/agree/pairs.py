@@ -1,0 +1,59 @@
+"""Pairs of people's and labelled chains, made in one line."""
+
+from collections.abc import Sequence
+
+from pipeline.agree.human import HumanChain
+from pipeline.agree.match import LabelledChain, Pair
+from pipeline.agree.rating import first_error, goods_until
+from pipeline.agree.resampled import Resampling
+from pipeline.records import Place
+
+RESAMPLING = Resampling(replicates=100, seed=0, confidence=0.95)
+
+
+def human(
+    goods: Sequence[bool | None],
+    *,
+    source_id: str | None = None,
+    problem: str = "p",
+    steps: Sequence[str] | None = None,
+) -> HumanChain:
+    texts = tuple(steps) if steps is not None else tuple(f"step {index}" for index in range(len(goods)))
+    return HumanChain(
+        place=Place(file="people.jsonl", line=1),
+        source_id=source_id,
+        problem=problem,
+        steps=texts,
+        goods=tuple(goods),
+        first_error=first_error(goods),
+    )
+
+
+def labelled(
+    values: Sequence[float | None],
+    *,
+    labels: Sequence[int | None] | None = None,
+    outcome: bool | None = True,
+    source_id: str | None = None,
+    problem: str = "p",
+    steps: Sequence[str] | None = None,
+) -> LabelledChain:
+    texts = tuple(steps) if steps is not None else tuple(f"step {index}" for index in range(len(values)))
+    return LabelledChain(
+        source_id=source_id,
+        problem=problem,
+        steps=texts,
+        values=tuple(values),
+        labels=tuple(labels) if labels is not None else tuple(None if v is None else int(v > 0) for v in values),
+        outcome=outcome,
+    )
+
+
+def pair(
+    error: int, values: Sequence[float | None], *, outcome: bool | None = True, source_id: str | None = None
+) -> Pair:
+    """People's first error, -1 for none, and what the run's values are."""
+    return Pair(
+        human=human(goods_until(error, len(values)), source_id=source_id),
+        labelled=labelled(values, outcome=outcome, source_id=source_id),
+    )

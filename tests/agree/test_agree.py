@@ -1,0 +1,188 @@
+"""The command as a whole: an oracle run against people who agree, who do not, and files that cannot be used."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.agree.rating import first_error
+from pipeline.agree.settings import AgreeConfig
+from pipeline.schemas import SCHEMA_VERSION
+from pipeline.store.local import LocalStorage
+from pipeline.store.run_record import claim
+from pipeline.store.stored_run import stored_run
+from pipeline.stored_labels import label_frames
+from tests.audit.runs import copied, labelled
+from tests.conftest import write_rows
+
+Told = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return labelled(tmp_path_factory.mktemp("agree"))
+
+
+@pytest.fixture(scope="module")
+def labels(run_dir: Path) -> list[dict[str, Any]]:
+    """Of the chains that were given, not sampled: `bare` had none."""
+    frame = pl.concat(label_frames(LocalStorage(run_dir)))
+    rows = list(frame.filter(pl.col("source_id") != "bare").iter_rows(named=True))
+    assert len(rows) == 6
+    return rows
+
+
+def told_error(row: dict[str, Any]) -> int | None:
+    return first_error([None if label is None else bool(label) for label in row["label"]])
+
+
+def people(row: dict[str, Any], error: int) -> dict[str, Any]:
+    return {"id": row["source_id"], "problem": row["problem"], "steps": row["steps"], "label": error}
+
+
+def agree(run_dir: Path, data: Path, *more: str) -> int:
+    return main(["agree", f"run_dir={run_dir}", f"data.path={data}", "resamples=100", *more])
+
+
+def report(run_dir: Path, data: Path, *more: str) -> dict[str, Any]:
+    out = data.with_suffix(".report.json")
+    assert agree(run_dir, data, f"out={out}", *more) == 0
+    loaded = json.loads(out.read_text())
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def test_people_who_say_what_the_labels_say_agree_with_them(
+    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Told
+) -> None:
+    decided = [(row, error) for row in labels if (error := told_error(row)) is not None]
+    assert {error == -1 for _, error in decided} == {True, False}
+    data = write_rows(tmp_path / "same.jsonl", [people(row, error) for row, error in decided])
+    found = report(run_dir, data)
+    own, above_0, *_ = found["rulings"]
+    assert own["name"] == "label (any)"
+    assert own["first_errors"]["total"]["f1"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert own["steps"]["accuracy"]["value"] == 1
+    assert own["first_errors"]["shift"]["mean"] == 0
+    assert above_0["first_errors"] == own["first_errors"]  # of estimator=fixed the rule `any` is value > 0
+    counts = found["counts"]
+    assert (counts["rows"], counts["compared"], counts["unusable"], counts["unmatched"]) == (len(decided),) * 2 + (0, 0)
+    assert counts["labelled"] == counts["compared"] + counts["not_by_people"]
+    said = capsys.readouterr().out
+    wrong = sum(error != -1 for _, error in decided)
+    assert f"people find one in {wrong} chains and none in {len(decided) - wrong}" in said
+    assert "label (any)" in said
+    assert "wrong answer: last step" in said
+
+
+def test_people_who_put_every_error_a_step_later_shift_it_by_one(
+    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    later = [
+        people(row, error + 1)
+        for row in labels
+        if (error := told_error(row)) not in (None, -1) and error + 1 < len(row["steps"])
+    ]
+    assert later
+    found = report(run_dir, write_rows(tmp_path / "later.jsonl", later))
+    shift = found["rulings"][0]["first_errors"]["shift"]
+    assert (shift["early"], shift["exact"], shift["mean"]) == (len(later), 0, -1)
+
+
+def test_rows_that_are_left_out_are_counted_and_told(
+    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Told
+) -> None:
+    row = labels[0]
+    data = write_rows(
+        tmp_path / "mixed.jsonl",
+        [
+            people(row, -1),
+            people(row, 0),
+            people(row, 99),
+            {**people(row, -1), "problem": "Another one?"},
+            {"problem": "?", "steps": ["a"]},
+        ],
+    )
+    with data.open("a") as file:
+        file.write("{broken\n")
+    found = report(run_dir, data)
+    assert {name: found["counts"][name] for name in ("rows", "compared", "repeated", "contradicting", "unmatched")} == {
+        "rows": 6, "compared": 1, "repeated": 1, "contradicting": 1, "unmatched": 1,
+    }  # fmt: skip
+    assert found["counts"]["other_text"] == 1
+    assert [unusable["place"]["line"] for unusable in found["unusable"]] == [3, 5, 6]
+    said = capsys.readouterr().out
+    assert "6 rows = 1 compared + 1 not in the run + 1 repeated + 3 unusable" in said
+    assert f"line 3: The label names step 99, counted from 0, of a chain of {len(row['steps'])} steps." in said
+
+
+def test_neighbouring_thresholds_that_make_no_difference_share_a_row(
+    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Told
+) -> None:
+    data = write_rows(tmp_path / "one.jsonl", [people(row, -1) for row in labels])
+    assert agree(run_dir, data, "thresholds=[0,0.1,0.2,0.9]", "soft=value") == 0
+    said = capsys.readouterr().out
+    assert "value > 0 to 0.2" in said  # three rollouts: values are thirds
+    assert "value > 0.9" in said
+    assert "value > 0.1 " not in said
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], "none of the 0 rows"),
+        ([{"problem": "p", "steps": ["a"], "truth": 1}], "is a chain with a label by people; line 1 of"),
+        ([{"problem": "p", "steps": ["a"], "label": 0}], "none of the 1 chains of"),
+    ],
+)
+def test_a_file_that_has_nothing_to_compare_is_refused(
+    rows: list[dict[str, Any]], said: str, run_dir: Path, tmp_path: Path, capsys: Told
+) -> None:
+    out = tmp_path / "report.json"
+    assert agree(run_dir, write_rows(tmp_path / "people.jsonl", rows), f"out={out}") == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
+def test_an_unfinished_run_is_compared_only_when_asked(
+    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Told
+) -> None:
+    data = write_rows(tmp_path / "people.jsonl", [people(row, -1) for row in labels])
+    part = copied(run_dir, tmp_path)
+    lost, kept = (unit.unit_id for unit in stored_run(LocalStorage(part)).units)
+    for record in (part / "commits").glob(f"unit-{lost}-*"):
+        record.unlink()
+    assert agree(part, data) == 2
+    error = capsys.readouterr().err
+    assert "1 of its 2 units are owed: finish it with `label`, or use what it has so far with partial=true" in error
+    counts = report(part, data, "--partial")["counts"]
+    assert 0 < counts["compared"] < len(labels)
+    assert counts["compared"] + counts["unmatched"] == len(labels)
+    assert "the run is not finished: 1 of its units are owed" in capsys.readouterr().out
+    for record in (part / "commits").glob(f"unit-{kept}-*"):
+        record.unlink()
+    assert agree(part, data, "--partial") == 2
+    assert "holds no labels" in capsys.readouterr().err
+
+
+def test_labels_of_another_schema_are_refused(tmp_path: Path, capsys: Told) -> None:
+    claim(LocalStorage(tmp_path / "run"), {"schema": SCHEMA_VERSION - 1})
+    data = write_rows(tmp_path / "people.jsonl", [{"problem": "p", "steps": ["a"], "label": 0}])
+    assert agree(tmp_path / "run", data) == 2
+    assert f"was written with schema {SCHEMA_VERSION - 1}" in capsys.readouterr().err
+    assert agree(tmp_path / "absent", data) == 2
+    assert "holds no run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("thresholds", [0, 1]), ("bins", 0), ("bins", 101), ("confidence", 1), ("resamples", 99), ("out", "")],
+)
+def test_settings_out_of_range_are_told(key: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"^{key}=.* is out of range"):
+        AgreeConfig(**{key: value})

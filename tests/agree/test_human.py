@@ -1,0 +1,190 @@
+"""People's labels are read out of every layout that has some; what cannot be used says why, and where."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.agree.human import HumanChain, Unusable, human_chains
+from pipeline.agree.rating import NO_ERROR, first_error, goods_until
+from pipeline.agree.settings import Neutral
+from pipeline.choices import Layout
+from pipeline.config import Columns, DataConfig
+from pipeline.problems import read_row
+from pipeline.records import InputRow, Place, Reject, RejectReason
+from pipeline.rows import read_rows
+from pipeline.steps import step_texts
+from tests.conftest import SHARED_DATA
+
+PLACE = Place(file="people.jsonl", line=7)
+PROCESSBENCH = SHARED_DATA / "processbench_dev.jsonl"
+
+
+def read(
+    row: dict[str, Any] | Reject,
+    layout: Layout = Layout.processbench,
+    *,
+    name: str | None = None,
+    neutral: Neutral = Neutral.good,
+    columns: Columns | None = None,
+) -> HumanChain | Unusable:
+    data = DataConfig(layout=layout, columns=columns or Columns())
+    (found,) = human_chains([(PLACE, row)], data, name, neutral)
+    return found
+
+
+def chain(row: dict[str, Any], layout: Layout = Layout.processbench, **more: Any) -> HumanChain:
+    found = read(row, layout, **more)
+    assert isinstance(found, HumanChain), found
+    return found
+
+
+def why_not(row: dict[str, Any] | Reject, layout: Layout = Layout.processbench, **more: Any) -> str:
+    found = read(row, layout, **more)
+    assert isinstance(found, Unusable), found
+    assert found.place == PLACE
+    return found.detail
+
+
+def processbench(label: object, column: str = "label", n_steps: int = 3) -> dict[str, Any]:
+    return {"id": "gsm8k-7", "problem": "What?", "steps": [f" step {n}\n" for n in range(n_steps)], column: label}
+
+
+@pytest.mark.parametrize("column", ["label", "first_error"])
+@pytest.mark.parametrize(
+    ("label", "goods"),
+    [(-1, (True, True, True)), (0, (False, None, None)), (2, (True, True, False)), (2.0, (True, True, False))],
+)
+def test_a_first_error_makes_the_steps_before_it_good_and_those_behind_it_unknown(
+    column: str, label: float, goods: tuple[bool | None, ...]
+) -> None:
+    found = chain(processbench(label, column))
+    assert (found.goods, found.first_error) == (goods, int(label))
+    assert (found.source_id, found.problem, found.steps) == ("gsm8k-7", "What?", ("step 0", "step 1", "step 2"))
+
+
+@given(st.integers(1, 30).flatmap(lambda n: st.tuples(st.just(n), st.integers(-1, n - 1))))
+def test_where_the_first_error_is_can_be_told_from_what_it_says(case: tuple[int, int]) -> None:
+    n_steps, error = case
+    goods = goods_until(error, n_steps)
+    assert len(goods) == n_steps
+    assert first_error(goods) == error
+    assert goods.count(False) == (error != NO_ERROR)
+
+
+@pytest.mark.parametrize("label", [3, -2, 1.5, float("inf"), True, "1", {}, float("nan"), None])
+def test_a_label_that_names_no_step_is_unusable(label: object) -> None:
+    assert "label" in why_not(processbench(label))
+
+
+def test_a_label_beyond_the_chain_is_told_with_both_numbers() -> None:
+    assert why_not(processbench(3)) == "The label names step 3, counted from 0, of a chain of 3 steps."
+
+
+def test_a_file_without_labels_is_told_which_columns_it_has() -> None:
+    assert "'label' or 'first_error'; its columns are: id, problem, steps, verdict" in why_not(
+        processbench(1, "verdict")
+    )
+    assert chain(processbench(1, "verdict"), name="verdict").first_error == 1
+    assert "in 'truth'" in why_not(processbench(1), name="truth")
+
+
+def test_no_answer_is_needed_and_none_is_read() -> None:
+    without = chain({**processbench(1), "final_answer_correct": False})
+    assert chain({**processbench(1), "answer": {"what": "ever"}}) == without
+    assert chain(processbench(1), Layout.rows, columns=Columns(answer="")) == without
+
+
+def test_a_solution_as_text_is_cut_as_label_cuts_it() -> None:
+    row = {"problem": "What?", "solution": "one\n\ntwo\nthree", "label": 1}
+    assert chain(row, Layout.rows).steps == ("one", "two", "three")
+    assert "no chain" in why_not({"problem": "What?", "label": 1}, Layout.rows)
+
+
+def test_rows_that_could_not_be_read_stay_unusable() -> None:
+    assert why_not(Reject(place=PLACE, reason=RejectReason.NOT_JSON, detail="no JSON")) == "no JSON"
+    assert "blank" in why_not({**processbench(1), "steps": ["a", " "]})
+
+
+def prm800k(*ratings: object) -> dict[str, Any]:
+    steps = [
+        {"completions": [{"text": "other", "rating": -1}, {"text": f"s{n}", "rating": rating}], "chosen_completion": 1}
+        for n, rating in enumerate(ratings)
+    ]
+    return {"question": {"problem": "q", "ground_truth_answer": "5"}, "label": {"steps": steps}}
+
+
+@pytest.mark.parametrize(
+    ("neutral", "goods", "error"),
+    [
+        (Neutral.good, (True, True, False, True), 2),
+        (Neutral.bad, (True, False, False, True), 1),
+        (Neutral.ignored, (True, None, False, True), None),
+    ],
+)
+def test_prm800k_has_a_rating_for_each_chosen_completion(
+    neutral: Neutral, goods: tuple[bool | None, ...], error: int | None
+) -> None:
+    found = chain(prm800k(1, 0, -1, 1), Layout.prm800k, neutral=neutral)
+    assert (found.goods, found.first_error) == (goods, error)
+    assert found.steps == ("s0", "s1", "s2", "s3")
+
+
+def test_prm800k_ends_at_the_error_and_a_persons_own_step_is_unrated() -> None:
+    row = prm800k(1, 1, 1)
+    row["label"]["steps"][1] = {"completions": None, "human_completion": {"text": "mine"}, "chosen_completion": None}
+    row["label"]["steps"][2] = {"completions": [{"text": "wrong", "rating": -1}], "chosen_completion": None}
+    found = chain(row, Layout.prm800k)
+    assert (found.steps, found.goods, found.first_error) == (("s0", "mine", "wrong"), (True, None, False), None)
+
+
+def test_ratings_may_stand_in_a_column_of_any_layout() -> None:
+    assert chain(processbench([1, 0, -1])).first_error == 2
+    assert chain(processbench([1, None, -1])).goods == (True, None, False)
+    assert "2 ratings for 3 steps" in why_not(processbench([1, 1]))
+    assert "A rating is 'good'" in why_not(processbench([1, 1, "good"]))
+    assert "A rating is True" in why_not(processbench([1, 1, True]))
+    assert "No step" in why_not(processbench([None, None, None]))
+
+
+def test_math_shepherds_tags_are_ratings() -> None:
+    row = {"input": "How many - or + 1? Step 1: 3 - 1 = 2 ки\nStep 2: 2 + 1 = 4 ки"}
+    row["label"] = row["input"].replace("2 ки", "2 +").replace("4 ки", "4 -")
+    found = chain(row, Layout.math_shepherd)
+    assert (found.goods, found.problem) == ((True, False), "How many - or + 1?")
+    assert "in place of each tag" in why_not({**row, "label": "else"}, Layout.math_shepherd)
+    assert "in place of each tag" in why_not({"input": row["input"]}, Layout.math_shepherd)
+
+
+@pytest.mark.parametrize(
+    ("layout", "row"),
+    [
+        (Layout.processbench, processbench(1)),
+        (Layout.rows, {"problem": " What? ", "solution": "one\n\n two \nthree", "label": [1, 0, -1]}),
+        (Layout.prm800k, prm800k(1, -1)),
+        (
+            Layout.math_shepherd,
+            {"input": "What? Step 1: a ки\nStep 2: b ки", "label": "What? Step 1: a +\nStep 2: b -"},
+        ),
+    ],
+)
+def test_a_chain_is_read_as_label_reads_it(layout: Layout, row: dict[str, Any]) -> None:
+    ours = read_row({**row, "answer": "5"}, PLACE, DataConfig(layout=layout), lambda _text: None)
+    assert isinstance(ours, InputRow)
+    assert ours.solution is not None
+    found = chain(row, layout)
+    assert list(found.steps) == step_texts(ours.solution.text, ours.solution.ends)
+    assert (found.problem, found.source_id) == (ours.problem.text, ours.source_id)
+
+
+@pytest.mark.skipif(not PROCESSBENCH.exists(), reason=f"needs {PROCESSBENCH}")
+def test_every_label_of_the_shared_sample_of_processbench_is_read() -> None:
+    data = DataConfig(path=str(PROCESSBENCH), layout=Layout.processbench, separator="\n\n")
+    found = list(human_chains(read_rows(data.path, None), data, None, Neutral.good))
+    rows = [json.loads(line) for line in PROCESSBENCH.read_text().splitlines()]
+    assert len(found) == 190
+    assert [chain.first_error for chain in found if isinstance(chain, HumanChain)] == [
+        row["first_error"] for row in rows
+    ]

@@ -1,0 +1,55 @@
+"""Tokenizers that several tests of exports look at rows with."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.engine.embedded import embedded_model
+from pipeline.export.formats.base import Encoder
+from pipeline.export.formats.tokens import load_encoder
+
+TINY = Path(__file__).parents[1] / "tiny" / "asset"
+
+
+@pytest.fixture(scope="session")
+def embedded() -> Any:
+    """The default model's tokenizer: it has a token to begin with, and `ки` is two of its tokens."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(embedded_model())
+
+
+@pytest.fixture(scope="session")
+def marked_folder(embedded: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same tokenizer, in which `ки` and `<extra_0>` were added as tokens."""
+    from transformers import AutoTokenizer
+
+    folder = tmp_path_factory.mktemp("marked")
+    tokenizer = AutoTokenizer.from_pretrained(embedded_model())
+    tokenizer.add_tokens(["ки", "<extra_0>"], special_tokens=True)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def marked(marked_folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(marked_folder)
+
+
+@pytest.fixture(scope="session")
+def embedded_encoder() -> Encoder:
+    return load_encoder(str(embedded_model()))
+
+
+@pytest.fixture(scope="session")
+def marked_encoder(marked_folder: Path) -> Encoder:
+    return load_encoder(str(marked_folder))
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder() -> Encoder:
+    """A token for each character, none to begin with."""
+    return load_encoder(str(TINY))

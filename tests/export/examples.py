@@ -1,0 +1,70 @@
+"""Examples of what is exported, made by hand or by Hypothesis, and tokenizers to look at them with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from pipeline.export.example import Example, StepTarget
+from pipeline.export.formats.base import Format, Marks, Offence
+
+PIECES = (
+    "Ann has 12 apples",
+    " 3 + 4 = 7",
+    "\\frac{1}{2}",
+    " so",
+    ".",
+    "\n",
+    "é",
+    " $x^2$",
+    "Step 2: add",
+    "??",
+    "  two",
+)
+
+
+def example(targets: Sequence[StepTarget] = (1, 0), **changes: Any) -> Example:
+    """A chain with a short step for each of these targets."""
+    known: dict[str, Any] = {
+        "chain_id": "c",
+        "problem_id": "p",
+        "source_id": "s",
+        "problem": "What is 3 + 4?",
+        "gold_answer": "7",
+        "final_answer": "8",
+        "outcome": False,
+        "steps": [f"We add {number} and go on." for number in range(1, len(targets) + 1)],
+        "targets": list(targets),
+    }
+    return Example(**{**known, **changes})
+
+
+def kinds(layout: Format, given: Example, **marks: str) -> list[tuple[str, bool]]:
+    """The offences that a format finds in the texts of an example, by kind and whether they are fatal."""
+    return [(offence.kind, offence.fatal) for offence in layout.offences(given, marks_of(layout, **marks))]
+
+
+def marks_of(layout: Format, **marks: str) -> Marks:
+    return Marks(**{"separator": layout.marks.separator, "placeholder": layout.marks.placeholder, **marks})
+
+
+def lost(offences: Sequence[Offence], labels: int) -> int:
+    """How many of a row's labels the offences say are lost."""
+    for offence in offences:
+        if offence.kind == "all_labels_lost":
+            return labels
+        if offence.kind == "labels_lost":
+            return int(offence.detail.split()[0])
+    return 0
+
+
+texts = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join).map(str.strip).filter(bool)
+"""Without `ки` and five line ends in a row, which are marks."""
+
+
+@st.composite
+def examples(draw: st.DrawFn, targets: st.SearchStrategy[Any]) -> Example:
+    """Chains of one to six steps with targets of this kind."""
+    given = draw(st.lists(targets, min_size=1, max_size=6))
+    steps = [draw(texts) for _ in given]
+    return example(given, problem=draw(texts), steps=steps)

@@ -1,0 +1,231 @@
+"""The `export` command: what it writes is whole, says what is missing, and is read by those who load it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.errors import InputError, UsageError
+from pipeline.export.card import CARD
+from pipeline.export.exported import Exported
+from pipeline.export.run import LEFT_OUT, export
+from pipeline.export.settings import (
+    Balance,
+    DecontaminateConfig,
+    ExportConfig,
+    ExportFormat,
+    FileType,
+    Offending,
+    Target,
+    Undecided,
+)
+from pipeline.schemas import LABELS
+from pipeline.store.local import LocalStorage
+from pipeline.store.run_record import claim
+from tests.audit.runs import copied
+from tests.conftest import write_rows
+from tests.run.adaptive import settings, sums
+from tests.run.in_process import label_in_process
+
+Told = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """30 problems with four chains of three steps each, in units of ten problems."""
+    folder = tmp_path_factory.mktemp("run")
+    asked = ["estimator=fixed", "sampling.rollouts=4", "run.unit_problems=10"]
+    label_in_process(settings(folder, sums(30, chains=4), *asked))
+    return folder / "run"
+
+
+def exported(run_dir: Path, out: Path, layout: ExportFormat = ExportFormat.trl, **asked: Any) -> Exported:
+    return export(ExportConfig(run_dir=str(run_dir), format=layout, out=str(out), **asked))
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def labels(run_dir: Path) -> pl.DataFrame:
+    return pl.read_parquet(run_dir / "labels" / "*.parquet")
+
+
+def test_every_labelled_chain_is_a_row(run_dir: Path, tmp_path: Path) -> None:
+    done = exported(run_dir, tmp_path / "out", after_error=True)
+    found = {(row["prompt"], tuple(row["completions"])): row["labels"] for row in lines(tmp_path / "out/train.jsonl")}
+    truth = labels(run_dir)
+    assert len(found) == truth.height == done.chains == 120
+    for row in truth.iter_rows(named=True):
+        assert found[row["problem"], tuple(row["steps"])] == [-100 if x is None else x for x in row["label"]]
+    counts = done.files["train.jsonl"]
+    assert (counts.rows, len(counts.problems), counts.steps) == (120, 30, done.steps)
+    assert counts.good == truth["label"].explode().eq(1).sum()
+    assert counts.bad == truth["label"].explode().eq(0).sum()
+    assert not done.left_out
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [CARD, "train.jsonl"]
+
+
+def test_questions_are_split_and_both_files_load_as_one_data_set(run_dir: Path, tmp_path: Path) -> None:
+    from datasets import load_dataset
+
+    done = exported(run_dir, tmp_path / "out", file=FileType.parquet, validation=0.3)
+    loaded = load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
+    assert {split: loaded[split].num_rows for split in loaded} == {
+        name.partition(".")[0]: counts.rows for name, counts in done.files.items()
+    }
+    train, validation = (set(loaded[split]["prompt"]) for split in ("train", "validation"))
+    assert not train & validation
+    assert len(train | validation) == 30
+    assert 2 <= len(validation) <= 18
+
+
+def test_columns_of_labels_are_written_as_they_are(run_dir: Path, tmp_path: Path) -> None:
+    exported(run_dir, tmp_path / "all", ExportFormat.parquet)
+    key = ["chain_id"]
+    assert pl.read_parquet(tmp_path / "all/train.parquet").sort(key).equals(labels(run_dir).sort(key))
+    assert pl.read_parquet(tmp_path / "all/train.parquet").columns == LABELS.names
+    exported(run_dir, tmp_path / "some", ExportFormat.parquet, columns=["value", "steps"])
+    assert pl.read_parquet(tmp_path / "some/train.parquet").columns == ["value", "steps"]
+
+
+@pytest.mark.parametrize("layout", [layout for layout in ExportFormat if layout is not ExportFormat.parquet])
+def test_every_format_says_the_same_in_each_kind_of_file(layout: ExportFormat, run_dir: Path, tmp_path: Path) -> None:
+    written = [
+        exported(run_dir, tmp_path / file.value, layout, file=file, offending=Offending.drop) for file in FileType
+    ]
+    table = pq.read_table(tmp_path / "parquet" / "train.parquet").to_pylist()
+    assert table == lines(tmp_path / "jsonl" / "train.jsonl")
+    assert table == json.loads((tmp_path / "json" / "train.json").read_text())
+    for done in written:
+        assert done.chains == 120
+        assert sum(counts.rows for counts in done.files.values()) == len(table) > 0
+
+
+@pytest.mark.parametrize("target", Target)
+def test_plain_rows_have_a_column_for_each_target(target: Target, run_dir: Path, tmp_path: Path) -> None:
+    exported(run_dir, tmp_path / "out", ExportFormat.parquet, target=target, after_error=True)
+    found, truth = pl.read_parquet(tmp_path / "out/train.parquet"), labels(run_dir)
+    rows = {row["chain_id"]: row for row in truth.iter_rows(named=True)}
+    for row in found.iter_rows(named=True):
+        match target:
+            case Target.hard:
+                assert row["labels"] == rows[row["chain_id"]]["label"]
+            case Target.soft:
+                assert row["scores"] == rows[row["chain_id"]]["value"]
+            case Target.counts:
+                assert row["n_correct"][:-1] == rows[row["chain_id"]]["n_correct"][:-1]
+                assert (row["n_correct"][-1], row["n_rollouts"][-1]) == (int(row["outcome"]), 1)
+
+
+def test_balance_leaves_out_chains_and_names_them(run_dir: Path, tmp_path: Path) -> None:
+    done = exported(run_dir, tmp_path / "out", balance=Balance.chains, file=FileType.json)
+    rows = json.loads((tmp_path / "out/train.json").read_text())
+    with_bad = sum(0 in row["labels"] for row in rows)
+    assert with_bad * 2 == len(rows) > 0
+    assert len(rows) + done.left_out["balance"].count == 120
+    named = lines(tmp_path / "out" / LEFT_OUT)
+    assert len({left["chain_id"] for left in named}) == done.left_out["balance"].count
+
+
+def test_listed_problems_are_left_out(run_dir: Path, tmp_path: Path) -> None:
+    listed = write_rows(tmp_path / "test.jsonl", [{"question": "What is 7+7 + 1 ?"}])
+    config = DecontaminateConfig(paths=[str(listed)], column="question")
+    done = exported(run_dir, tmp_path / "out", decontaminate=config)
+    assert done.left_out["contaminated"].count == 4
+    assert f"{listed}, row 1" in done.left_out["contaminated"].first.detail
+    assert all(row["prompt"] != "What is 7 + 7 + 1?" for row in lines(tmp_path / "out/train.jsonl"))
+
+
+def test_what_the_trainer_would_misread_stops_the_export_and_is_listed(run_dir: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(
+        InputError, match=r"120 chains: 120 separator_in_step \(chain 3-0: step 1 holds .*offending=drop"
+    ):
+        exported(run_dir, out, separator=" = ", after_error=True)
+    assert not out.exists()
+    assert len(lines(tmp_path / "out.offending.jsonl")) == 120
+    done = exported(run_dir, out, separator="Way 1", offending=Offending.drop)
+    assert done.left_out["separator_in_step"].count == len(lines(out / LEFT_OUT))
+    kept = exported(run_dir, tmp_path / "kept", separator="Way 1", offending=Offending.keep)
+    assert kept.kept["separator_in_step"].count == done.left_out["separator_in_step"].count
+    assert kept.files["train.jsonl"].rows == 120
+
+
+def test_an_escaped_line_end_is_one(run_dir: Path, tmp_path: Path) -> None:
+    exported(run_dir, tmp_path / "out", separator="\\n\\n")
+    assert "separator `'\\n\\n'`" in (tmp_path / "out" / CARD).read_text()
+
+
+def test_an_unfinished_run_is_exported_when_that_is_meant(run_dir: Path, tmp_path: Path) -> None:
+    unfinished = copied(run_dir, tmp_path)
+    sorted((unfinished / "commits").glob("unit-*.json"))[0].unlink()
+    with pytest.raises(UsageError, match=r"1 of its 3 units are owed: finish it with `label`, or .*partial=true"):
+        exported(unfinished, tmp_path / "out")
+    done = exported(unfinished, tmp_path / "out", partial=True)
+    assert done.owed == 1
+    assert done.chains == 80
+    assert "1 units of the run were not labelled yet" in (tmp_path / "out" / CARD).read_text()
+
+
+def test_labels_of_another_schema_are_refused(tmp_path: Path) -> None:
+    claim(LocalStorage(tmp_path / "old"), {"schema": 2})
+    with pytest.raises(UsageError, match="was written with schema 2"):
+        exported(tmp_path / "old", tmp_path / "out")
+
+
+def test_an_earlier_export_is_replaced_only_when_asked_and_nothing_else_ever(run_dir: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    exported(run_dir, out, file=FileType.parquet)
+    with pytest.raises(UsageError, match="overwrite=true"):
+        exported(run_dir, out)
+    exported(run_dir, out, overwrite=True)
+    assert sorted(path.name for path in out.iterdir()) == [CARD, "train.jsonl"]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep me")
+    with pytest.raises(UsageError, match="is no export"):
+        exported(run_dir, tmp_path / "mine", overwrite=True)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    with pytest.raises(UsageError, match="written to a folder"):
+        export(ExportConfig(run_dir=str(run_dir), format=ExportFormat.trl, out="s3://bucket/x"))
+
+
+def test_an_export_without_a_row_is_none(run_dir: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "all.txt"
+    listed.write_text("\n".join(labels(run_dir)["problem"].unique()))
+    with pytest.raises(InputError, match="none of 120 chains can be exported: 120 contaminated"):
+        exported(run_dir, tmp_path / "out", decontaminate=DecontaminateConfig(paths=[str(listed)]))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"columns": ["value"]}, "format=parquet without a target"),
+        ({"layout": ExportFormat.parquet, "columns": ["values"]}, "no column values; they have chain_id"),
+        ({"layout": ExportFormat.parquet, "undecided": Undecided.cut}, "add target=hard"),
+        ({"layout": ExportFormat.parquet, "file": FileType.jsonl}, "writes Parquet"),
+        ({"placeholder": "<x>"}, "format=trl has no placeholder"),
+        ({"separator": ""}, "separator is empty"),
+        ({"target": Target.soft}, "target=hard"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(
+    asked: dict[str, Any], told: str, run_dir: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        exported(run_dir, tmp_path / "out", **asked)
+
+
+def test_the_command_tells_what_it_wrote(run_dir: Path, tmp_path: Path, capsys: Told) -> None:
+    out = tmp_path / "out"
+    assert main(["export", f"run_dir={run_dir}", "format=trl", f"out={out}", "undecided=drop"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("train.jsonl       120 rows of 30 problems, ")
+    assert told.endswith(f"{out}\n")
+    assert main(["export", f"run_dir={run_dir}", "format=tlr", f"out={out}"]) == 2
+    assert "tlr" in capsys.readouterr().err

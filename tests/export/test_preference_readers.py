@@ -1,0 +1,98 @@
+"""Pairs as TRL's DPOTrainer and Step-DPO's `train.py` read them, and as `datasets` loads them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.export.formats.base import Row
+from pipeline.export.formats.preference import Branching, pairs, row, schema
+from pipeline.export.settings import PairReader, PreferenceConfig
+
+datasets = pytest.importorskip("datasets")
+
+STEPS = {
+    True: ["He has 4 + 3 = 7.", "Half of 7 is 3.5.", "The answer is 3.5."],
+    False: ["He has 4 + 3 = 7.", "Half of 7 is 4."],
+}
+PROBLEM = "He has 4 and gets 3. What is half of {what} he has?"
+
+
+def chain(outcome: bool) -> Branching:
+    steps = STEPS[outcome]
+    ids = ["root", "sum", *(f"{outcome}{number}" for number in range(len(steps) - 1))]
+    labels = [1, *([int(outcome)] * (len(steps) - 1))]
+    return Branching(
+        chain_id=f"{outcome}", problem_id="p", problem=PROBLEM, gold_answer="3.5", outcome=outcome, steps=steps,
+        prefix_ids=ids, scores=[float(label) for label in labels], labels=labels,
+    )  # fmt: skip
+
+
+def rows(reader: PairReader) -> list[Row]:
+    found = pairs([chain(True), chain(False)], PreferenceConfig(reader=reader), "\n")
+    return [row(pair, reader, "\n") for pair in found]
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Callable[[PairReader, str], Any]:
+    """Loads rows that were written as JSONL or Parquet."""
+
+    def load(reader: PairReader, kind: str) -> Any:
+        path = tmp_path / f"{reader.value}.{kind}"
+        if kind == "json":
+            path.write_text("".join(json.dumps(each) + "\n" for each in rows(reader)))
+        else:
+            pq.write_table(pa.Table.from_pylist(rows(reader), schema=schema(reader)), path)
+        return datasets.load_dataset(kind, data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
+
+    return load
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+@pytest.mark.parametrize("reader", PairReader)
+def test_datasets_loads_the_rows_as_they_were(loaded: Any, reader: PairReader, kind: str) -> None:
+    assert loaded(reader, kind).to_list() == rows(reader)
+
+
+def test_step_dpo_puts_its_template_between_problem_and_steps(loaded: Any) -> None:
+    """Source: Step-DPO `train.py` at 1f504ead, `apply_step_wise_chat_template`, qwen2-boxed, shortened: the problem goes
+    through `str.format`, and the steps so far stand behind the template as they are."""
+    template = "{instruction}\nPlease reason step by step.<|im_end|>\n<|im_start|>assistant\n"
+    (found,) = loaded(PairReader.step_dpo, "json").to_list()
+    prompt = template.format(instruction=found["prompt"]) + found["initial_reason_steps"]
+    assert prompt + found["chosen"] == (
+        f"{PROBLEM}\nPlease reason step by step.<|im_end|>\n<|im_start|>assistant\nHe has 4 + 3 = 7.\nHalf of 7 is 3.5."
+    )
+    assert found["rejected"] == "Half of 7 is 4."
+
+
+def test_trl_tokenises_and_collates_the_pairs(loaded: Any) -> None:
+    trl = pytest.importorskip("trl.trainer.dpo_trainer")
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    texts = [str(found[name]) for found in rows(PairReader.trl) for name in ("prompt", "chosen", "rejected")]
+    vocabulary = {character: number for number, character in enumerate(sorted({*"".join(texts)}), start=1)}
+    characters = Tokenizer(models.WordLevel({"<end>": 0, **vocabulary}, unk_token="<end>"))
+    characters.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=characters, eos_token="<end>")
+    settings = SimpleNamespace(dataset_num_proc=None, max_length=200, truncation_mode="keep_start")
+    prepared = trl.DPOTrainer._prepare_dataset(
+        SimpleNamespace(_tokenizer=tokenizer), loaded(PairReader.trl, "parquet"), tokenizer, settings, "train"
+    )
+
+    def text(ids: list[int]) -> str:
+        return "".join(tokenizer.convert_ids_to_tokens(ids))
+
+    (found,) = prepared
+    assert text(found["prompt_ids"]) == f"{PROBLEM}\nHe has 4 + 3 = 7.\n"
+    assert text(found["chosen_ids"]) == "Half of 7 is 3.5.\nThe answer is 3.5.<end>"
+    assert text(found["rejected_ids"]) == "Half of 7 is 4.<end>"
+    batch = trl.DataCollatorForPreference(pad_token_id=0, max_length=200)([found])
+    masked = batch["input_ids"][0][batch["completion_mask"][0].bool()]
+    assert text(masked.tolist()) == "Half of 7 is 3.5.\nThe answer is 3.5.<end>"

@@ -1,0 +1,192 @@
+"""TRL and axolotl find every label where its step ends, and which labels a cut loses is foretold."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.export.example import Example
+from pipeline.export.formats.axolotl import AXOLOTL, training_yaml
+from pipeline.export.formats.base import Encoder, Format, Marks
+from pipeline.export.formats.trl import IGNORED, TRL
+from pipeline.export.settings import FileType, Target
+from pipeline.export.write import row_file
+from tests.export.consumers import axolotl_config, axolotl_strategy, trl_prm_trainer
+from tests.export.examples import example, examples, kinds, lost
+
+CHAINS = (
+    example([1, None, 0], steps=["Take 3 + 4.\nThat is 7.", "é ки", "so it is 8"]),
+    example([1], problem="Was $x$?\n\nSay it.", steps=["$x$"]),
+)
+SEPARATORS = ("\n", "\n\n", " ки\n")
+hard = st.sampled_from([1, 0, None])
+
+
+@pytest.fixture(scope="module")
+def prm_trainer() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        return trl_prm_trainer(patch)
+
+
+@pytest.fixture(scope="module")
+def axolotl_reader() -> Any:
+    return axolotl_strategy()
+
+
+def tokenized(trainer: Any, row: dict[str, Any], tokenizer: Any, separator: str, max_length: int | None) -> Any:
+    return trainer.tokenize_row(
+        row,
+        tokenizer=tokenizer,
+        step_separator=separator,
+        max_length=max_length,
+        max_completion_length=None,
+        train_on_last_step_only=False,
+        is_eval=False,
+    )
+
+
+def step_ends(read: Any, tokenizer: Any) -> list[tuple[str, int]]:
+    """The text up to each label that counts, from the one before it, and the label."""
+    ends = [place for place, label in enumerate(read["labels"]) if label != IGNORED]
+    begins = [0, *(end + 1 for end in ends)]
+    return [
+        (tokenizer.decode(read["input_ids"][begin : end + 1], clean_up_tokenization_spaces=False), read["labels"][end])
+        for begin, end in zip(begins, ends, strict=False)
+    ]
+
+
+def expected_ends(chain: Example, front: str, separator: str) -> list[tuple[str, int]]:
+    """The same out of the example: steps without a label belong to the text before the next one with a label."""
+    found: list[tuple[str, int]] = []
+    text = front + chain.problem
+    for step, target in zip(chain.steps, chain.targets, strict=True):
+        text += step + separator
+        if target is not None:
+            assert isinstance(target, int)
+            found.append((text, target))
+            text = ""
+    return found
+
+
+def written(chains: Sequence[Example], layout: Format, file: FileType, folder: Path) -> Any:
+    """The rows of chains as `datasets` reads them from a file of ours."""
+    import datasets
+
+    path = folder / f"rows.{file.value}"
+    with row_file(path, file, layout.schema(Target.hard)) as rows:
+        rows.write([layout.row(chain, layout.marks) for chain in chains])
+    loader = "parquet" if file is FileType.parquet else "json"
+    return datasets.load_dataset(loader, data_files=str(path), split="train", cache_dir=str(folder / "cache"))
+
+
+@pytest.mark.parametrize("file", FileType)
+def test_trl_finds_each_label_where_its_step_ends(
+    prm_trainer: Any, embedded: Any, file: FileType, tmp_path: Path
+) -> None:
+    from datasets import features
+
+    rows = written(CHAINS, TRL, file, tmp_path)
+    read = rows.map(
+        prm_trainer.tokenize_row,
+        fn_kwargs={
+            "tokenizer": embedded,
+            "step_separator": "\n",
+            "max_length": 1024,
+            "max_completion_length": None,
+            "train_on_last_step_only": False,
+            "is_eval": False,
+        },
+        remove_columns=rows.features,
+        features=features.Features(
+            {
+                "labels": features.Sequence(features.Value("int64")),
+                "input_ids": features.Sequence(features.Value("int64")),
+            }
+        ),
+    )
+    for chain, row in zip(CHAINS, read, strict=True):
+        assert step_ends(row, embedded) == expected_ends(chain, embedded.bos_token, "\n")
+
+
+@settings(max_examples=60)
+@given(chain=examples(hard), separator=st.sampled_from(SEPARATORS), max_length=st.none() | st.integers(1, 120))
+def test_what_trl_loses_is_foretold(
+    prm_trainer: Any,
+    embedded: Any,
+    embedded_encoder: Encoder,
+    chain: Example,
+    separator: str,
+    max_length: int | None,
+) -> None:
+    marks = Marks(separator=separator)
+    row = TRL.row(chain, marks)
+    whole = tokenized(prm_trainer, row, embedded, separator, None)
+    assert step_ends(whole, embedded) == expected_ends(chain, embedded.bos_token, separator)
+    cut = tokenized(prm_trainer, row, embedded, separator, max_length)
+    missing = len(step_ends(whole, embedded)) - len(step_ends(cut, embedded))
+    labels = sum(target is not None for target in chain.targets)
+    offences = list(TRL.token_offences(row, marks, embedded_encoder, max_length))
+    assert lost(offences, labels) == missing
+    assert not any(offence.fatal for offence in offences)
+
+
+def test_trl_would_make_a_negative_of_a_probability(prm_trainer: Any, embedded: Any) -> None:
+    row = {**TRL.row(example([1, 0]), TRL.marks), "labels": [0.99, 0.2]}
+    assert [label for _, label in step_ends(tokenized(prm_trainer, row, embedded, "\n", None), embedded)] == [0, 0]
+    assert Target.soft not in TRL.targets
+
+
+def test_a_tokenizer_without_a_first_token_has_room_for_one_more(tiny_encoder: Encoder) -> None:
+    chain = example([1], problem="1+1", steps=["2"])
+    row = TRL.row(chain, TRL.marks)
+    assert not list(TRL.token_offences(row, TRL.marks, tiny_encoder, 5))
+    (offence,) = TRL.token_offences(row, TRL.marks, tiny_encoder, 4)
+    assert (offence.kind, offence.fatal) == ("all_labels_lost", False)
+
+
+def test_a_separator_inside_a_step_is_told() -> None:
+    assert kinds(TRL, CHAINS[0]) == [("separator_in_step", False)]
+    assert kinds(TRL, CHAINS[0], separator="\n\n") == []
+
+
+def test_a_chain_without_steps_is_told() -> None:
+    assert kinds(TRL, example([])) == [("no_steps", True)]
+
+
+@settings(max_examples=40)
+@given(chain=examples(hard), max_length=st.integers(1, 120))
+def test_axolotl_reads_as_trl_does(
+    prm_trainer: Any, axolotl_reader: Any, embedded: Any, chain: Example, max_length: int
+) -> None:
+    row = AXOLOTL.row(chain, AXOLOTL.marks)
+    read = axolotl_reader(embedded, max_length, step_separator="\n").tokenize_prompt(row)
+    ours = tokenized(prm_trainer, row, embedded, "\n", max_length)
+    assert (read["input_ids"], read["labels"]) == (ours["input_ids"], ours["labels"])
+
+
+def test_axolotl_takes_the_configuration(tmp_path: Path) -> None:
+    train, validation = str(tmp_path / "train: 1.parquet"), str(tmp_path / "validation.parquet")
+    text = training_yaml(
+        train=train, validation=validation, file=FileType.parquet, model="some/model", sequence_len=None
+    )
+    config = axolotl_config()(**yaml.safe_load(text)).model_dump(exclude_none=True)
+    assert config["process_reward_model"]
+    assert (config["base_model"], config["num_labels"]) == ("some/model", 2)
+    assert config["sequence_len"] == AXOLOTL.max_length
+    for data_set, path in zip((*config["datasets"], *config["test_datasets"]), (train, validation), strict=True):
+        assert (data_set["path"], data_set["type"], data_set["ds_type"]) == (path, "stepwise_supervised", "parquet")
+
+
+def test_axolotl_takes_no_other_separator() -> None:
+    text = training_yaml(train="t.jsonl", validation=None, file=FileType.jsonl, model=None, sequence_len=512)
+    config = yaml.safe_load(text)
+    assert "test_datasets" not in config
+    config["datasets"][0]["step_separator"] = "\n\n"
+    read = axolotl_config()(**config).model_dump(exclude_none=True)
+    assert "step_separator" not in read["datasets"][0], "axolotl reads the key now: allow other separators"
+    assert kinds(AXOLOTL, example([1]), separator="\n\n") == [("other_separator", True)]
+    assert kinds(AXOLOTL, example([1])) == []
