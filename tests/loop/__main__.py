@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tests.conftest import write_rows
-from tests.loop.plan import CANDIDATES, SEED, SOLUTIONS, TEST_PROBLEMS, TRAIN_PROBLEMS, Files, stages
+from tests.loop.plan import CANDIDATES, SEED, SIZE, SOLUTIONS, TEST_PROBLEMS, TRAIN_PROBLEMS, Files, stages
 from tests.loop.problems import drawn, row
 from tests.loop.report import agreement, costs
 from tests.loop.stages import run_all
@@ -19,7 +19,7 @@ from tests.loop.stages import run_all
 def main(folder: Path) -> None:
     files = Files(folder=folder.resolve())
     files.folder.mkdir(parents=True, exist_ok=True)
-    problems = drawn(random.Random(SEED), TRAIN_PROBLEMS, TEST_PROBLEMS)
+    problems = drawn(random.Random(SEED), SIZE, TRAIN_PROBLEMS, TEST_PROBLEMS)
     write_rows(files.train_problems, [row(exercise) for exercise in problems.train])
     write_rows(files.test_problems, [row(exercise) for exercise in problems.test])
     print(f"{TRAIN_PROBLEMS} problems with {SOLUTIONS} chains each to learn from")

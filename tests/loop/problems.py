@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from tests.tiny.arithmetic import Exercise, random_exercise
+from tests.tiny.arithmetic import Exercise, Size, random_exercise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,11 +14,11 @@ class Problems:
     test: tuple[Exercise, ...]
 
 
-def drawn(rng: random.Random, train: int, test: int) -> Problems:
+def drawn(rng: random.Random, size: Size, train: int, test: int) -> Problems:
     """So many different exercises for each."""
     exercises: dict[str, Exercise] = {}
     while len(exercises) < train + test:
-        exercise = random_exercise(rng)
+        exercise = random_exercise(rng, size)
         exercises.setdefault(exercise.problem, exercise)
     every = tuple(exercises.values())
     return Problems(train=every[:train], test=every[train:])

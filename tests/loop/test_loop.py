@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.__main__ import main
 from pipeline.commands import COMMANDS
-from tests.loop.plan import Files, Stage, stages
+from tests.loop.plan import SIZE, Files, Stage, stages
 from tests.loop.problems import drawn, row
 from tests.loop.stages import Done, run_all, still_done
 from tests.loop.truth import auc, right_so_far
@@ -25,7 +25,7 @@ DONE = [Done(name=stage.name, command=stage.command, seconds=1.0) for stage in S
 
 @given(st.integers(0, 2**32), st.integers(1, 30), st.integers(1, 30))
 def test_no_problem_is_both_learnt_from_and_chosen_for(seed: int, train: int, test: int) -> None:
-    problems = drawn(random.Random(seed), train, test)
+    problems = drawn(random.Random(seed), SIZE, train, test)
     texts = [str(row(exercise)["problem"]) for exercise in (*problems.train, *problems.test)]
     assert (len(problems.train), len(problems.test)) == (train, test)
     assert len(set(texts)) == train + test

@@ -74,19 +74,32 @@ class Exercise:
         return [*lines, f"#{self.answer}"]
 
 
-def random_exercise(rng: random.Random) -> Exercise:
-    """An exercise of `OPERATORS` operators, each of the three signs as likely as the others wherever its result is allowed."""
-    first = value = rng.randint(1, MAX_TERM)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How long exercises are and how large their numbers."""
+
+    operators: range = OPERATORS
+    max_value: int = MAX_VALUE
+    max_term: int = MAX_TERM
+
+
+POLICY_SIZE = Size()
+"""Of what the policy was trained on."""
+
+
+def random_exercise(rng: random.Random, size: Size = POLICY_SIZE) -> Exercise:
+    """An exercise of that size, each of the three signs as likely as the others wherever its result is allowed."""
+    first = value = rng.randint(1, size.max_term)
     moves: list[Move] = []
-    length = rng.choice(OPERATORS)
+    length = rng.choice(size.operators)
     while len(moves) < length:
-        move = _random_move(rng)
-        if 0 <= move.after(value) <= MAX_VALUE:
+        move = _random_move(rng, size.max_term)
+        if 0 <= move.after(value) <= size.max_value:
             moves.append(move)
             value = move.after(value)
     return Exercise(first=first, moves=tuple(moves))
 
 
-def _random_move(rng: random.Random) -> Move:
+def _random_move(rng: random.Random, max_term: int) -> Move:
     sign = rng.choice("+-*")
-    return Move(sign=sign, number=rng.choice(FACTORS) if sign == "*" else rng.randint(1, MAX_TERM))
+    return Move(sign=sign, number=rng.choice(FACTORS) if sign == "*" else rng.randint(1, max_term))

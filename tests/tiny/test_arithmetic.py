@@ -6,7 +6,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tiny.arithmetic import ALPHABET, MAX_VALUE, OPERATORS, Exercise, random_exercise
+from tests.tiny.arithmetic import ALPHABET, MAX_VALUE, OPERATORS, Exercise, Size, random_exercise
 from tests.tiny.policy import MAX_TOKENS
 
 _LINE = re.compile(r"(\d+)([-+*])(\d+)=(\d+)")
@@ -50,6 +50,15 @@ def test_a_right_chain_and_its_end_fit_into_a_completion(exercise: Exercise) -> 
 def test_texts_keep_to_the_alphabet_and_values_to_their_range(exercise: Exercise) -> None:
     assert set("\n".join([exercise.problem, *exercise.steps])) <= set(ALPHABET)
     assert all(0 <= int(number) <= MAX_VALUE for line in exercise.steps for number in re.findall(r"\d+", line))
+
+
+@given(st.integers(0, 2**32))
+def test_smaller_exercises_keep_to_their_size(seed: int) -> None:
+    size = Size(operators=range(1, 3), max_value=20, max_term=7)
+    exercise = random_exercise(random.Random(seed), size)
+    assert len(exercise.moves) in size.operators
+    assert all(0 <= value <= size.max_value for value in exercise.values)
+    assert all(number <= size.max_term for number in (exercise.first, *(move.number for move in exercise.moves)))
 
 
 def test_a_seed_gives_its_exercises_again_and_they_are_of_every_length_and_sign() -> None:
