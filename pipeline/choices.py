@@ -71,6 +71,15 @@ class Sandbox(Enum):
     """Nothing: memory, time and size have limits, but programs can do what the account can do."""
 
 
+class Aggregation(Enum):
+    """How step scores make the score of a chain."""
+
+    last = "last"
+    min = "min"
+    product = "product"
+    mean = "mean"
+
+
 class EstimatorName(Enum):
     """How values are estimated, and so which rollouts are asked for."""
 

@@ -1,18 +1,9 @@
 """Settings of `select`."""
 
 from dataclasses import dataclass, field
-from enum import Enum
 
+from pipeline.choices import Aggregation
 from pipeline.ranges import check
-
-
-class Aggregation(Enum):
-    """What of a chain's step scores ranks it: a column of the scores, `score_` in front."""
-
-    last = "last"
-    min = "min"
-    product = "product"
-    mean = "mean"
 
 
 @dataclass(kw_only=True, slots=True)

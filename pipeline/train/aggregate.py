@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.train.settings import Aggregation
+from pipeline.choices import Aggregation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

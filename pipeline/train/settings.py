@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
+from pipeline.choices import Aggregation
 from pipeline.config import DataConfig, GraderConfig
 from pipeline.ranges import check
 
@@ -50,15 +51,6 @@ class TrainNeutral(Enum):
     positive = "positive"
     negative = "negative"
     undecided = "undecided"
-
-
-class Aggregation(Enum):
-    """How step scores make the score of a chain."""
-
-    last = "last"
-    min = "min"
-    product = "product"
-    mean = "mean"
 
 
 @dataclass(kw_only=True, slots=True)

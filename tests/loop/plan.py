@@ -1,6 +1,7 @@
 """The commands of the loop, in order, and how large everything is. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.tiny.policy import ASSET, OVERRIDES
@@ -16,6 +17,9 @@ EPOCHS = 6
 SEPARATOR = "\\n"
 """What stands between the steps that the policy was trained on, as `train` takes it."""
 SIZES = (1, 2, 4, 8, 16)
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+"""The model is so small that threads wait for each other: on two cores that others used too, training took 20 times as long
+with two."""
 LABELLED = "sample and label"
 SAMPLED = "sample candidates"
 
@@ -55,21 +59,22 @@ class Files:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One command of the loop, as what stands behind `python -m pipeline`."""
+    """One command of the loop, as what stands behind `python -m pipeline`, and environment variables it is given."""
 
     name: str
     command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def stages(files: Files) -> list[Stage]:
     """From problems to a table of accuracies."""
     return [
         Stage(name=LABELLED, command=_labelled(files)),
-        Stage(name="train the PRM", command=_trained(files, "step", "soft")),
-        Stage(name="train the ORM", command=_trained(files, "outcome", "hard")),
+        Stage(name="train the PRM", command=_trained(files, "step", "soft"), environment=ONE_THREAD),
+        Stage(name="train the ORM", command=_trained(files, "outcome", "hard"), environment=ONE_THREAD),
         Stage(name=SAMPLED, command=_candidates(files)),
         *(
-            Stage(name=f"score by the {name}", command=_scored(files, of))
+            Stage(name=f"score by the {name}", command=_scored(files, of), environment=ONE_THREAD)
             for name, of in (("PRM", "step"), ("ORM", "outcome"))
         ),
         Stage(name="select", command=_selected(files)),

@@ -1,6 +1,7 @@
 """Stages run one after the other, and are remembered: a loop that was interrupted goes on."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -28,7 +29,12 @@ def run_all(stages: Sequence[Stage], memory: Path) -> list[Done]:
     for stage in stages[len(done) :]:
         print(f"\n== {stage.name}\npython -m pipeline {' '.join(stage.command)}", flush=True)
         began = time.monotonic()
-        code = subprocess.run([sys.executable, "-m", "pipeline", *stage.command], cwd=ROOT, check=False).returncode
+        code = subprocess.run(
+            [sys.executable, "-m", "pipeline", *stage.command],
+            cwd=ROOT,
+            env={**os.environ, **stage.environment},
+            check=False,
+        ).returncode
         if code:
             print(f"{stage.name} ended with exit code {code}; start the loop again to go on", file=sys.stderr)
             raise SystemExit(code)
