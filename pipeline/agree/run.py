@@ -16,6 +16,7 @@ from pipeline.agree.settings import AgreeConfig, Soft
 from pipeline.agree.step_labels import Reliability, StepLabels, reliability, step_labels
 from pipeline.choices import EstimatorName
 from pipeline.errors import InputError, UsageError
+from pipeline.records import Origin
 from pipeline.rows import read_rows
 from pipeline.store.files import replaced_at_end
 from pipeline.store.place import storage_at
@@ -26,7 +27,8 @@ from pipeline.stored_labels import frames_of
 MAX_LISTED = 100
 """So many unusable rows are listed in the JSON report at most."""
 _COLUMNS = (
-    "source_id", "problem", "steps", "value", "posterior_mean", "label", "outcome", "estimator", "label_rule", "policy",
+    "source_id", "problem", "steps", "value", "posterior_mean", "origin", "label", "outcome",
+    "estimator", "label_rule", "policy",
 )  # fmt: skip
 
 
@@ -165,6 +167,7 @@ def _labelled_chain(row: Mapping[str, Any], soft: Soft) -> LabelledChain:
         values=tuple(row[soft.value]),
         labels=tuple(row["label"]),
         outcome=row["outcome"],
+        terminal=row["origin"][-1] == Origin.TERMINAL,
     )
 
 
