@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from pipeline.choices import ValueColumn
 from pipeline.errors import UsageError
-from pipeline.train.settings import Loss, Soft, TrainConfig, TrainNeutral, TrainTarget, Weight
+from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
 from pipeline.train.targets import COLUMNS, StepTarget, counts_for, step_targets
 
 ROW: dict[str, Any] = {
@@ -37,13 +38,13 @@ def test_classes_are_the_runs_own_unless_a_threshold_decides() -> None:
     assert [target.label for target in targets()] == [1, 0, None, 0]
     assert [target.label for target in targets(threshold=0.8)] == [0, 0, None, 0]
     assert [target.label for target in targets(threshold=0.0)] == [1, 0, None, 0]
-    assert [target.label for target in targets(threshold=0.08, soft=Soft.posterior_mean)] == [1, 1, 0, 0]
+    assert [target.label for target in targets(threshold=0.08, soft=ValueColumn.posterior_mean)] == [1, 1, 0, 0]
 
 
 def test_values_come_from_the_column_that_suits_the_estimator() -> None:
     assert [target.value for target in targets()] == ROW["value"]
     assert [target.value for target in targets({"estimator": "pooled"})] == ROW["posterior_mean"]
-    assert [target.value for target in targets({"estimator": "pooled"}, soft=Soft.value)] == ROW["value"]
+    assert [target.value for target in targets({"estimator": "pooled"}, soft=ValueColumn.value)] == ROW["value"]
 
 
 def test_a_chains_own_outcome_is_one_rollout_and_no_rollouts_are_none() -> None:

@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from pipeline.__main__ import main
+from pipeline.choices import Aggregation
 from pipeline.config import DataConfig
 from pipeline.errors import InputError, UsageError
 from pipeline.scores import SCORES
@@ -20,7 +21,7 @@ from pipeline.splitting import in_validation
 from pipeline.train.data import StepCollator, StepDataset
 from pipeline.train.result import NAME
 from pipeline.train.score import score
-from pipeline.train.settings import Aggregation, Loss, ScoreConfig, TrainConfig, TrainTarget, Weight
+from pipeline.train.settings import Loss, ScoreConfig, TrainConfig, TrainTarget, Weight
 from pipeline.train.targets import IGNORED
 from pipeline.train.trainer import Trained, train
 from tests.conftest import write_rows
