@@ -90,7 +90,7 @@ class TrainConfig:
     checkpoint_steps: int | None = None
     """Updates between checkpoints; null: an epoch's."""
     recompute: bool = False
-    """Compute activations anew in the backward pass: half as fast again, much less memory."""
+    """Compute activations anew in the backward pass, which takes longer and less memory."""
     partial: bool = False
     """Train on what an unfinished run has so far."""
 

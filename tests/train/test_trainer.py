@@ -161,7 +161,6 @@ def test_an_outcome_model_by_counts_and_confidence_with_the_uppermost_layer_alon
         epochs=1,
         accumulate=2,
         checkpoint_steps=1,
-        warmup=0,
         recompute=True,
         validation=0,
     )
@@ -290,3 +289,22 @@ def test_scores_are_refused_of_what_is_no_such_model(prm: Path, small_run: Path,
     with pytest.raises(UsageError, match="has no stepvalue_separator: say with separator="):
         scored(model=str(foreign))
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "run_dir=x", "model=x"], "out is not set"),
+        (["train", "run_dir=x", "model=x", "out=y", "validation=1"], "validation=1.0 is out of range"),
+        (["train", "run_dir=x", "model=x", "out=y", "batch=0"], "batch=0 is out of range: it must be at least 1"),
+        (["train", "run_dir=x", "model=x", "out=y", "loss=mse"], "hard, soft, beta_binomial"),
+        (["score", "model=x", "out=y"], "give either run_dir=FOLDER"),
+        (["score", "model=x", "out=y", "run_dir=z", "data=sample"], "give either run_dir=FOLDER"),
+        (["score", "model=x", "out=y", "run_dir=z", "agregation=min"], "did you mean aggregation?"),
+    ],
+)
+def test_wrong_settings_are_told_in_a_line(arguments: list[str], said: str, capsys: Told) -> None:
+    assert main(arguments) == 2
+    line = capsys.readouterr().err
+    assert said in line
+    assert line.count("\n") == 1
