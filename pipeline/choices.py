@@ -71,6 +71,13 @@ class Sandbox(Enum):
     """Nothing: memory, time and size have limits, but programs can do what the account can do."""
 
 
+class ValueColumn(Enum):
+    """The column of `labels` that is a step's value."""
+
+    posterior_mean = "posterior_mean"
+    value = "value"
+
+
 class Aggregation(Enum):
     """How step scores make the score of a chain."""
 

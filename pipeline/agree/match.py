@@ -17,7 +17,8 @@ _SUBSET = re.compile(r"(.*\D)[-_/:]\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledChain:
-    """A row of `labels`: `values` and `labels` have an entry per step, `outcome` is whether its final answer is right."""
+    """A row of `labels`: `values` and `labels` have an entry per step, `outcome` is whether its final answer is right.
+    `terminal`: the last value is that outcome, and rests on no rollouts."""
 
     source_id: str | None
     problem: str
@@ -25,6 +26,7 @@ class LabelledChain:
     values: tuple[float | None, ...]
     labels: tuple[int | None, ...]
     outcome: bool | None
+    terminal: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

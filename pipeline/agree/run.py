@@ -12,10 +12,12 @@ from pipeline.agree.human import HumanChain, Unusable, human_chains
 from pipeline.agree.match import LabelledChain, Matched, Pair, match, subsets
 from pipeline.agree.resampled import Resampling
 from pipeline.agree.rulings import baselines, by_label, by_threshold
-from pipeline.agree.settings import AgreeConfig, Soft
+from pipeline.agree.settings import AgreeConfig
 from pipeline.agree.step_labels import Reliability, StepLabels, reliability, step_labels
-from pipeline.choices import EstimatorName
+from pipeline.choices import ValueColumn
 from pipeline.errors import InputError, UsageError
+from pipeline.estimate.labels import value_column
+from pipeline.records import Origin
 from pipeline.rows import read_rows
 from pipeline.store.files import replaced_at_end
 from pipeline.store.place import storage_at
@@ -26,7 +28,8 @@ from pipeline.stored_labels import frames_of
 MAX_LISTED = 100
 """So many unusable rows are listed in the JSON report at most."""
 _COLUMNS = (
-    "source_id", "problem", "steps", "value", "posterior_mean", "label", "outcome", "estimator", "label_rule", "policy",
+    "source_id", "problem", "steps", "value", "posterior_mean", "origin", "label", "outcome",
+    "estimator", "label_rule", "policy",
 )  # fmt: skip
 
 
@@ -140,14 +143,13 @@ def _humans(config: AgreeConfig) -> tuple[list[HumanChain], list[Unusable]]:
     return humans, unusable
 
 
-def _labelled(storage: Storage, run: StoredRun, soft: Soft | None) -> tuple[Made, list[LabelledChain]]:
+def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> tuple[Made, list[LabelledChain]]:
     """All chains that have labels. Raises UsageError where none has."""
     rows = _rows(storage, run)
     first = next(rows, None)
     if first is None:
         raise UsageError(f"{storage.place} holds no labels: see its rejects/, or wait until `label` has written some")
-    by_value = first["estimator"] == EstimatorName.fixed.value
-    column = soft or (Soft.value if by_value else Soft.posterior_mean)
+    column = value_column(soft, first["estimator"])
     made = Made(estimator=first["estimator"], label_rule=first["label_rule"], policy=first["policy"], soft=column.value)
     return made, [_labelled_chain(row, column) for row in chain((first,), rows)]
 
@@ -157,7 +159,7 @@ def _rows(storage: Storage, run: StoredRun) -> Iterator[dict[str, Any]]:
         yield from frame.iter_rows(named=True)
 
 
-def _labelled_chain(row: Mapping[str, Any], soft: Soft) -> LabelledChain:
+def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> LabelledChain:
     return LabelledChain(
         source_id=row["source_id"],
         problem=row["problem"],
@@ -165,6 +167,7 @@ def _labelled_chain(row: Mapping[str, Any], soft: Soft) -> LabelledChain:
         values=tuple(row[soft.value]),
         labels=tuple(row["label"]),
         outcome=row["outcome"],
+        terminal=row["origin"][-1] == Origin.TERMINAL,
     )
 
 

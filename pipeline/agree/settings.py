@@ -3,17 +3,11 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
+from pipeline.choices import ValueColumn
 from pipeline.config import DataConfig
 from pipeline.ranges import check
 
 EIGHTHS = tuple(eighth / 8 for eighth in range(8))
-
-
-class Soft(Enum):
-    """The column of `labels` that is a step's value."""
-
-    posterior_mean = "posterior_mean"
-    value = "value"
 
 
 class Neutral(Enum):
@@ -35,7 +29,7 @@ class AgreeConfig:
     column: str | None = None
     """Where people's label stands: the first wrong step counted from 0, or -1 for none; or a rating (1, 0, -1) per step.
     null: `label` or `first_error`; the ratings or tags of data.layout=prm800k and math_shepherd."""
-    soft: Soft | None = None
+    soft: ValueColumn | None = None
     """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
     thresholds: list[float] = field(default_factory=lambda: list(EIGHTHS))
     """A step is good if its value is above it."""

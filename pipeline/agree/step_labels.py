@@ -50,13 +50,14 @@ class Bin:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reliability:
     """`bins` that hold steps. `ece`: the mean distance between value and share of good steps, bins weighed by their steps
-    (Naeini et al. 2015)."""
+    (Naeini et al. 2015). `sampled_auc` leaves out last steps whose value is the chain's own outcome."""
 
     steps: int
     unvalued: int
     bins: tuple[Bin, ...]
     ece: float | None
     auc: Estimated
+    sampled_auc: Estimated
 
 
 def step_labels(pairs: Sequence[Pair], ruling: Ruling, resampling: Resampling) -> StepLabels | None:
@@ -87,15 +88,16 @@ def step_labels(pairs: Sequence[Pair], ruling: Ruling, resampling: Resampling) -
 def reliability(pairs: Sequence[Pair], n_bins: int, confidence: float) -> Reliability:
     """The curve over bins of equal width, and how well values rank bad steps below good ones."""
     judged = [
-        (index, value, good)
+        (index, value, good, pair.labelled.terminal and step == len(pair.labelled.values) - 1)
         for index, pair in enumerate(pairs)
-        for value, good in zip(pair.labelled.values, pair.human.goods, strict=True)
+        for step, (value, good) in enumerate(zip(pair.labelled.values, pair.human.goods, strict=True))
         if good is not None
     ]
     valued = [case for case in judged if case[1] is not None]
-    chains = np.array([index for index, _, _ in valued], dtype=np.int64)
-    values = np.array([value for _, value, _ in valued], dtype=np.float64)
-    goods = np.array([good for _, _, good in valued], dtype=np.bool_)
+    chains = np.array([index for index, _, _, _ in valued], dtype=np.int64)
+    values = np.array([value for _, value, _, _ in valued], dtype=np.float64)
+    goods = np.array([good for _, _, good, _ in valued], dtype=np.bool_)
+    sampled = np.array([not terminal for _, _, _, terminal in valued], dtype=np.bool_)
     where = np.minimum((values * n_bins + _ROUNDING).astype(np.int64), n_bins - 1)
     bins = tuple(
         _bin(place, n_bins, values[where == place], goods[where == place], confidence)
@@ -108,6 +110,7 @@ def reliability(pairs: Sequence[Pair], n_bins: int, confidence: float) -> Reliab
         bins=bins,
         ece=apart / len(valued) if valued else None,
         auc=auc(values, goods, chains, confidence),
+        sampled_auc=auc(values[sampled], goods[sampled], chains[sampled], confidence),
     )
 
 

@@ -37,8 +37,12 @@ def tell(report: Agreement) -> None:
         )
     _titled(console, "Single steps, those behind people's first error left out", _steps_table(report))
     _titled(console, f"What share of steps people call good, by {report.made.soft}", _curve(report))
-    auc, ece = report.reliability.auc, report.reliability.ece
-    console.print(f"AUC {_with_interval(auc)}; mean distance from the value (ECE) {_number(ece)}", soft_wrap=True)
+    curve = report.reliability
+    console.print(
+        f"AUC {_with_interval(curve.auc)}, {_with_interval(curve.sampled_auc)} without last steps that are worth their answer; "
+        f"mean distance from the value (ECE) {_number(curve.ece)}",
+        soft_wrap=True,
+    )
 
 
 def _tell_counts(console: Console, report: Agreement) -> None:

@@ -17,7 +17,7 @@ unbiased value of one prefix is often 0 or 1 (first_success: 0 after a first suc
 from collections.abc import Sequence
 from itertools import pairwise
 
-from pipeline.choices import AfterError, EstimatorName, LabelRule
+from pipeline.choices import AfterError, EstimatorName, LabelRule, ValueColumn
 from pipeline.config import EstimatorConfig
 from pipeline.records import Origin, StepValue
 
@@ -41,6 +41,13 @@ def after_error(labels: Sequence[int | None], config: EstimatorConfig) -> tuple[
     n_kept = list(labels).index(NEGATIVE) + 1
     rest = None if config.after_error is AfterError.undecided else NEGATIVE
     return (*labels[:n_kept], *[rest] * (len(labels) - n_kept))
+
+
+def value_column(asked: ValueColumn | None, estimator: str) -> ValueColumn:
+    """The column that is asked for, else the one that labels by `estimator` are made of; see above."""
+    if asked is not None:
+        return asked
+    return ValueColumn.value if estimator == EstimatorName.fixed.value else ValueColumn.posterior_mean
 
 
 def rule_name(config: EstimatorConfig) -> str:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipeline.choices import EstimatorName
+from pipeline.choices import ValueColumn
 from pipeline.errors import UsageError
-from pipeline.estimate.labels import NEGATIVE, NEUTRAL, POSITIVE
+from pipeline.estimate.labels import NEGATIVE, NEUTRAL, POSITIVE, value_column
 from pipeline.export.example import Example, StepTarget
 from pipeline.export.formats.base import Format
-from pipeline.export.settings import ExportConfig, Neutral, SoftColumn, Target, Undecided
+from pipeline.export.settings import ExportConfig, Neutral, Target, Undecided
 from pipeline.records import Origin
 
 JOINT = " "
@@ -58,7 +58,7 @@ class Choice:
     """The settings of an export with nothing left open but `soft`, which follows each row's estimator where it is None."""
 
     target: Target
-    soft: SoftColumn | None
+    soft: ValueColumn | None
     threshold: float | None
     undecided: Undecided
     neutral: Neutral | None
@@ -154,11 +154,9 @@ def hard_labels(row: LabelRow, choice: Choice) -> list[int | None]:
     return [instead if label == NEUTRAL else label for label in row.label]
 
 
-def soft_values(row: LabelRow, column: SoftColumn | None) -> list[float | None]:
+def soft_values(row: LabelRow, column: ValueColumn | None) -> list[float | None]:
     """The value of every step: of the column that is named, or that the row's estimator is about."""
-    if column is None:
-        column = SoftColumn.value if row.estimator == EstimatorName.fixed.value else SoftColumn.posterior_mean
-    return row.value if column is SoftColumn.value else row.posterior_mean
+    return row.value if value_column(column, row.estimator) is ValueColumn.value else row.posterior_mean
 
 
 def good_and_bad(targets: Sequence[StepTarget]) -> tuple[int, int]:

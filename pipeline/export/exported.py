@@ -15,8 +15,9 @@ class Left:
 
     @property
     def told(self) -> str:
-        """The chain by the name its owner knows, and what is the matter with it."""
-        return f"chain {self.source_id or self.chain_id}: {self.detail}"
+        """The chain by the name its owner knows, where a terminal can show that, and what is the matter with it."""
+        known = self.source_id if self.source_id and self.source_id.isprintable() else self.chain_id
+        return f"chain {known}: {self.detail}"
 
 
 @dataclass(kw_only=True, slots=True)

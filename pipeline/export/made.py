@@ -6,6 +6,7 @@ from typing import Protocol
 
 from pipeline.export.choose import Choice, LabelRow, LeftOut, example_of, good_and_bad
 from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
+from pipeline.export.formats.checks import special_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,7 @@ class StepRows:
             offences = tuple(self.layout.offences(example, self.marks))
             row = None if any(offence.fatal for offence in offences) else self.layout.row(example, self.marks)
             if row is not None and self.encoder is not None:
+                offences += tuple(special_tokens(example, self.encoder))
                 offences += tuple(self.layout.token_offences(row, self.marks, self.encoder, self.max_length))
             good, bad = good_and_bad(example.targets)
             yield Made(chain=chain, row=row, steps=len(example.steps), good=good, bad=bad, offences=offences)

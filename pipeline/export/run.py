@@ -2,9 +2,10 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +14,7 @@ from pipeline.errors import InputError, UsageError
 from pipeline.export.balance import Counted, left_out
 from pipeline.export.card import CARD, card, is_card
 from pipeline.export.choose import SOMETIMES, LabelRow, LeftOut
+from pipeline.export.decontaminate import Match
 from pipeline.export.exported import Exported, FileCounts, Left, Reason, reasons
 from pipeline.export.formats.axolotl import training_yaml
 from pipeline.export.formats.tokens import load_encoder
@@ -37,6 +39,7 @@ LEFT_OUT = "left_out.jsonl"
 """In the folder of an export: the chains that are in none of its other files."""
 OFFENDING = ".offending.jsonl"
 """Behind the name of a folder that was not written: the chains that were in the way."""
+PROBLEMS_REMEMBERED = 4096
 CONTAMINATED = "contaminated"
 SURPLUS = "balance"
 
@@ -87,7 +90,7 @@ class _Job:
         self._plan = plan
         self._storage = storage
         self._run = run
-        self._listed = contamination(config.decontaminate) if config.decontaminate.paths else None
+        self._contaminated_by = self._listed_problems()
         self._chains = self._steps = 0
         self._files: dict[str, FileCounts] = {}
         self.left_out: list[Left] = []
@@ -122,6 +125,12 @@ class _Job:
             kept=reasons(self._kept),
             owed=self._run.owed,
         )
+
+    def _listed_problems(self) -> Callable[[str], Match | None]:
+        """Which listed problem one is like. The chains of a problem come together, so it is asked once for all of them."""
+        if not self._config.decontaminate.paths:
+            return lambda _: None
+        return lru_cache(PROBLEMS_REMEMBERED)(contamination(self._config.decontaminate).contaminated_by)
 
     def _splits(self) -> list[str]:
         return [TRAIN, VALIDATION] if self._config.validation else [TRAIN]
@@ -176,7 +185,7 @@ class _Job:
     def _reason(self, made: Made) -> LeftOut | None:
         if made.left_out:
             return made.left_out
-        if self._listed and (match := self._listed.contaminated_by(made.chain.problem)):
+        if match := self._contaminated_by(made.chain.problem):
             place = match.listed.place
             return LeftOut(
                 kind=CONTAMINATED, detail=f"its problem shares '{match.words}' with {place.file}, row {place.line}"

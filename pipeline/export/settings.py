@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
+from pipeline.choices import ValueColumn
 from pipeline.ranges import check
 
 
@@ -33,11 +34,6 @@ class Target(Enum):
     """The value, a probability."""
     counts = "counts"
     """Right and graded rollouts."""
-
-
-class SoftColumn(Enum):
-    posterior_mean = "posterior_mean"
-    value = "value"
 
 
 class Undecided(Enum):
@@ -148,7 +144,7 @@ class ExportConfig:
     """A folder, made by the command."""
     file: FileType | None = None
     target: Target | None = None
-    soft: SoftColumn | None = None
+    soft: ValueColumn | None = None
     """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
     threshold: float | None = None
     """A step is good if its value (the column `soft`) is above it; null: as the run labelled."""

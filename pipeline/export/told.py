@@ -9,7 +9,7 @@ from pipeline.export.run import LEFT_OUT
 def told(exported: Exported) -> Iterator[str]:
     """Lines of text; those about left-out chains name the first of each kind."""
     if exported.owed:
-        yield f"unfinished  {exported.owed:,} units of the run have no labels yet"
+        yield f"unfinished        {exported.owed:,} units of the run have no labels yet"
     for name, counts in exported.files.items():
         yield f"{name:<18}{_counts(counts)}"
     total = sum(reason.count for reason in exported.left_out.values())

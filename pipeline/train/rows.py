@@ -10,7 +10,7 @@ from pipeline.layouts import Extract
 from pipeline.problems import read_row
 from pipeline.records import InputRow, Place, Reject, RejectReason
 from pipeline.store.place import storage_at
-from pipeline.store.stored_run import refuse_unfinished, stored_run
+from pipeline.store.stored_run import readable_run
 from pipeline.stored_labels import frames_of
 
 _NO_ANSWER = "\x00"
@@ -21,7 +21,7 @@ def label_rows(run_dir: str, columns: Sequence[str], *, partial: bool) -> Iterat
     """The rows of a run's current labels. Raises UsageError for no run of this version, and unless `partial` for an unfinished
     one; StoreError for a damaged file."""
     storage = storage_at(run_dir)
-    run = stored_run(storage) if partial else refuse_unfinished(storage)
+    run = readable_run(storage, partial=partial)
     for frame in frames_of(storage, run, columns):
         yield from frame.iter_rows(named=True)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-from pipeline.choices import Aggregation
+from pipeline.choices import Aggregation, ValueColumn
 from pipeline.config import DataConfig, GraderConfig
 from pipeline.ranges import check
 
@@ -38,13 +38,6 @@ class Weight(Enum):
     the evidence has removed."""
 
 
-class Soft(Enum):
-    """The column that values are read from."""
-
-    posterior_mean = "posterior_mean"
-    value = "value"
-
-
 class TrainNeutral(Enum):
     """What becomes of a neutral step, labelled 2: the model knows good and bad."""
 
@@ -66,7 +59,7 @@ class TrainConfig:
     target: TrainTarget = TrainTarget.step
     loss: Loss = Loss.hard
     weight: Weight = Weight.none
-    soft: Soft | None = None
+    soft: ValueColumn | None = None
     """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
     threshold: float | None = None
     """A step is good if its value (the column `soft`) is above it; null: as the run labelled."""
@@ -97,7 +90,7 @@ class TrainConfig:
     checkpoint_steps: int | None = None
     """Updates between checkpoints; null: an epoch's."""
     recompute: bool = False
-    """Compute activations anew in the backward pass: half as fast again, much less memory."""
+    """Compute activations anew in the backward pass, which takes longer and less memory."""
     partial: bool = False
     """Train on what an unfinished run has so far."""
 

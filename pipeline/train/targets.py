@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.choices import EstimatorName
 from pipeline.errors import UsageError
+from pipeline.estimate.labels import value_column
 from pipeline.records import Origin
-from pipeline.train.settings import Loss, Soft, TrainConfig, TrainNeutral, TrainTarget, Weight
+from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
 
 COLUMNS = (
     "chain_id",
@@ -68,19 +68,12 @@ def counts_for(loss: Loss, target: StepTarget) -> bool:
             return target.rollouts > 0
 
 
-def soft_column(estimator: str, config: TrainConfig) -> str:
-    """The column that values come from. Where sampling stops early, the unbiased value of a single step is a poor one."""
-    if config.soft is not None:
-        return config.soft.value
-    return (Soft.value if estimator == EstimatorName.fixed.value else Soft.posterior_mean).value
-
-
 def _terminal(outcome: bool) -> StepTarget:
     return StepTarget(label=int(outcome), value=float(outcome), correct=int(outcome), rollouts=1)
 
 
 def _step_target(row: Mapping[str, Any], index: int, config: TrainConfig) -> StepTarget:
-    value = row[soft_column(row["estimator"], config)][index]
+    value = row[value_column(config.soft, row["estimator"]).value][index]
     label = _label(row["label"][index], value, config)
     terminal = row["origin"][index] == Origin.TERMINAL.value
     return StepTarget(

@@ -122,7 +122,7 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
     ) -> None:
         super().__init__(
             model=model,
-            args=_arguments(config),
+            args=_arguments(config, len(training)),
             train_dataset=training,
             data_collator=StepCollator(pad_id),
             callbacks=[_AtEpochEnd(self._epoch_ended)],
@@ -185,8 +185,9 @@ def validation_text(metrics: Metrics) -> str:
     return f"{metrics.steps:,} held-out steps: {told}"
 
 
-def _arguments(config: TrainConfig) -> TrainingArguments:
+def _arguments(config: TrainConfig, chains: int) -> TrainingArguments:
     every = config.checkpoint_steps
+    updates = config.epochs * math.ceil(math.ceil(chains / config.batch) / config.accumulate)
     return TrainingArguments(
         output_dir=str(Path(config.out).expanduser() / CHECKPOINTS),
         num_train_epochs=config.epochs,
@@ -194,7 +195,8 @@ def _arguments(config: TrainConfig) -> TrainingArguments:
         gradient_accumulation_steps=config.accumulate,
         learning_rate=config.learning_rate,
         lr_scheduler_type="linear",
-        warmup_steps=config.warmup,
+        # Its first update has a rate of 0: where there are few, none is given away.
+        warmup_steps=config.warmup if updates * config.warmup >= 1 else 0,
         weight_decay=config.weight_decay,
         max_grad_norm=config.clip,
         optim="adamw_torch",

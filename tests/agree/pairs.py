@@ -34,6 +34,7 @@ def labelled(
     *,
     labels: Sequence[int | None] | None = None,
     outcome: bool | None = True,
+    terminal: bool = False,
     source_id: str | None = None,
     problem: str = "p",
     steps: Sequence[str] | None = None,
@@ -46,6 +47,7 @@ def labelled(
         values=tuple(values),
         labels=tuple(labels) if labels is not None else tuple(None if v is None else int(v > 0) for v in values),
         outcome=outcome,
+        terminal=terminal,
     )
 
 

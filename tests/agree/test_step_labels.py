@@ -66,6 +66,15 @@ def test_a_value_between_two_bins_is_in_the_upper_one() -> None:
     assert all(bin_.low <= bin_.mean_value + 1e-9 for bin_ in found.bins)
 
 
+def test_last_steps_that_are_worth_their_answer_can_be_left_out_of_the_auc() -> None:
+    right = Pair(human=human([True, True]), labelled=labelled([0.2, 1], terminal=True))
+    wrong = Pair(human=human([True, False]), labelled=labelled([0.4, 0], terminal=True))
+    open_ = Pair(human=human([False]), labelled=labelled([0.3], terminal=False))
+    found = reliability([right, wrong, open_], 10, 0.95)
+    assert found.auc.value == pytest.approx((2 + 1 + 2) / 6)
+    assert found.sampled_auc.value == pytest.approx(1 / 2)
+
+
 def test_a_run_whose_values_are_all_unknown_has_no_curve() -> None:
     found = reliability([pair(0, [None])], 10, 0.95)
     assert (found.bins, found.ece, found.auc.value, found.unvalued) == ((), None, None, 1)

@@ -14,5 +14,8 @@ class Characters:
         joined = text.replace(self.merged, "\0") if self.merged else text
         return [ord(character) for character in joined]
 
+    def special_in(self, text: str) -> str | None:
+        return None
+
     def chat(self, messages: list[dict[str, str]]) -> list[int]:
         return self.ids("".join(message["content"] for message in messages))

@@ -68,3 +68,9 @@ def examples(draw: st.DrawFn, targets: st.SearchStrategy[Any]) -> Example:
     given = draw(st.lists(targets, min_size=1, max_size=6))
     steps = [draw(texts) for _ in given]
     return example(given, problem=draw(texts), steps=steps)
+
+
+def cut_near(data: st.DataObject, places: Sequence[int]) -> int:
+    """A length in tokens that just keeps or just loses a label at one of these places, or any other."""
+    at_labels = [place + more for place in places for more in (0, 1)]
+    return max(1, data.draw(st.sampled_from([*at_labels, 1, 10_000]), label="length"))

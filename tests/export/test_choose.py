@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.choices import ValueColumn
 from pipeline.errors import UsageError
 from pipeline.export.choose import Choice, LeftOut, choice_of, example_of, good_and_bad
 from pipeline.export.example import Example
 from pipeline.export.formats.base import Format, Offence
-from pipeline.export.settings import ExportConfig, Neutral, SoftColumn, Target, Undecided
+from pipeline.export.settings import ExportConfig, Neutral, Target, Undecided
 from tests.export.rows import label_lists, label_row, settings
 
 
@@ -65,7 +66,7 @@ def test_soft_values_are_those_that_the_estimator_is_about() -> None:
     row = {"value": [1.0], "posterior_mean": [0.7]}
     assert example([1], row, target=Target.soft).targets == [1.0]
     assert example([1], row | {"estimator": "pooled"}, target=Target.soft).targets == [0.7]
-    assert example([1], row, target=Target.soft, soft=SoftColumn.posterior_mean).targets == [0.7]
+    assert example([1], row, target=Target.soft, soft=ValueColumn.posterior_mean).targets == [0.7]
 
 
 def test_a_threshold_labels_anew() -> None:

@@ -24,7 +24,7 @@ from pipeline.export.formats.qwen import QWEN, messages
 from pipeline.export.formats.rlhflow import RLHFLOW
 from pipeline.export.formats.scan import SCAN
 from pipeline.layouts import Fields, UnusableRowError, read_fields
-from tests.export.examples import example, examples, kinds, lost, marks_of
+from tests.export.examples import cut_near, example, examples, kinds, lost, marks_of
 
 binary = st.sampled_from([1, 0])
 probabilities = st.floats(0, 1, allow_subnormal=False)
@@ -148,14 +148,12 @@ def openr_labels(row: Any, encode: Any, max_length: int) -> list[tuple[int, str]
 
 
 @settings(max_examples=60)
-@given(chain=examples(binary), cut=st.integers(1, 200))
-def test_openr_finds_a_tag_for_each_label(embedded: Any, embedded_encoder: Encoder, chain: Example, cut: int) -> None:
+@given(chain=examples(binary), data=st.data())
+def test_openr_finds_a_tag_for_each_label(
+    embedded: Any, embedded_encoder: Encoder, chain: Example, data: st.DataObject
+) -> None:
     row: Any = OPENR.row(chain, OPENR.marks)
-    offences = list(OPENR.token_offences(row, OPENR.marks, embedded_encoder, cut))
-    if any(offence.fatal for offence in offences):
-        with pytest.raises(AssertionError):
-            assert len(openr_labels(row, embedded_encoder.ids, 10**6)) == len(chain.steps)
-        return
+    assert not found(OPENR, row, embedded_encoder)
     whole = openr_labels(row, embedded_encoder.ids, 10**6)
     ids = embedded_encoder.ids(f"{row['question']} {row['process']}")
     begins = [0, *(place + 1 for place, _ in whole)]
@@ -165,7 +163,9 @@ def test_openr_finds_a_tag_for_each_label(embedded: Any, embedded_encoder: Encod
     ]
     assert [text.endswith(step) for text, step in zip(texts, chain.steps, strict=True)] == [True] * len(chain.steps)
     assert [label for _, label in whole] == ["+" if target else "-" for target in chain.targets]
+    cut = cut_near(data, [place for place, _ in whole])
     kept = openr_labels(row, embedded_encoder.ids, cut)
+    offences = list(OPENR.token_offences(row, OPENR.marks, embedded_encoder, cut))
     assert lost(offences, len(whole)) == len(whole) - len(kept)
 
 
@@ -181,20 +181,22 @@ def test_what_openr_would_misread_is_told(embedded_encoder: Encoder, tiny_encode
 # SCAN
 
 
-def scan_scores(row: Any, encode: Any, max_length: int) -> list[float]:
-    """yyDing1/SCAN-PRM, src/train_prm/prm_dataset.py at f33fdc7, `__getitem__`."""
+def scan_scores(row: Any, encode: Any, max_length: int) -> list[tuple[int, float]]:
+    """yyDing1/SCAN-PRM, src/train_prm/prm_dataset.py at f33fdc7, `__getitem__`: places of scores in the row's tokens."""
     scores = [-100.0] * len(encode(row["question"] + "\n\n"))
     for step, score in zip(row["steps"], row["scores"], strict=True):
         scores += [-100.0] * len(encode(step)) + [score]
-    return [score for score in scores[:max_length] if score != -100]
+    return [(place, score) for place, score in enumerate(scores[:max_length]) if score != -100]
 
 
 @settings(max_examples=60)
-@given(chain=examples(probabilities), cut=st.integers(1, 150))
-def test_scan_loses_what_is_foretold(embedded_encoder: Encoder, chain: Example, cut: int) -> None:
+@given(chain=examples(probabilities), data=st.data())
+def test_scan_loses_what_is_foretold(embedded_encoder: Encoder, chain: Example, data: st.DataObject) -> None:
     row = SCAN.row(chain, SCAN.marks)
+    whole = scan_scores(row, embedded_encoder.ids, 10**6)
+    assert [score for _, score in whole] == chain.targets
+    cut = cut_near(data, [place for place, _ in whole])
     kept = scan_scores(row, embedded_encoder.ids, cut)
-    assert kept == chain.targets[: len(kept)]
     offences = list(SCAN.token_offences(row, SCAN.marks, embedded_encoder, cut))
     assert lost(offences, len(chain.steps)) == len(chain.steps) - len(kept)
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.__main__ import main
+from pipeline.engine.embedded import embedded_model
 from pipeline.errors import InputError, UsageError
 from pipeline.export.card import CARD
 from pipeline.export.exported import Exported
@@ -154,6 +155,17 @@ def test_what_the_trainer_would_misread_stops_the_export_and_is_listed(run_dir: 
     kept = exported(run_dir, tmp_path / "kept", separator="Way 1", offending=Offending.keep)
     assert kept.kept["separator_in_step"].count == done.left_out["separator_in_step"].count
     assert kept.files["train.jsonl"].rows == 120
+
+
+def test_chains_that_spell_out_control_tokens_are_told_when_the_tokenizer_is_known(tmp_path: Path) -> None:
+    rows = sums(2, chains=2)
+    rows[2]["steps"][1] = "Way 0:<|im_end|>\n<|im_start|>system 8 + 1 = 9."
+    label_in_process(settings(tmp_path, rows, "estimator=fixed", "sampling.rollouts=2"))
+    asked: dict[str, Any] = {"tokenizer": str(embedded_model()), "after_error": True, "max_length": 4096}
+    with pytest.raises(InputError, match=r"1 special_token \(chain 4-0: step 2 spells out the token '<\|im_end\|>'"):
+        exported(tmp_path / "run", tmp_path / "out", ExportFormat.rlhflow, **asked)
+    done = exported(tmp_path / "run", tmp_path / "out", ExportFormat.rlhflow, offending=Offending.drop, **asked)
+    assert (done.files["train.jsonl"].rows, done.left_out["special_token"].count) == (3, 1)
 
 
 def test_an_escaped_line_end_is_one(run_dir: Path, tmp_path: Path) -> None:

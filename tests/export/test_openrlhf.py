@@ -14,7 +14,7 @@ from pipeline.export.formats.base import Encoder, Marks
 from pipeline.export.formats.openrlhf import OPENRLHF, PLACEHOLDER
 from pipeline.export.settings import FileType
 from tests.export.consumers import openrlhf_dataset, openrlhf_loss
-from tests.export.examples import example, examples, kinds, lost
+from tests.export.examples import cut_near, example, examples, kinds, lost
 from tests.export.test_stepwise import written
 
 hard = st.sampled_from([1, 0, None])
@@ -68,10 +68,14 @@ def test_each_label_is_read_at_its_placeholder(reader: Any, marked: Any, file: F
 
 
 @settings(max_examples=60)
-@given(chain=examples(hard).filter(lambda chain: any(t is not None for t in chain.targets)), cut=st.integers(1, 150))
-def test_what_is_lost_is_foretold(reader: Any, marked: Any, marked_encoder: Encoder, chain: Example, cut: int) -> None:
-    whole = label_places(read_with(reader, columns(chain), marked)[0], marked)
+@given(chain=examples(hard).filter(lambda chain: any(t is not None for t in chain.targets)), data=st.data())
+def test_what_is_lost_is_foretold(
+    reader: Any, marked: Any, marked_encoder: Encoder, chain: Example, data: st.DataObject
+) -> None:
+    item = read_with(reader, columns(chain), marked)[0]
+    whole = label_places(item, marked)
     assert whole == expected_places(chain)
+    cut = cut_near(data, [place for place, label in enumerate(item[2][0].tolist()) if label != -100])
     kept = label_places(read_with(reader, columns(chain), marked, max_length=cut)[0], marked)
     assert kept == whole[: len(kept)]
     offences = list(OPENRLHF.token_offences(OPENRLHF.row(chain, OPENRLHF.marks), OPENRLHF.marks, marked_encoder, cut))

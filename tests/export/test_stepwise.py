@@ -16,7 +16,7 @@ from pipeline.export.formats.trl import IGNORED, TRL
 from pipeline.export.settings import FileType, Target
 from pipeline.export.write import row_file
 from tests.export.consumers import axolotl_config, axolotl_strategy, trl_prm_trainer
-from tests.export.examples import example, examples, kinds, lost
+from tests.export.examples import cut_near, example, examples, kinds, lost
 
 CHAINS = (
     example([1, None, 0], steps=["Take 3 + 4.\nThat is 7.", "é ки", "so it is 8"]),
@@ -113,19 +113,21 @@ def test_trl_finds_each_label_where_its_step_ends(
 
 
 @settings(max_examples=60)
-@given(chain=examples(hard), separator=st.sampled_from(SEPARATORS), max_length=st.none() | st.integers(1, 120))
+@given(chain=examples(hard), separator=st.sampled_from(SEPARATORS), data=st.data())
 def test_what_trl_loses_is_foretold(
     prm_trainer: Any,
     embedded: Any,
     embedded_encoder: Encoder,
     chain: Example,
     separator: str,
-    max_length: int | None,
+    data: st.DataObject,
 ) -> None:
     marks = Marks(separator=separator)
     row = TRL.row(chain, marks)
     whole = tokenized(prm_trainer, row, embedded, separator, None)
     assert step_ends(whole, embedded) == expected_ends(chain, embedded.bos_token, separator)
+    assert not list(TRL.token_offences(row, marks, embedded_encoder, None))
+    max_length = cut_near(data, [place for place, label in enumerate(whole["labels"]) if label != IGNORED])
     cut = tokenized(prm_trainer, row, embedded, separator, max_length)
     missing = len(step_ends(whole, embedded)) - len(step_ends(cut, embedded))
     labels = sum(target is not None for target in chain.targets)

@@ -34,3 +34,8 @@ def test_a_tokenizer_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(UsageError, match="cannot be loaded"):
         load_encoder(str(tmp_path))
+
+
+def test_text_that_spells_out_a_control_token_is_noticed(embedded_encoder: Encoder) -> None:
+    assert embedded_encoder.special_in("So x < 3 | y > 4.\n<|x|>") is None
+    assert embedded_encoder.special_in("one<|im_end|>\n<|im_start|>system") == "<|im_end|>"

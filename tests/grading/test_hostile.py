@@ -13,7 +13,7 @@ from pipeline.config import GraderConfig
 from pipeline.grading.base import Checker
 from pipeline.grading.choose import checker_for
 from pipeline.records import Verdict
-from tests.grading.flood import flood
+from tests.grading.flood import NEEDS_ALGEBRA, flood
 from tests.grading.hostile import GOLDS, LONG_CHARS, Hostile, hostile_answers
 
 ANSWERS = 500
@@ -58,17 +58,24 @@ def test_a_flood_gets_verdicts_and_leaves_nothing(
 
 
 def test_a_flood_outlives_its_processes(checker: Checker) -> None:
+    killed: list[int] = []
+
     def killing() -> Iterator[Hostile]:
         for number, hostile in enumerate(hostile_answers(60, SEED + 1)):
+            if number % 20 == 0:
+                # Something that makes the checker start a process, if it has none.
+                gold, answer, wanted = NEEDS_ALGEBRA[0]
+                assert checker.grade_answer((gold,), answer).verdict is wanted
             if number % 20 == 10:
                 for child in psutil.Process().children():
                     child.kill()
+                    killed.append(child.pid)
             yield hostile
 
     wake = flood(checker, killing(), 60)
     assert wake.answers == 60
     assert Verdict.CORRECT not in wake.verdicts
-    assert wake.children > 1
+    assert killed
     assert wake.stuck == 0
 
 

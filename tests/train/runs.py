@@ -13,12 +13,12 @@ from tests.conftest import write_rows
 from tests.run.in_process import label_in_process
 from tests.tiny.arithmetic import Exercise, random_exercise
 
-PROBLEMS = 120
+PROBLEMS = 80
 VALUE_RIGHT, VALUE_WRONG = 0.95, 0.02
 
 
 def sums(count: int, seed: int) -> list[dict[str, Any]]:
-    """Rows of exercises, each with its right chain and one that errs in one sign and goes on."""
+    """Rows of exercises, each with its right chain and one with the wrong sign in a random step."""
     rng = random.Random(seed)
     rows = []
     for number in range(count):

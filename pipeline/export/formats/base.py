@@ -45,6 +45,10 @@ class Encoder(Protocol):
         """The tokens of a text, without special ones around it."""
         ...
 
+    def special_in(self, text: str) -> str | None:
+        """The first special token that a text spells out, such as an end of turn, if it does: it would be taken for one."""
+        ...
+
     def chat(self, messages: list[dict[str, str]]) -> list[int]:
         """The tokens of a conversation in the tokenizer's chat template. Raises UsageError where it has none."""
         ...

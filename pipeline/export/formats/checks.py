@@ -32,6 +32,15 @@ def mark_in_text(example: Example, mark: str, remedy: str = "choose another plac
             return
 
 
+def special_tokens(example: Example, encoder: Encoder) -> Iterator[Offence]:
+    """Text that a tokenizer takes for a control token: a turn may end there, or the text."""
+    for place, text in (("the problem", example.problem), *((f"step {n}", s) for n, s in enumerate(example.steps, 1))):
+        if token := encoder.special_in(text):
+            detail = f"{place} spells out the token {token!r}, which the tokenizer takes for a control token"
+            yield Offence(kind="special_token", detail=detail, fatal=False)
+            return
+
+
 def marks_among(ids: Sequence[int], mark: int, labels: int, max_length: int | None) -> Iterator[Offence]:
     """Whether the token `mark` stands once for each of `labels` among the tokens of a row, and how many the trainer takes."""
     found = ids.count(mark)

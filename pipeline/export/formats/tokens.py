@@ -1,5 +1,6 @@
 """Hugging Face tokenizers for the checks of rows. No code that comes with a model is run."""
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,8 @@ class HfEncoder:
         self._tokenizer = tokenizer
         self._name = name
         self._short = lru_cache(_MARKS_KEPT)(self._encoded)
+        special = sorted((token for token in tokenizer.all_special_tokens if token.strip()), key=len, reverse=True)
+        self._special = re.compile("|".join(map(re.escape, special)) or r"(?!)")
 
     @property
     def bos(self) -> int | None:
@@ -28,6 +31,10 @@ class HfEncoder:
 
     def ids(self, text: str) -> list[int]:
         return list(self._short(text) if len(text) <= _MAX_MARK_CHARACTERS else self._encoded(text))
+
+    def special_in(self, text: str) -> str | None:
+        found = self._special.search(text)
+        return found and found.group()
 
     def chat(self, messages: list[dict[str, str]]) -> list[int]:
         try:

@@ -1,0 +1,79 @@
+"""What rows of labels become: classes, values and counts as the settings want them, nothing made up."""
+
+from typing import Any
+
+import pytest
+
+from pipeline.choices import ValueColumn
+from pipeline.errors import UsageError
+from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
+from pipeline.train.targets import COLUMNS, StepTarget, counts_for, step_targets
+
+ROW: dict[str, Any] = {
+    "chain_id": "c",
+    "problem_id": "p",
+    "problem": "What is 1 + 1?",
+    "steps": ["a", "b", "c", "d"],
+    "outcome": False,
+    "value": [0.75, 0.0, None, 0.0],
+    "posterior_mean": [0.7, 0.1, 0.05, 0.0],
+    "posterior_sd": [0.1, 0.5, None, 0.0],
+    "n_correct": [6, 0, 0, 0],
+    "n_rollouts": [8, 8, 0, 0],
+    "origin": ["measured", "measured", "implied", "terminal"],
+    "label": [1, 0, None, 0],
+    "estimator": "fixed",
+}
+
+
+def targets(row: dict[str, Any] | None = None, **settings: Any) -> list[StepTarget]:
+    return step_targets({**ROW, **(row or {})}, TrainConfig(**settings))
+
+
+def test_the_row_has_the_columns_that_are_read() -> None:
+    assert tuple(ROW) == COLUMNS
+
+
+def test_classes_are_the_runs_own_unless_a_threshold_decides() -> None:
+    assert [target.label for target in targets()] == [1, 0, None, 0]
+    assert [target.label for target in targets(threshold=0.8)] == [0, 0, None, 0]
+    assert [target.label for target in targets(threshold=0.0)] == [1, 0, None, 0]
+    assert [target.label for target in targets(threshold=0.08, soft=ValueColumn.posterior_mean)] == [1, 1, 0, 0]
+
+
+def test_values_come_from_the_column_that_suits_the_estimator() -> None:
+    assert [target.value for target in targets()] == ROW["value"]
+    assert [target.value for target in targets({"estimator": "pooled"})] == ROW["posterior_mean"]
+    assert [target.value for target in targets({"estimator": "pooled"}, soft=ValueColumn.value)] == ROW["value"]
+
+
+def test_a_chains_own_outcome_is_one_rollout_and_no_rollouts_are_none() -> None:
+    assert [(target.correct, target.rollouts) for target in targets()] == [(6, 8), (0, 8), (0, 0), (0, 1)]
+    assert (targets({"outcome": True})[3].correct, targets({"outcome": True})[3].rollouts) == (1, 1)
+    assert [counts_for(Loss.beta_binomial, target) for target in targets()] == [True, True, False, True]
+    assert [counts_for(Loss.hard, target) for target in targets()] == [True, True, False, True]
+    assert [counts_for(Loss.soft, target) for target in targets({"estimator": "pooled"})] == [True] * 4
+
+
+def test_confidence_is_the_share_of_the_largest_variance_that_is_gone() -> None:
+    assert [target.weight for target in targets()] == [1.0] * 4
+    assert [target.weight for target in targets(weight=Weight.confidence)] == pytest.approx([0.96, 0.0, 1.0, 1.0])
+    assert not counts_for(Loss.hard, targets(weight=Weight.confidence)[1])
+
+
+def test_an_outcome_model_learns_the_last_step_alone() -> None:
+    found = targets({"outcome": True}, target=TrainTarget.outcome)
+    assert found == [StepTarget()] * 3 + [StepTarget(label=1, value=1.0, correct=1, rollouts=1)]
+    assert targets({"outcome": None}, target=TrainTarget.outcome) == [StepTarget()] * 4
+
+
+@pytest.mark.parametrize(
+    ("neutral", "label"), [(TrainNeutral.positive, 1), (TrainNeutral.negative, 0), (TrainNeutral.undecided, None)]
+)
+def test_what_becomes_of_neutral_steps_has_to_be_said(neutral: TrainNeutral, label: int | None) -> None:
+    row = {"label": [2, 0, None, 0]}
+    with pytest.raises(UsageError, match="neutral=positive, neutral=negative, neutral=undecided"):
+        targets(row)
+    assert targets(row, neutral=neutral)[0].label == label
+    assert targets(row, loss=Loss.soft)[0].label is None
+    assert targets(row, threshold=0.5)[0].label == 1

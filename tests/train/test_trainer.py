@@ -1,0 +1,310 @@
+"""A model trained on a run in seconds ranks held-out steps; `score` says what it does; both refuse what they cannot do."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.utils.data import DataLoader
+from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+from pipeline.__main__ import main
+from pipeline.choices import Aggregation
+from pipeline.config import DataConfig
+from pipeline.errors import InputError, UsageError
+from pipeline.scores import SCORES
+from pipeline.splitting import in_validation
+from pipeline.train.data import StepCollator, StepDataset
+from pipeline.train.result import NAME
+from pipeline.train.score import score
+from pipeline.train.settings import Loss, ScoreConfig, TrainConfig, TrainTarget, Weight
+from pipeline.train.targets import IGNORED
+from pipeline.train.trainer import Trained, train
+from tests.conftest import write_rows
+from tests.tiny.policy import ASSET
+from tests.train.runs import is_right, learnable_run
+
+SHARE = 0.25
+Told = pytest.CaptureFixture[str]
+
+
+def settings(run_dir: Path, out: Path, **changed: Any) -> TrainConfig:
+    fixed: dict[str, Any] = {
+        "run_dir": str(run_dir),
+        "model": str(ASSET),
+        "out": str(out),
+        "separator": "\\n",
+        "learning_rate": 3e-3,
+        "epochs": 3,
+        "validation": SHARE,
+    }
+    return TrainConfig(**{**fixed, **changed})
+
+
+def trained(config: TrainConfig, told: list[str] | None = None) -> Trained:
+    lines = [] if told is None else told
+    return train(config, weights=config.model, tell=lines.append)
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return learnable_run(tmp_path_factory.mktemp("learnable"))
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return learnable_run(tmp_path_factory.mktemp("small"), problems=12)
+
+
+@pytest.fixture(scope="module")
+def prm(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("trained") / "prm"
+    told: list[str] = []
+    result = trained(settings(run_dir, out), told)
+    assert not result.before
+    assert result.metrics.auc is not None
+    assert result.metrics.auc > 0.9
+    assert [line.split("  ")[0] for line in told[2:]] == ["epoch 1 of 3", "epoch 2 of 3", "epoch 3 of 3"]
+    return out
+
+
+@pytest.fixture(scope="module")
+def scores(prm: Path, run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    out = tmp_path_factory.mktemp("scores") / "scores.parquet"
+    done = score(ScoreConfig(model=str(prm), run_dir=str(run_dir), out=str(out)))
+    assert (done.chains, done.cut, done.left_out.rows) == (160, 0, 0)
+    frame = pl.read_parquet(out)
+    assert frame.columns == SCORES.names
+    return frame
+
+
+def test_held_out_wrong_steps_score_below_right_ones(scores: pl.DataFrame) -> None:
+    right: list[float] = []
+    wrong: list[float] = []
+    for row in scores.iter_rows(named=True):
+        if in_validation(row["problem"], SHARE, 0):
+            for step, value in zip(row["steps"], row["step_scores"], strict=True):
+                (right if is_right(step) else wrong).append(value)
+    first = [row["step_scores"][0] for row in scores.iter_rows(named=True) if is_right(row["steps"][0])]
+    assert len(wrong) > 10
+    assert sum(wrong) / len(wrong) < 0.5 < sum(first) / len(first)
+    assert sum(low < sum(first) / len(first) for low in wrong) > 0.9 * len(wrong)
+
+
+def test_the_checkpoint_is_a_plain_one_with_the_same_scores(prm: Path, scores: pl.DataFrame) -> None:
+    model = AutoModelForTokenClassification.from_pretrained(prm)
+    tokenizer = AutoTokenizer.from_pretrained(prm)
+    assert model.config.id2label == {0: "bad", 1: "good"}
+    assert model.config.stepvalue_separator == "\n"
+    for row in scores.head(3).iter_rows(named=True):
+        pieces = tokenizer([text + "\n" for text in (row["problem"], *row["steps"])], add_special_tokens=False)
+        lengths = [len(piece) for piece in pieces["input_ids"]]
+        ids = torch.tensor([[token for piece in pieces["input_ids"] for token in piece]])
+        with torch.no_grad():
+            good = model(ids).logits.softmax(-1)[0, :, 1]
+        ends = torch.tensor(lengths).cumsum(0)[1:] - 1
+        assert row["step_scores"] == pytest.approx(good[ends].tolist(), abs=1e-5)
+        assert row["score"] == row["score_last"] == row["step_scores"][-1]
+        assert row["n_scored"] == len(row["steps"])
+
+
+def test_a_finished_model_is_left_as_it_is_and_other_settings_are_refused(
+    prm: Path, run_dir: Path, capsys: Told
+) -> None:
+    before = {path.name: path.read_bytes() for path in prm.iterdir()}
+    asked = [f"run_dir={run_dir}", f"model={ASSET}", f"out={prm}", f"validation={SHARE}", "learning_rate=3e-3"]
+    assert main(["train", *asked, r"separator='\n'"]) == 0
+    assert capsys.readouterr().out.startswith("Nothing to do: ")
+    assert main(["train", *asked, r"separator='\n'", "epochs=5"]) == 2
+    assert "was trained with epochs=3, not 5" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in prm.iterdir()} == before
+    assert {"config.json", "model.safetensors", "tokenizer.json", NAME} <= before.keys()
+    assert not [name for name in before if name.endswith((".bin", ".pt", ".pth"))]
+
+
+def test_what_is_broken_off_goes_on_to_the_same_weights(small_run: Path, tmp_path: Path) -> None:
+    class PowerCut(Exception): ...
+
+    def broken(line: str) -> None:
+        if line.startswith("epoch 2"):
+            raise PowerCut
+
+    straight = settings(small_run, tmp_path / "straight", loss=Loss.soft)
+    cut = settings(small_run, tmp_path / "cut", loss=Loss.soft)
+    trained(straight)
+    with pytest.raises(PowerCut):
+        train(cut, weights=str(ASSET), tell=broken)
+    torn = tmp_path / "cut" / "checkpoints" / "checkpoint-99"
+    torn.mkdir()
+    told: list[str] = []
+    trained(cut, told)
+    assert [line[:12] for line in told[2:]] == ["goes on from", "epoch 2 of 3", "epoch 3 of 3"]
+    weights = [load_file(tmp_path / name / "model.safetensors") for name in ("straight", "cut")]
+    assert all(torch.allclose(weights[0][name], weights[1][name], atol=1e-6) for name in weights[0])
+    assert not (tmp_path / "cut" / "checkpoints").exists()
+
+
+def test_an_outcome_model_by_counts_and_confidence_with_the_uppermost_layer_alone(
+    small_run: Path, tmp_path: Path
+) -> None:
+    config = settings(
+        small_run,
+        tmp_path / "orm",
+        target=TrainTarget.outcome,
+        loss=Loss.beta_binomial,
+        weight=Weight.confidence,
+        layers=1,
+        epochs=1,
+        accumulate=2,
+        checkpoint_steps=1,
+        recompute=True,
+        validation=0,
+    )
+    told: list[str] = []
+    result = trained(config, told)
+    assert (result.metrics.steps, result.metrics.loss) == (0, None)
+    assert told[-1].startswith("epoch 1 of 1")
+    assert "no held-out problems" in told[-1]
+    before, after = load_file(ASSET / "model.safetensors"), load_file(tmp_path / "orm" / "model.safetensors")
+    moved = {name for name in before if not torch.equal(before[name].float(), after[name].float())}
+    assert moved == {name for name in before if name.startswith(("model.layers.3.", "model.norm."))}
+
+
+def test_a_loop_of_ones_own_gets_batches_with_targets_at_step_ends(small_run: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(ASSET)
+    config = TrainConfig(run_dir=str(small_run), separator="\n")
+    dataset = StepDataset.of_run(config, tokenizer, max_length=40)
+    batch = next(iter(DataLoader(dataset, batch_size=len(dataset), collate_fn=StepCollator(0))))
+    assert len(dataset) == dataset.chains == 24
+    ends = batch["weights"] > 0
+    assert int(ends.sum()) == dataset.steps - dataset.cut < dataset.steps
+    assert (batch["input_ids"][ends] == tokenizer.convert_tokens_to_ids("\n")).all()
+    assert ((batch["labels"] != IGNORED) <= ends).all()
+    assert (batch["attention_mask"][ends] == 1).all()
+    assert (batch["n_correct"] <= batch["n_rollouts"]).all()
+    assert {tuple(tensor.shape) for tensor in batch.values()} == {tuple(ends.shape)}
+    assert batch["input_ids"].shape[1] <= 40
+
+
+def test_rows_need_no_answer_and_what_does_not_fit_has_no_score(prm: Path, tmp_path: Path, capsys: Told) -> None:
+    rows: list[dict[str, object]] = [
+        {"id": "a", "problem": "12*3", "answer": "36", "steps": ["12*3=36", "#36"]},
+        {"id": "b", "problem": "12*3", "answer": "36", "steps": ["12*3=-36", "#-36"]},
+        {"id": "c", "problem": "12*3", "steps": ["12*3=36", "#36"]},
+        {"id": "d", "problem": "12*3", "answer": "36"},
+        {"id": "e", "problem": "1+1", "steps": ["1+1=2", "1" * 300, "#2"]},
+        {"id": "f", "problem": "1" * 300, "steps": ["1"]},
+    ]
+    out = tmp_path / "scores.jsonl"
+    data = f"data.path={write_rows(tmp_path / 'rows.jsonl', rows)}"
+    pattern = "grader.answer_pattern='#(-?[0-9]+)'"
+    assert main(["score", f"model={prm}", data, f"out={out}", "aggregation=min", pattern]) == 0
+    told = capsys.readouterr().out
+    assert "5 chains, 7 steps scored" in told
+    assert "2 chains have no score" in told
+    assert "1 rows were left out, the first: " in told
+    assert "rows.jsonl:4: The row has no chain" in told
+    found = {row["source_id"]: row for row in map(json.loads, out.read_text().splitlines())}
+    assert list(found["a"]) == SCORES.names
+    assert [found[name]["outcome"] for name in "abce"] == [True, False, None, None]
+    assert [found[name]["gold_answer"] for name in "ac"] == ["36", None]
+    assert found["a"]["problem_id"] == found["b"]["problem_id"] != found["c"]["problem_id"]
+    assert found["c"]["final_answer"] == "36"
+    assert found["a"]["score"] == found["a"]["score_min"] == min(found["a"]["step_scores"])
+    assert found["a"]["step_scores"] == found["c"]["step_scores"]
+    assert [found[name]["n_scored"] for name in "ef"] == [1, 0]
+    assert found["e"]["step_scores"][1:] == [None, None]
+    assert found["e"]["score"] is found["f"]["score"] is None
+
+
+def test_neither_the_size_of_batches_nor_a_separator_that_is_named_shows(
+    prm: Path, small_run: Path, tmp_path: Path
+) -> None:
+    def frame(**changed: Any) -> pl.DataFrame:
+        out = tmp_path / f"{len(changed)}.parquet"
+        score(ScoreConfig(model=str(prm), run_dir=str(small_run), out=str(out), **changed))
+        return pl.read_parquet(out)
+
+    together = frame()
+    apart = frame(batch_tokens=64, aggregation=Aggregation.product, separator="\\n")
+    assert apart["score"].to_list() == apart["score_product"].to_list()
+    assert apart["score_last"].to_list() == pytest.approx(together["score_last"].to_list(), abs=1e-5)
+
+
+def test_runs_that_cannot_be_trained_on_are_refused(small_run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "prm"
+    with pytest.raises(UsageError, match="holds no run"):
+        trained(settings(tmp_path, out))
+    with pytest.raises(InputError, match=r"no step of the 24 chains .* do not fit into max_length"):
+        trained(settings(small_run, out, max_length=1, validation=0))
+    with pytest.raises(UsageError, match=r"layers=9: .* has 4 layers"):
+        trained(settings(small_run, out, layers=9))
+    with pytest.raises(UsageError, match=r"the tokenizer of .*nowhere cannot be loaded: .*; give model"):
+        trained(settings(small_run, out, model=str(tmp_path / "nowhere")))
+    assert not out.exists()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "precious").touch()
+    with pytest.raises(UsageError, match="holds something else"):
+        trained(settings(small_run, tmp_path / "other"))
+
+
+def test_an_unfinished_run_is_trained_on_only_if_that_is_said(small_run: Path, tmp_path: Path) -> None:
+    unfinished = Path(shutil.copytree(small_run, tmp_path / "run"))
+    for record in sorted((unfinished / "commits").glob("unit-*.json"))[:1]:
+        record.unlink()
+    with pytest.raises(UsageError, match="is not finished, 1 of its"):
+        trained(settings(unfinished, tmp_path / "prm"))
+    with pytest.raises(InputError, match="no chains to train on"):
+        trained(settings(unfinished, tmp_path / "prm", partial=True))
+
+
+def test_labels_that_changed_are_not_gone_on_with(small_run: Path, tmp_path: Path) -> None:
+    config = settings(small_run, tmp_path / "prm", epochs=1)
+    trained(config)
+    record = json.loads((tmp_path / "prm" / NAME).read_text())
+    (tmp_path / "prm" / NAME).write_text(json.dumps({**record, "metrics": None, "labels": "0" * 20}))
+    with pytest.raises(InputError, match="have changed since training began"):
+        trained(config)
+
+
+def test_scores_are_refused_of_what_is_no_such_model(prm: Path, small_run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "scores.parquet"
+
+    def scored(**changed: Any) -> None:
+        score(ScoreConfig(**{"model": str(prm), "run_dir": str(small_run), "out": str(out), **changed}))
+
+    with pytest.raises(UsageError, match=r"scores no steps \(LlamaForCausalLM, 2 labels\)"):
+        scored(model=str(ASSET))
+    with pytest.raises(UsageError, match=r"must end in \.parquet or \.jsonl"):
+        scored(out="scores.csv")
+    with pytest.raises(InputError, match=r"holds no chain to score; the first of 1 rows: .*:1: "):
+        scored(run_dir=None, data=DataConfig(path=str(write_rows(tmp_path / "rows.jsonl", [{"problem": "1+1"}]))))
+    config = json.loads((prm / "config.json").read_text())
+    foreign = Path(shutil.copytree(prm, tmp_path / "foreign"))
+    (foreign / "config.json").write_text(json.dumps({**config, "stepvalue_separator": None}))
+    with pytest.raises(UsageError, match="has no stepvalue_separator: say with separator="):
+        scored(model=str(foreign))
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "run_dir=x", "model=x"], "out is not set"),
+        (["train", "run_dir=x", "model=x", "out=y", "validation=1"], "validation=1.0 is out of range"),
+        (["train", "run_dir=x", "model=x", "out=y", "batch=0"], "batch=0 is out of range: it must be at least 1"),
+        (["train", "run_dir=x", "model=x", "out=y", "loss=mse"], "hard, soft, beta_binomial"),
+        (["score", "model=x", "out=y"], "give either run_dir=FOLDER"),
+        (["score", "model=x", "out=y", "run_dir=z", "data=sample"], "give either run_dir=FOLDER"),
+        (["score", "model=x", "out=y", "run_dir=z", "agregation=min"], "did you mean aggregation?"),
+    ],
+)
+def test_wrong_settings_are_told_in_a_line(arguments: list[str], said: str, capsys: Told) -> None:
+    assert main(arguments) == 2
+    line = capsys.readouterr().err
+    assert said in line
+    assert line.count("\n") == 1
