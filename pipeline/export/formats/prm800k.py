@@ -25,14 +25,7 @@ _COMPLETION = pa.struct([("text", pa.string()), ("rating", pa.int64()), ("flagge
 _STEP = pa.struct(
     [("completions", pa.list_(_COMPLETION)), ("human_completion", pa.null()), ("chosen_completion", pa.int64())]
 )
-_QUESTION = pa.struct(
-    [
-        ("problem", pa.string()),
-        ("ground_truth_answer", pa.string()),
-        ("pre_generated_steps", pa.list_(pa.string())),
-        ("pre_generated_answer", pa.string()),
-    ]
-)
+_QUESTION = pa.struct([("problem", pa.string()), ("ground_truth_answer", pa.string())])
 _LABEL = pa.struct([("steps", pa.list_(_STEP)), ("total_time", pa.int64()), ("finish_reason", pa.string())])
 
 
@@ -46,8 +39,6 @@ def _row(example: Example, _marks: Marks) -> Row:
         "question": {
             "problem": example.problem,
             "ground_truth_answer": example.gold_answer,
-            "pre_generated_steps": example.steps,
-            "pre_generated_answer": example.final_answer,
         },
         "label": {
             "steps": [
