@@ -23,9 +23,9 @@ class Done:
 
 
 def run_all(stages: Sequence[Stage], memory: Path) -> list[Done]:
-    """Run what `memory`, a JSON file, does not hold as done with the same command, and everything behind that. Raises
-    SystemExit with a command's exit code if it fails."""
-    done = still_done(stages, _remembered(memory))
+    """Run what `memory`, a JSON file, does not hold as done with the same command, everything behind that, and always the last
+    one, which prints the result. Raises SystemExit with a command's exit code if it fails."""
+    done = still_done(stages[:-1], _remembered(memory))
     for stage in stages[len(done) :]:
         print(f"\n== {stage.name}\npython -m pipeline {' '.join(stage.command)}", flush=True)
         began = time.monotonic()

@@ -76,4 +76,13 @@ def test_what_fails_ends_the_loop_and_is_not_remembered(tmp_path: Path) -> None:
         run_all(plan, memory)
     assert ended.value.code == 2
     assert [entry["name"] for entry in json.loads(memory.read_text())] == ["help"]
-    assert [done.name for done in run_all(plan[:1], memory)] == ["help"]
+    assert [done.name for done in run_all([plan[0], plan[0]], memory)] == ["help", "help"]
+
+
+def test_what_prints_the_result_is_always_run(tmp_path: Path) -> None:
+    memory = tmp_path / "done.json"
+    plan = [Stage(name=name, command=("--help",)) for name in ("first", "last")]
+    first, last = run_all(plan, memory)
+    again = run_all(plan, memory)
+    assert again[0] == first
+    assert again[1] != last
