@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
@@ -21,7 +22,7 @@ from pipeline.commands.label import LABEL
 from pipeline.config import LabelConfig
 from pipeline.errors import Interrupted, StepvalueError, UsageError
 from pipeline.failpoints import arm
-from pipeline.overrides import check_overrides, first_line
+from pipeline.overrides import check_overrides, first_line, quoted, text_keys
 
 _PACKAGED_CONF = Path(__file__).parent / "conf"
 _CHECKOUT_CONF = Path(__file__).parents[1] / "conf"
@@ -133,12 +134,7 @@ def _settings(command: Command, overrides: Sequence[str]) -> object:
 
 def _composed(command: Command, overrides: Sequence[str]) -> object:
     ConfigStore.instance().store(name=f"{command.name}_schema", node=command.schema)
-    try:
-        parsed = OverridesParser.create().parse_overrides(list(overrides))
-    except HydraException as error:
-        raise UsageError(
-            f"{first_line(error)}: settings are written key=value, with quotes around blanks and commas"
-        ) from error
+    parsed = [_parsed(text, command.schema) for text in overrides]
     checked = check_overrides(parsed, command.schema, _groups(command))
     try:
         with initialize_config_dir(str(_conf_folder()), version_base="1.3"):
@@ -151,6 +147,22 @@ def _composed(command: Command, overrides: Sequence[str]) -> object:
     except ValueError as error:
         raise UsageError(str(error)) from error
     return config
+
+
+def _parsed(text: str, schema: type) -> Any:
+    """Hydra's reading of one override; what it cannot read, or reads as a list, is a text where the setting is one."""
+    parser = OverridesParser.create()
+    key, equals, value = text.partition("=")
+    as_text = f"{key}={quoted(value)}" if equals and value.isprintable() and key in text_keys(schema) else None
+    try:
+        parsed = parser.parse_override(text)
+        return parser.parse_override(as_text) if as_text and isinstance(parsed.value(), list | dict) else parsed
+    except HydraException as error:
+        if as_text:
+            return parser.parse_override(as_text)
+        raise UsageError(
+            f"{text!r} cannot be read: settings are written key=value, with quotes around blanks and commas"
+        ) from error
 
 
 def _cause(error: BaseException) -> str:

@@ -2,8 +2,10 @@
 
 import dataclasses
 import difflib
-from collections.abc import Mapping, Sequence
-from typing import Any, get_type_hints
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from pipeline.errors import UsageError
 
@@ -15,6 +17,7 @@ _IMPLIED = {"policy.model": "policy=hf"}
 def check_overrides(parsed: Sequence[Any], schema: type, groups: Mapping[str, Sequence[str]]) -> list[str]:
     """The overrides to compose with, from Hydra's parsed ones. Raises UsageError for keys and options that do not exist."""
     keys = setting_keys(schema)
+    lists = _keys_of(schema, lambda kind: get_origin(kind) is list)
     for override in parsed:
         key = override.key_or_group
         if override.is_sweep_override():
@@ -31,6 +34,10 @@ def check_overrides(parsed: Sequence[Any], schema: type, groups: Mapping[str, Se
             )
         elif key not in keys:
             raise UsageError(f"there is no setting {key}{_nearest(key, [*keys, *groups])}")
+        elif key in lists and not isinstance(override.value(), list):
+            raise UsageError(
+                f"{override.input_line}: {key} is a list, write {key}=[{override.input_line.partition('=')[2]}]"
+            )
     lines = [str(override.input_line) for override in parsed]
     named = {override.key_or_group for override in parsed}
     return lines + [group for key, group in _IMPLIED.items() if key in named and group.partition("=")[0] not in named]
@@ -48,9 +55,30 @@ def setting_keys(schema: type, prefix: str = "") -> list[str]:
     return keys
 
 
+def text_keys(schema: type) -> set[str]:
+    """The dotted keys of settings that are texts, also those that may be null."""
+    return _keys_of(schema, lambda kind: kind is str or set(get_args(kind)) == {str, NoneType})
+
+
+def quoted(text: str) -> str:
+    """A text as Hydra's grammar takes any: in quotes, with those in it and backslashes before them or at the end escaped."""
+    return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an error's message."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _keys_of(schema: type, wanted: Callable[[Any], bool], prefix: str = "") -> set[str]:
+    found = set()
+    for name, kind in get_type_hints(schema).items():
+        if dataclasses.is_dataclass(kind):
+            assert isinstance(kind, type)
+            found |= _keys_of(kind, wanted, f"{prefix}{name}.")
+        elif wanted(kind):
+            found.add(f"{prefix}{name}")
+    return found
 
 
 def _nearest(key: str, keys: Sequence[str]) -> str:
