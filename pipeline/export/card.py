@@ -32,7 +32,7 @@ def card(config: ExportConfig, plan: Plan, exported: Exported, made_with: Settin
         f"# {_MARK}\n\n"
         f"Layout `{config.format.value}`{_marks(plan)}. Labels are Monte Carlo estimates: see `policy` and the settings below. "
         "The problems' and chains' own licence holds for the texts.\n\n"
-        f"| file | rows | problems | steps | good | bad | without a label |\n|---|---|---|---|---|---|---|\n"
+        "| file | rows | problems | labels | good | bad | neutral | undecided |\n|---|---|---|---|---|---|---|---|\n"
         + "".join(_row(name, counts) for name, counts in exported.files.items())
         + _reasons("Left out", exported.left_out)
         + _reasons("Kept, though the trainer misreads them", exported.kept)
@@ -45,7 +45,9 @@ def card(config: ExportConfig, plan: Plan, exported: Exported, made_with: Settin
 
 
 def _row(name: str, counts: FileCounts) -> str:
-    numbers = (counts.rows, len(counts.problems), counts.steps, counts.good, counts.bad, counts.unlabelled)
+    labels = counts.labels
+    kinds = (labels.good, labels.bad, labels.neutral, labels.unlabelled)
+    numbers = (counts.rows, len(counts.problems), labels.total, *kinds)
     return f"| `{name}` | " + " | ".join(f"{number:,}" for number in numbers) + " |\n"
 
 

@@ -4,14 +4,14 @@ A label is about the prefix that a step ends, so steps can be cut from the end a
 the other labels say.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from pipeline.choices import ValueColumn
 from pipeline.errors import UsageError
 from pipeline.estimate.labels import NEGATIVE, NEUTRAL, POSITIVE, value_column
-from pipeline.export.example import Example, StepTarget
+from pipeline.export.example import Example, StepTarget, known_as
 from pipeline.export.formats.base import Format
 from pipeline.export.settings import ExportConfig, Neutral, Target, Undecided
 from pipeline.records import Origin
@@ -85,6 +85,8 @@ def choice_of(config: ExportConfig, layout: Format) -> Choice:
     if target not in layout.targets:
         able = " or ".join(f"target={known.value}" for known in layout.targets)
         raise UsageError(f"target={target.value}: format={name} takes {able}; its trainer would misread anything else")
+    if layout.outcome:
+        _refuse_about_steps(config)
     undecided = config.undecided or (Undecided.ignore if layout.ignores else Undecided.merge)
     if undecided is Undecided.ignore and not layout.ignores:
         raise UsageError(
@@ -107,6 +109,14 @@ def choice_of(config: ExportConfig, layout: Format) -> Choice:
     )
 
 
+def _refuse_about_steps(config: ExportConfig) -> None:
+    for key in ("threshold", "soft", "undecided", "neutral", "after_error"):
+        if getattr(config, key) is not None:
+            raise UsageError(
+                f"{key}: format={config.format.value} is about outcomes of chains, not about steps; leave it out"
+            )
+
+
 def columns_for(choice: Choice) -> tuple[str, ...]:
     """What `example_of` reads of a row beside what every export reads."""
     values = VALUES if choice.target is Target.soft or choice.threshold is not None else ()
@@ -117,13 +127,12 @@ def example_of(row: LabelRow, choice: Choice) -> Example | LeftOut:
     """What of a chain is exported. Raises UsageError where it has neutral steps and nobody has said what becomes of them."""
     hard = hard_labels(row, choice)
     end = len(hard) if choice.after_error or NEGATIVE not in hard else hard.index(NEGATIVE) + 1
-    targets = _targets(row, choice, hard)[:end]
-    steps = row.steps[:end]
+    steps, targets, labels = row.steps[:end], _targets(row, choice, hard)[:end], hard[:end]
     if None in targets:
         if choice.undecided is Undecided.drop:
             number = targets.index(None) + 1
             return LeftOut(kind=UNDECIDED_STEP, detail=f"step {number} of {len(steps)} has no label")
-        steps, targets = _without_undecided(steps, targets, choice)
+        steps, targets, labels = _without_undecided(steps, targets, labels, choice)
     if not choice.whole and all(target is None for target in targets):
         return LeftOut(kind=NO_LABEL, detail=f"none of its {len(row.steps)} steps has a label")
     return Example(
@@ -136,19 +145,23 @@ def example_of(row: LabelRow, choice: Choice) -> Example | LeftOut:
         outcome=row.outcome,
         steps=steps,
         targets=targets,
+        labels=labels,
     )
 
 
 def hard_labels(row: LabelRow, choice: Choice) -> list[int | None]:
-    """1, 0, None or, where they are kept, 2 for every step: the run's own labels, or by the threshold."""
+    """1, 0, None or, where they are kept or are no target, 2 for every step: the run's own labels, or by the threshold."""
     if choice.threshold is not None:
         return [None if value is None else int(value > choice.threshold) for value in soft_values(row, choice.soft)]
     if NEUTRAL not in row.label:
         return row.label
+    if choice.neutral is None and choice.target is not Target.hard:
+        return row.label
     if choice.neutral is None:
+        name, number = known_as(row.chain_id, row.source_id), row.label.index(NEUTRAL) + 1
         raise UsageError(
-            f"the run has neutral steps (chain {row.chain_id}, step {row.label.index(NEUTRAL) + 1}), for which the format has "
-            "no class, and trainers disagree about them: give neutral=positive, negative or undecided"
+            f"the run has neutral steps (chain {name}, step {number}), for which the format has no class, and trainers "
+            "disagree about them: give neutral=positive, negative or undecided"
         )
     instead = _ONE_CLASS[choice.neutral]
     return [instead if label == NEUTRAL else label for label in row.label]
@@ -157,16 +170,6 @@ def hard_labels(row: LabelRow, choice: Choice) -> list[int | None]:
 def soft_values(row: LabelRow, column: ValueColumn | None) -> list[float | None]:
     """The value of every step: of the column that is named, or that the row's estimator is about."""
     return row.value if value_column(column, row.estimator) is ValueColumn.value else row.posterior_mean
-
-
-def good_and_bad(targets: Sequence[StepTarget]) -> tuple[int, int]:
-    """How many steps are good and bad: for values, those above and not above one half."""
-    good = bad = 0
-    for target in targets:
-        if target is not None:
-            share = (target[0] / target[1] if target[1] else 0.0) if isinstance(target, tuple) else target
-            good, bad = (good + 1, bad) if share > 0.5 else (good, bad + 1)
-    return good, bad
 
 
 def _targets(row: LabelRow, choice: Choice, hard: list[int | None]) -> list[StepTarget]:
@@ -190,32 +193,22 @@ def _pair(correct: int, rollouts: int, origin: str, outcome: bool | None) -> Ste
 
 
 def _without_undecided(
-    steps: list[str], targets: list[StepTarget], choice: Choice
-) -> tuple[list[str], list[StepTarget]]:
+    steps: list[str], targets: list[StepTarget], labels: list[int | None], choice: Choice
+) -> tuple[list[str], list[StepTarget], list[int | None]]:
     match choice.undecided:
         case Undecided.cut:
             end = targets.index(None)
-            return steps[:end], targets[:end]
+            return steps[:end], targets[:end], labels[:end]
         case Undecided.merge:
-            return _merged(steps, targets)
+            ends = [number for number, target in enumerate(targets) if target is not None]
+            texts = [JOINT.join(steps[before + 1 : end + 1]) for before, end in pairwise([-1, *ends])]
+            return texts, [targets[end] for end in ends], [labels[end] for end in ends]
         case Undecided.positive | Undecided.negative:
             one = _ONE_VALUE[choice.undecided]
             instead: StepTarget = one
             if choice.target is not Target.hard:
                 instead = float(one) if choice.target is Target.soft else (one, 1)
-            return steps, [instead if target is None else target for target in targets]
+            labels = [one if target is None else label for target, label in zip(targets, labels, strict=True)]
+            return steps, [instead if target is None else target for target in targets], labels
         case _:
-            return steps, targets
-
-
-def _merged(steps: list[str], targets: list[StepTarget]) -> tuple[list[str], list[StepTarget]]:
-    texts: list[str] = []
-    kept: list[StepTarget] = []
-    waiting: list[str] = []
-    for step, target in zip(steps, targets, strict=True):
-        waiting.append(step)
-        if target is not None:
-            texts.append(JOINT.join(waiting))
-            kept.append(target)
-            waiting.clear()
-    return texts, kept
+            return steps, targets, labels

@@ -2,15 +2,59 @@
 
 from dataclasses import dataclass
 
+from pipeline.estimate.labels import NEGATIVE, NEUTRAL, POSITIVE
+
 Pair = tuple[int, int]
 """Right and graded rollouts of a prefix."""
 StepTarget = int | float | Pair | None
 """Of a step: 1 or 0, or 2 for a neutral one (hard), a probability (soft), a `Pair` (counts), None where it has no label."""
 
 
+def known_as(chain_id: str, source_id: str | None) -> str:
+    """A chain by the name its owner knows, where a terminal can show that."""
+    return source_id if source_id and source_id.isprintable() else chain_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelCounts:
+    """How many labels are of each kind."""
+
+    good: int = 0
+    bad: int = 0
+    neutral: int = 0
+    unlabelled: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.good + self.bad + self.neutral + self.unlabelled
+
+    def __add__(self, other: "LabelCounts") -> "LabelCounts":
+        return LabelCounts(
+            good=self.good + other.good,
+            bad=self.bad + other.bad,
+            neutral=self.neutral + other.neutral,
+            unlabelled=self.unlabelled + other.unlabelled,
+        )
+
+
+NO_LABELS = LabelCounts()
+
+
+def counted(labels: list[int | None]) -> LabelCounts:
+    return LabelCounts(
+        good=labels.count(POSITIVE),
+        bad=labels.count(NEGATIVE),
+        neutral=labels.count(NEUTRAL),
+        unlabelled=labels.count(None),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A chain as it is to be trained on: texts as they are, one of `targets` for each of `steps`, nothing formatted yet."""
+    """A chain as it is to be trained on: texts as they are, one of `targets` for each of `steps`, nothing formatted yet.
+
+    `labels`: what the steps are by the run's rule or the threshold that was asked for, whatever they are trained towards.
+    """
 
     chain_id: str
     problem_id: str
@@ -21,3 +65,4 @@ class Example:
     outcome: bool | None
     steps: list[str]
     targets: list[StepTarget]
+    labels: list[int | None]

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from pipeline.export.example import NO_LABELS, LabelCounts, known_as
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
@@ -15,24 +17,17 @@ class Left:
 
     @property
     def told(self) -> str:
-        """The chain by the name its owner knows, where a terminal can show that, and what is the matter with it."""
-        known = self.source_id if self.source_id and self.source_id.isprintable() else self.chain_id
-        return f"chain {known}: {self.detail}"
+        """Which chain it is, and what is the matter with it."""
+        return f"chain {known_as(self.chain_id, self.source_id)}: {self.detail}"
 
 
 @dataclass(kw_only=True, slots=True)
 class FileCounts:
-    """What one file holds, counted up while it is written. `unlabelled` steps stand in it without a label."""
+    """What one file holds, counted up while it is written: labels by the run's rule or the threshold that was asked for."""
 
     rows: int = 0
     problems: set[str] = field(default_factory=set)
-    steps: int = 0
-    good: int = 0
-    bad: int = 0
-
-    @property
-    def unlabelled(self) -> int:
-        return self.steps - self.good - self.bad
+    labels: LabelCounts = NO_LABELS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

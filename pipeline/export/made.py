@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline.export.choose import Choice, LabelRow, LeftOut, example_of, good_and_bad
+from pipeline.export.choose import Choice, LabelRow, LeftOut, example_of
+from pipeline.export.example import NO_LABELS, LabelCounts, counted
 from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
 from pipeline.export.formats.checks import special_tokens
 
@@ -15,9 +16,7 @@ class Made:
 
     chain: LabelRow
     row: Row | None = None
-    steps: int = 0
-    good: int = 0
-    bad: int = 0
+    labels: LabelCounts = NO_LABELS
     offences: tuple[Offence, ...] = ()
     left_out: LeftOut | None = None
 
@@ -49,12 +48,15 @@ class StepRows:
             if row is not None and self.encoder is not None:
                 offences += tuple(special_tokens(example, self.encoder))
                 offences += tuple(self.layout.token_offences(row, self.marks, self.encoder, self.max_length))
-            good, bad = good_and_bad(example.targets)
-            yield Made(chain=chain, row=row, steps=len(example.steps), good=good, bad=bad, offences=offences)
+            labels = counted([_outcome(chain)] if self.layout.outcome else example.labels)
+            yield Made(chain=chain, row=row, labels=labels, offences=offences)
 
 
 def labels_as_they_are(chains: Sequence[LabelRow]) -> Iterator[Made]:
     """No rows of our own: the labels' are meant."""
     for chain in chains:
-        good, bad = good_and_bad(chain.label)
-        yield Made(chain=chain, steps=len(chain.steps), good=good, bad=bad)
+        yield Made(chain=chain, labels=counted(chain.label))
+
+
+def _outcome(chain: LabelRow) -> int | None:
+    return None if chain.outcome is None else int(chain.outcome)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.export.choose import Choice, LabelRow, LeftOut, hard_labels, soft_values
+from pipeline.export.example import LabelCounts
 from pipeline.export.formats.base import Encoder
 from pipeline.export.formats.preference import Branching, offences, pairs, row, token_offences
 from pipeline.export.made import Made
@@ -34,7 +35,9 @@ class PairRows:
             if self.encoder is not None and self.config.reader is PairReader.trl:
                 found += tuple(token_offences(written, self.encoder, self.max_length))
             paired |= {pair.chosen.chain.chain_id, pair.rejected.chain.chain_id}
-            yield Made(chain=by_id[pair.chosen.chain.chain_id], row=written, steps=2, good=1, bad=1, offences=found)
+            yield Made(
+                chain=by_id[pair.chosen.chain.chain_id], row=written, labels=LabelCounts(good=1, bad=1), offences=found
+            )
         for chain in chains:
             if chain.chain_id not in paired:
                 yield Made(chain=chain, left_out=NO_PAIR)

@@ -57,6 +57,9 @@ def plan_of(config: ExportConfig, encoder: Encoder | None) -> Plan:
 
 
 def _labels_as_they_are(config: ExportConfig) -> Plan:
+    twice = next((column for column in config.columns if config.columns.count(column) > 1), None)
+    if twice:
+        raise UsageError(f"columns: {twice} is named twice")
     unknown = [column for column in config.columns if column not in LABELS.names]
     if unknown:
         raise UsageError(f"columns: labels have no column {unknown[0]}; they have {', '.join(LABELS.names)}")

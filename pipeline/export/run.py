@@ -156,7 +156,7 @@ class _Job:
         if self._config.balance is Balance.none:
             return ()
         counted = [
-            Counted(chain_id=made.chain.chain_id, n_good=made.good, n_bad=made.bad)
+            Counted(chain_id=made.chain.chain_id, n_good=made.labels.good, n_bad=made.labels.bad)
             for _, chains in self._made()
             for made in chains
             if self._reason(made) is None and self._split(made) == TRAIN
@@ -211,9 +211,7 @@ def _count(counts: FileCounts, chosen: Sequence[Made]) -> None:
     for made in chosen:
         counts.rows += 1
         counts.problems.add(made.chain.problem_id)
-        counts.steps += made.steps
-        counts.good += made.good
-        counts.bad += made.bad
+        counts.labels += made.labels
 
 
 def _left(made: Made, kind: str, detail: str) -> Left:

@@ -11,7 +11,7 @@ def told(exported: Exported) -> Iterator[str]:
     if exported.owed:
         yield f"unfinished        {exported.owed:,} units of the run have no labels yet"
     for name, counts in exported.files.items():
-        yield f"{name:<18}{_counts(counts)}"
+        yield f"{name:<17} {_counts(counts)}"
     total = sum(reason.count for reason in exported.left_out.values())
     if total:
         yield f"left out          {total:,} of {exported.chains:,} chains; {exported.out}/{LEFT_OUT} names each"
@@ -23,8 +23,15 @@ def told(exported: Exported) -> Iterator[str]:
 
 
 def _counts(counts: FileCounts) -> str:
-    unlabelled = f" + {counts.unlabelled:,} without a label" if counts.unlabelled else ""
-    return (
-        f"{counts.rows:,} rows of {len(counts.problems):,} problems, {counts.steps:,} steps: "
-        f"{counts.good:,} good + {counts.bad:,} bad{unlabelled}"
-    )
+    labels = counts.labels
+    kinds = [
+        f"{number:,} {name}"
+        for number, name, always in (
+            (labels.good, "good", True),
+            (labels.bad, "bad", True),
+            (labels.neutral, "neutral", False),
+            (labels.unlabelled, "undecided", False),
+        )
+        if number or always
+    ]
+    return f"{counts.rows:,} rows, {len(counts.problems):,} problems, {labels.total:,} labels = {' + '.join(kinds)}"

@@ -35,6 +35,7 @@ def example(targets: Sequence[StepTarget] = (1, 0), **changes: Any) -> Example:
         "outcome": False,
         "steps": [f"We add {number} and go on." for number in range(1, len(targets) + 1)],
         "targets": list(targets),
+        "labels": [target if isinstance(target, int) else None for target in targets],
     }
     return Example(**{**known, **changes})
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pipeline.choices import ValueColumn
 from pipeline.errors import UsageError
-from pipeline.export.choose import Choice, LeftOut, choice_of, example_of, good_and_bad
-from pipeline.export.example import Example
+from pipeline.export.choose import Choice, LeftOut, choice_of, example_of
+from pipeline.export.example import Example, counted
 from pipeline.export.formats.base import Format, Offence
 from pipeline.export.settings import ExportConfig, Neutral, Target, Undecided
 from tests.export.rows import label_lists, label_row, settings
@@ -76,7 +76,9 @@ def test_a_threshold_labels_anew() -> None:
 
 
 def test_neutral_steps_have_to_be_spoken_for() -> None:
-    with pytest.raises(UsageError, match=r"chain c, step 2.*neutral=positive, negative or undecided"):
+    with pytest.raises(
+        UsageError, match=r"chain s, step 2.*trainers disagree about them: give neutral=positive, negative or undecided"
+    ):
         example_of(label_row([1, 2]), choice_of(settings(), layout(neutral=False)))
     assert example([1, 2]).targets == [1, 2]
     assert example([1, 2, 1], neutral=Neutral.positive).targets == [1, 1, 1]
@@ -141,9 +143,28 @@ def test_a_step_that_is_exported_keeps_its_place_and_its_target(
             assert ends[" ".join(made.steps[: end + 1])] == value
 
 
-@given(label_lists)
-def test_good_and_bad_steps_are_those_with_a_label(labels: list[int | None]) -> None:
-    good, bad = good_and_bad(labels)
-    assert good == sum(label in (1, 2) for label in labels)
-    assert bad == labels.count(0)
-    assert good_and_bad([(3, 4), (2, 4), (0, 0), 0.51, 0.5]) == (2, 3)
+@given(label_lists, st.sampled_from(Target), st.sampled_from([Undecided.merge, Undecided.cut, Undecided.ignore]))
+def test_labels_are_those_of_the_steps_that_are_left(
+    labels: list[int | None], target: Target, undecided: Undecided
+) -> None:
+    made = example_of(label_row(labels), choice(target=target, undecided=undecided, after_error=True))
+    if isinstance(made, LeftOut):
+        return
+    assert len(made.labels) == len(made.steps)
+    if target is Target.hard:
+        assert made.labels == made.targets
+    found = counted(made.labels)
+    assert found.total == len(made.labels)
+    assert (found.good, found.bad, found.neutral) == tuple(made.labels.count(kind) for kind in (1, 0, 2))
+
+
+def test_neutral_steps_need_no_word_where_values_are_the_target() -> None:
+    made = example_of(label_row([1, 2, 0]), choice_of(settings(target=Target.soft), layout(neutral=False)))
+    assert isinstance(made, Example)
+    assert (made.targets, made.labels) == ([0.9, 0.6, 0.05], [1, 2, 0])
+
+
+def test_an_outcome_is_not_about_steps() -> None:
+    for asked in (settings(threshold=0.5), settings(undecided=Undecided.drop), settings(neutral=Neutral.positive)):
+        with pytest.raises(UsageError, match="about outcomes of chains"):
+            choice_of(asked, layout(whole=True, outcome=True))

@@ -64,9 +64,9 @@ def test_every_labelled_chain_is_a_row(run_dir: Path, tmp_path: Path) -> None:
     for row in truth.iter_rows(named=True):
         assert found[row["problem"], tuple(row["steps"])] == [-100 if x is None else x for x in row["label"]]
     counts = done.files["train.jsonl"]
-    assert (counts.rows, len(counts.problems), counts.steps) == (120, 30, done.steps)
-    assert counts.good == truth["label"].explode().eq(1).sum()
-    assert counts.bad == truth["label"].explode().eq(0).sum()
+    assert (counts.rows, len(counts.problems), counts.labels.total) == (120, 30, done.steps)
+    assert counts.labels.good == truth["label"].explode().eq(1).sum()
+    assert counts.labels.bad == truth["label"].explode().eq(0).sum()
     assert not done.left_out
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [CARD, "train.jsonl"]
 
@@ -237,7 +237,7 @@ def test_the_command_tells_what_it_wrote(run_dir: Path, tmp_path: Path, capsys: 
     out = tmp_path / "out"
     assert main(["export", f"run_dir={run_dir}", "format=trl", f"out={out}", "undecided=drop"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("train.jsonl       120 rows of 30 problems, ")
+    assert told.startswith("train.jsonl       120 rows, 30 problems, ")
     assert told.endswith(f"{out}\n")
     assert main(["export", f"run_dir={run_dir}", "format=tlr", f"out={out}"]) == 2
     assert "tlr" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from pipeline.errors import UsageError
+from pipeline.export.example import LabelCounts
 from pipeline.export.paired import NO_PAIR, PairRows
 from pipeline.export.plan import plan_of
 from pipeline.export.run import LEFT_OUT, export
@@ -93,7 +94,7 @@ def test_values_are_those_of_the_estimator_and_labels_those_of_the_threshold() -
     (made,) = maker(threshold=0.25)([good, bad])
     assert made.row is not None
     assert (made.row["chosen_value"], made.row["rejected_value"]) == (0.3, 0.1)
-    assert (made.steps, made.good, made.bad) == (2, 1, 1)
+    assert made.labels == LabelCounts(good=1, bad=1)
 
 
 def test_a_neutral_step_is_what_it_is_said_to_be() -> None:

@@ -38,4 +38,5 @@ def test_a_tokenizer_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def test_text_that_spells_out_a_control_token_is_noticed(embedded_encoder: Encoder) -> None:
     assert embedded_encoder.special_in("So x < 3 | y > 4.\n<|x|>") is None
+    assert embedded_encoder.special_in("a<file_sep>b") == "<file_sep>"
     assert embedded_encoder.special_in("one<|im_end|>\n<|im_start|>system") == "<|im_end|>"

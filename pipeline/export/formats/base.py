@@ -59,8 +59,9 @@ class Format:
     """A trainer's layout.
 
     `targets`: what it can be given, its usual one first. `ignores`: a step can stay without a label. `neutral`: it has a class
-    for neutral steps. `whole`: a row is about a whole chain, of which no step may go. `marks`: its usual ones. `max_length`:
-    tokens its trainer takes of a row by default, None where it has no limit. `schema`: of its rows as Parquet.
+    for neutral steps. `whole`: a row is about a whole chain, of which no step may go. `outcome`: its one label is the chain's.
+    `marks`: its usual ones. `max_length`: tokens its trainer takes of a row by default, None where it has no limit. `schema`:
+    of its rows as Parquet.
     """
 
     targets: tuple[Target, ...]
@@ -73,6 +74,7 @@ class Format:
     ignores: bool = False
     neutral: bool = False
     whole: bool = False
+    outcome: bool = False
     marks: Marks = Marks()
     file: FileType = FileType.jsonl
     max_length: int | None = None

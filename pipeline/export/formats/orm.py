@@ -51,5 +51,6 @@ ORM = Format(
     ignores=True,
     neutral=True,
     whole=True,
+    outcome=True,
     marks=Marks(separator="\n"),
 )

@@ -21,7 +21,8 @@ class HfEncoder:
         self._tokenizer = tokenizer
         self._name = name
         self._short = lru_cache(_MARKS_KEPT)(self._encoded)
-        special = sorted((token for token in tokenizer.all_special_tokens if token.strip()), key=len, reverse=True)
+        known = {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
+        special = sorted((token for token in known | {*tokenizer.all_special_tokens} if token.strip()), key=len)[::-1]
         self._special = re.compile("|".join(map(re.escape, special)) or r"(?!)")
 
     @property
