@@ -13,6 +13,7 @@ and a formula written otherwise (`1/2` and `\\frac{1}{2}`). A problem without a 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from unicodedata import normalize
 
 from pipeline.records import Place
 
@@ -80,7 +81,7 @@ def _words_and_signs(text: str) -> tuple[str, ...]:
 
 
 def _normal(text: str) -> str:
-    lower = _COMMAS.sub("", text.lower().translate(_SAME_SIGN))
+    lower = _COMMAS.sub("", normalize("NFC", text).lower().translate(_SAME_SIGN))
     return _FRACTION.sub(r"\\frac \g<above> \g<below> ", _ARRANGING.sub(" ", lower)) if "\\" in lower else lower
 
 

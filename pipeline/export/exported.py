@@ -8,12 +8,14 @@ from pipeline.export.example import NO_LABELS, LabelCounts, known_as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """A chain that was left out, or that the trainer would misread: a word to count by, and a sentence."""
+    """A chain that was left out, or that the trainer would misread: a word to count by, and a sentence. `fatal`: it cannot be
+    written at all."""
 
     chain_id: str
     source_id: str | None
     kind: str
     detail: str
+    fatal: bool = False
 
     @property
     def told(self) -> str:

@@ -22,7 +22,16 @@ def contamination(config: DecontaminateConfig) -> Contamination:
 
     Raises InputError for a path that leads nowhere, a file that cannot be read, and a row without a text in the column.
     """
-    return Contamination((each for path in config.paths for each in _listed(path, config.column)), config.ngram)
+    return Contamination((each for path in config.paths for each in _some(path, config.column)), config.ngram)
+
+
+def _some(path: str, name: str) -> Iterator[Listed]:
+    empty = True
+    for each in _listed(path, name):
+        empty = False
+        yield each
+    if empty:
+        raise InputError(f"{SETTING}: {path} lists no problem, so nothing would be kept out; check the file")
 
 
 def _listed(path: str, name: str) -> Iterator[Listed]:

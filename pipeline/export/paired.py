@@ -10,7 +10,10 @@ from pipeline.export.formats.preference import Branching, offences, pairs, row, 
 from pipeline.export.made import Made
 from pipeline.export.settings import PairReader, PreferenceConfig
 
-NO_PAIR = LeftOut(kind="no_pair", detail="none of its steps is in a pair")
+NO_PAIR = LeftOut(
+    kind="no_pair",
+    detail="no step has a sibling with the other label; preference.margin=... pairs by values, threshold=... labels anew",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,17 @@ from pipeline.export.formats.base import Encoder, Marks
 from pipeline.export.formats.table import FORMATS
 from pipeline.export.made import Maker, StepRows, labels_as_they_are
 from pipeline.export.paired import PairRows
-from pipeline.export.settings import Balance, ExportConfig, ExportFormat, FileType, Neutral, Target, Undecided
+from pipeline.export.settings import (
+    Balance,
+    DecontaminateConfig,
+    ExportConfig,
+    ExportFormat,
+    FileType,
+    Neutral,
+    PreferenceConfig,
+    Target,
+    Undecided,
+)
 from pipeline.schemas import LABELS
 
 
@@ -26,6 +36,34 @@ class Plan:
     marks: Marks
     reads: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
+
+
+def refuse_useless(config: ExportConfig) -> None:
+    """Raise UsageError for a setting that would do nothing beside the others: who gives it expects otherwise."""
+    bare = config.format is ExportFormat.parquet
+    for useless, told in (
+        (
+            config.max_length is not None and not config.tokenizer,
+            "max_length: tokens are counted by tokenizer=..., add it",
+        ),
+        (
+            config.neutral is not None and config.threshold is not None,
+            "neutral: a threshold labels anew, and leaves no neutral steps; leave one of them out",
+        ),
+        (
+            config.decontaminate != DecontaminateConfig() and not config.decontaminate.paths,
+            "decontaminate.column and .ngram are for decontaminate.paths=[...], add it",
+        ),
+        (
+            config.preference != PreferenceConfig() and config.format is not ExportFormat.preference,
+            f"preference.*: format={config.format.value} has no pairs; leave it out",
+        ),
+        (bare and config.tokenizer is not None, "tokenizer: format=parquet is no trainer's, so nothing is checked"),
+        (bare and config.separator is not None, "separator: format=parquet keeps steps apart; leave it out"),
+        (bare and config.placeholder is not None, "placeholder: format=parquet has none; leave it out"),
+    ):
+        if useless:
+            raise UsageError(told)
 
 
 def plan_of(config: ExportConfig, encoder: Encoder | None) -> Plan:
@@ -115,11 +153,16 @@ def _marks(config: ExportConfig, usual: Marks) -> Marks:
             raise UsageError(f"{key}={mark!r}: format={config.format.value} has no {key}")
         if mark == "":
             raise UsageError(f"{key} is empty: leave it out for {known!r}")
-    return replace(
+    marks = replace(
         usual,
         separator=_unescaped(config.separator) or usual.separator,
         placeholder=_unescaped(config.placeholder) or usual.placeholder,
     )
+    if marks.placeholder and (marks.placeholder.strip() or marks.placeholder) in marks.separator:
+        raise UsageError(
+            f"separator={marks.separator!r} holds the placeholder {marks.placeholder!r}, so that steps would have two of them"
+        )
+    return marks
 
 
 def _unescaped(mark: str | None) -> str | None:

@@ -20,10 +20,11 @@ from pipeline.export.formats.axolotl import training_yaml
 from pipeline.export.formats.tokens import load_encoder
 from pipeline.export.listed import contamination
 from pipeline.export.made import Made
-from pipeline.export.plan import Plan, plan_of
+from pipeline.export.plan import Plan, plan_of, refuse_useless
 from pipeline.export.settings import Balance, ExportConfig, ExportFormat, Offending
 from pipeline.export.write import RowFile, TableFile, row_file
 from pipeline.splitting import in_validation
+from pipeline.store.disk import blamed
 from pipeline.store.files import replaced_at_end
 from pipeline.store.folders import folder_at_end
 from pipeline.store.place import storage_at
@@ -51,23 +52,27 @@ def export(config: ExportConfig) -> Exported:
     Raises UsageError for settings that do not go together, no run, an unfinished one without `partial`, and an `out` that holds
     something else; InputError where the trainer would misread chains and `offending=stop`; StoreError.
     """
+    refuse_useless(config)
     out = _place(config)
     plan = plan_of(config, load_encoder(config.tokenizer) if config.tokenizer else None)
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
     job = _Job(config, plan, storage, run)
-    with folder_at_end(out) as folder:
+    offending = out.with_name(out.name + OFFENDING)
+    with folder_at_end(out) as folder, blamed(out):
         job.write(folder)
         if job.offending:
-            raise InputError(_refusal(config, job.offending, _listed(out, job.offending)))
+            with replaced_at_end(offending) as file:
+                file.write(_lines(job.offending))
+            raise InputError(_refusal(config, job.offending, offending))
         exported = job.exported(out)
-        if not any(counts.rows for counts in exported.files.values()):
-            raise InputError(f"{storage.place}: {_nothing(exported)}")
+        _refuse_empty(config, exported, storage.place)
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
         (folder / CARD).write_text(card(config, plan, exported, run.settings), encoding="utf-8")
         if config.format is ExportFormat.axolotl:
             (folder / AXOLOTL_CONFIG).write_text(_axolotl_config(config, plan, out), encoding="utf-8")
+    offending.unlink(missing_ok=True)
     return exported
 
 
@@ -175,7 +180,7 @@ class _Job:
             if reason is not None:
                 gone[_left(made, reason.kind, reason.detail)] = None
             elif made.offences and self._config.offending is Offending.stop:
-                self.offending += [_left(made, offence.kind, offence.detail) for offence in made.offences]
+                self.offending += [_left(made, o.kind, o.detail, fatal=o.fatal) for o in made.offences]
             else:
                 self._kept += [_left(made, offence.kind, offence.detail) for offence in made.offences]
                 chosen[self._split(made)].append(made)
@@ -214,8 +219,9 @@ def _count(counts: FileCounts, chosen: Sequence[Made]) -> None:
         counts.labels += made.labels
 
 
-def _left(made: Made, kind: str, detail: str) -> Left:
-    return Left(chain_id=made.chain.chain_id, source_id=made.chain.source_id, kind=kind, detail=detail)
+def _left(made: Made, kind: str, detail: str, *, fatal: bool = False) -> Left:
+    chain = made.chain
+    return Left(chain_id=chain.chain_id, source_id=chain.source_id, kind=kind, detail=detail, fatal=fatal)
 
 
 def _place(config: ExportConfig) -> Path:
@@ -224,6 +230,9 @@ def _place(config: ExportConfig) -> Path:
     out = Path(config.out).expanduser().absolute()
     if not config.out.strip() or not out.name:
         raise UsageError("out is empty: give out=FOLDER")
+    run_dir = Path(config.run_dir).expanduser().absolute()
+    if out == run_dir or run_dir in out.parents:
+        raise UsageError(f"out={out} lies in the run directory: name a folder elsewhere")
     if not out.exists():
         return out
     if out.is_dir() and not any(out.iterdir()):
@@ -239,27 +248,30 @@ def _lines(chains: Sequence[Left]) -> bytes:
     return "".join(json.dumps(asdict(chain), ensure_ascii=False) + "\n" for chain in chains).encode()
 
 
-def _listed(out: Path, offending: Sequence[Left]) -> Path:
-    path = out.with_name(out.name + OFFENDING)
-    with replaced_at_end(path) as file:
-        file.write(_lines(offending))
-    return path
-
-
 def _refusal(config: ExportConfig, offending: Sequence[Left], listed: Path) -> str:
     name = config.format.value
     chains = len({left.chain_id for left in offending})
     found = _found(reasons(offending))
+    keep = "" if all(left.fatal for left in offending) else ", or write what can be written with offending=keep"
     return (
         f"nothing was exported, because format={name} would be misread in {chains:,} chains: {found}. {listed} names them all. "
-        "Leave them out with offending=drop, or write what can be written with offending=keep"
+        f"Leave them out with offending=drop{keep}"
     )
 
 
-def _nothing(exported: Exported) -> str:
+def _refuse_empty(config: ExportConfig, exported: Exported, place: str) -> None:
+    """A file without rows is none that `datasets` loads."""
     if not exported.chains:
-        return "there are no labelled chains to export"
-    return f"none of {exported.chains:,} chains can be exported: {_found(exported.left_out)}"
+        raise InputError(f"{place} holds no labelled chains to export")
+    empty = [name for name, counts in exported.files.items() if not counts.rows]
+    if len(empty) == len(exported.files):
+        raise InputError(f"{place}: none of {exported.chains:,} chains can be exported: {_found(exported.left_out)}")
+    if empty:
+        problems = sum(len(counts.problems) for counts in exported.files.values())
+        raise InputError(
+            f"{place}: validation={config.validation:g} leaves no row of the {problems:,} problems for {empty[0]}: "
+            f"{'raise it, or leave it out' if empty[0].startswith(VALIDATION) else 'lower it'}"
+        )
 
 
 def _found(by_kind: Mapping[str, Reason]) -> str:

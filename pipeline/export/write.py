@@ -89,8 +89,10 @@ def row_file(path: Path, file: FileType, schema: pa.Schema) -> Iterator[RowFile]
                 rows = _Array(stream)
             case FileType.parquet:
                 rows = TableFile(stream, schema)
-        yield rows
-        rows.close()
+        try:
+            yield rows
+        finally:
+            rows.close()
 
 
 _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode

@@ -20,7 +20,9 @@ from pipeline.export.settings import (
     ExportConfig,
     ExportFormat,
     FileType,
+    Neutral,
     Offending,
+    PreferenceConfig,
     Target,
     Undecided,
 )
@@ -206,6 +208,42 @@ def test_an_earlier_export_is_replaced_only_when_asked_and_nothing_else_ever(run
         export(ExportConfig(run_dir=str(run_dir), format=ExportFormat.trl, out="s3://bucket/x"))
 
 
+def test_a_file_without_rows_is_refused(run_dir: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"validation=1e-07 leaves no row of the 30 problems for validation.jsonl: raise"
+    ):
+        exported(run_dir, tmp_path / "out", validation=1e-7)
+    with pytest.raises(InputError, match=r"for train.jsonl: lower it"):
+        exported(run_dir, tmp_path / "out", validation=1 - 1e-7)
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_written_into_the_run(run_dir: Path) -> None:
+    with pytest.raises(UsageError, match="lies in the run directory"):
+        exported(run_dir, run_dir / "labels" / "mine")
+
+
+def test_an_empty_list_keeps_nothing_out_and_is_refused(run_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "none.txt").write_text("\n")
+    with pytest.raises(InputError, match=r"none\.txt lists no problem"):
+        exported(run_dir, tmp_path / "out", decontaminate=DecontaminateConfig(paths=[str(tmp_path / "none.txt")]))
+
+
+def test_outcome_rows_are_counted_and_balanced_by_outcome(run_dir: Path, tmp_path: Path) -> None:
+    done = exported(run_dir, tmp_path / "out", ExportFormat.orm, balance=Balance.chains)
+    found = [row["label"] for row in lines(tmp_path / "out/train.jsonl")]
+    counts = done.files["train.jsonl"].labels
+    assert (counts.good, counts.bad, counts.total) == (found.count(1), found.count(0), len(found))
+    assert counts.good == counts.bad > 0
+
+
+def test_an_old_list_of_offences_goes_when_there_are_none(run_dir: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        exported(run_dir, tmp_path / "out", separator="Way")
+    exported(run_dir, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_an_export_without_a_row_is_none(run_dir: Path, tmp_path: Path) -> None:
     listed = tmp_path / "all.txt"
     listed.write_text("\n".join(labels(run_dir)["problem"].unique()))
@@ -224,6 +262,16 @@ def test_an_export_without_a_row_is_none(run_dir: Path, tmp_path: Path) -> None:
         ({"placeholder": "<x>"}, "format=trl has no placeholder"),
         ({"separator": ""}, "separator is empty"),
         ({"target": Target.soft}, "target=hard"),
+        ({"layout": ExportFormat.parquet, "columns": ["value", "value"]}, "value is named twice"),
+        ({"layout": ExportFormat.parquet, "separator": "x"}, "keeps steps apart"),
+        ({"layout": ExportFormat.parquet, "tokenizer": "x"}, "nothing is checked"),
+        ({"layout": ExportFormat.openrlhf, "placeholder": "Z", "separator": "aZb"}, "holds the placeholder 'Z'"),
+        ({"layout": ExportFormat.openrlhf, "placeholder": "\\n"}, "holds the placeholder"),
+        ({"layout": ExportFormat.orm, "threshold": 0.5}, "about outcomes of chains"),
+        ({"max_length": 5}, "counted by tokenizer"),
+        ({"neutral": Neutral.positive, "threshold": 0.5}, "a threshold labels anew"),
+        ({"decontaminate": DecontaminateConfig(ngram=5)}, "are for decontaminate.paths"),
+        ({"preference": PreferenceConfig(margin=0.5)}, "format=trl has no pairs"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(

@@ -45,7 +45,10 @@ def _offences(example: Example, _marks: Marks) -> Iterator[Offence]:
     targets = example.targets
     if None in targets and not (0 in targets and targets.index(0) < targets.index(None)):
         number = targets.index(None) + 1
-        detail = f"step {number} has no label and no step before it is bad, so its first error is not known"
+        detail = (
+            f"step {number} has no label and no step before it is bad, so its first error is not known; say what such steps "
+            "are with undecided=positive or negative, or label anew with threshold=..."
+        )
         yield Offence(kind="first_error_unknown", detail=detail, fatal=True)
 
 
