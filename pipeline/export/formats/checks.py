@@ -3,7 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from pipeline.export.example import Example
-from pipeline.export.formats.base import Encoder, Marks, Offence
+from pipeline.export.formats.base import Encoder, Marks, Offence, Row
+
+
+def not_of_tokens(_row: Row, _marks: Marks, _encoder: Encoder, _max_length: int | None) -> Iterator[Offence]:
+    """For formats that no tokenizer reads as they are."""
+    return iter(())
 
 
 def no_steps(example: Example) -> Iterator[Offence]:

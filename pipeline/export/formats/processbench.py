@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from pipeline.export.example import Example
-from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
-from pipeline.export.formats.checks import no_steps
+from pipeline.export.formats.base import Format, Marks, Offence, Row
+from pipeline.export.formats.checks import no_steps, not_of_tokens
 from pipeline.export.settings import Target
 
 NO_ERROR = -1
@@ -52,16 +52,12 @@ def _offences(example: Example, _marks: Marks) -> Iterator[Offence]:
         yield Offence(kind="first_error_unknown", detail=detail, fatal=True)
 
 
-def _token_offences(_row: Row, _marks: Marks, _encoder: Encoder, _max_length: int | None) -> Iterator[Offence]:
-    return iter(())
-
-
 PROCESSBENCH = Format(
     targets=(Target.hard,),
     row=_row,
     schema=_schema,
     offences=_offences,
-    token_offences=_token_offences,
+    token_offences=not_of_tokens,
     ignores=True,
     whole=True,
 )
