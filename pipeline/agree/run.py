@@ -18,9 +18,9 @@ from pipeline.choices import ValueColumn
 from pipeline.errors import InputError, UsageError
 from pipeline.estimate.labels import value_column
 from pipeline.records import Origin
-from pipeline.rows import read_rows
-from pipeline.store.files import replaced_at_end
-from pipeline.store.place import storage_at
+from pipeline.rows import input_files, read_rows
+from pipeline.store.files import check_output_file, refuse_overwriting, replaced_at_end
+from pipeline.store.place import folder_at, storage_at
 from pipeline.store.storage import Storage
 from pipeline.store.stored_run import StoredRun, readable_run
 from pipeline.stored_labels import frames_of
@@ -94,9 +94,11 @@ class Agreement:
 def agree(config: AgreeConfig) -> Agreement:
     """Compare, and write the report if `out` names a file.
 
-    Raises UsageError for no run, one of another schema, or an unfinished one without `partial`; InputError for a file that
-    cannot be read, holds no labels by people, or none of the run's chains; StoreError.
+    Raises UsageError for an `out` that cannot be written or is read, for no run, one of another schema, or an unfinished one
+    without `partial`; InputError for a file that cannot be read, holds no labels by people, or none of the run's chains;
+    StoreError.
     """
+    _check_out(config)
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
     humans, unusable = _humans(config)
@@ -122,6 +124,12 @@ def agree(config: AgreeConfig) -> Agreement:
         with replaced_at_end(Path(config.out)) as file:
             file.write((json.dumps(asdict(report), indent=1, ensure_ascii=False) + "\n").encode())
     return report
+
+
+def _check_out(config: AgreeConfig) -> None:
+    if config.out is not None:
+        check_output_file("out", Path(config.out))
+        refuse_overwriting({"out": Path(config.out)}, [*input_files(config.data.path), folder_at(config.run_dir)])
 
 
 def _humans(config: AgreeConfig) -> tuple[list[HumanChain], list[Unusable]]:

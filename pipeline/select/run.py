@@ -14,15 +14,17 @@ from pipeline.select.intervals import CONFIDENCE
 from pipeline.select.read import known, scored
 from pipeline.select.settings import SelectConfig
 from pipeline.select.told import accuracy_table, facts, lead_table, record
-from pipeline.store.files import replaced_at_end
+from pipeline.store.files import check_output_file, refuse_overwriting, replaced_at_end
+from pipeline.store.place import folder_at
 
 
 def select(config: SelectConfig, console: Console) -> None:
     """Write the best chains; compare ways to choose, print and write what came out. Raises InputError, UsageError and
     StoreError."""
+    _check_outputs(config)
     candidates = scored(config)
     if config.best is not None:
-        _write("best", config.best, chosen_lines(candidates))
+        _write(config.best, chosen_lines(candidates))
         console.print(Text(f"chosen    {config.best}"), soft_wrap=True)
     if config.best is not None and config.out is None and not candidates.has_answers:
         console.print(Text("No problem has a known answer: there is nothing to compare."), soft_wrap=True)
@@ -36,7 +38,7 @@ def select(config: SelectConfig, console: Console) -> None:
     console.print("\nby how much PRM best-of-n exceeds it", soft_wrap=True)
     console.print(lead_table(rows))
     if config.out is not None:
-        _write("out", config.out, [f"{json.dumps(record(config, candidates.model, found, rows), indent=1)}\n".encode()])
+        _write(config.out, [f"{json.dumps(record(config, candidates.model, found, rows), indent=1)}\n".encode()])
         console.print(Text(f"figures   {config.out}"), soft_wrap=True)
 
 
@@ -48,9 +50,15 @@ def _sizes(wanted: Sequence[int], most: int) -> list[int]:
     return possible
 
 
-def _write(key: str, name: str, lines: Sequence[bytes]) -> None:
-    path = Path(name)
-    if path.is_dir():
-        raise UsageError(f"{key}={name} is a folder: name a file in it")
-    with replaced_at_end(path) as file:
+def _check_outputs(config: SelectConfig) -> None:
+    named = (("best", config.best), ("out", config.out))
+    outputs = {key: Path(name) for key, name in named if name is not None}
+    for key, path in outputs.items():
+        check_output_file(key, path)
+    inputs = [Path(name) for name in (config.scores, config.outcome_scores) if name is not None]
+    refuse_overwriting(outputs, inputs if config.run_dir is None else [*inputs, folder_at(config.run_dir)])
+
+
+def _write(name: str, lines: Sequence[bytes]) -> None:
+    with replaced_at_end(Path(name)) as file:
         file.writelines(lines)

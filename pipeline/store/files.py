@@ -3,11 +3,35 @@
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
+from pipeline.errors import UsageError
 from pipeline.store.disk import OsDisk, blamed
+
+
+def check_output_file(key: str, path: Path) -> None:
+    """Raise UsageError for a file that cannot be made where the setting `key` wants it: a folder, or nothing to put it in."""
+    if path.is_dir():
+        raise UsageError(f"{key}={path} is a folder: name a file in it")
+    if not path.parent.is_dir():
+        raise UsageError(f"{key}={path}: there is no folder {path.parent}; make it, or correct the name")
+
+
+def refuse_overwriting(outputs: Mapping[str, Path], inputs: Iterable[Path]) -> None:
+    """Raise UsageError where an output, a file or folder by its setting's name, is an input or another output, lies in one, or
+    has one in it."""
+    taken = [(path, "which is read") for path in inputs]
+    for key, output in outputs.items():
+        for path, what in taken:
+            if _overlap(output.resolve(), path.resolve()):
+                raise UsageError(f"{key}={output} would overwrite {path}, {what}: name another {key}")
+        taken.append((output, f"which is {key}"))
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one == other or one in other.parents or other in one.parents
 
 
 @contextlib.contextmanager

@@ -25,7 +25,12 @@ def storage_at(run_dir: str) -> Storage:
         raise UsageError(f"run_dir={run_dir} names no folder: write {_FOLDER_URL}PATH, or the path alone")
     if SCHEME_END in run_dir and not run_dir.startswith(_FOLDER_URL):
         return object_storage(run_dir)
-    return LocalStorage(Path(run_dir.removeprefix(_FOLDER_URL[:-1])).expanduser().resolve())
+    return LocalStorage(folder_at(run_dir))
+
+
+def folder_at(run_dir: str) -> Path:
+    """The folder that `run_dir` names; for an object store's URL a path at which there is nothing."""
+    return Path(run_dir.removeprefix(_FOLDER_URL[:-1])).expanduser().resolve()
 
 
 @contextmanager

@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 from transformers.utils import logging as transformers_logging
 
 from pipeline.errors import InputError, UsageError
+from pipeline.rows import input_files
 from pipeline.scores import SCORES
-from pipeline.store.files import replaced_at_end
+from pipeline.store.files import check_output_file, refuse_overwriting, replaced_at_end
+from pipeline.store.place import folder_at
 from pipeline.train.aggregate import chain_scores
 from pipeline.train.chains import GivenChain, LeftOut, given_chains
 from pipeline.train.forward import end_logits, good_probabilities
@@ -90,6 +92,8 @@ def score(config: ScoreConfig) -> Scored:
     out = Path(config.out).expanduser()
     if out.suffix not in _WRITERS:
         raise UsageError(f"out={config.out} must end in {' or '.join(_WRITERS)}")
+    check_output_file("out", out)
+    refuse_overwriting({"out": out}, [folder_at(config.run_dir)] if config.run_dir else input_files(config.data.path))
     left_out = LeftOut()
     chains = given_chains(config, left_out)
     scorer = Scorer(config)

@@ -186,3 +186,17 @@ def test_labels_of_another_schema_are_refused(tmp_path: Path, capsys: Told) -> N
 def test_settings_out_of_range_are_told(key: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"^{key}=.* is out of range"):
         AgreeConfig(**{key: value})
+
+
+def test_out_is_never_what_is_read(run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Told) -> None:
+    data = write_rows(tmp_path / "people.jsonl", [people(labels[0], -1)])
+    before = data.read_bytes()
+    for out, said in (
+        (data, "people.jsonl, which is read"),
+        (run_dir / "labels" / "report.json", "which is read"),
+        (tmp_path, "is a folder: name a file in it"),
+        (tmp_path / "mistyped" / "report.json", "there is no folder"),
+    ):
+        assert agree(run_dir, tmp_path / "*.jsonl", f"out={out}") == 2
+        assert said in capsys.readouterr().err
+    assert data.read_bytes() == before

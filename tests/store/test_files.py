@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import StoreError
-from pipeline.store.files import replaced_at_end
+from pipeline.errors import StoreError, UsageError
+from pipeline.store.files import check_output_file, refuse_overwriting, replaced_at_end
 
 
 def names(folder: Path) -> list[str]:
@@ -54,3 +54,25 @@ def test_a_place_for_a_replacement_that_cannot_be_had_is_told(tmp_path: Path) ->
     with pytest.raises(StoreError, match="cannot be written"):
         replace(tmp_path, b"data")
     assert names(tmp_path) == ["file"]
+
+
+def test_what_is_read_or_written_already_is_not_overwritten(tmp_path: Path) -> None:
+    run, rows, new = tmp_path / "run", tmp_path / "rows.jsonl", tmp_path / "new.jsonl"
+    (tmp_path / "link.jsonl").symlink_to(rows)
+    refuse_overwriting({"out": new, "best": tmp_path / "run.jsonl"}, [run, rows])
+    for out in (rows, tmp_path / "x" / ".." / "rows.jsonl", tmp_path / "link.jsonl"):
+        with pytest.raises(UsageError, match=r"out=.* would overwrite .*rows\.jsonl, which is read: name another out"):
+            refuse_overwriting({"out": out}, [run, rows])
+    for out in (run, run / "labels" / "a.parquet", tmp_path):
+        with pytest.raises(UsageError, match=r"would overwrite .*run, which is read"):
+            refuse_overwriting({"out": out}, [run])
+    with pytest.raises(UsageError, match=r"best=.*, which is out: name another best"):
+        refuse_overwriting({"out": new, "best": new}, [])
+
+
+def test_a_file_needs_a_folder_to_be_in(tmp_path: Path) -> None:
+    check_output_file("out", tmp_path / "a")
+    with pytest.raises(UsageError, match=r"out=.* is a folder: name a file in it"):
+        check_output_file("out", tmp_path)
+    with pytest.raises(UsageError, match=r"there is no folder .*mistyped; make it, or correct the name"):
+        check_output_file("out", tmp_path / "mistyped" / "a")

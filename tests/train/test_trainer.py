@@ -283,6 +283,12 @@ def test_scores_are_refused_of_what_is_no_such_model(prm: Path, small_run: Path,
         scored(out="scores.csv")
     with pytest.raises(InputError, match=r"holds no chain to score; the first of 1 rows: .*:1: "):
         scored(run_dir=None, data=DataConfig(path=str(write_rows(tmp_path / "rows.jsonl", [{"problem": "1+1"}]))))
+    for changed in (
+        {"run_dir": None, "data": DataConfig(path=str(tmp_path)), "out": str(tmp_path / "rows.jsonl")},
+        {"out": str(small_run / "scores.parquet")},
+    ):
+        with pytest.raises(UsageError, match="which is read: name another out"):
+            scored(**changed)
     config = json.loads((prm / "config.json").read_text())
     foreign = Path(shutil.copytree(prm, tmp_path / "foreign"))
     (foreign / "config.json").write_text(json.dumps({**config, "stepvalue_separator": None}))
