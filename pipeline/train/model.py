@@ -26,6 +26,14 @@ def load_tokenizer(model: str, revision: str | None = None) -> Any:
         raise _not_loaded("the tokenizer of", model, error) from error
 
 
+def load_config(model: str, revision: str | None = None) -> Any:
+    """A model's config.json, without its weights. Raises UsageError where there is none, or it cannot be read."""
+    try:
+        return AutoConfig.from_pretrained(model, revision=revision, trust_remote_code=False)
+    except (OSError, ValueError, ImportError, KeyError) as error:
+        raise _not_loaded("the model", model, error) from error
+
+
 def new_model(model: str, revision: str | None, *, separator: str, layers: int | None) -> Any:
     """A policy's weights under a new head, in float32; all but the head and the uppermost `layers` are frozen, if given.
 

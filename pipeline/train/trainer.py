@@ -23,7 +23,7 @@ from pipeline.train.data import StepCollator, StepDataset, target_tensors
 from pipeline.train.forward import end_logits, good_probabilities
 from pipeline.train.losses import batch_loss
 from pipeline.train.metrics import Metrics, accuracy, auc, brier
-from pipeline.train.model import context_of, has_bfloat16, load_tokenizer, new_model
+from pipeline.train.model import context_of, has_bfloat16, load_config, load_tokenizer, new_model
 from pipeline.train.order import LikeLengths
 from pipeline.train.result import CHECKPOINTS, Record, last_checkpoint, settings_of, stored_record, write_record
 from pipeline.train.settings import Loss, TrainConfig, written_out
@@ -46,29 +46,30 @@ class Trained:
 def train(config: TrainConfig, *, weights: str, tell: Tell) -> Trained:
     """Train as `config` says, beginning with the model `weights`; `tell` gets a line for the data and one an epoch.
 
-    Raises UsageError for a run, model or folder that does not suit, InputError where no step has what the loss is about,
-    StoreError.
+    Raises UsageError for a run, model or folder that does not suit, InputError where no step has what the loss is about and
+    where the folder was begun with other labels, StoreError.
     """
     out = Path(config.out).expanduser()
     record = stored_record(out, config)
-    if record is not None and record.metrics is not None:
-        return Trained(out=out, metrics=record.metrics, before=True)
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     tokenizer = load_tokenizer(weights, config.revision)
     separator = written_out(config.separator)
     check_separator(tokenizer, separator)
-    set_seed(config.seed)
-    model = new_model(weights, config.revision, separator=separator, layers=config.layers)
-    max_length = min(config.max_length, context_of(model.config, tokenizer))
+    max_length = min(config.max_length, context_of(load_config(weights, config.revision), tokenizer))
     training = StepDataset.of_run(config, tokenizer, max_length=max_length, held_out=False)
     held_out = StepDataset.of_run(config, tokenizer, max_length=max_length, held_out=True)
-    _check_usable(training, config)
     labels = content_id(training.digest, held_out.digest)
     if record is not None and record.labels != labels:
         raise InputError(
-            f"the labels of {config.run_dir} have changed since training began: name another folder than {out}"
+            f"the labels of {config.run_dir} have changed since {out} was begun with them: train into another folder, or remove "
+            "this one"
         )
+    if record is not None and record.metrics is not None:
+        return Trained(out=out, metrics=record.metrics, before=True)
+    _check_usable(training, config)
+    set_seed(config.seed)
+    model = new_model(weights, config.revision, separator=separator, layers=config.layers)
     for name, dataset in (("training", training), ("validation", held_out)):
         tell(_counted(name, dataset, config, max_length))
     begun = Record(settings=settings_of(config), labels=labels)

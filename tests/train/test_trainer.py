@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -262,12 +263,19 @@ def test_an_unfinished_run_is_trained_on_only_if_that_is_said(small_run: Path, t
         trained(settings(unfinished, tmp_path / "prm", partial=True))
 
 
-def test_labels_that_changed_are_not_gone_on_with(small_run: Path, tmp_path: Path) -> None:
-    config = settings(small_run, tmp_path / "prm", epochs=1)
-    trained(config)
-    record = json.loads((tmp_path / "prm" / NAME).read_text())
-    (tmp_path / "prm" / NAME).write_text(json.dumps({**record, "metrics": None, "labels": "0" * 20}))
-    with pytest.raises(InputError, match="have changed since training began"):
+@pytest.mark.parametrize("finished", [False, True])
+def test_labels_that_changed_are_refused(small_run: Path, tmp_path: Path, finished: bool) -> None:
+    run = Path(shutil.copytree(small_run, tmp_path / "run"))
+    config = settings(run, tmp_path / "prm", epochs=1)
+
+    def told(line: str) -> None:
+        if line.startswith("epoch") and not finished:
+            raise KeyboardInterrupt
+
+    with nullcontext() if finished else pytest.raises(KeyboardInterrupt):
+        train(config, weights=config.model, tell=told)
+    assert main(["relabel", f"run_dir={run}", "estimator.rule=threshold", "estimator.threshold=0.9"]) == 0
+    with pytest.raises(InputError, match=r"labels of .*run have changed since .*prm was begun .* into another folder"):
         trained(config)
 
 
