@@ -18,6 +18,7 @@ from pipeline.store.stored_run import refuse_unfinished
 SCORE = "score"
 LAST = "score_last"
 SOLUTIONS = "solutions"
+_STEPS_OF_DRAW = "step_ends"
 _KEYS = ("chain_id", "problem_id")
 _JUDGED = ("gold_answer", "final_answer", "outcome")
 _CHOSEN = ("source_id", "problem", "steps")
@@ -41,12 +42,14 @@ class Scored:
 class Known:
     """The problems whose answer is known, and what there is to tell of them and the others.
 
-    `unjudged`: candidates without an outcome; `empty`: draws of the run without a chain; both count as wrong. `unscored` and
-    `outcome_unscored`: candidates that rank behind all others.
+    `unjudged`: candidates without an outcome; `empty`: draws of the run without a step; both count as wrong. `unscored` and
+    `outcome_unscored`: candidates that rank behind all others. `absent`: problems of the run that have chains, and none in the
+    scores.
     """
 
     contests: list[Contest]
     unknown: int
+    absent: int
     unjudged: int
     empty: int
     unscored: int
@@ -71,20 +74,24 @@ def scored(config: SelectConfig) -> Scored:
 def known(candidates: Scored, config: SelectConfig) -> Known:
     """What can be compared. Raises InputError where no answer is known or files do not fit each other, UsageError where
     `run_dir` is not the run of these chains, and what `refuse_unfinished` raises."""
-    frame = candidates.frame.select(*_KEYS, *_JUDGED, SCORE).with_columns(pl.lit(False).alias("empty"))
-    if config.run_dir is not None:
-        frame = _as_often_as_drawn(frame, config.run_dir, config.scores)
-    answered = frame.filter(pl.col("gold_answer").is_not_null().any().over("problem_id"))
-    if not answered.height:
+    frame, absent = candidates.frame.select(*_KEYS, *_JUDGED, SCORE).with_columns(pl.lit(False).alias("empty")), 0
+    if not candidates.has_answers:
         raise InputError(
             f"scores={config.scores}: no problem has a known answer, so nobody knows which candidates are right; give the "
             "answers to `score`, or best=FILE alone to choose without comparing"
         )
+    if config.run_dir is not None:
+        draws = _draws(config.run_dir)
+        _check_same_run(frame, draws, config)
+        frame, absent = as_often_as_drawn(frame, draws)
+    # Whoever samples chains knows the answer, also to what came out empty.
+    answered = frame.filter((pl.col("gold_answer").is_not_null().any() | pl.col("empty").all()).over("problem_id"))
     scores = None if config.outcome_scores is None else _outcome_scores(config.outcome_scores, answered)
     found = answered if scores is None else answered.join(scores, on="chain_id", how="left")
     return Known(
         contests=_contests(found),
         unknown=frame["problem_id"].n_unique() - answered["problem_id"].n_unique(),
+        absent=absent,
         unjudged=answered.filter(~pl.col("empty"))["outcome"].null_count(),
         empty=int(answered["empty"].sum()),
         unscored=answered.filter(~pl.col("empty"))[SCORE].null_count(),
@@ -106,23 +113,42 @@ def _contests(frame: pl.DataFrame) -> list[Contest]:
     return [Contest(problem_id=problem, candidates=tuple(chains)) for problem, chains in found.items()]
 
 
-def _as_often_as_drawn(frame: pl.DataFrame, run_dir: str, scores: str) -> pl.DataFrame:
-    """A row for every draw of the run that sampled the chains; draws that are no chain have neither answer nor score."""
+def _draws(run_dir: str) -> pl.DataFrame:
+    """The chain and problem of every draw, and whether it has no step."""
     storage = storage_at(run_dir)
     run = refuse_unfinished(storage)
     shards = [shard for of_unit in current_shards(run.wholes, None, SOLUTIONS).values() for shard in of_unit]
-    tables = [pl.DataFrame(read_shard(storage, shard, list(_KEYS))) for shard in shards]
+    tables = [pl.DataFrame(read_shard(storage, shard, [*_KEYS, _STEPS_OF_DRAW])) for shard in shards]
     if not tables:
         raise UsageError(f"run_dir={run_dir} sampled no chains, they came with the input: leave run_dir out")
-    drawn = pl.concat(tables).join(frame.select("problem_id").unique(), on="problem_id")
-    strange = frame.join(drawn, on="chain_id", how="anti").height
+    return pl.concat(tables).select(*_KEYS, (pl.col(_STEPS_OF_DRAW).list.len() == 0).alias("empty"))
+
+
+def _check_same_run(frame: pl.DataFrame, draws: pl.DataFrame, config: SelectConfig) -> None:
+    strange = frame.join(draws, on="chain_id", how="anti").height
     if strange:
         raise UsageError(
-            f"run_dir={run_dir} did not sample {strange:,} of the {frame.height:,} chains of scores={scores}: name the run "
-            "that was scored, or leave run_dir out"
+            f"run_dir={config.run_dir} did not sample {strange:,} of the {frame.height:,} chains of scores={config.scores}: "
+            "name the run that was scored, or leave run_dir out"
         )
-    chains = frame.unique("chain_id").drop("problem_id")
-    return drawn.join(chains, on="chain_id", how="left").with_columns(pl.col("empty").is_null())
+    of_scored = draws.filter(~pl.col("empty")).join(frame, on="problem_id", how="semi")
+    lacking = of_scored.join(frame, on="chain_id", how="anti")["chain_id"].n_unique()
+    if lacking:
+        raise InputError(
+            f"scores={config.scores} lacks {lacking:,} of the {of_scored['chain_id'].n_unique():,} chains that "
+            f"run_dir={config.run_dir} sampled for its problems: score the whole run, or leave run_dir out"
+        )
+
+
+def as_often_as_drawn(frame: pl.DataFrame, draws: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """A row for every draw, and how many problems were left out because no chain of theirs is in `frame`.
+
+    Draws without a step have neither answer nor score; problems that have no others are not left out.
+    """
+    unscored = draws.filter(~pl.col("empty")).join(frame, on="chain_id", how="anti")
+    kept = draws.join(unscored, on="problem_id", how="anti")
+    chains = frame.unique("chain_id").drop("problem_id", "empty")
+    return kept.join(chains, on="chain_id", how="left"), unscored["problem_id"].n_unique()
 
 
 def _outcome_scores(name: str, candidates: pl.DataFrame) -> pl.DataFrame:

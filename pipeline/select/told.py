@@ -27,9 +27,13 @@ def facts(model: str, found: Known, rows: Sequence[Row]) -> list[str]:
     few = [(row.short, f"have fewer than {row.n} candidates: all of theirs compete") for row in rows]
     said = [
         (found.unknown, "more have no known answer and are left out"),
+        (
+            found.absent,
+            "more have chains in the run and none in scores, as sampling.keep=mixed has it, and are left out",
+        ),
         *few,
         (found.unjudged, "candidates have no outcome and count as wrong"),
-        (found.empty, "draws are no chain and count as wrong"),
+        (found.empty, "draws of the run are empty and count as wrong"),
         (found.unscored, "candidates have no score and rank last"),
         (found.outcome_unscored, "candidates have no outcome score and rank last for the ORM"),
     ]
@@ -68,6 +72,7 @@ def record(config: SelectConfig, model: str, found: Known, rows: Sequence[Row]) 
         "model": model,
         "problems": len(found.contests),
         "unknown": found.unknown,
+        "absent": found.absent,
         "candidates": sum(found.counts),
         "unjudged": found.unjudged,
         "empty": found.empty,

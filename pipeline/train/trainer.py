@@ -62,8 +62,8 @@ def train(config: TrainConfig, *, weights: str, tell: Tell) -> Trained:
     labels = content_id(training.digest, held_out.digest)
     if record is not None and record.labels != labels:
         raise InputError(
-            f"the labels of {config.run_dir} have changed since {out} was begun with them: train into another folder, or remove "
-            "this one"
+            f"the labels of {config.run_dir} have changed since {out} was begun with them: train into another folder, or "
+            "remove this one"
         )
     if record is not None and record.metrics is not None:
         return Trained(out=out, metrics=record.metrics, before=True)

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import compose_label, main
+from pipeline.select.read import as_often_as_drawn
 from tests.run.in_process import label_in_process
 from tests.select.scored import Row, row, written
 
@@ -96,29 +97,75 @@ def test_the_best_chains_are_written_where_no_answer_is_known(tmp_path: Path, ca
     assert chosen[0]["steps"] == ["so", "it is 7"]
 
 
-def test_draws_of_the_run_count_as_often_as_they_came(tmp_path: Path, capsys: Told) -> None:
-    data = tmp_path / "problems.jsonl"
+@pytest.fixture(scope="module")
+def drawn_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nine chains each for six problems."""
+    folder = tmp_path_factory.mktemp("drawn")
+    data = folder / "problems.jsonl"
     data.write_text("".join(json.dumps({"problem": f"What is 3+{n}?", "answer": str(3 + n)}) + "\n" for n in range(6)))
-    run_dir = tmp_path / "run"
     asked = ["policy=oracle", "estimator=fixed", "sampling.rollouts=1", "sampling.solutions=9"]
-    label_in_process(compose_label([*asked, f"data.path={data}", f"run_dir={run_dir}"]))
+    label_in_process(compose_label([*asked, f"data.path={data}", f"run_dir={folder / 'run'}"]))
+    return folder / "run"
+
+
+def scored_rows(run_dir: Path) -> list[Row]:
     labels = pl.read_parquet(run_dir / "labels" / "*.parquet")
-    draws = pl.read_parquet(run_dir / "solutions" / "*.parquet")
-    rows: list[Row] = [
+    return [
         row(each["problem_id"], each["chain_id"], each["final_answer"], 0.5, gold=each["gold_answer"])
         | {"outcome": each["outcome"]}
         for each in labels.to_dicts()
     ]
-    scores, out = written(tmp_path / "prm.parquet", rows), tmp_path / "select.json"
-    assert select(f"scores={scores}", f"run_dir={run_dir}", f"out={out}", "n=[1]") == 0
+
+
+def test_draws_of_the_run_count_as_often_as_they_came(drawn_run: Path, tmp_path: Path, capsys: Told) -> None:
+    labels = pl.read_parquet(drawn_run / "labels" / "*.parquet")
+    draws = pl.read_parquet(drawn_run / "solutions" / "*.parquet")
+    scores, out = written(tmp_path / "prm.parquet", scored_rows(drawn_run)), tmp_path / "select.json"
+    assert select(f"scores={scores}", f"run_dir={drawn_run}", f"out={out}", "n=[1]") == 0
     assert json.loads(out.read_text())["candidates"] == draws.height == 54
     right = draws.join(labels, on="chain_id")["outcome"].sum()
     assert figures(out, 1)["prm"] == pytest.approx(right / 54)
     assert labels.height < 54
 
     strange = written(tmp_path / "strange.parquet", ROWS)
-    assert select(f"scores={strange}", f"run_dir={run_dir}") == 2
+    assert select(f"scores={strange}", f"run_dir={drawn_run}") == 2
     assert "did not sample 6 of the 6 chains" in capsys.readouterr().err
+
+
+def test_what_of_the_run_has_no_score_is_told_or_refused(drawn_run: Path, tmp_path: Path, capsys: Told) -> None:
+    rows = scored_rows(drawn_run)
+    first = str(rows[0]["problem_id"])
+    of_first = sum(each["problem_id"] == first for each in rows)
+    assert of_first > 1
+    out = tmp_path / "select.json"
+    others = written(tmp_path / "others.parquet", [each for each in rows if each["problem_id"] != first])
+    assert select(f"scores={others}", f"run_dir={drawn_run}", f"out={out}", "n=[1]") == 0
+    told = capsys.readouterr().out
+    assert "problems  5 with 9 candidates, 45 in all" in told
+    assert "1 more have chains in the run and none in scores" in told
+    assert "empty" not in told
+    assert (json.loads(out.read_text())["absent"], json.loads(out.read_text())["empty"]) == (1, 0)
+
+    cut = written(tmp_path / "cut.parquet", rows[1:])
+    assert select(f"scores={cut}", f"run_dir={drawn_run}") == 2
+    assert f"lacks 1 of the {len(rows)} chains" in capsys.readouterr().err
+
+
+def test_empty_draws_are_wrong_also_where_a_problem_has_no_others() -> None:
+    draws = pl.DataFrame(
+        [("a", "p1", False), ("a", "p1", False), ("e", "p1", True), ("e", "p2", True), ("n", "p3", False)],
+        schema=["chain_id", "problem_id", "empty"],
+        orient="row",
+    )
+    scored = pl.DataFrame({"chain_id": ["a"], "problem_id": ["p1"], "empty": [False], "score": [0.5]})
+    frame, absent = as_often_as_drawn(scored, draws)
+    assert absent == 1
+    assert frame.select("problem_id", "empty", "score").rows() == [
+        ("p1", False, 0.5),
+        ("p1", False, 0.5),
+        ("p1", True, None),
+        ("p2", True, None),
+    ]
 
 
 @pytest.mark.parametrize(
