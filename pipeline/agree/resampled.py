@@ -7,11 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+_NO_WIDTH = 1e-12
+"""Resamples that differ by less say the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimated:
-    """A figure with its interval; all None where it is not defined, as an accuracy of no chains."""
+    """A figure with its interval; all None where it is not defined, as an accuracy of no chains.
+
+    There is no interval where resampled chains cannot tell one: of a single chain, or where all say the same, as of an F1 of 0.
+    """
 
     value: float | None
     low: float | None
@@ -33,17 +38,27 @@ class Resampling:
         """
         if not len(chains):
             return Estimated(value=None, low=None, high=None)
+        value = float(statistic(chains.sum(axis=0)))
         rows, counts = np.unique(chains, axis=0, return_counts=True)
         draws = np.random.default_rng(self.seed).multinomial(len(chains), counts / len(chains), size=self.replicates)
         replicates = statistic(draws @ rows)
-        return self._between(float(statistic(chains.sum(axis=0))), replicates[~np.isnan(replicates)])
+        return self._between(value, replicates[~np.isnan(replicates)])
 
     def _between(self, value: float, replicates: Floats) -> Estimated:
-        if np.isnan(value) or not len(replicates):
+        if np.isnan(value):
             return Estimated(value=None, low=None, high=None)
+        if not len(replicates):
+            return Estimated(value=value, low=None, high=None)
         tail = (1 - self.confidence) / 2
         low, high = np.quantile(replicates, [tail, 1 - tail])
-        return Estimated(value=value, low=float(low), high=float(high))
+        return interval(value, float(low), float(high))
+
+
+def interval(value: float, low: float, high: float) -> Estimated:
+    """A figure between two ends; without an interval where they are one."""
+    if high - low < _NO_WIDTH:
+        return Estimated(value=value, low=None, high=None)
+    return Estimated(value=value, low=low, high=high)
 
 
 def share(part: Floats, whole: Floats) -> Floats:

@@ -51,4 +51,5 @@ class AgreeConfig:
         check(1 <= self.bins <= 100, "bins", self.bins, "1 to 100")
         check(0 < self.confidence < 1, "confidence", self.confidence, "above 0 and below 1")
         check(100 <= self.resamples <= 100_000, "resamples", self.resamples, "100 to 100000")
+        check(self.seed >= 0, "seed", self.seed, "0 or more")
         check(self.out is None or self.out != "", "out", "''", "the name of a file, or null")

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.agree.match import Pair
-from pipeline.agree.resampled import Estimated, Floats, Resampling, share
+from pipeline.agree.resampled import Estimated, Floats, Resampling, interval, share
 from pipeline.agree.rulings import Ruling
 
 _ROUNDING = 1e-9
 """A value so little below a bin's lower end is in it: 100 * 0.29 < 29 in floating point."""
+_FEWEST_CHAINS = 2
+"""One chain says nothing of how chains differ."""
 _GOOD, _GOOD_RIGHT, _BAD, _BAD_RIGHT = range(4)
 
 
@@ -116,7 +118,8 @@ def reliability(pairs: Sequence[Pair], n_bins: int, confidence: float) -> Reliab
 
 def auc(values: Floats, goods: NDArray[np.bool_], chains: NDArray[np.int64], confidence: float) -> Estimated:
     """P(a good step's value is above a bad one's), equal values counting half; the interval takes steps of a chain as one
-    cluster (Obuchowski 1997). Undefined without good or without bad steps."""
+    cluster (Obuchowski 1997). Undefined without good or without bad steps; no interval of fewer than two chains, or where they
+    all say the same."""
     good, bad = values[goods], values[~goods]
     if not len(good) or not len(bad):
         return Estimated(value=None, low=None, high=None)
@@ -127,8 +130,10 @@ def auc(values: Floats, goods: NDArray[np.bool_], chains: NDArray[np.int64], con
     np.add.at(pull, chains[goods], (above - value) / len(good))
     np.add.at(pull, chains[~goods], (below - value) / len(bad))
     n_chains = len(np.unique(chains))
-    reach = _z(confidence) * math.sqrt(float((pull**2).sum()) * n_chains / max(1, n_chains - 1))
-    return Estimated(value=value, low=max(0.0, value - reach), high=min(1.0, value + reach))
+    if n_chains < _FEWEST_CHAINS:
+        return Estimated(value=value, low=None, high=None)
+    reach = _z(confidence) * math.sqrt(float((pull**2).sum()) * n_chains / (n_chains - 1))
+    return interval(value, max(0.0, value - reach), min(1.0, value + reach))
 
 
 def wilson(successes: int, trials: int, confidence: float) -> tuple[float, float]:

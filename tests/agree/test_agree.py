@@ -64,7 +64,7 @@ def test_people_who_say_what_the_labels_say_agree_with_them(
     found = report(run_dir, data)
     own, above_0, *_ = found["rulings"]
     assert own["name"] == "label (any)"
-    assert own["first_errors"]["total"]["f1"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert own["first_errors"]["total"]["f1"] == {"value": 1.0, "low": None, "high": None}
     assert own["steps"]["accuracy"]["value"] == 1
     assert own["first_errors"]["shift"]["mean"] == 0
     assert above_0["first_errors"] == own["first_errors"]  # of estimator=fixed the rule `any` is value > 0
@@ -181,7 +181,15 @@ def test_labels_of_another_schema_are_refused(tmp_path: Path, capsys: Told) -> N
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("thresholds", [0, 1]), ("bins", 0), ("bins", 101), ("confidence", 1), ("resamples", 99), ("out", "")],
+    [
+        ("thresholds", [0, 1]),
+        ("bins", 0),
+        ("bins", 101),
+        ("confidence", 1),
+        ("resamples", 99),
+        ("seed", -1),
+        ("out", ""),
+    ],
 )
 def test_settings_out_of_range_are_told(key: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"^{key}=.* is out of range"):

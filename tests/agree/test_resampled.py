@@ -36,9 +36,16 @@ def test_the_same_seed_gives_the_same_interval_around_the_value(hits: list[int],
     resampling = Resampling(replicates=200, seed=seed, confidence=0.9)
     found = resampling.estimate(chains(hits), rate)
     assert found == resampling.estimate(chains(hits[::-1]), rate)
-    if hits:
-        assert found.low is not None
+    if found.low is not None:
         assert found.high is not None
-        assert 0 <= found.low <= found.high <= 1
+        assert 0 <= found.low < found.high <= 1
+    elif hits:
+        assert found.value == sum(hits) / len(hits)
     else:
         assert found == Estimated(value=None, low=None, high=None)
+
+
+@given(st.sampled_from([0, 1]), st.integers(1, 30))
+def test_chains_that_all_say_the_same_have_no_interval(hit: int, count: int) -> None:
+    found = Resampling(replicates=100, seed=0, confidence=0.95).estimate(chains([hit] * count), rate)
+    assert found == Estimated(value=hit, low=None, high=None)

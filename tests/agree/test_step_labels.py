@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.agree.match import Pair
+from pipeline.agree.resampled import Estimated
 from pipeline.agree.rulings import Ruling, by_threshold
 from pipeline.agree.step_labels import StepLabels, auc, reliability, step_labels, wilson
 from tests.agree.pairs import RESAMPLING, human, labelled, pair
@@ -91,10 +92,12 @@ def test_auc_is_the_share_of_pairs_in_order(steps: list[tuple[int, bool, int]]) 
         return
     assert found.value == pytest.approx(sum(orders) / len(orders))
     assert found.value is not None
-    assert found.low is not None
-    assert found.high is not None
-    assert 0 <= found.low <= found.value + 1e-9
-    assert found.value - 1e-9 <= found.high <= 1
+    if len({index for _, _, index in steps}) == 1:
+        assert found.low is None
+    if found.low is not None:
+        assert found.high is not None
+        assert 0 <= found.low <= found.value + 1e-9
+        assert found.value - 1e-9 <= found.high <= 1
 
 
 def test_the_interval_of_an_auc_is_that_of_its_formula_where_each_step_is_a_chain() -> None:
@@ -124,3 +127,11 @@ def test_chains_that_repeat_themselves_do_not_narrow_the_interval_of_an_auc() ->
 def test_wilson_is_that_of_a_published_table(successes: int, trials: int, low: float, high: float) -> None:
     """Newcombe (1998), table I, method 3."""
     assert np.allclose(wilson(successes, trials, 0.95), (low, high), atol=5e-5)
+
+
+@pytest.mark.parametrize(("chains", "values"), [([0, 0, 0], [0.9, 0.1, 0.95]), ([0, 1, 0], [0.9, 0.1, 0.8])])
+def test_an_auc_of_one_chain_or_without_a_pair_out_of_order_has_no_interval(
+    chains: list[int], values: list[float]
+) -> None:
+    found = auc(np.array(values), np.array([True, False, True]), np.array(chains), 0.95)
+    assert found == Estimated(value=1.0, low=None, high=None)
