@@ -104,7 +104,12 @@ def _plain(estimates: Mapping[Method, Estimate]) -> dict[str, dict[str, float | 
 
 
 def _shown(estimate: Estimate, sign: str = "") -> Text:
-    mean = f"{estimate.mean:{sign}.3f}"
+    mean = _rounded(estimate.mean, 3, sign)
     if estimate.low is None or estimate.high is None:
         return Text(mean)
-    return Text(f"{mean}\n{estimate.low:{sign}.2f} {estimate.high:{sign}.2f}")
+    return Text(f"{mean}\n{_rounded(estimate.low, 2, sign)} {_rounded(estimate.high, 2, sign)}")
+
+
+def _rounded(value: float, digits: int, sign: str) -> str:
+    """Without the sign that rounding errors give to 0."""
+    return f"{value:{sign if round(value, digits) else ''}z.{digits}f}"

@@ -97,6 +97,17 @@ def test_the_best_chains_are_written_where_no_answer_is_known(tmp_path: Path, ca
     assert chosen[0]["steps"] == ["so", "it is 7"]
 
 
+def test_a_difference_that_is_rounding_has_no_sign(tmp_path: Path, capsys: Told) -> None:
+    chains = ("a", "b", "c")
+    rows = [row("p1", chain, "8" if chain == "a" else "7", 0.5) for chain in chains]
+    rows += [row("p2", f"{chain}2", "7" if chain == "a" else "8", 0.5) for chain in chains]
+    assert select(f"scores={written(tmp_path / 'prm.parquet', rows)}", "n=[1]") == 0
+    leads = capsys.readouterr().out.partition("exceeds it")[2]
+    assert "0.000" in leads
+    assert "-" not in leads
+    assert "+" not in leads
+
+
 @pytest.fixture(scope="module")
 def drawn_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Nine chains each for six problems."""
