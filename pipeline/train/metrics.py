@@ -12,10 +12,13 @@ GOOD_ABOVE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """On held-out problems; None where there was nothing to measure it on. `loss`: per step, as trained. `auc` and `accuracy`:
-    of the good steps against the bad ones. `brier`: mean square of P(good) less the step's value."""
+    """On held-out problems; None where there was nothing to measure it on. `loss`: per step, as trained, over the `steps` that
+    have what it is about. `auc` and `accuracy`: of the `good` steps against the `bad` ones, others having no label. `brier`:
+    mean square of P(good) less the step's value."""
 
     steps: int
+    good: int
+    bad: int
     loss: float | None
     auc: float | None
     accuracy: float | None

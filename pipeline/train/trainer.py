@@ -27,6 +27,7 @@ from pipeline.train.model import context_of, has_bfloat16, load_config, load_tok
 from pipeline.train.order import LikeLengths
 from pipeline.train.result import CHECKPOINTS, Record, last_checkpoint, settings_of, stored_record, write_record
 from pipeline.train.settings import Loss, TrainConfig, written_out
+from pipeline.train.targets import NEGATIVE, POSITIVE, counts_for
 from pipeline.train.tokens import check_separator, pad_id_of
 
 VALIDATION_TOKENS = 8192
@@ -101,13 +102,15 @@ class _Validation:
 
     def metrics(self, model: Any) -> Metrics:
         if not self._chains:
-            return Metrics(steps=0, loss=None, auc=None, accuracy=None, brier=None)
+            return Metrics(steps=0, good=0, bad=0, loss=None, auc=None, accuracy=None, brier=None)
         logits = torch.cat(end_logits(model, self._chains, batch_tokens=VALIDATION_TOKENS, pad_id=self._pad_id))
         total, weight = batch_loss(self._loss, logits, target_tensors(self._targets))
         scores = good_probabilities(logits)
         labels = [target.label for target in self._targets]
         return Metrics(
-            steps=len(self._targets),
+            steps=sum(counts_for(self._loss, target) for target in self._targets),
+            good=labels.count(POSITIVE),
+            bad=labels.count(NEGATIVE),
             loss=float(total / weight),
             auc=auc(scores, labels),
             accuracy=accuracy(scores, labels),
@@ -116,7 +119,7 @@ class _Validation:
 
 
 class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped here
-    """A Trainer with the losses of steps, and a line of figures at the end of an epoch."""
+    """A Trainer with the losses of steps, and a line of figures at the end of an epoch, seconds of that epoch included."""
 
     def __init__(
         self, config: TrainConfig, model: Any, training: StepDataset, pad_id: int, validation: _Validation, tell: Tell
@@ -126,7 +129,7 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
             args=_arguments(config, len(training)),
             train_dataset=training,
             data_collator=StepCollator(pad_id),
-            callbacks=[_AtEpochEnd(self._epoch_ended)],
+            callbacks=[_Epochs(self._begun, self._epoch_ended)],
         )
         self.pop_callback(PrinterCallback)
         # The loss is a mean over a pass's own steps: the passes of an update count alike.
@@ -136,6 +139,7 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
         self._tell = tell
         self._sums: Any = 0.0
         self._began = time.monotonic()
+        self._resumed_within = False
         self._metrics: Metrics | None = None
 
     def compute_loss(
@@ -155,20 +159,31 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
         lengths = [len(item.encoded.ids) for item in (train_dataset or self.train_dataset).items]
         return LikeLengths(lengths, self._config.batch, self._config.seed)
 
+    def _begun(self, updates: int, of: int) -> None:
+        self._began = time.monotonic()
+        self._resumed_within = updates % (of // self._config.epochs) > 0
+
     def _epoch_ended(self, epoch: int) -> None:
         self._metrics = self._validation.metrics(self.model)
         total, weight = self._sums.tolist()
         seconds = time.monotonic() - self._began
+        rest = " since the checkpoint" if self._resumed_within else ""
         self._tell(
-            f"epoch {epoch} of {self._config.epochs}  training loss {total / weight:.4f}; "
-            f"{validation_text(self._metrics)}; {seconds:,.0f} s"
+            f"epoch {epoch} of {self._config.epochs}  training loss{rest} {total / weight:.4f}; "
+            f"{validation_text(self._metrics)}; {seconds:,.0f} s{rest}"
         )
-        self._sums = 0.0
+        self._sums, self._began, self._resumed_within = 0.0, time.monotonic(), False
 
 
-class _AtEpochEnd(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
-    def __init__(self, ended: Callable[[int], None]) -> None:
+class _Epochs(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
+    """`begun` gets the updates that were made before and all that there will be, `ended` the number of the epoch."""
+
+    def __init__(self, begun: Callable[[int, int], None], ended: Callable[[int], None]) -> None:
+        self._begun = begun
         self._ended = ended
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._begun(state.global_step, state.max_steps)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._ended(round(state.epoch))
@@ -183,7 +198,7 @@ def validation_text(metrics: Metrics) -> str:
         return "no held-out problems"
     figures = (("loss", metrics.loss), ("AUC", metrics.auc), ("accuracy", metrics.accuracy), ("Brier", metrics.brier))
     told = ", ".join(f"{name} {figure:.4f}" for name, figure in figures if figure is not None and math.isfinite(figure))
-    return f"{metrics.steps:,} held-out steps: {told}"
+    return f"{metrics.steps:,} held-out steps ({metrics.good:,} good, {metrics.bad:,} bad): {told}"
 
 
 def _arguments(config: TrainConfig, chains: int) -> TrainingArguments:

@@ -19,12 +19,14 @@ from pipeline.config import DataConfig
 from pipeline.errors import InputError, UsageError
 from pipeline.scores import SCORES
 from pipeline.splitting import in_validation
+from pipeline.store.local import LocalStorage
+from pipeline.stored_labels import label_frames
 from pipeline.train.data import StepCollator, StepDataset
 from pipeline.train.result import NAME
 from pipeline.train.score import score
 from pipeline.train.settings import Loss, ScoreConfig, TrainConfig, TrainTarget, Weight
 from pipeline.train.targets import IGNORED
-from pipeline.train.trainer import Trained, train
+from pipeline.train.trainer import Trained, train, validation_text
 from tests.conftest import write_rows
 from tests.tiny.policy import ASSET
 from tests.train.runs import is_right, learnable_run
@@ -144,9 +146,28 @@ def test_what_is_broken_off_goes_on_to_the_same_weights(small_run: Path, tmp_pat
     told: list[str] = []
     trained(cut, told)
     assert [line[:12] for line in told[2:]] == ["goes on from", "epoch 2 of 3", "epoch 3 of 3"]
+    assert "since the checkpoint" not in told[3]
     weights = [load_file(tmp_path / name / "model.safetensors") for name in ("straight", "cut")]
     assert all(torch.allclose(weights[0][name], weights[1][name], atol=1e-6) for name in weights[0])
     assert not (tmp_path / "cut" / "checkpoints").exists()
+
+
+def test_the_first_loss_behind_a_checkpoint_within_an_epoch_says_that_it_is_of_the_rest(
+    small_run: Path, tmp_path: Path
+) -> None:
+    config = settings(small_run, tmp_path / "prm", epochs=2, batch=8, validation=0, layers=0, checkpoint_steps=2)
+
+    def broken(line: str) -> None:
+        if line.startswith("epoch 1"):
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        train(config, weights=str(ASSET), tell=broken)
+    told: list[str] = []
+    trained(config, told)
+    assert told[2].endswith("checkpoint-2")
+    assert told[3].startswith("epoch 1 of 2  training loss since the checkpoint ")
+    assert told[4].startswith("epoch 2 of 2  training loss 0.")
 
 
 def test_an_outcome_model_by_counts_and_confidence_with_the_uppermost_layer_alone(
@@ -173,6 +194,17 @@ def test_an_outcome_model_by_counts_and_confidence_with_the_uppermost_layer_alon
     before, after = load_file(ASSET / "model.safetensors"), load_file(tmp_path / "orm" / "model.safetensors")
     moved = {name for name in before if not torch.equal(before[name].float(), after[name].float())}
     assert moved == {name for name in before if name.startswith(("model.layers.3.", "model.norm."))}
+
+
+def test_only_steps_that_a_figure_is_about_are_counted(small_run: Path, tmp_path: Path) -> None:
+    result = trained(
+        settings(small_run, tmp_path / "orm", target=TrainTarget.outcome, layers=0, epochs=1, validation=0.5)
+    )
+    chains = [row for frame in label_frames(LocalStorage(small_run)) for row in frame.iter_rows(named=True)]
+    outcomes = [row["outcome"] for row in chains if in_validation(row["problem"], 0.5, 0)]
+    found = result.metrics
+    assert (found.steps, found.good, found.bad) == (len(outcomes), outcomes.count(True), outcomes.count(False))
+    assert f"{len(outcomes)} held-out steps ({found.good} good, {found.bad} bad): loss" in validation_text(found)
 
 
 def test_a_loop_of_ones_own_gets_batches_with_targets_at_step_ends(small_run: Path) -> None:
