@@ -27,8 +27,8 @@ def label_rows(run_dir: str, columns: Sequence[str], *, partial: bool) -> Iterat
 
 
 def read_chain(row: Mapping[str, object], place: Place, data: DataConfig, final_answer: Extract) -> InputRow | Reject:
-    """As `problems.read_row`, but a row without a known answer has a problem without `golds`, and one without a chain is a
-    Reject."""
+    """As `problems.read_row`, but a row without a known answer has a problem without `golds`, one without a chain is a Reject,
+    and ids depend on the texts alone: some rows of a problem may have the answer, and others not."""
     read = read_row(row, place, data, final_answer)
     if isinstance(read, Reject) and read.reason is RejectReason.MISSING_ANSWER:
         read = _unanswered(row, place, data, final_answer)
@@ -37,19 +37,22 @@ def read_chain(row: Mapping[str, object], place: Place, data: DataConfig, final_
             "The row has no chain to score; name its column with data.columns.steps=NAME or data.columns.solution=NAME."
         )
         return Reject(place=place, reason=RejectReason.NO_STEPS, detail=detail, source_id=read.source_id)
-    return read
+    return _named_by_text(read) if isinstance(read, InputRow) else read
 
 
 def _unanswered(row: Mapping[str, object], place: Place, data: DataConfig, final_answer: Extract) -> InputRow | Reject:
     columns = replace(data.columns, answer=_NO_ANSWER)
     bare = replace(data, columns=columns, answer_in_text=False, answer_is_suite=False)
     read = read_row({**row, _NO_ANSWER: "?"}, place, bare, final_answer)
-    if isinstance(read, Reject) or read.solution is None:
-        return read
-    problem_id = content_id("problem", read.problem.text)
-    chain_id = content_id("chain", problem_id, read.solution.text, ",".join(map(str, read.solution.ends)))
+    return read if isinstance(read, Reject) else replace(read, problem=replace(read.problem, golds=()))
+
+
+def _named_by_text(row: InputRow) -> InputRow:
+    assert row.solution is not None
+    problem_id = content_id("problem", row.problem.text)
+    chain_id = content_id("chain", problem_id, row.solution.text, ",".join(map(str, row.solution.ends)))
     return replace(
-        read,
-        problem=replace(read.problem, problem_id=problem_id, golds=()),
-        solution=replace(read.solution, problem_id=problem_id, chain_id=chain_id),
+        row,
+        problem=replace(row.problem, problem_id=problem_id),
+        solution=replace(row.solution, problem_id=problem_id, chain_id=chain_id),
     )

@@ -245,7 +245,8 @@ def test_rows_need_no_answer_and_what_does_not_fit_has_no_score(prm: Path, tmp_p
     assert list(found["a"]) == SCORES.names
     assert [found[name]["outcome"] for name in "abce"] == [True, False, None, None]
     assert [found[name]["gold_answer"] for name in "ac"] == ["36", None]
-    assert found["a"]["problem_id"] == found["b"]["problem_id"] != found["c"]["problem_id"]
+    assert found["a"]["problem_id"] == found["b"]["problem_id"] == found["c"]["problem_id"]
+    assert found["a"]["chain_id"] == found["c"]["chain_id"] != found["b"]["chain_id"]
     assert found["c"]["final_answer"] == "36"
     assert found["a"]["score"] == found["a"]["score_min"] == min(found["a"]["step_scores"])
     assert found["a"]["step_scores"] == found["c"]["step_scores"]
