@@ -1,4 +1,5 @@
-"""`python -m tests.loop FOLDER`: the closed loop. Started again on the same folder it goes on.
+"""`python -m tests.loop FOLDER`: the closed loop. Started again on the same folder it goes on, if the code
+is the same.
 
 The tiny policy samples chains for problems to train on; they are labelled; a process and an outcome reward model are trained
 from the policy's own weights; the policy samples candidates for other problems; both models score them, and `select` says
@@ -9,11 +10,12 @@ import random
 import sys
 from pathlib import Path
 
-from tests.conftest import write_rows
+from tests.conftest import ROOT, write_rows
 from tests.loop.plan import CANDIDATES, SEED, SIZE, SOLUTIONS, TEST_PROBLEMS, TRAIN_PROBLEMS, Files, stages
 from tests.loop.problems import drawn, row
 from tests.loop.report import agreement, costs
-from tests.loop.stages import run_all
+from tests.loop.stages import code_of, run_all
+from tests.tiny.policy import ASSET
 
 
 def main(folder: Path) -> None:
@@ -24,7 +26,7 @@ def main(folder: Path) -> None:
     write_rows(files.test_problems, [row(exercise) for exercise in problems.test])
     print(f"{TRAIN_PROBLEMS} problems with {SOLUTIONS} chains each to learn from")
     print(f"{TEST_PROBLEMS} others with {CANDIDATES} candidates each to choose among")
-    done = run_all(stages(files), files.folder / "done.json")
+    done = run_all(stages(files), files.folder / "done.json", code_of(ROOT / "pipeline", ASSET))
     train, test = ({exercise.problem: exercise for exercise in of} for of in (problems.train, problems.test))
     print("\nagreement with arithmetic")
     for line in (*agreement(files, train, test), "", *costs(files, done)):

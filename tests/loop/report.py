@@ -40,13 +40,20 @@ def _of_steps(chains: pl.DataFrame, column: str, exercises: Mapping[str, Exercis
     scores: list[float] = []
     right: list[bool] = []
     for problem, steps, values in chains.select("problem", "steps", column).iter_rows():
-        scores += values
-        right += right_so_far(steps, exercises[problem])
+        # A step that did not fit into the model has no score.
+        known = [
+            (value, is_right)
+            for value, is_right in zip(values, right_so_far(steps, exercises[problem]), strict=True)
+            if value is not None
+        ]
+        scores += [value for value, _ in known]
+        right += [is_right for _, is_right in known]
     return f"AUC {auc(scores, right):.3f} over {len(right):,} steps, of which {sum(right):,} are right so far"
 
 
 def _of_outcomes(chains: pl.DataFrame) -> float:
-    return auc(chains["score_last"], chains["outcome"].fill_null(False))
+    scored = chains.drop_nulls("score_last")
+    return auc(scored["score_last"], scored["outcome"].fill_null(False))
 
 
 def _tokens(run_dir: Path) -> int:

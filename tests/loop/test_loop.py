@@ -14,7 +14,7 @@ from pipeline.__main__ import main
 from pipeline.commands import COMMANDS
 from tests.loop.plan import SIZE, Files, Stage, stages
 from tests.loop.problems import drawn, row
-from tests.loop.stages import Done, run_all, still_done
+from tests.loop.stages import Done, code_of, run_all, still_done
 from tests.loop.truth import auc, right_so_far
 from tests.tiny.arithmetic import Exercise, Move
 
@@ -73,16 +73,29 @@ def test_what_fails_ends_the_loop_and_is_not_remembered(tmp_path: Path) -> None:
     memory = tmp_path / "done.json"
     plan = [Stage(name="help", command=("--help",)), Stage(name="nonsense", command=("nonsense",))]
     with pytest.raises(SystemExit) as ended:
-        run_all(plan, memory)
+        run_all(plan, memory, "code")
     assert ended.value.code == 2
     assert [entry["name"] for entry in json.loads(memory.read_text())] == ["help"]
-    assert [done.name for done in run_all([plan[0], plan[0]], memory)] == ["help", "help"]
+    assert [done.name for done in run_all([plan[0], plan[0]], memory, "code")] == ["help", "help"]
 
 
 def test_what_prints_the_result_is_always_run(tmp_path: Path) -> None:
     memory = tmp_path / "done.json"
     plan = [Stage(name=name, command=("--help",)) for name in ("first", "last")]
-    first, last = run_all(plan, memory)
-    again = run_all(plan, memory)
+    first, last = run_all(plan, memory, "code")
+    again = run_all(plan, memory, "code")
     assert again[0] == first
     assert again[1] != last
+
+
+def test_what_other_code_has_made_is_not_taken_for_done(tmp_path: Path) -> None:
+    memory, plan = tmp_path / "done.json", [Stage(name="help", command=("--help",))]
+    (tmp_path / "code").mkdir()
+    codes = []
+    for text in ("one", "other", "one"):
+        (tmp_path / "code" / "a.py").write_text(text)
+        codes.append(code_of(tmp_path / "code"))
+    assert codes[0] == codes[2] != codes[1]
+    run_all(plan, memory, codes[0])
+    with pytest.raises(SystemExit, match="begun with other code: remove it"):
+        run_all(plan, memory, codes[1])
