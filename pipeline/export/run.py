@@ -25,9 +25,9 @@ from pipeline.export.settings import Balance, ExportConfig, ExportFormat, Offend
 from pipeline.export.write import RowFile, TableFile, row_file
 from pipeline.splitting import in_validation
 from pipeline.store.disk import blamed
-from pipeline.store.files import replaced_at_end
+from pipeline.store.files import refuse_overwriting, replaced_at_end
 from pipeline.store.folders import folder_at_end
-from pipeline.store.place import storage_at
+from pipeline.store.place import folder_at, storage_at
 from pipeline.store.storage import Storage
 from pipeline.store.stored_run import StoredRun, readable_run
 from pipeline.stored_labels import frames_of
@@ -230,18 +230,19 @@ def _place(config: ExportConfig) -> Path:
     out = Path(config.out).expanduser().absolute()
     if not config.out.strip() or not out.name:
         raise UsageError("out is empty: give out=FOLDER")
-    run_dir = Path(config.run_dir).expanduser().absolute()
-    if out == run_dir or run_dir in out.parents:
-        raise UsageError(f"out={out} lies in the run directory: name a folder elsewhere")
-    if not out.exists():
-        return out
-    if out.is_dir() and not any(out.iterdir()):
+    refuse_overwriting({"out": out}, _inputs(config))
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return out
     if not is_card(out / CARD):
         raise UsageError(f"out={out} is there already and is no export: name a new folder")
     if not config.overwrite:
         raise UsageError(f"out={out} holds an earlier export: name a new folder, or replace it with overwrite=true")
     return out
+
+
+def _inputs(config: ExportConfig) -> list[Path]:
+    listed = [Path(path).expanduser() for path in config.decontaminate.paths if "://" not in path]
+    return [folder_at(config.run_dir), *listed]
 
 
 def _lines(chains: Sequence[Left]) -> bytes:
