@@ -1,7 +1,6 @@
 """The command line: every file of `conf/` composes, every mistake is one line that says what to do, nothing starts for it."""
 
 import json
-import shlex
 from pathlib import Path
 
 import pytest
@@ -383,20 +382,3 @@ def test_a_setting_that_is_a_text_takes_any(mark: str, capsys: Told) -> None:
 def test_one_value_for_a_list_is_told(capsys: Told) -> None:
     told = refused(capsys, "export", "run_dir=x", "format=parquet", "out=y", "columns=value")
     assert told == "columns=value: columns is a list, write columns=[value]"
-
-
-def readme_commands() -> list[list[str]]:
-    """Every call of the command line in the README's blocks of code."""
-    blocks = (CONF.parent / "README.md").read_text(encoding="utf-8").split("\n```")[1::2]
-    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
-    return [
-        shlex.split(line.partition("python -m pipeline ")[2], comments=True)
-        for line in lines
-        if "python -m pipeline " in line and not line.startswith(("usage", "zcat"))
-    ]
-
-
-@pytest.mark.parametrize("command", readme_commands(), ids=lambda command: " ".join(command)[:80])
-def test_what_the_readme_says_is_a_command(command: list[str], capsys: Told) -> None:
-    assert main([*command, "--cfg", "job"]) == 0
-    assert capsys.readouterr().err == ""

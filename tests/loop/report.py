@@ -5,9 +5,10 @@ from pathlib import Path
 
 import polars as pl
 
+from pipeline.train.metrics import auc
 from tests.loop.plan import LABELLED, SAMPLED, Files
 from tests.loop.stages import Done
-from tests.loop.truth import auc, right_so_far
+from tests.loop.truth import right_so_far
 from tests.tiny.arithmetic import Exercise
 
 MINUTE = 60
@@ -20,7 +21,7 @@ def agreement(files: Files, train: Mapping[str, Exercise], test: Mapping[str, Ex
     return [
         f"labels of {labels.height:,} chains: {_of_steps(labels, 'posterior_mean', train)}",
         f"PRM on {prm.height:,} held-out chains: {_of_steps(prm, 'step_scores', test)}",
-        f"last scores against outcomes: AUC {_of_outcomes(prm):.3f} by the PRM, {_of_outcomes(orm):.3f} by the ORM",
+        f"last scores against outcomes: AUC {_told(_of_outcomes(prm))} by the PRM, {_told(_of_outcomes(orm))} by the ORM",
     ]
 
 
@@ -48,12 +49,16 @@ def _of_steps(chains: pl.DataFrame, column: str, exercises: Mapping[str, Exercis
         ]
         scores += [value for value, _ in known]
         right += [is_right for _, is_right in known]
-    return f"AUC {auc(scores, right):.3f} over {len(right):,} steps, of which {sum(right):,} are right so far"
+    return f"AUC {_told(auc(scores, right))} over {len(right):,} steps, of which {sum(right):,} are right so far"
 
 
-def _of_outcomes(chains: pl.DataFrame) -> float:
+def _of_outcomes(chains: pl.DataFrame) -> float | None:
     scored = chains.drop_nulls("score_last")
-    return auc(scored["score_last"], scored["outcome"].fill_null(False))
+    return auc(scored["score_last"].to_list(), scored["outcome"].fill_null(False).to_list())
+
+
+def _told(figure: float | None) -> str:
+    return "-" if figure is None else f"{figure:.3f}"
 
 
 def _tokens(run_dir: Path) -> int:
