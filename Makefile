@@ -53,7 +53,7 @@ loop: setup  ## sample, label, train, score and select with a tiny model, agains
 	$(BIN)/python -u -m tests.loop $(LOOP_DIR)
 
 test: setup  ## the whole suite, in two processes
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 faults: setup  ## slow fault injection, which `make test` leaves out, in two processes
 	$(BIN)/python -m pytest -m faults -n 2 --dist loadfile
