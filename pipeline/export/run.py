@@ -15,6 +15,7 @@ from pipeline.export.balance import Counted, left_out
 from pipeline.export.card import CARD, card, is_card
 from pipeline.export.choose import SOMETIMES, LabelRow, LeftOut
 from pipeline.export.decontaminate import Match
+from pipeline.export.example import LabelCounts
 from pipeline.export.exported import Exported, FileCounts, Left, Reason, reasons
 from pipeline.export.formats.axolotl import training_yaml
 from pipeline.export.formats.tokens import load_encoder
@@ -213,10 +214,9 @@ class _Job:
 
 
 def _count(counts: FileCounts, chosen: Sequence[Made]) -> None:
-    for made in chosen:
-        counts.rows += 1
-        counts.problems.add(made.chain.problem_id)
-        counts.labels += made.labels
+    counts.rows += len(chosen)
+    counts.problems.update(made.chain.problem_id for made in chosen)
+    counts.labels = LabelCounts(*map(sum, zip(counts.labels, *(made.labels for made in chosen), strict=True)))
 
 
 def _left(made: Made, kind: str, detail: str, *, fatal: bool = False) -> Left:

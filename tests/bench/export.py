@@ -15,7 +15,7 @@ import polars as pl
 from pipeline.__main__ import compose_label
 from pipeline.export.exported import Exported
 from pipeline.export.run import export as export_run
-from pipeline.export.settings import ExportConfig, ExportFormat, FileType, Neutral, Offending
+from pipeline.export.settings import ExportConfig, ExportFormat, FileType, Offending
 from tests.run.in_process import label_in_process
 
 PROBLEMS = 5_000
@@ -75,7 +75,6 @@ def _measured(folder: Path, name: str, layout: ExportFormat, file: FileType | No
         format=layout,
         out=str(out),
         file=file,
-        neutral=None if layout is ExportFormat.parquet else Neutral.undecided,
         offending=Offending.drop,
     )
     began = time.process_time()
