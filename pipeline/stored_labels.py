@@ -1,6 +1,7 @@
 """The labels of a run directory as polars frames, through its commit records."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -24,3 +25,9 @@ def frames_of(storage: Storage, run: StoredRun, columns: Sequence[str] | None = 
             frame = pl.from_arrow(read_shard(storage, shard, columns))
             assert isinstance(frame, pl.DataFrame)
             yield frame
+
+
+def rows_of(storage: Storage, run: StoredRun, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The same as rows, by the names of their columns."""
+    for frame in frames_of(storage, run, columns):
+        yield from frame.iter_rows(named=True)

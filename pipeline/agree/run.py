@@ -23,7 +23,7 @@ from pipeline.store.files import check_output_file, refuse_overwriting, replaced
 from pipeline.store.place import folder_at, storage_at
 from pipeline.store.storage import Storage
 from pipeline.store.stored_run import StoredRun, readable_run
-from pipeline.stored_labels import frames_of
+from pipeline.stored_labels import rows_of
 
 MAX_LISTED = 100
 """So many unusable rows are listed in the JSON report at most."""
@@ -153,18 +153,13 @@ def _humans(config: AgreeConfig) -> tuple[list[HumanChain], list[Unusable]]:
 
 def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> tuple[Made, list[LabelledChain]]:
     """All chains that have labels. Raises UsageError where none has."""
-    rows = _rows(storage, run)
+    rows = rows_of(storage, run, _COLUMNS)
     first = next(rows, None)
     if first is None:
         raise UsageError(f"{storage.place} holds no labels: see its rejects/, or wait until `label` has written some")
     column = value_column(soft, first["estimator"])
     made = Made(estimator=first["estimator"], label_rule=first["label_rule"], policy=first["policy"], soft=column.value)
     return made, [_labelled_chain(row, column) for row in chain((first,), rows)]
-
-
-def _rows(storage: Storage, run: StoredRun) -> Iterator[dict[str, Any]]:
-    for frame in frames_of(storage, run, _COLUMNS):
-        yield from frame.iter_rows(named=True)
 
 
 def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> LabelledChain:

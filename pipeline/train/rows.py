@@ -11,7 +11,7 @@ from pipeline.problems import read_row
 from pipeline.records import InputRow, Place, Reject, RejectReason
 from pipeline.store.place import storage_at
 from pipeline.store.stored_run import readable_run
-from pipeline.stored_labels import frames_of
+from pipeline.stored_labels import rows_of
 
 _NO_ANSWER = "\x00"
 """Name of a column that no row has, and the answer in it: a reader of rows wants one."""
@@ -21,9 +21,7 @@ def label_rows(run_dir: str, columns: Sequence[str], *, partial: bool) -> Iterat
     """The rows of a run's current labels. Raises UsageError for no run of this version, and unless `partial` for an unfinished
     one; StoreError for a damaged file."""
     storage = storage_at(run_dir)
-    run = readable_run(storage, partial=partial)
-    for frame in frames_of(storage, run, columns):
-        yield from frame.iter_rows(named=True)
+    yield from rows_of(storage, readable_run(storage, partial=partial), columns)
 
 
 def read_chain(row: Mapping[str, object], place: Place, data: DataConfig, final_answer: Extract) -> InputRow | Reject:

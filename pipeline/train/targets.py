@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import UsageError
-from pipeline.estimate.labels import value_column
+from pipeline.estimate.labels import NEGATIVE, NEUTRAL, POSITIVE, value_column
 from pipeline.records import Origin
 from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
 
@@ -25,7 +25,6 @@ COLUMNS = (
     "estimator",
 )
 """Columns of `labels` that are read."""
-POSITIVE, NEGATIVE, NEUTRAL = 1, 0, 2
 IGNORED = -100
 """In tensors, the label of what has none: torch's own."""
 _NEUTRAL = {TrainNeutral.positive: POSITIVE, TrainNeutral.negative: NEGATIVE, TrainNeutral.undecided: None}

@@ -18,6 +18,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 from transformers.utils import logging as transformers_logging
 
 from pipeline.errors import InputError
+from pipeline.estimate.labels import NEGATIVE, POSITIVE
 from pipeline.ids import content_id
 from pipeline.train.data import StepCollator, StepDataset, target_tensors
 from pipeline.train.forward import end_logits, good_probabilities
@@ -27,7 +28,7 @@ from pipeline.train.model import context_of, has_bfloat16, load_config, load_tok
 from pipeline.train.order import LikeLengths
 from pipeline.train.result import CHECKPOINTS, Record, last_checkpoint, settings_of, stored_record, write_record
 from pipeline.train.settings import Loss, TrainConfig, written_out
-from pipeline.train.targets import NEGATIVE, POSITIVE, counts_for
+from pipeline.train.targets import counts_for
 from pipeline.train.tokens import check_separator, pad_id_of
 
 VALIDATION_TOKENS = 8192
