@@ -121,3 +121,12 @@ class AfterError(Enum):
 class BudgetUnit(Enum):
     tokens = "tokens"
     rollouts = "rollouts"
+
+
+class Tracker(Enum):
+    """A system that draws how a run goes."""
+
+    none = "none"
+    tensorboard = "tensorboard"
+    mlflow = "mlflow"
+    wandb = "wandb"

@@ -23,6 +23,7 @@ from pipeline.choices import (
 )
 from pipeline.engine_settings import DeviceConfig, OpenAiConfig, OracleConfig, check_ending, check_guessing
 from pipeline.ranges import check as _check
+from pipeline.run_settings import ClusterConfig, PlanConfig, RunConfig
 
 
 @dataclass(kw_only=True, slots=True)
@@ -279,73 +280,14 @@ class GraderConfig:
 
 
 @dataclass(kw_only=True, slots=True)
-class RunConfig:
-    unit_problems: int = 32
-    """Problems per unit: the grain of scheduling, retry and commit."""
-    units_in_flight: int = 64
-    """Units a worker holds at once at most. It takes another one when fewer requests wait for its engine than keep it busy."""
-    flush_seconds: float = 30.0
-    """How long finished rollouts wait at most to be committed: what a crash can cost."""
-    attempts: int = 3
-    """How often a unit is tried with others before it is taken apart to find the request that engines die of."""
-    max_failures: int = 100
-    """Workers that may fail, and requests that may be written off, before the run gives up."""
-    lock: bool = True
-    """false: for a file system without `flock`; results are right with two drivers too, but work is done twice.
-
-    Not so in an object store that refuses no name twice: there, see to it that one driver works."""
-    start_timeout_seconds: float = 1800.0
-    """How long the cluster may take to give a worker its resources and the worker to load its model."""
-    stall_seconds: float = 600.0
-    """A worker that generates no token for so long is taken for hung and replaced."""
-    progress_seconds: float = 5.0
-    show_chains: int = 4
-    """How many chains are printed at the end."""
-
-    def __post_init__(self) -> None:
-        _check(1 <= self.unit_problems <= 10_000, "run.unit_problems", self.unit_problems, "1 to 10000")
-        _check(1 <= self.units_in_flight <= 1000, "run.units_in_flight", self.units_in_flight, "1 to 1000")
-        _check(0 < self.flush_seconds <= 86_400, "run.flush_seconds", self.flush_seconds, "above 0, at most 86400")
-        _check(self.attempts >= 1, "run.attempts", self.attempts, "at least 1")
-        _check(self.max_failures >= 1, "run.max_failures", self.max_failures, "at least 1")
-        _check(self.start_timeout_seconds > 0, "run.start_timeout_seconds", self.start_timeout_seconds, "above 0")
-        _check(self.stall_seconds > 0, "run.stall_seconds", self.stall_seconds, "above 0")
-        _check(self.progress_seconds > 0, "run.progress_seconds", self.progress_seconds, "above 0")
-        _check(self.show_chains >= 0, "run.show_chains", self.show_chains, "0 or more")
-
-
-@dataclass(kw_only=True, slots=True)
-class ClusterConfig:
-    address: str | None = None
-    """None: a private Ray on this machine, loopback only; `auto` or an address: join that cluster."""
-    workers: int | None = None
-    """None: as many as the GPUs of the cluster have room for, for a GPU policy, else 1."""
-    cpus_per_worker: float | None = None
-    gpus_per_worker: float | None = None
-
-    def __post_init__(self) -> None:
-        _check(self.workers is None or self.workers >= 1, "cluster.workers", self.workers, "at least 1")
-        _check(
-            self.cpus_per_worker is None or self.cpus_per_worker > 0,
-            "cluster.cpus_per_worker",
-            self.cpus_per_worker,
-            "above 0",
-        )
-        _check(
-            self.gpus_per_worker is None or self.gpus_per_worker >= 0,
-            "cluster.gpus_per_worker",
-            self.gpus_per_worker,
-            "0 or more",
-        )
-
-
-@dataclass(kw_only=True, slots=True)
 class LabelConfig:
     """Everything `label` needs."""
 
     run_dir: str | None = None
     """A folder, or the URL of an object store: `s3://BUCKET/NAME`, `gs://BUCKET/NAME`. None: a folder under `runs/` named after
     what the run is the result of, so that the same command resumes it."""
+    budget: str | None = None
+    """`label`: the plan.json of a plan of this run; its `limit` ends the run before it costs more."""
     data: DataConfig = field(default_factory=DataConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
@@ -353,6 +295,7 @@ class LabelConfig:
     grader: GraderConfig = field(default_factory=GraderConfig)
     run: RunConfig = field(default_factory=RunConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
+    plan: PlanConfig = field(default_factory=PlanConfig)
 
     def __post_init__(self) -> None:
         if self.run_dir is not None and not self.run_dir.strip():

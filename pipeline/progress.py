@@ -46,17 +46,41 @@ class EngineWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """What rollouts came to: they add up to all of them. `truncated` are those cut by the token limit, a part of the others."""
+
+    correct: int = 0
+    incorrect: int = 0
+    no_answer: int = 0
+    ungraded: int = 0
+    aborted: int = 0
+    truncated: int = 0
+
+    def __add__(self, other: "Verdicts") -> "Verdicts":
+        return Verdicts(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What a run is doing now. `rollouts_expected` is 0 until the first units have been planned. `share_of_bound`: see
-    `hardware.Throughput.share`; None where it is not known."""
+    """What a run is doing now; rollouts, tokens, verdicts and seconds are those of this start.
+
+    `units` are all of the run, `prefixes` those of the units begun in this start, of which `prefixes_decided` are asked for no
+    more. `rollouts_expected` is 0 until the first units have been planned. `workers` are at work; what they take of devices has
+    come to `device_seconds`. `share_of_bound`: see `hardware.Throughput.share`; None where it is not known.
+    """
 
     stage: str
     units: int = 0
     units_done: int = 0
+    prefixes: int = 0
+    prefixes_decided: int = 0
     rollouts: int = 0
     rollouts_expected: int = 0
     tokens: int = 0
+    verdicts: Verdicts = field(default_factory=Verdicts)
     load: Load = field(default_factory=Load)
+    workers: int = 0
+    device_seconds: float = 0.0
     share_of_bound: float | None = None
 
 

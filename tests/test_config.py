@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pipeline import config
 from pipeline.choices import GraderKind, PolicyKind, PromptStyle, Splitter
 from pipeline.config import (
-    ClusterConfig,
     DataConfig,
     EstimatorConfig,
     Example,
@@ -22,17 +21,17 @@ from pipeline.config import (
     LabelConfig,
     PolicyConfig,
     PromptConfig,
-    RunConfig,
     SamplingConfig,
 )
 from pipeline.engine_settings import DeviceConfig, OpenAiConfig, OracleConfig
 from pipeline.run.ending import answered, stops_at_answer
+from pipeline.run_settings import ClusterConfig, PlanConfig, RunConfig
 
 SCHEMAS = [
     schema
     for schema in vars(config).values()
     if isinstance(schema, type) and dataclasses.is_dataclass(schema) and schema.__module__ == config.__name__
-] + [DeviceConfig, OpenAiConfig, OracleConfig]
+] + [DeviceConfig, OpenAiConfig, OracleConfig, ClusterConfig, PlanConfig, RunConfig]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.__name__)

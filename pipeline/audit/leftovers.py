@@ -11,6 +11,8 @@ from pipeline.store.commits import FOLDER as COMMITS
 from pipeline.store.marker import MARKER
 from pipeline.store.run_record import NAME
 from pipeline.store.shards import ASIDE, DAMAGED
+from pipeline.store.starts import FOLDER as STARTS
+from pipeline.store.starts import TOLD
 from pipeline.store.storage import Storage
 from pipeline.store.unit_log import FLUSHED
 
@@ -31,9 +33,9 @@ class Leftovers:
 
 def leftovers(storage: Storage, needed: Collection[str], current_labels: Collection[str]) -> Leftovers:
     """What is in the directory beside the files that are `needed` and the records."""
-    garbage = [name for folder in ("", COMMITS, *_FOLDERS, DAMAGED) for name in storage.unfinished(folder)]
+    garbage = [name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished(folder)]
     garbage += storage.names(DAMAGED)
-    foreign = [name for name in storage.names("") if name not in {NAME, MARKER, COMMITS, DAMAGED, *_FOLDERS}]
+    foreign = [name for name in storage.names("") if name not in {NAME, MARKER, COMMITS, DAMAGED, *_FOLDERS, *TOLD}]
     foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]
     in_labels = set(storage.names(LABELS))
     for folder in _FOLDERS:

@@ -14,11 +14,13 @@ from typing import Any
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
+from pipeline.choices import PolicyKind
 from pipeline.config import LabelConfig
 from pipeline.errors import EngineDied, StepvalueError, WorkerLost
 from pipeline.failpoints import arm
 from pipeline.run.cluster import cluster, share
-from pipeline.run.hands import Hand, Hire
+from pipeline.run.hands import Hand, Offer
+from pipeline.run.placement import Share
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
 from pipeline.store.place import storage_at
 
@@ -81,7 +83,7 @@ class _RayHand:
 
 
 @contextmanager
-def actors(config: LabelConfig) -> Iterator[tuple[Hire, int]]:
+def actors(config: LabelConfig) -> Iterator[Offer]:
     """Join or start the cluster: how to hire workers that take their share of it, and how many. Raises ClusterError."""
     with cluster(config.cluster):
         taken = share(config.cluster, config.policy)
@@ -99,7 +101,13 @@ def actors(config: LabelConfig) -> Iterator[tuple[Hire, int]]:
         def hire(attempt: int) -> Hand:
             return _RayHand(actor_class.remote(placed, cpus=max(1, int(taken.cpus)), attempt=attempt))
 
-        yield hire, taken.workers
+        yield Offer(hire=hire, workers=taken.workers, devices=_devices(config, taken))
+
+
+def _devices(config: LabelConfig, taken: Share) -> float:
+    if config.policy.kind is PolicyKind.openai:
+        return (config.plan.gpus or len(config.policy.openai.urls)) / taken.workers
+    return taken.gpus or 1.0
 
 
 async def _result(reference: Any) -> Any:

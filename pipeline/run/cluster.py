@@ -9,12 +9,13 @@ from pathlib import Path
 
 import ray
 
-from pipeline.config import ClusterConfig, PolicyConfig
+from pipeline.config import PolicyConfig
 from pipeline.engine.build import is_cpu_build
 from pipeline.engine.model_config import planned_architecture
 from pipeline.engine.output import captured_output
 from pipeline.errors import ClusterError
 from pipeline.run.placement import Share, share_of
+from pipeline.run_settings import ClusterConfig
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """For a private Ray: it carries receipts only, so little more than Ray's own minimum."""

@@ -16,15 +16,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pipeline.config import RunConfig
 from pipeline.errors import ClusterError, EngineDied, WorkerLost
 from pipeline.failpoints import failpoint
 from pipeline.hardware import Throughput
 from pipeline.progress import Load, Status
 from pipeline.roofline import Effort, throughput
-from pipeline.run.hands import Hand, Hire, Place, ended
+from pipeline.run.hands import Hand, Offer, Place, ended
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Learnt, Receipt, Snapshot
+from pipeline.run_settings import RunConfig
 
 LOOK_SECONDS = 0.5
 """How often the driver looks up while nothing comes in."""
@@ -46,7 +46,7 @@ class Crew:
     def __init__(
         self,
         config: RunConfig,
-        hire: Hire,
+        offer: Offer,
         *,
         jobs: Iterable[Job],
         learnt: Learnt | None = None,
@@ -55,7 +55,7 @@ class Crew:
         check: Callable[[], None] = lambda: None,
     ) -> None:
         self._config = config
-        self._hire = hire
+        self._offer = offer
         self._waiting = deque(jobs)
         self._learnt = learnt
         self._suspects: deque[Job] = deque()
@@ -74,20 +74,21 @@ class Crew:
         self._failed_starts = 0
         self._lost_in_a_row = 0
         self._past = Snapshot()
+        self._past_seconds = 0.0
         self._began = 0.0
         self.seconds_starting = 0.0
         self.seconds_labelling = 0.0
         self.at_end_of_input: Snapshot | None = None
         self.throughput: Throughput | None = None
 
-    async def work_off(self, workers: int) -> None:
-        """Have all jobs done by so many workers. Raises EngineDied where too much fails, ClusterError, StoreError, PolicyError,
-        and what `check` raises; what has come in is committed before."""
+    async def work_off(self) -> None:
+        """Have all jobs done by the workers that are offered. Raises EngineDied where too much fails, ClusterError, StoreError,
+        PolicyError, and what `check` raises; what has come in is committed before."""
         self._began = self._now()
-        self._waiting = _longest_last_units_first(self._waiting, workers * TAIL_UNITS)
+        self._waiting = _longest_last_units_first(self._waiting, self._offer.workers * TAIL_UNITS)
         try:
             self._show("loading the policy")
-            for _ in range(min(workers, len(self._waiting))):
+            for _ in range(min(self._offer.workers, len(self._waiting))):
                 self._place_worker()
             await self._loop()
             self.seconds_labelling = self._now() - self._began - self.seconds_starting
@@ -126,7 +127,8 @@ class Crew:
         self._wake.set()
 
     def _place_worker(self, attempt: int = 1) -> None:
-        place = Place(hand=self._hire(attempt), moved_at=self._now(), attempt=attempt)
+        now = self._now()
+        place = Place(hand=self._offer.hire(attempt), hired_at=now, moved_at=now, attempt=attempt)
         self._places[place] = None
         place.starting = self._spawn(place.hand.start(), partial(self._started, place))
 
@@ -224,7 +226,7 @@ class Crew:
 
     def _replace(self, place: Place, error: EngineDied, _: "asyncio.Task[Any]") -> None:
         jobs = list(place.jobs.values())
-        del self._places[place]
+        self._leave(place)
         # Its units will begin again, and count then.
         begun = max(0, place.snapshot.begun - len(jobs))
         self._past += replace(place.snapshot, load=Load(), begun=begun)
@@ -242,6 +244,10 @@ class Crew:
         self._place_worker(place.attempt + 1)
         for other in self._places:
             self._fill(other)
+
+    def _leave(self, place: Place) -> None:
+        del self._places[place]
+        self._past_seconds += self._now() - place.hired_at
 
     def _charge(self, jobs: list[Job], error: EngineDied, *, exclusive: bool) -> None:
         self._failures += 1
@@ -299,7 +305,7 @@ class Crew:
         limit = self._config.start_timeout_seconds
         late = [place for place in self._places if place.starting and self._now() - place.moved_at > limit]
         for place in late:
-            del self._places[place]
+            self._leave(place)
             place.ending = self._spawn(ended(place), lambda _: None)
         if late and not self._places:
             raise ClusterError(
@@ -337,13 +343,22 @@ class Crew:
                 stage=stage,
                 units=self._units,
                 units_done=self._units_done,
+                prefixes=seen.prefixes,
+                prefixes_decided=seen.decided,
                 rollouts=seen.rollouts,
                 rollouts_expected=max(seen.rollouts, seen.planned * self._owed // seen.begun) if seen.begun else 0,
                 tokens=seen.tokens,
+                verdicts=seen.verdicts,
                 load=seen.load,
+                workers=sum(place.starting is None and place.ending is None for place in self._places),
+                device_seconds=self._device_seconds(),
                 share_of_bound=self.throughput.share if self.throughput else None,
             )
         )
+
+    def _device_seconds(self) -> float:
+        now = self._now()
+        return self._offer.devices * (self._past_seconds + sum(now - place.hired_at for place in self._places))
 
     async def _dismiss(self) -> None:
         if self._looking is not None:

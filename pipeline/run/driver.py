@@ -17,9 +17,9 @@ from pipeline.records import Goal
 from pipeline.rows import input_digest
 from pipeline.run.budget import Spent, goals
 from pipeline.run.crew import Crew, Watcher
-from pipeline.run.hands import Hire
+from pipeline.run.hands import Offer
 from pipeline.run.intake import stage
-from pipeline.run.plan import identity, logged_totals, run_name, state_of
+from pipeline.run.state import identity, logged_totals, run_name, state_of
 from pipeline.run.stop import INTERRUPTED, StopSignal
 from pipeline.store.arranged import arrange_labels
 from pipeline.store.commits import INPUT, UNIT, Chain, Commit, State, chains, publish
@@ -33,8 +33,8 @@ from pipeline.store.units import UnitRef, unit_rows, units_of
 
 DEFAULT_FOLDER = Path("runs")
 
-Hiring = Callable[[LabelConfig], AbstractContextManager[tuple[Hire, int]]]
-"""Where workers come from: entered, a way to hire them and how many there may be."""
+Hiring = Callable[[LabelConfig], AbstractContextManager[Offer]]
+"""Where workers come from, once it is entered."""
 Running = Callable[[Coroutine[Any, Any, None]], None]
 """A way to run a coroutine to its end, from code that is none."""
 
@@ -76,18 +76,18 @@ def label_held(
     seconds = (0.0, 0.0)
     speed = None
     if before.jobs:
-        with _ended_politely(), hiring(config) as (hire, workers):
+        with _ended_politely(), hiring(config) as offer:
             stop.listen()
             crew = Crew(
                 config.run,
-                hire,
+                offer,
                 jobs=before.jobs,
                 learnt=before.learnt,
                 units=len(units),
                 watch=watch,
                 check=stop.check,
             )
-            run(crew.work_off(workers))
+            run(crew.work_off())
             seconds = crew.seconds_starting, crew.seconds_labelling
             speed = crew.throughput
     after = state_of(units, _chains(storage), asked) if before.jobs else before

@@ -41,15 +41,25 @@ Hire = Callable[[int], Hand]
 """A new worker; the argument counts the workers in its place, from 1."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """How to hire workers, how many there may be at once, and how many devices each takes; see `run_settings.PlanConfig`."""
+
+    hire: Hire
+    workers: int
+    devices: float = 1.0
+
+
 @dataclass(slots=True, eq=False)
 class Place:
     """A worker's place: who has it, what it works on, and when it last made progress.
 
-    `starting` until the worker has started; `asking` while it is asked whether it has room for another unit; `ending` when it
-    is given up. It was given `begun` units so far.
+    `starting` until the worker, who came at `hired_at`, has started; `asking` while it is asked whether it has room for another
+    unit; `ending` when it is given up. It was given `begun` units so far.
     """
 
     hand: Hand
+    hired_at: float
     moved_at: float
     attempt: int = 1
     starting: "asyncio.Task[Any] | None" = None

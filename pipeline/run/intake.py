@@ -15,13 +15,14 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.config import DataConfig, RunConfig
+from pipeline.config import DataConfig
 from pipeline.errors import InputError
 from pipeline.grading.base import Checker
 from pipeline.ids import content_id
 from pipeline.problems import read_row
 from pipeline.records import InputRow, Place, Problem, Reject, RejectReason, Solution, Totals
 from pipeline.rows import read_rows
+from pipeline.run_settings import RunConfig
 from pipeline.store.shards import ShardRecord, write_shard
 from pipeline.store.storage import Storage
 from pipeline.store.units import write_units

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.choices import PolicyKind
-from pipeline.config import ClusterConfig, PolicyConfig
+from pipeline.config import PolicyConfig
 from pipeline.devices import device_named, least_memory
 from pipeline.engine.defaults import GPU_MEMORY_SHARE
 from pipeline.errors import ClusterError
 from pipeline.fitting import least_devices
 from pipeline.hardware import Architecture
 from pipeline.roofline import weight_bytes
+from pipeline.run_settings import ClusterConfig
 
 Node = Mapping[str, float]
 """What a node of Ray has, by the name of the resource."""

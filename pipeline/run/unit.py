@@ -6,6 +6,7 @@ other. What the unit's journal has is never asked for again; what comes in goes 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,10 +17,24 @@ from pipeline.engine.base import Engine
 from pipeline.errors import EngineDied
 from pipeline.estimate.kernel import Kernel
 from pipeline.estimate.learning import learnt
+from pipeline.estimate.tree import Tree
 from pipeline.grading.base import Checker
 from pipeline.grading.completion import NO_COMPLETION
 from pipeline.ids import rollout_id
-from pipeline.records import Completion, Grade, InputRow, Reject, Request, Rollout, Totals, Trials
+from pipeline.progress import Verdicts
+from pipeline.records import (
+    UNGRADED,
+    Completion,
+    Finish,
+    Grade,
+    InputRow,
+    Reject,
+    Request,
+    Rollout,
+    Totals,
+    Trials,
+    Verdict,
+)
 from pipeline.relabelled import StoredChain
 from pipeline.run.arrivals import Arrivals
 from pipeline.run.draw import SolutionDrawer
@@ -66,8 +81,8 @@ class UnitResult:
 class UnitLabeller:
     """Labels units with one engine and one checker; several units may be in work at once.
 
-    `begun` units have asked for `planned` rollouts so far; `rollouts` and `tokens` of them have come in. `room` tells when
-    another unit is wanted.
+    `begun` units have asked for `planned` rollouts so far; `rollouts` and `tokens` of them have come in. Of their `prefixes`
+    that can be sampled, `decided` are asked for no more. `room` tells when another unit is wanted.
     """
 
     def __init__(self, config: LabelConfig, engine: Engine, checker: Checker) -> None:
@@ -82,8 +97,26 @@ class UnitLabeller:
         self._planner = Planner(config, engine, self.judge, self._drawer)
         self.begun = 0
         self.planned = 0
+        self.prefixes = 0
+        self.decided = 0
         self.rollouts = 0
         self.tokens = 0
+        self._truncated = 0
+        self._aborted = 0
+        self._verdicts: Counter[Verdict] = Counter()
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """What the rollouts came to."""
+        count = self._verdicts
+        return Verdicts(
+            correct=count[Verdict.CORRECT],
+            incorrect=count[Verdict.INCORRECT],
+            no_answer=count[Verdict.NO_ANSWER],
+            ungraded=sum(count[verdict] for verdict in UNGRADED),
+            aborted=self._aborted,
+            truncated=self._truncated,
+        )
 
     async def owed(self, rows: Sequence[InputRow], journal: Journal) -> list[str]:
         """Ids of the requests to be sampled next: draws, and when these have all come in, rollouts."""
@@ -183,6 +216,9 @@ class UnitLabeller:
         sampling: set[asyncio.Task[None]] = set()
         due = asyncio.create_task(self._due(work.arrivals))
         asked = rounds.begun()
+        open_prefixes = sum(map(_samplable, plan.trees))
+        self.prefixes += open_prefixes
+        self.decided += open_prefixes - _samplable_of(asked)
         try:
             while True:
                 if asked:
@@ -197,7 +233,11 @@ class UnitLabeller:
                 for task in done:
                     task.result()
                 sampling -= done
-                asked = rounds.next(work.arrivals.complete()) if due in done else []
+                asked = []
+                if due in done:
+                    complete = work.arrivals.complete()
+                    asked = rounds.next(complete)
+                    self.decided += sum(map(_samplable, complete)) - _samplable_of(asked)
         finally:
             for task in sampling:
                 task.cancel()
@@ -268,8 +308,21 @@ class UnitLabeller:
         work.arrivals.take(request)
         self.rollouts += 1
         self.tokens += completion.n_tokens
+        self._truncated += completion.finish is Finish.LENGTH
+        if completion.finish is Finish.ABORT:
+            self._aborted += 1
+        else:
+            self._verdicts[grade.verdict] += 1
         if self._stops_early and (issues := work.arrivals.under_way(prefix_id)) and work.rounds.stopped(prefix_id):
             self._engine.abort([rollout_id(prefix_id, issue) for issue in issues])
+
+
+def _samplable(tree: Tree) -> int:
+    return int((~tree.closed).sum())
+
+
+def _samplable_of(rounds: Iterable[Round]) -> int:
+    return sum(_samplable(each.tree) for each in rounds)
 
 
 def _rollout(completion: Completion, grade: Grade, steps: Steps) -> Rollout:

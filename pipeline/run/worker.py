@@ -21,7 +21,7 @@ from pipeline.grading.choose import checker_for, grader_version
 from pipeline.hardware import Hardware
 from pipeline.kernels import TABLE as KERNELS
 from pipeline.kernels import kernel_table
-from pipeline.progress import EngineWork, Load
+from pipeline.progress import EngineWork, Load, Verdicts
 from pipeline.records import Goal, InputRow
 from pipeline.relabelled import labels_of
 from pipeline.roofline import common
@@ -77,15 +77,19 @@ class Receipt:
 class Snapshot:
     """What a worker is doing: counters since its start, and its engine's load.
 
-    `planned` are the rollouts of `begun` units. `seconds` is how long its engine has been there, `grading_seconds` what
-    verdicts took in all processes together. `distinct_prompt` counts the tokens of the prompts of units that have ended, what
-    several begin with once. `hardware` is what the engine runs on; of several snapshots, what all run on.
+    `planned` are the rollouts of `begun` units, `prefixes` theirs that can be sampled, `decided` those asked for no more.
+    `seconds` is how long its engine has been there, `grading_seconds` what verdicts took in all processes together.
+    `distinct_prompt` counts the tokens of the prompts of units that have ended, what several begin with once. `hardware` is
+    what the engine runs on; of several snapshots, what all run on.
     """
 
     begun: int = 0
     planned: int = 0
+    prefixes: int = 0
+    decided: int = 0
     rollouts: int = 0
     tokens: int = 0
+    verdicts: Verdicts = field(default_factory=Verdicts)
     seconds: float = 0.0
     grading_seconds: float = 0.0
     distinct_prompt: int = 0
@@ -181,8 +185,11 @@ class Worker:
         return Snapshot(
             begun=labeller.begun,
             planned=labeller.planned,
+            prefixes=labeller.prefixes,
+            decided=labeller.decided,
             rollouts=labeller.rollouts,
             tokens=labeller.tokens,
+            verdicts=labeller.verdicts,
             seconds=_now() - self._began,
             grading_seconds=labeller.judge.seconds,
             distinct_prompt=labeller.prompts.tokens,

@@ -15,7 +15,7 @@ from pipeline.rows import input_digest
 from pipeline.run.goal import goal_of
 from pipeline.run.intake import stage
 from pipeline.run.journal import Journal
-from pipeline.run.plan import identity
+from pipeline.run.state import identity
 from pipeline.run.unit import UnitLabeller
 from pipeline.store.commits import INPUT, Commit, State
 from pipeline.store.local import LocalStorage

@@ -16,7 +16,7 @@ from pipeline.grading.choose import checker_for
 from pipeline.rows import input_digest
 from pipeline.run.goal import goal_of
 from pipeline.run.intake import stage
-from pipeline.run.plan import identity
+from pipeline.run.state import identity
 from pipeline.run.worker import Task, Worker, engine_for
 from pipeline.store.commits import INPUT, Commit, State
 from pipeline.store.local import LocalStorage

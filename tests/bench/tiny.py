@@ -24,7 +24,7 @@ from pipeline.records import Verdict
 from pipeline.rows import input_digest
 from pipeline.run.goal import goal_of
 from pipeline.run.intake import stage
-from pipeline.run.plan import identity
+from pipeline.run.state import identity
 from pipeline.run.worker import Learnt, Task, Worker
 from pipeline.store.arranged import LABELS
 from pipeline.store.commits import INPUT, UNIT, Commit, State, chain

@@ -30,7 +30,7 @@ from pipeline.progress import Status
 from pipeline.records import Completion, Request
 from pipeline.run import hands
 from pipeline.run.driver import label
-from pipeline.run.hands import Hand, Hire
+from pipeline.run.hands import Hand, Offer
 from pipeline.run.stop import StopSignal
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker
 from pipeline.store.place import storage_at
@@ -98,11 +98,11 @@ def _print_status(status: Status) -> None:
 
 
 @contextmanager
-def _processes(plan: Plan, config: LabelConfig) -> Iterator[tuple[Hire, int]]:
+def _processes(plan: Plan, config: LabelConfig) -> Iterator[Offer]:
     def hire(attempt: int) -> Hand:
         return ProcessHand(plan, config, attempt)
 
-    yield hire, plan.workers
+    yield Offer(hire=hire, workers=plan.workers)
 
 
 class ProcessHand:

@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.choices import EstimatorName, PolicyKind
-from pipeline.config import DataConfig, EstimatorConfig, LabelConfig, PolicyConfig, RunConfig, SamplingConfig
+from pipeline.config import DataConfig, EstimatorConfig, LabelConfig, PolicyConfig, SamplingConfig
 from pipeline.errors import Interrupted, StepvalueError
 from pipeline.progress import Status, Summary
 from pipeline.rows import input_digest
 from pipeline.run.driver import label_held
-from pipeline.run.hands import Hand, Hire
-from pipeline.run.plan import identity
+from pipeline.run.hands import Hand, Offer
+from pipeline.run.state import identity
 from pipeline.run.stop import StopSignal
+from pipeline.run_settings import RunConfig
 from pipeline.store.commits import INPUT, chains
 from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import check_claim, claim
@@ -231,9 +232,9 @@ class _Play:
             )
 
         @contextmanager
-        def hiring(config: LabelConfig) -> Iterator[tuple[Hire, int]]:
+        def hiring(config: LabelConfig) -> Iterator[Offer]:
             stop.check()
-            yield hire, workers
+            yield Offer(hire=hire, workers=workers)
 
         def label() -> Summary:
             check_claim(storage, facts)

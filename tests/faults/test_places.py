@@ -10,7 +10,7 @@ import pytest
 from pipeline.engine.fingerprint import policy_fingerprint
 from pipeline.errors import RunConflict
 from pipeline.rows import input_digest
-from pipeline.run.plan import identity
+from pipeline.run.state import identity
 from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import claim
 from tests.faults.runs import Found, Scene, assert_same, tree, until

@@ -8,7 +8,7 @@ from pipeline.config import LabelConfig
 from pipeline.errors import EngineDied
 from pipeline.progress import Summary
 from pipeline.run.driver import label
-from pipeline.run.hands import Hand, Hire
+from pipeline.run.hands import Hand, Offer
 from pipeline.run.stop import StopSignal
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
 from pipeline.store.place import storage_at
@@ -59,15 +59,15 @@ class InProcessHand:
 
 
 @contextmanager
-def in_process(config: LabelConfig, storage: Storage | None = None) -> Iterator[tuple[Hire, int]]:
-    """What `run.actors.actors` is to a real run: how to hire workers, and how many. They write to `storage`, if given."""
+def in_process(config: LabelConfig, storage: Storage | None = None) -> Iterator[Offer]:
+    """What `run.actors.actors` is to a real run: an offer of workers. They write to `storage`, if given."""
     assert config.run_dir is not None
     written_to = storage or storage_at(config.run_dir)
 
     def hire(attempt: int) -> Hand:
         return InProcessHand(Worker(config, written_to, engine_for(config, cpus=1, attempt=attempt)))
 
-    yield hire, config.cluster.workers or 1
+    yield Offer(hire=hire, workers=config.cluster.workers or 1)
 
 
 def label_in_process(config: LabelConfig, stop: StopSignal | None = None) -> Summary:

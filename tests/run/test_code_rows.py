@@ -13,7 +13,7 @@ from pipeline.errors import StepvalueError
 from pipeline.grading.choose import checker_for
 from pipeline.problems import read_row
 from pipeline.records import InputRow, Place, Reject, RejectReason
-from pipeline.run.plan import identity
+from pipeline.run.state import identity
 from pipeline.store.local import LocalStorage
 from tests.conftest import write_rows
 from tests.run.test_worker import chain, label_all, staged, tables

@@ -7,13 +7,14 @@ from random import Random
 
 import pytest
 
-from pipeline.config import RunConfig
 from pipeline.errors import EngineDied, Interrupted, StoreError, WorkerLost
 from pipeline.progress import EngineWork, Status
 from pipeline.records import Goal
 from pipeline.run.crew import TAIL_UNITS, Crew
+from pipeline.run.hands import Offer
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Receipt, Snapshot, Task
+from pipeline.run_settings import RunConfig
 from pipeline.store.shards import ShardRecord
 from pipeline.store.units import UnitRef
 
@@ -107,13 +108,13 @@ def work_off(
     config = RunConfig(**{**QUICK, **settings})  # type: ignore[arg-type]
     crew = Crew(
         config,
-        lambda attempt: ScriptedHand(ledger, attempt),
+        Offer(hire=lambda attempt: ScriptedHand(ledger, attempt), workers=workers),
         jobs=jobs,
         units=len(jobs),
         watch=watch,
         check=check,
     )
-    asyncio.run(crew.work_off(workers))
+    asyncio.run(crew.work_off())
     return stages
 
 
@@ -222,12 +223,12 @@ def test_the_last_units_are_handed_out_longest_first() -> None:
     ]
     crew = Crew(
         RunConfig(**{**QUICK, "units_in_flight": 1}),  # type: ignore[arg-type]
-        lambda attempt: NotingHand(ledger, attempt),
+        Offer(hire=lambda attempt: NotingHand(ledger, attempt), workers=1),
         jobs=jobs,
         units=len(jobs),
         watch=lambda _: None,
     )
-    asyncio.run(crew.work_off(1))
+    asyncio.run(crew.work_off())
     names, first = list(ledger.owed), len(sizes) - TAIL_UNITS
     assert order[:first] == names[:first]
     assert order[first:] == sorted(names[first:], key=lambda name: -sizes[names.index(name)])

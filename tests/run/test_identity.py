@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.choices import PolicyKind, PromptStyle
 from pipeline.config import LabelConfig, PolicyConfig, PromptConfig, SamplingConfig
-from pipeline.run.plan import identity
+from pipeline.run.state import identity
 
 
 def facts(policy: dict[str, object], **sampling: object) -> dict[str, object]:

@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 
 from pipeline.architectures import architecture_of
 from pipeline.choices import PolicyKind
-from pipeline.config import ClusterConfig, PolicyConfig
+from pipeline.config import PolicyConfig
 from pipeline.engine_settings import DeviceConfig
 from pipeline.errors import ClusterError
 from pipeline.hardware import Architecture
 from pipeline.run import cluster
 from pipeline.run.placement import Node, Share, share_of
+from pipeline.run_settings import ClusterConfig
 from tests import models
 
 HEAD: Node = {"CPU": 4.0}

@@ -10,7 +10,7 @@ from pipeline.__main__ import compose_label
 from pipeline.audit.run import audit
 from pipeline.changes import AuditConfig
 from pipeline.choices import PolicyKind
-from pipeline.config import ClusterConfig, LabelConfig, PolicyConfig
+from pipeline.config import LabelConfig, PolicyConfig
 from pipeline.engine.fingerprint import policy_fingerprint
 from pipeline.engine.openai import engine as engine_module
 from pipeline.engine.openai import trouble
@@ -19,8 +19,9 @@ from pipeline.engine.oracle import ByteTokenizer
 from pipeline.engine_settings import OpenAiConfig
 from pipeline.errors import ClusterError, PolicyError
 from pipeline.run.placement import Share, share_of
-from pipeline.run.plan import identity
+from pipeline.run.state import identity
 from pipeline.run.worker import engine_for
+from pipeline.run_settings import ClusterConfig
 from tests.engine.served import MODEL, Act, Server, served_beside
 from tests.run.in_process import label_in_process
 

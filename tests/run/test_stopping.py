@@ -14,7 +14,7 @@ from pipeline.engine.oracle import OracleEngine
 from pipeline.progress import Summary
 from pipeline.records import Completion, Request
 from pipeline.run.driver import label
-from pipeline.run.hands import Hire
+from pipeline.run.hands import Offer
 from pipeline.run.stop import StopSignal
 from pipeline.run.worker import Worker
 from pipeline.store.place import storage_at
@@ -39,10 +39,10 @@ class TricklingEngine(OracleEngine):
 
 
 @contextmanager
-def trickling(config: LabelConfig) -> Iterator[tuple[Hire, int]]:
+def trickling(config: LabelConfig) -> Iterator[Offer]:
     assert config.run_dir is not None
     storage = storage_at(config.run_dir)
-    yield lambda _: InProcessHand(Worker(config, storage, TricklingEngine(config.policy))), 1
+    yield Offer(hire=lambda _: InProcessHand(Worker(config, storage, TricklingEngine(config.policy))), workers=1)
 
 
 def labelled(folder: Path, *overrides: str) -> tuple[Summary, list[dict[str, Any]]]:

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.architectures import architecture_of
-from pipeline.config import RunConfig
 from pipeline.devices import device_named
 from pipeline.hardware import Device, Hardware, Throughput
 from pipeline.progress import EngineWork, Status
 from pipeline.records import Goal
 from pipeline.run.crew import Crew
-from pipeline.run.hands import Hand
+from pipeline.run.hands import Hand, Offer
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Receipt, Snapshot, Task
+from pipeline.run_settings import RunConfig
 from pipeline.store.shards import ShardRecord
 from pipeline.store.units import UnitRef
 from tests import models
@@ -71,8 +71,8 @@ def work_off(*hardware: Hardware | None) -> tuple[Throughput | None, Status]:
         Job(unit=UnitRef(unit_id=f"u{number}", shard=SHARD, group=0), known_length=0, goal=Goal(rollouts=1))
         for number in range(8)
     ]
-    crew = Crew(RunConfig(), hire, jobs=jobs, units=len(jobs), watch=shown.append)
-    asyncio.run(crew.work_off(len(hardware)))
+    crew = Crew(RunConfig(), Offer(hire=hire, workers=len(hardware)), jobs=jobs, units=len(jobs), watch=shown.append)
+    asyncio.run(crew.work_off())
     return crew.throughput, shown[-1]
 
 

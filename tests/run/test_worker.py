@@ -20,7 +20,7 @@ from pipeline.records import Prefix, Problem, Request, Totals
 from pipeline.rows import input_digest
 from pipeline.run.goal import goal_of
 from pipeline.run.intake import stage
-from pipeline.run.plan import identity, state_of
+from pipeline.run.state import identity, state_of
 from pipeline.run.worker import Task, Worker, engine_for
 from pipeline.store.commits import INPUT, UNIT, Commit, State, chains
 from pipeline.store.local import LocalStorage

@@ -24,9 +24,9 @@ from pipeline.kernels import TABLE as KERNELS
 from pipeline.progress import EngineWork, Load
 from pipeline.records import InputRow, Place, Problem, Totals
 from pipeline.run.driver import label_held
-from pipeline.run.hands import Hire
-from pipeline.run.plan import identity
+from pipeline.run.hands import Offer
 from pipeline.run.room import LOW
+from pipeline.run.state import identity
 from pipeline.run.stop import StopSignal
 from pipeline.run.worker import Learnt, Receipt, Snapshot, Task
 from pipeline.store.arranged import LABELS
@@ -107,9 +107,11 @@ def live(units: int, replicas: int, unit_seconds: float = UNIT_SECONDS) -> Lived
         clock = [time.process_time()]
 
         @contextmanager
-        def hiring(_config: LabelConfig) -> Iterator[tuple[Hire, int]]:
+        def hiring(_config: LabelConfig) -> Iterator[Offer]:
             numbers = iter(range(sys.maxsize))
-            yield lambda _attempt: _SimulatedHand(outside, unit_seconds, Random(next(numbers))), replicas
+            yield Offer(
+                hire=lambda _attempt: _SimulatedHand(outside, unit_seconds, Random(next(numbers))), workers=replicas
+            )
 
         def run(work: Coroutine[Any, Any, None]) -> None:
             clock.append(time.process_time())

@@ -17,8 +17,8 @@ from pipeline.progress import EngineWork, Summary
 from pipeline.records import Request
 from pipeline.rows import input_digest
 from pipeline.run.driver import label_held
-from pipeline.run.hands import Hand, Hire
-from pipeline.run.plan import identity
+from pipeline.run.hands import Hand, Offer
+from pipeline.run.state import identity
 from pipeline.run.stop import StopSignal
 from pipeline.run.worker import Receipt, Task, Worker
 from pipeline.store.disk import OsDisk
@@ -92,13 +92,13 @@ def play(data: Path, pace: Pace, *, workers: int, settings: Sequence[str] = ()) 
             return reply_to(request)
 
         @contextmanager
-        def hiring(config: LabelConfig) -> Iterator[tuple[Hire, int]]:
+        def hiring(config: LabelConfig) -> Iterator[Offer]:
             def hire(_attempt: int) -> Hand:
                 engine = VirtualEngine(pace, reply, capacity=CAPACITY, cache_blocks=blocks)
                 hands.append(_FarHand(Worker(config, storage, engine), engine))
                 return hands[-1]
 
-            yield hire, workers
+            yield Offer(hire=hire, workers=workers)
 
         began = time.process_time()
         summary = label_held(config, storage, facts, hiring, lambda _: None, StopSignal(), run=on_a_virtual_clock)
