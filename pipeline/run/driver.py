@@ -39,7 +39,7 @@ Running = Callable[[Coroutine[Any, Any, None]], None]
 """A way to run a coroutine to its end, from code that is none."""
 
 
-def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal) -> Summary:
+def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:
     """Label everything the input asks for; started again on the same run directory, only what is still owed.
 
     Raises InputError, PolicyError, ClusterError, RunConflict, StoreError, EngineDied, or Interrupted when `stop` says so; what
@@ -52,7 +52,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal)
     check_claim(storage, facts)
     with held(storage, lock=config.run.lock) as alone:
         damaged = claim(storage, facts, alone=alone)
-        summary = label_held(config, storage, facts, hiring, watch, stop)
+        summary = label_held(config, storage, facts, hiring, watch, stop, run)
         return replace(summary, damaged=(*damaged, *summary.damaged))
 
 

@@ -1,10 +1,15 @@
-"""The embedded model on vLLM's real CPU engine."""
+"""vLLM's real CPU engine: one start of it with the tiny policy for most tests, and the whole job with the embedded model.
+
+The tests of the tiny policy's engine come in their order in this file: the last one kills it.
+"""
 
 import asyncio
+import json
 import os
 import random
 import signal
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +18,10 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import compose_label
+from pipeline.architectures import architecture_of
+from pipeline.audit.run import audit
+from pipeline.changes import AuditConfig
+from pipeline.config import LabelConfig
 from pipeline.engine.detokenize import completion_text
 from pipeline.engine.embedded import embedded_model
 from pipeline.engine.reaper import MARK, marked
@@ -25,12 +34,18 @@ from pipeline.prompts import Prompter
 from pipeline.records import Completion, Finish, Problem, Request
 from pipeline.roofline import parameters
 from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
+from tests.run.in_process import label_in_process
+from tests.tiny.compared import implausible, told, truth
+from tests.tiny.policy import MAX_TOKENS, OVERRIDES, PARAMETERS, TRUTH
 
 pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
 
+EXERCISE = Problem(problem_id="e", text="21+5*2-38", golds=("14",))
 PROBLEM = Problem(
     problem_id="p", text="Ann has 3 bags with 4 nuts in each bag. How many nuts does she have?", golds=("12",)
 )
+LONG_PROMPT = 90
+"""Tokens: two whole blocks of 32 and a part of one, and beside MAX_TOKENS within the tiny policy's context of 192."""
 
 
 class FirstLine(Answered):
@@ -45,18 +60,64 @@ class FirstLine(Answered):
         return "\n" in text
 
 
-def requests(engine: VllmEngine, config: Any, count: int, batch: int) -> list[Request]:
-    prompter = Prompter(
-        tokenizer=engine.tokenizer,
-        config=config.policy.prompt,
-        max_tokens=config.sampling.max_tokens,
-        max_model_len=engine.max_model_len,
-    )
-    root = prompter.root(PROBLEM)
-    return [
-        Request(request_id=rollout_id(f"{batch}", issue), issue_index=issue, problem=PROBLEM, prefix=root)
-        for issue in range(count)
-    ]
+class LastingEngine(VllmEngine):
+    """Is started once, and outlives the workers that use it."""
+
+    async def start(self) -> None:
+        if not self.capacity:
+            await super().start()
+
+    async def close(self) -> None:
+        """Left to `end`."""
+
+    async def end(self) -> None:
+        await super().close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """An engine in its event loop, and the mark of its processes."""
+
+    config: LabelConfig
+    engine: LastingEngine
+    loop: asyncio.Runner
+    mark: str
+
+    def requests(self, count: int, batch: int) -> list[Request]:
+        prompter = Prompter(
+            tokenizer=self.engine.tokenizer,
+            config=self.config.policy.prompt,
+            max_tokens=self.config.sampling.max_tokens,
+            max_model_len=self.engine.max_model_len,
+        )
+        root = prompter.root(EXERCISE)
+        return [
+            Request(request_id=rollout_id(f"{batch}", issue), issue_index=issue, problem=EXERCISE, prefix=root)
+            for issue in range(count)
+        ]
+
+    async def sampled(self, asked: list[Request]) -> list[Completion]:
+        return [completion async for group in self.engine.generate(asked, keep_tokens=True) for completion in group]
+
+    async def generated_until(self, task: "asyncio.Task[list[Completion]]", enough: int) -> int:
+        """The engine's count of tokens when it first is `enough`, or 0 when the task is done."""
+        while self.engine.work.generated < enough and not task.done():
+            await asyncio.sleep(0)
+        return 0 if task.done() else self.engine.work.generated
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Iterator[Started]:
+    config = compose_label([*OVERRIDES, f"data.path={TRUTH}", "run_dir=x"])
+    engine = LastingEngine(config.policy, config.sampling, cpus=1, answered=FirstLine())
+    with asyncio.Runner() as loop:
+        loop.run(engine.start())
+        mark = os.environ[MARK]
+        try:
+            yield Started(config=config, engine=engine, loop=loop, mark=mark)
+        finally:
+            loop.run(engine.end())
+    assert marked(mark) == []
 
 
 def prompted(request: Request, number: int, prompt_ids: tuple[int, ...]) -> Request:
@@ -65,96 +126,70 @@ def prompted(request: Request, number: int, prompt_ids: tuple[int, ...]) -> Requ
     )
 
 
-async def sampled(engine: VllmEngine, asked: list[Request]) -> list[Completion]:
-    return [completion async for group in engine.generate(asked, keep_tokens=True) for completion in group]
-
-
-async def generated_until(engine: VllmEngine, task: "asyncio.Task[list[Completion]]", enough: int) -> int:
-    """The engine's count of tokens when it first is `enough`, or when the task is done."""
-    while engine.work.generated < enough and not task.done():
-        await asyncio.sleep(0.005)
-    return 0 if task.done() else engine.work.generated
-
-
-def test_the_engine_samples_and_its_death_is_noticed() -> None:
-    config = compose_label(["data=sample", "run_dir=x", "policy=embedded", "sampling.max_tokens=24"])
-
-    async def work() -> None:
-        engine = VllmEngine(config.policy, config.sampling, cpus=2, answered=FirstLine())
-        await engine.start()
-        token = os.environ[MARK]
-        try:
-            runs_on(engine)
-            assert engine._engine.model_config.seed > 0  # vLLM's own, with which every start draws the same
-            await samples(engine, requests(engine, config, 6, batch=0))
-            await stops_at_the_answer(engine, requests(engine, config, 6, batch=4))
-            await refuses(engine, requests(engine, config, 2, batch=1))
-            await aborts_unasked(engine, requests(engine, config, 4, batch=2))
-            await is_killed(engine, requests(engine, config, 2, batch=3), token)
-        finally:
-            await engine.close()
-        assert marked(token) == []
-
-    asyncio.run(work())
-
-
-def runs_on(engine: VllmEngine) -> None:
-    """A model of 134.5 million parameters, and this processor as it was measured."""
-    hardware = engine.hardware
+def test_what_it_runs_on(tiny: Started) -> None:
+    """The tiny policy, and this processor as it was measured."""
+    hardware = tiny.engine.hardware
     assert hardware is not None
     assert hardware.architecture is not None
     assert hardware.device is not None
-    assert parameters(hardware.architecture) == pytest.approx(134.5e6, rel=1e-3)
-    assert (hardware.device.name, hardware.unknown) == ("2 CPU cores", "")
+    assert parameters(hardware.architecture) == pytest.approx(PARAMETERS, rel=2e-3)  # but for the norms
+    assert (hardware.device.name, hardware.unknown) == ("1 CPU cores", "")
     assert 1e8 < hardware.device.bandwidth < 1e12
     assert 1e8 < hardware.device.flops < 1e14
 
 
-async def samples(engine: VllmEngine, asked: list[Request]) -> None:
-    task = asyncio.create_task(sampled(engine, asked))
-    assert 0 < await generated_until(engine, task, 1) < await generated_until(engine, task, 4 * len(asked))
-    done = await task
-    assert sorted(completion.request.issue_index for completion in done) == list(range(6))
+def test_what_it_is(tiny: Started) -> None:
+    assert tiny.engine.max_model_len == 192
+    assert tiny.engine.capacity == 256
+    assert tiny.engine.policy.endswith("asset@main:float32:cpu:stop_at_answer")
+    assert tiny.engine._engine.model_config.seed > 0  # vLLM's own, with which every start draws the same
+
+
+def test_it_samples_and_counts(tiny: Started) -> None:
+    engine, before = tiny.engine, tiny.engine.work
+    short, *_ = tiny.requests(1, batch=0)
+    asked = [prompted(short, number, (short.prefix.prompt_ids * LONG_PROMPT)[:LONG_PROMPT]) for number in range(6)]
+
+    async def work() -> list[Completion]:
+        done = await tiny.sampled(asked)
+        # Six of 256 places were taken.
+        unfilled = engine.work.unfilled_seconds
+        await asyncio.sleep(0.1)
+        assert unfilled > before.unfilled_seconds
+        assert engine.work.unfilled_seconds >= unfilled + 0.1
+        return done
+
+    done = tiny.loop.run(work())
+    assert {completion.request.request_id for completion in done} == {request.request_id for request in asked}
     for completion in done:
-        assert 0 < completion.n_tokens == len(completion.token_ids) <= 24
+        assert 0 < completion.n_tokens == len(completion.token_ids) <= MAX_TOKENS
         assert (completion.finish is Finish.LENGTH) == (
-            completion.n_tokens == 24 and completion.finish is not Finish.STOP
+            completion.n_tokens == MAX_TOKENS and completion.finish is not Finish.STOP
         )
         assert completion.text == engine.tokenizer.decode(completion.token_ids)
     assert len({completion.text for completion in done}) > 1
-    assert engine.work.generated == sum(completion.n_tokens for completion in done)
-    assert engine.max_model_len == 1024
-    assert engine.policy.startswith("SmolLM2-135M-Instruct@main:")
-    assert engine.policy.endswith(":cpu:stop_at_answer")
-    # Blocks of 32 tokens: of the prompts behind the first one, less than two blocks each are computed.
-    prompt = len(asked[0].prefix.prompt_ids)
-    assert engine.work.prompt == 6 * prompt
-    assert engine.work.prefilled < prompt + 5 * 33
-    # Six of 128 places were taken.
-    unfilled = engine.work.unfilled_seconds
-    await asyncio.sleep(0.1)
-    assert unfilled > 0
-    assert engine.work.unfilled_seconds >= unfilled + 0.1
+    assert engine.work.generated - before.generated == sum(completion.n_tokens for completion in done)
+    assert engine.work.prompt - before.prompt == 6 * LONG_PROMPT
+    # Of the prompts behind the first one, less than two blocks of 32 tokens each are computed.
+    assert 0 < engine.work.prefilled - before.prefilled < LONG_PROMPT + 5 * 33
 
 
-async def stops_at_the_answer(engine: VllmEngine, asked: list[Request]) -> None:
-    FirstLine.asked = True
-    try:
-        done = await sampled(engine, asked)
-    finally:
-        FirstLine.asked = False
+def test_it_stops_at_the_answer(tiny: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FirstLine, "asked", True)
+    done = tiny.loop.run(tiny.sampled(tiny.requests(6, batch=1)))
     for completion in done:
         assert completion.text.count("\n") <= 1
-        assert completion.text == engine.tokenizer.decode(completion.token_ids)
+        assert completion.text == tiny.engine.tokenizer.decode(completion.token_ids)
     stopped = [completion for completion in done if completion.text.endswith("\n")]
     assert len(stopped) > 2
     assert {completion.finish for completion in stopped} == {Finish.STOP}
 
 
-async def refuses(engine: VllmEngine, good: list[Request]) -> None:
-    """Prompts that are too long, of tokens that do not exist, and empty, among others that are served."""
+def test_prompts_that_it_refuses_stand_among_others_that_are_served(tiny: Started) -> None:
+    """Too long, of tokens that do not exist, and empty."""
+    good = tiny.requests(2, batch=2)
     bad = [prompted(good[0], number, ids) for number, ids in enumerate([(1,) * 5000, (10**9, 1), (-1,), ()])]
-    done = {completion.request.request_id: completion for completion in await sampled(engine, [*bad, *good])}
+    done = {completion.request.request_id: completion for completion in tiny.loop.run(tiny.sampled([*bad, *good]))}
     assert len(done) == len(bad) + len(good)
     for request in bad:
         completion = done[request.request_id]
@@ -162,20 +197,52 @@ async def refuses(engine: VllmEngine, good: list[Request]) -> None:
     assert all(done[request.request_id].n_tokens > 0 for request in good)
 
 
-async def aborts_unasked(engine: VllmEngine, asked: list[Request]) -> None:
-    """As vLLM does when it is told to end: what it gives back then is cut somewhere, which is no completion."""
-    task = asyncio.create_task(sampled(engine, asked))
-    assert await generated_until(engine, task, engine.work.generated + 4) > 0
-    await engine._engine.abort([request.request_id for request in asked])
-    with pytest.raises(EngineDied, match="finish_reason=abort"):
-        await task
+def test_labels_agree_with_what_2000_rollouts_of_every_prefix_say(tiny: Started, tmp_path: Path) -> None:
+    """The whole real path on the tiny policy: tokeniser, vLLM, checker and estimator."""
+    run_dir = tmp_path / "run"
+    asked = ["estimator=pooled", f"data.path={TRUTH}", f"run_dir={run_dir}"]
+    done = label_in_process(compose_label([*OVERRIDES, *asked]), engine=tiny.engine, run=tiny.loop.run)
+    known = truth()
+    found = told(pl.read_parquet(run_dir / "labels" / "*.parquet"))
+    assert implausible(found, known) == []
+
+    log, totals = pl.read_parquet(run_dir / "rollouts" / "*.parquet"), done.totals
+    assert found.correct.sum() == (log["verdict"] == "correct").sum() == totals.correct
+    assert found.graded.sum() == totals.correct + totals.incorrect + totals.no_answer
+    assert found.graded.sum() + totals.ungraded == log.height == totals.rollouts
+    assert found.tokens.sum() == log["n_tokens"].sum() == totals.tokens
+
+    report = audit(AuditConfig(run_dir=str(run_dir)))
+    assert report.sound, report.findings
 
 
-async def is_killed(engine: VllmEngine, asked: list[Request], token: str) -> None:
-    for pid in marked(token):
+def test_it_counts_while_it_works_and_what_it_aborts_unasked_is_no_completion(tiny: Started) -> None:
+    """It aborts when it is told to end: what it gives back then is cut somewhere."""
+    asked = tiny.requests(200, batch=3)
+
+    async def work() -> None:
+        before = tiny.engine.work.generated
+        task = asyncio.create_task(tiny.sampled(asked))
+        first = await tiny.generated_until(task, before + 1)
+        assert before < first < await tiny.generated_until(task, first + 2 * len(asked))
+        await tiny.engine._engine.abort([request.request_id for request in asked])
+        with pytest.raises(EngineDied, match="finish_reason=abort"):
+            await task
+
+    tiny.loop.run(work())
+
+
+def test_its_death_is_noticed(tiny: Started) -> None:
+    for pid in marked(tiny.mark):
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(EngineDied):
-        await sampled(engine, asked)
+        tiny.loop.run(tiny.sampled(tiny.requests(2, batch=4)))
+
+
+def test_the_embedded_model_has_135_million_parameters() -> None:
+    architecture = architecture_of(json.loads((embedded_model() / "config.json").read_text()))
+    assert architecture is not None
+    assert parameters(architecture) == pytest.approx(134.5e6, rel=1e-3)
 
 
 def test_text_of_whole_completions_is_what_vllm_makes_of_single_tokens() -> None:

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from pipeline.config import LabelConfig
+from pipeline.engine.base import Engine
 from pipeline.errors import EngineDied
 from pipeline.progress import Summary
-from pipeline.run.driver import label
+from pipeline.run.driver import Running, label
 from pipeline.run.hands import Hand, Offer
 from pipeline.run.stop import StopSignal
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
@@ -59,21 +61,26 @@ class InProcessHand:
 
 
 @contextmanager
-def in_process(config: LabelConfig, storage: Storage | None = None) -> Iterator[Offer]:
-    """What `run.actors.actors` is to a real run: an offer of workers. They write to `storage`, if given."""
+def in_process(config: LabelConfig, storage: Storage | None = None, engine: Engine | None = None) -> Iterator[Offer]:
+    """What `run.actors.actors` is to a real run: an offer of workers. They write to `storage` and use `engine`, if given."""
     assert config.run_dir is not None
     written_to = storage or storage_at(config.run_dir)
 
     def hire(attempt: int) -> Hand:
-        return InProcessHand(Worker(config, written_to, engine_for(config, cpus=1, attempt=attempt)))
+        return InProcessHand(Worker(config, written_to, engine or engine_for(config, cpus=1, attempt=attempt)))
 
     yield Offer(hire=hire, workers=config.cluster.workers or 1)
 
 
-def label_in_process(config: LabelConfig, stop: StopSignal | None = None) -> Summary:
-    """The `label` command but for what it prints. Raises what `driver.label` raises."""
+def label_in_process(
+    config: LabelConfig, stop: StopSignal | None = None, *, engine: Engine | None = None, run: Running = asyncio.run
+) -> Summary:
+    """The `label` command but for what it prints. Raises what `driver.label` raises.
+
+    An `engine` that has been started is used in its own event loop, by `run`.
+    """
     stop = stop or StopSignal()
     try:
-        return label(config, in_process, lambda _: None, stop)
+        return label(config, partial(in_process, engine=engine), lambda _: None, stop, run)
     finally:
         stop.release()

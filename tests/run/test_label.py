@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.engine.reaper import MARK
+from pipeline.engine.reaper import MARK, marked
 from tests.conftest import ROOT, Cluster, run_stepvalue, write_rows
 
 pytestmark = pytest.mark.ray
@@ -176,16 +176,18 @@ def test_a_model_that_is_not_there(ray_head: Cluster, reference: tuple[Path, Pat
     assert "Traceback" not in refused.stderr
 
 
-def test_sigterm_is_exit_75_and_the_run_goes_on_later(reference: tuple[Path, Path], tmp_path: Path) -> None:
+def test_sigterm_is_exit_75_and_the_run_goes_on_later(
+    ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
+) -> None:
     """On a private Ray, as on a machine that is taken away; nothing of it is left behind."""
     data, run_dir = reference
-    mark = f"{MARK}={os.getpid()}-{time.monotonic_ns()}"
+    mark = f"{os.getpid()}-{time.monotonic_ns()}"
     settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
     slow = ["policy.oracle.tokens_per_second=20000", "run.units_in_flight=1", "run.progress_seconds=0.5"]
     process = subprocess.Popen(
         [sys.executable, "-m", "pipeline", "label", *settings, *slow],
         cwd=ROOT,
-        env={**os.environ, MARK: mark.partition("=")[2]},
+        env={**os.environ, MARK: mark},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -198,8 +200,10 @@ def test_sigterm_is_exit_75_and_the_run_goes_on_later(reference: tuple[Path, Pat
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 75, errors
     assert "start the same command again" in errors
-    done = run_stepvalue(["label", *settings, *slow])
+    assert marked(mark) == []
+    done = label(ray_head, data, tmp_path / "run", "run.unit_problems=10")
     assert done.returncode == 0, done.stderr
+    assert "Nothing was owed" not in done.stdout
     assert labels(tmp_path / "run").equals(labels(run_dir))
 
 
