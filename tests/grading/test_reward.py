@@ -16,7 +16,7 @@ import pytest
 
 from pipeline.grading import reward
 from pipeline.grading.reward import accuracy_reward, compute_score
-from tests.conftest import ROOT, Cluster
+from tests.conftest import ROOT
 
 RIGHT, WRONG, NONE = "So \\boxed{0.5}.", "So \\boxed{2}.", "I do not know."
 TOO_LARGE = "So \\boxed{9^{9^{9^9}}}."
@@ -180,8 +180,9 @@ def test_workers_of_a_data_loader(method: str, tmp_path: Path) -> None:
 
 ACTOR = """
 import asyncio
-import sys
 import ray
+from pipeline.config import ClusterConfig
+from pipeline.run.cluster import cluster
 
 @ray.remote(num_cpus=0)
 class RewardLoop:
@@ -196,20 +197,22 @@ class Plain:
         from pipeline.grading.reward import accuracy_reward
         return accuracy_reward(texts, ["\\\\sin 2x"] * len(texts))
 
-ray.init(address=sys.argv[1], log_to_driver=False)
-loop, plain = RewardLoop.remote(), Plain.remote()
-texts = ["\\\\boxed{2\\\\sin x\\\\cos x}", "\\\\boxed{x-1}", "no"]
-print(ray.get([loop.score.remote(text) for text in texts], timeout=120), ray.get(plain.score.remote(texts), timeout=120))
+with cluster(ClusterConfig()):
+    loop, plain = RewardLoop.remote(), Plain.remote()
+    texts = ["\\\\boxed{2\\\\sin x\\\\cos x}", "\\\\boxed{x-1}", "no"]
+    scores = [loop.score.remote(text) for text in texts], plain.score.remote(texts)
+    print(*(ray.get(each, timeout=120) for each in scores))
 """
 
 
 @pytest.mark.ray
-def test_ray_actors(ray_head: Cluster, tmp_path: Path) -> None:
+def test_ray_actors(tmp_path: Path) -> None:
     (tmp_path / "score.py").write_text(ACTOR)
-    environment = {**os.environ, **ray_head.environment, "PYTHONPATH": str(ROOT)}
+    private = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
     done = subprocess.run(
-        [sys.executable, str(tmp_path / "score.py"), ray_head.address],
-        env=environment, capture_output=True, text=True, timeout=200, check=False,
+        [sys.executable, str(tmp_path / "score.py")],
+        env={**os.environ, **private, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[1.0, 0.0, 0.0] [1.0, 0.0, 0.0]"

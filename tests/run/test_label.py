@@ -11,12 +11,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from pipeline.__main__ import compose_label
 from pipeline.engine.reaper import MARK, marked
 from tests.conftest import ROOT, Cluster, run_stepvalue, write_rows
+from tests.run.in_process import label_in_process
 
 pytestmark = pytest.mark.ray
 
-ORACLE = ("policy=oracle", "estimator=fixed")
+ORACLE = ("policy=oracle", "estimator=fixed", "run.report=false")
 
 
 def many_rows(count: int) -> list[dict[str, Any]]:
@@ -122,8 +124,8 @@ def test_more_rollouts_are_added_to_a_finished_run(
     ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
     data, run_dir = reference
-    few = label(ray_head, data, tmp_path / "run", "run.unit_problems=10", "sampling.rollouts=5")
-    assert few.returncode == 0, few.stderr
+    settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
+    label_in_process(compose_label([*settings, "sampling.rollouts=5"]))
     before = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
     more = label(ray_head, data, tmp_path / "run", "run.unit_problems=10")
     assert more.returncode == 0, more.stderr
@@ -132,7 +134,7 @@ def test_more_rollouts_are_added_to_a_finished_run(
     assert after["rollout_id"].n_unique() == after.height == before.height + 720
     assert before.join(after, on=before.columns, how="anti", nulls_equal=True).is_empty()
     assert labels(tmp_path / "run").equals(labels(run_dir))
-    fewer = label(ray_head, data, tmp_path / "run", "run.unit_problems=10", "sampling.rollouts=5")
+    fewer = run_stepvalue(["label", *settings, "sampling.rollouts=5"])
     assert "Nothing was owed" in fewer.stdout
 
 
@@ -225,7 +227,7 @@ def test_ray_job_submit_runs_the_job_on_a_cluster(
 ) -> None:
     data, run_dir = reference
     settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
-    job = [sys.executable, "-m", "pipeline", "label", *settings, "cluster.address=auto", "cluster.workers=2"]
+    job = [sys.executable, "-m", "pipeline", "label", *settings, "cluster.address=auto"]
     submitted = submit(ray_head, job)
     deadline = time.monotonic() + 60
     while "No available agent" in submitted.stderr and time.monotonic() < deadline:  # the head has only just started
