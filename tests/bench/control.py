@@ -116,7 +116,13 @@ def _apart(folder: Path) -> Apart:
 
 def _overrides(folder: Path, chains: int, run: str) -> list[str]:
     data = write_chains(folder, chains)
-    fixed = ["policy=oracle", "estimator=fixed", f"sampling.rollouts={ROLLOUTS}", "run.show_chains=0"]
+    fixed = [
+        "policy=oracle",
+        "estimator=fixed",
+        f"sampling.rollouts={ROLLOUTS}",
+        "run.show_chains=0",
+        "run.report=false",
+    ]
     return [f"data.path={data}", f"run_dir={folder / run}", *fixed]
 
 

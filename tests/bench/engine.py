@@ -97,7 +97,14 @@ def _told(rate: Rate) -> str:
 
 
 def _overrides(run_dir: Path) -> list[str]:
-    return ["data=sample", "estimator=fixed", f"data.limit={CHAINS}", f"run_dir={run_dir}", "run.show_chains=0"]
+    return [
+        "data=sample",
+        "estimator=fixed",
+        f"data.limit={CHAINS}",
+        f"run_dir={run_dir}",
+        "run.show_chains=0",
+        "run.report=false",
+    ]
 
 
 def _prompt_tokens(requests: Sequence[Request]) -> str:

@@ -161,6 +161,7 @@ def _settings(folder: Path, model: str, scale: Scale, *, random_weights: bool) -
         f"sampling.max_tokens={scale.max_tokens}",
         f"sampling.temperature={TEMPERATURE}",
         "run.show_chains=0",
+        "run.report=false",
     ]
     return [*settings, "policy.load_format=dummy", "grader.fallback=none"] if random_weights else settings
 

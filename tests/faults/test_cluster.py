@@ -71,7 +71,8 @@ def label() -> Iterator[Label]:
 
     def start(scene: Scene, cluster: Raylets, *overrides: str, workers: int = WORKERS) -> Job:
         where = [f"data.path={scene.data}", f"run_dir={scene.run_dir}", f"cluster.address={cluster.address}"]
-        settings = [*scene.settings, RATE, "run.units_in_flight=1", "run.progress_seconds=0.5", *overrides]
+        shown = ["run.progress_seconds=0.5", "run.report=false"]
+        settings = [*scene.settings, RATE, "run.units_in_flight=1", *shown, *overrides]
         log = scene.folder / f"label-{len(jobs)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(

@@ -31,6 +31,7 @@ SETTINGS = (
     "run.unit_problems=10",
     "run.progress_seconds=0.5",
     "run.flush_seconds=0.5",
+    "run.report=false",
 )
 SLOW = "policy.oracle.tokens_per_second=2000"
 SECONDS = 200

@@ -49,6 +49,7 @@ ASKED = [
     "policy=openai",
     f"policy.model={NAME}",
     f"policy.tokenizer={ASSET}",
+    "run.report=false",
 ]
 _UNDER_WAY = re.compile(r"rollouts [1-9]")
 

@@ -27,6 +27,7 @@ SETTINGS = (
     "data.limit=4",
     f"sampling.rollouts={ROLLOUTS}",
     "run.progress_seconds=0.5",
+    "run.report=false",
 )
 START_SECONDS = 300
 END_SECONDS = 20
