@@ -41,6 +41,10 @@ class Interrupted(StepvalueError):
     exit_code = 75
 
 
+class BudgetSpent(StepvalueError):
+    """A run has cost what its plan allows; the same command with a larger limit goes on with what is owed."""
+
+
 class RunConflict(StepvalueError):
     """The run directory belongs to another run; nothing in it was touched."""
 

@@ -30,8 +30,9 @@ class Planned:
     """What the input asks for: exact but where `chains_drawn`, for then the policy samples chains first, and `chains`, `steps`,
     `prefixes` and tokens are what the pilot's problems came to for all of them.
 
-    `prefixes` are distinct and of those that estimators may ask rollouts for; `too_long` of them do not fit the context of
-    `context` tokens. `prompt_tokens`: of all of them, each once; `distinct_prompt_tokens`: what several begin with, once.
+    `prefixes` are distinct, and those that estimators may ask rollouts for; `too_long` more do not fit the context of `context`
+    tokens, the first of which `unfit` names. `prompt_tokens`: of all of them, each once; `distinct_prompt_tokens`: what several
+    begin with, once.
     """
 
     rows: int
@@ -46,6 +47,7 @@ class Planned:
     prompt_tokens: int
     distinct_prompt_tokens: int
     context: int
+    unfit: tuple[str, ...] = ()
     chains_drawn: bool = False
 
 
@@ -102,7 +104,6 @@ class Forecast:
     """
 
     made_at: str
-    command: str
     identity: Mapping[str, object]
     settings: Mapping[str, object]
     planned: Planned
@@ -132,7 +133,7 @@ def decoded_forecast(data: bytes) -> Forecast:
         return Forecast(
             **{
                 **values,
-                "planned": Planned(**values["planned"]),
+                "planned": Planned(**{**values["planned"], "unfit": tuple(values["planned"]["unfit"])}),
                 "pilot": _record(Pilot, values["pilot"]),
                 "cost": _record(Cost, values["cost"]),
                 "others": tuple(_record(Cost, other) for other in values["others"]),

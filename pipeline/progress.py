@@ -65,8 +65,9 @@ class Status:
     """What a run is doing now; rollouts, tokens, verdicts and seconds are those of this start.
 
     `units` are all of the run, `prefixes` those of the units begun in this start, of which `prefixes_decided` are asked for no
-    more. `rollouts_expected` is 0 until the first units have been planned. `workers` are at work; what they take of devices has
-    come to `device_seconds`. `share_of_bound`: see `hardware.Throughput.share`; None where it is not known.
+    more. `generated` counts the tokens of unfinished rollouts and of sampled solutions too. `rollouts_expected` is 0 until the
+    first units have been planned. `workers` are at work; what they take of devices has come to `device_seconds`.
+    `share_of_bound`: see `hardware.Throughput.share`; None where it is not known.
     """
 
     stage: str
@@ -77,6 +78,7 @@ class Status:
     rollouts: int = 0
     rollouts_expected: int = 0
     tokens: int = 0
+    generated: int = 0
     verdicts: Verdicts = field(default_factory=Verdicts)
     load: Load = field(default_factory=Load)
     workers: int = 0

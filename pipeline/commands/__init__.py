@@ -8,10 +8,12 @@ from pipeline.commands.command import Command
 from pipeline.commands.export import EXPORT
 from pipeline.commands.grade import GRADE
 from pipeline.commands.label import LABEL
+from pipeline.commands.plan import PLAN
 from pipeline.commands.select import SELECT
 from pipeline.commands.stored import AUDIT, REGRADE, RELABEL
 from pipeline.commands.train import SCORE, TRAIN
 
 COMMANDS: dict[str, Command] = {
-    command.name: command for command in (LABEL, RELABEL, REGRADE, AUDIT, EXPORT, TRAIN, SCORE, SELECT, AGREE, GRADE)
+    command.name: command
+    for command in (PLAN, LABEL, RELABEL, REGRADE, AUDIT, EXPORT, TRAIN, SCORE, SELECT, AGREE, GRADE)
 }

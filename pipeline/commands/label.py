@@ -12,7 +12,7 @@ from pipeline.config import LabelConfig
 
 
 def _label(config: LabelConfig) -> int:
-    _set_up_ray(config.cluster.address)
+    set_up_ray(config.cluster.address)
     from pipeline.report.labels import first_chains, reject_counts
     from pipeline.report.terminal import ProgressView, print_chains, print_rejects, print_summary
     from pipeline.run.actors import actors
@@ -38,7 +38,7 @@ def _label(config: LabelConfig) -> int:
     return 0
 
 
-def _set_up_ray(address: str | None) -> None:
+def set_up_ray(address: str | None) -> None:
     """Ray reads these when it is imported."""
     if "ray" in sys.modules:
         return

@@ -9,8 +9,8 @@ from pipeline.prompts import Tokenizer
 from pipeline.records import Completion, Finish, Request
 
 
-class Engine(Protocol):
-    """Samples completions. One engine serves many calls of `generate` at once, in one event loop."""
+class PolicyFacts(Protocol):
+    """What prompts are made with."""
 
     @property
     def tokenizer(self) -> Tokenizer: ...
@@ -24,6 +24,10 @@ class Engine(Protocol):
     def policy(self) -> str:
         """Identity of the policy, as it stands in the column `policy`."""
         ...
+
+
+class Engine(PolicyFacts, Protocol):
+    """Samples completions. One engine serves many calls of `generate` at once, in one event loop."""
 
     @property
     def capacity(self) -> int:

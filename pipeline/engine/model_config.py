@@ -8,9 +8,19 @@ from typing import Any
 from pipeline.architectures import UnknownArchitecture, architecture_of
 from pipeline.choices import PolicyKind
 from pipeline.config import PolicyConfig
+from pipeline.errors import PolicyError
 from pipeline.hardware import Architecture
 
 _NAME = "config.json"
+_LENGTHS = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "max_sequence_length",
+    "max_seq_length",
+    "seq_len",
+)
 
 
 def planned_architecture(policy: PolicyConfig) -> Architecture | None:
@@ -19,19 +29,40 @@ def planned_architecture(policy: PolicyConfig) -> Architecture | None:
     if policy.kind is not PolicyKind.hf:
         return None
     try:
-        return architecture_of(_read(policy), dtype=policy.dtype, quantization=policy.quantization)
+        return architecture_of(
+            _read(policy.model, policy.revision), dtype=policy.dtype, quantization=policy.quantization
+        )
     except (UnknownArchitecture, ImportError, OSError, ValueError):
         return None
 
 
-def _read(policy: PolicyConfig) -> Mapping[str, Any]:
-    folder = Path(policy.model).expanduser()
+def planned_context(policy: PolicyConfig, model: str) -> int:
+    """The context in tokens that a policy will have with a model, a name or a folder.
+
+    It is the smallest length that `config.json` states, as vLLM takes it. Raises PolicyError where that states none, or cannot
+    be had.
+    """
+    if policy.max_model_len is not None:
+        return policy.max_model_len
+    try:
+        config = _read(model, policy.revision)
+    except (UnknownArchitecture, ImportError, OSError, ValueError) as error:
+        raise PolicyError(f"{_NAME} of {model} cannot be read ({error}): set policy.max_model_len") from error
+    parts = [config, *(part for part in [config.get("text_config")] if isinstance(part, dict))]
+    stated = [part[key] for part in parts for key in _LENGTHS if isinstance(part.get(key), int)]
+    if not stated:
+        raise PolicyError(f"{_NAME} of {model} does not state the model's context: set policy.max_model_len")
+    return int(min(stated))
+
+
+def _read(model: str, revision: str | None) -> Mapping[str, Any]:
+    folder = Path(model).expanduser()
     if folder.is_dir():
         path = folder / _NAME
     else:
         from huggingface_hub import hf_hub_download
 
-        path = Path(hf_hub_download(policy.model, _NAME, revision=policy.revision))
+        path = Path(hf_hub_download(model, _NAME, revision=revision))
     config = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(config, dict):
         raise UnknownArchitecture(f"{_NAME} holds no object")

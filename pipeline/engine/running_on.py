@@ -43,6 +43,12 @@ def cpu_hardware(model: Mapping[str, Any], *, dtype: str, kv_dtype: str, threads
     )
 
 
+def planned_hardware(architecture: Architecture, devices: int, told: DeviceConfig) -> Hardware | None:
+    """A model on devices that the settings tell of; None where they do not."""
+    device = _corrected(device_named(told.name, fp8=architecture.bytes_per_weight == _ONE_BYTE), told)
+    return None if device is None else Hardware(architecture=architecture, device=device, devices=devices)
+
+
 def _corrected(device: Device | None, told: DeviceConfig) -> Device | None:
     """A device with what the settings say of it instead; None where neither tells enough."""
     if device is None:

@@ -33,19 +33,20 @@ class HfTokenizer:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
 
-def load_tokenizer(name: str, revision: str | None) -> HfTokenizer:
-    """The tokenizer of a Hugging Face name or local folder. Raises PolicyError when it cannot be loaded here."""
+def load_tokenizer(name: str, revision: str | None, setting: str = "policy.tokenizer") -> HfTokenizer:
+    """The tokenizer of a Hugging Face name or local folder. Raises PolicyError, which names the `setting` to mend, when it
+    cannot be loaded here."""
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
         raise PolicyError(
-            f"policy=openai needs transformers for the model's tokenizer: install the openai extra as the README says ({error})"
+            f"the model's tokenizer needs transformers: install the openai extra, or cpu or gpu, as the README says ({error})"
         ) from error
     try:
         return HfTokenizer(AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False))
     except Exception as error:
         cause = " ".join(str(error).split())[:_MAX_CAUSE_CHARACTERS]
         raise PolicyError(
-            f"the tokenizer {name} cannot be loaded: {cause}; set policy.tokenizer to a local folder or Hugging Face name of "
+            f"the tokenizer {name} cannot be loaded: {cause}; set {setting} to a local folder or Hugging Face name of "
             "the model that is served"
         ) from error

@@ -348,6 +348,7 @@ class Crew:
                 rollouts=seen.rollouts,
                 rollouts_expected=max(seen.rollouts, seen.planned * self._owed // seen.begun) if seen.begun else 0,
                 tokens=seen.tokens,
+                generated=seen.work.generated,
                 verdicts=seen.verdicts,
                 load=seen.load,
                 workers=sum(place.starting is None and place.ending is None for place in self._places),

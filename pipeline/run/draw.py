@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pipeline.choices import Keep
 from pipeline.config import LabelConfig
-from pipeline.engine.base import Engine
+from pipeline.engine.base import PolicyFacts
 from pipeline.ids import content_id, rollout_id
 from pipeline.prompts import cut_on_tokens
 from pipeline.records import (
@@ -38,9 +38,9 @@ class SolutionDrawer:
     """Samples `sampling.solutions` chains per row. They are no rollouts of the bare problem: with sampling.keep=mixed they
     decide which problems stay, and would bias its value."""
 
-    def __init__(self, config: LabelConfig, engine: Engine, judge: Judge) -> None:
+    def __init__(self, config: LabelConfig, policy: PolicyFacts, judge: Judge) -> None:
         self._config = config
-        self._engine = engine
+        self._policy = policy
         self._judge = judge
 
     def requests(self, row: InputRow, root: Prefix) -> list[Request]:
@@ -72,7 +72,7 @@ class SolutionDrawer:
 
     async def solution(self, row: InputRow, completion: Completion) -> SampledSolution:
         """The chain that a draw of `row` came to, graded."""
-        data, decode, ids = self._config.data, self._engine.tokenizer.decode, completion.token_ids
+        data, decode, ids = self._config.data, self._policy.tokenizer.decode, completion.token_ids
         text = decode(ids)
         cut = cut_on_tokens(text, split(text, data.splitter, data.pattern), ids, decode)
         problem_id = row.problem.problem_id

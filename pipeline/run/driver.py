@@ -11,6 +11,7 @@ from pipeline.config import LabelConfig
 from pipeline.engine.fingerprint import policy_fingerprint
 from pipeline.errors import Interrupted, RunConflict, StoreError
 from pipeline.failpoints import failpoint
+from pipeline.forecast import Limit, encoded_forecast
 from pipeline.grading.choose import checker_for
 from pipeline.progress import Status, Summary
 from pipeline.records import Goal
@@ -19,8 +20,10 @@ from pipeline.run.budget import Spent, goals
 from pipeline.run.crew import Crew, Watcher
 from pipeline.run.hands import Offer
 from pipeline.run.intake import stage
-from pipeline.run.state import identity, logged_totals, run_name, state_of
+from pipeline.run.spending import LOOK_SECONDS, SECONDS_PER_HOUR, Outlay, Spending, planned_budget
+from pipeline.run.state import RunState, identity, logged_totals, run_name, state_of
 from pipeline.run.stop import INTERRUPTED, StopSignal
+from pipeline.run_settings import RunConfig
 from pipeline.store.arranged import arrange_labels
 from pipeline.store.commits import INPUT, UNIT, Chain, Commit, State, chains, publish
 from pipeline.store.editions import current_edition, current_label_files, mended_editions
@@ -28,6 +31,7 @@ from pipeline.store.place import held, storage_at
 from pipeline.store.repair import repaired
 from pipeline.store.run_record import STAGED_INPUT, check_claim, claim, settings_copy
 from pipeline.store.standing import standing
+from pipeline.store.starts import PLAN, read_starts
 from pipeline.store.storage import Storage
 from pipeline.store.units import UnitRef, unit_rows, units_of
 
@@ -42,17 +46,21 @@ Running = Callable[[Coroutine[Any, Any, None]], None]
 def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:
     """Label everything the input asks for; started again on the same run directory, only what is still owed.
 
-    Raises InputError, PolicyError, ClusterError, RunConflict, StoreError, EngineDied, or Interrupted when `stop` says so; what
-    was committed stays.
+    Raises InputError, UsageError for a budget that is none of this run, PolicyError, ClusterError, RunConflict, StoreError,
+    EngineDied, BudgetSpent, or Interrupted when `stop` says so; what was committed stays.
     """
     watch(Status(stage="reading the input"))
     facts = identity(config, input_digest(config.data.path), policy_fingerprint(config.policy))
+    budget = planned_budget(config.budget, facts, config) if config.budget else None
     storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(facts)))
     config = replace(config, run_dir=storage.place)
     check_claim(storage, facts)
     with held(storage, lock=config.run.lock) as alone:
         damaged = claim(storage, facts, alone=alone)
-        summary = label_held(config, storage, facts, hiring, watch, stop, run)
+        if budget is not None:
+            storage.replace(PLAN, encoded_forecast(budget))
+        limit = None if budget is None else budget.limit
+        summary = label_held(config, storage, facts, hiring, watch, stop, run, limit=limit)
         return replace(summary, damaged=(*damaged, *summary.damaged))
 
 
@@ -64,6 +72,8 @@ def label_held(
     watch: Watcher,
     stop: StopSignal,
     run: Running = asyncio.run,
+    *,
+    limit: Limit | None = None,
 ) -> Summary:
     """`label` on a run directory that is this driver's own."""
     staged, damaged_input = _staged(storage, config, facts, stop)
@@ -76,10 +86,11 @@ def label_held(
     seconds = (0.0, 0.0)
     speed = None
     if before.jobs:
+        watch, pace = _limited(storage, config.run, limit, before, watch)
         with _ended_politely(), hiring(config) as offer:
             stop.listen()
             crew = Crew(
-                config.run,
+                pace,
                 offer,
                 jobs=before.jobs,
                 learnt=before.learnt,
@@ -110,6 +121,27 @@ def label_held(
         labels=_whose_labels(editions, after.wholes),
         throughput=speed,
     )
+
+
+def _limited(
+    storage: Storage, config: RunConfig, limit: Limit | None, before: RunState, watch: Watcher
+) -> tuple[Watcher, RunConfig]:
+    """A watcher that ends the run at its limit, if it has one, and settings with which it looks often enough.
+
+    Raises BudgetSpent where earlier starts have spent it.
+    """
+    if limit is None:
+        return watch, config
+    seconds = sum(start.status.device_seconds for start in read_starts(storage))
+    tokens = before.logged.tokens + before.logged.solution_tokens
+    spending = Spending(limit, Outlay(tokens=tokens, device_hours=seconds / SECONDS_PER_HOUR))
+
+    def watch_spending(status: Status) -> None:
+        watch(status)
+        spending.check(status)
+
+    spending.check(Status(stage="starting", units=len(before.wholes) + len(before.jobs), units_done=len(before.wholes)))
+    return watch_spending, replace(config, progress_seconds=min(config.progress_seconds, LOOK_SECONDS))
 
 
 @contextmanager

@@ -3,12 +3,13 @@
 Equal prefixes of a problem (the bare problem for one) are sampled once and shared by its chains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
 from pipeline.config import LabelConfig
-from pipeline.engine.base import Engine
+from pipeline.engine.base import PolicyFacts
 from pipeline.estimate.tree import Tree, measured_prefixes, trees_of
 from pipeline.prompts import Prompter
 from pipeline.records import (
@@ -21,6 +22,7 @@ from pipeline.records import (
     Reject,
     RejectReason,
     Request,
+    SampledSolution,
     Solution,
     Totals,
     Verdict,
@@ -62,19 +64,26 @@ class UnitPlan:
         return {prefix_id: asked.prefix for prefix_id, asked in self.asked.items()}
 
 
+class Drawn(Protocol):
+    """Who knows chains that the policy drew, by (problem id, draw)."""
+
+    @property
+    def solutions(self) -> Mapping[tuple[str, int], SampledSolution]: ...
+
+
 class Planner:
     """Plans units for one policy."""
 
-    def __init__(self, config: LabelConfig, engine: Engine, judge: Judge, drawer: SolutionDrawer) -> None:
+    def __init__(self, config: LabelConfig, policy: PolicyFacts, judge: Judge, drawer: SolutionDrawer) -> None:
         self._config = config
-        self._engine = engine
+        self._policy = policy
         self._judge = judge
         self._drawer = drawer
         self._prompter = Prompter(
-            tokenizer=engine.tokenizer,
+            tokenizer=policy.tokenizer,
             config=config.policy.prompt,
             max_tokens=config.sampling.max_tokens,
-            max_model_len=engine.max_model_len,
+            max_model_len=policy.max_model_len,
         )
 
     def with_roots(self, plan: UnitPlan, rows: Sequence[InputRow]) -> list[InputRow]:
@@ -91,33 +100,33 @@ class Planner:
                 plan.rejects.append(self._too_long(row, root, step_index=None))
         return fitting
 
-    def owed_draws(self, plan: UnitPlan, rows: Sequence[InputRow], journal: Journal) -> list[Request]:
+    def owed_draws(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: Drawn) -> list[Request]:
         """Chains that are still to be sampled, for problems that came without any."""
         return [
             request
             for row in rows
             if row.solution is None
             for request in self._drawer.requests(row, plan.roots[row.problem.problem_id])
-            if (row.problem.problem_id, request.issue_index) not in journal.solutions
+            if (row.problem.problem_id, request.issue_index) not in drawn.solutions
         ]
 
-    async def plan_chains(self, plan: UnitPlan, rows: Sequence[InputRow], journal: Journal) -> None:
+    async def plan_chains(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: Drawn) -> None:
         """Add the chains of the rows, given or drawn, and their prefixes."""
         shapes = [
             await self._plan_chain(plan, row, solution)
             for row in rows
-            for solution in self._solutions(plan, row, journal)
+            for solution in self._solutions(plan, row, drawn)
         ]
         closed = {prefix_id for prefix_id, asked in plan.asked.items() if not asked.fits}
         plan.trees = trees_of(shapes, closed)
 
-    def _solutions(self, plan: UnitPlan, row: InputRow, journal: Journal) -> Sequence[Solution]:
+    def _solutions(self, plan: UnitPlan, row: InputRow, drawn: Drawn) -> Sequence[Solution]:
         if row.solution is not None:
             return [row.solution]
         draws = range(self._config.sampling.solutions)
-        drawn = self._drawer.sorted_out(row, [journal.solutions[row.problem.problem_id, draw] for draw in draws])
-        plan.rejects.extend(drawn.rejects)
-        return drawn.kept
+        sorted_out = self._drawer.sorted_out(row, [drawn.solutions[row.problem.problem_id, draw] for draw in draws])
+        plan.rejects.extend(sorted_out.rejects)
+        return sorted_out.kept
 
     async def _plan_chain(self, plan: UnitPlan, row: InputRow, solution: Solution) -> ChainShape:
         root = plan.roots[row.problem.problem_id]
@@ -130,7 +139,7 @@ class Planner:
             prefix_ids=tuple(prefix.prefix_id for prefix in prefixes),
             final_answer=final_answer,
             outcome=outcome,
-            policy=self._engine.policy,
+            policy=self._policy.policy,
         )
         plan.chains.append(chain)
         shape = replace(chain.shape, prices=_prices(root, prefixes))
@@ -145,7 +154,7 @@ class Planner:
         return shape
 
     def _too_long(self, row: InputRow, prefix: Prefix, *, step_index: int | None) -> Reject:
-        sampling, context = self._config.sampling, self._engine.max_model_len
+        sampling, context = self._config.sampling, self._policy.max_model_len
         what = "the problem alone" if step_index is None else f"the prefix of {step_index} steps"
         return Reject(
             place=row.place,

@@ -33,7 +33,10 @@ class DistinctPrompts:
             prompts[request.prefix.prefix_id] = request.prefix.prompt_ids
 
     def end(self, unit_id: str) -> None:
-        prompts = list(self._of_unit.pop(unit_id, {}).values())
+        self.add(list(self._of_unit.pop(unit_id, {}).values()))
+
+    def add(self, prompts: Sequence[tuple[int, ...]]) -> None:
+        """Those of a unit, all at once."""
         if prompts:
             self.tokens += unique_tokens([self._known, *prompts]) - len(self._known)
             self._known = self._known or prompts[0]

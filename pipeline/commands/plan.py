@@ -1,0 +1,59 @@
+"""The command `plan`."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from pipeline.commands.command import Command
+from pipeline.commands.label import set_up_ray
+from pipeline.config import LabelConfig
+from pipeline.errors import UsageError
+
+
+def _plan(config: LabelConfig) -> int:
+    set_up_ray(config.cluster.address)
+    from pipeline.forecast import encoded_forecast
+    from pipeline.plan.run import plan
+    from pipeline.plan.told import print_plan
+    from pipeline.report.terminal import ProgressView
+    from pipeline.rows import input_files
+    from pipeline.run.actors import actors
+    from pipeline.run.stop import StopSignal
+    from pipeline.store.files import check_output_file, refuse_overwriting, replaced_at_end
+
+    if config.budget is not None:
+        raise UsageError("budget= is for `label`: a plan makes one")
+    out = Path(config.plan.out)
+    check_output_file("plan.out", out)
+    refuse_overwriting({"plan.out": out}, input_files(config.data.path))
+    console = Console(highlight=False)
+    stop = StopSignal()
+    stop.listen()
+    try:
+        with ProgressView(console) as view:
+            forecast = plan(config, actors, view, stop, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
+    finally:
+        stop.release()
+    with replaced_at_end(out) as file:
+        file.write(encoded_forecast(forecast))
+    print_plan(console, forecast, out)
+    return 0
+
+
+PLAN = Command(
+    name="plan",
+    summary="tell what `label` would do with the same settings and what that costs, from a small pilot; writes plan.json",
+    examples="""\
+plan: count what an input asks for, label a few of its problems to see what they cost, and tell rollouts, tokens, hours and
+money.
+
+  python -m pipeline plan data.path=my.jsonl policy.model=Qwen/Qwen2.5-Math-7B-Instruct plan.gpus=8 plan.gpu_hour_price=2.5
+  python -m pipeline label data.path=my.jsonl policy.model=Qwen/Qwen2.5-Math-7B-Instruct run_dir=out budget=plan.json
+
+It takes the settings of `label` and writes nothing but plan.json (plan.out). With plan.pilot=false, or where the policy cannot
+be loaded here, the cost rests on plan.completion_tokens, plan.success_rate and plan.tokens_per_second.
+""",
+    schema=LabelConfig,
+    run=_plan,
+)

@@ -1,0 +1,105 @@
+"""The input of a run, read as `label` reads it and counted: and some of its problems, drawn for the pilot."""
+
+import asyncio
+import tempfile
+from collections import Counter as Tally
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from pipeline.config import LabelConfig
+from pipeline.engine.base import PolicyFacts
+from pipeline.forecast import Planned
+from pipeline.grading.choose import checker_for
+from pipeline.plan.counted import Counted, Counter, Draw
+from pipeline.progress import Status
+from pipeline.records import InputRow
+from pipeline.run.crew import Watcher
+from pipeline.run.intake import stage
+from pipeline.run.judge import Judge
+from pipeline.run.stop import StopSignal
+from pipeline.store.commits import INPUT, Commit, State
+from pipeline.store.local import LocalStorage
+from pipeline.store.shards import read_shard
+from pipeline.store.storage import Storage
+from pipeline.store.units import unit_rows, units_of
+
+LEAST_PROBLEMS = 4
+"""Drawn however long their chains are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What was counted of all rows, and the rows of the drawn problems."""
+
+    planned: Planned
+    bare: int
+    drawn: Sequence[Sequence[InputRow]]
+
+
+def surveyed(
+    config: LabelConfig, policy: PolicyFacts, staged_id: str, most_rollouts: int, watch: Watcher, stop: StopSignal
+) -> Survey:
+    """Read and count the whole input. The drawn problems ask for about `most_rollouts` at most.
+
+    Raises InputError where no row can be used, and what `stop` raises.
+    """
+    with tempfile.TemporaryDirectory(prefix="stepvalue-plan-") as folder, checker_for(config.grader) as checker:
+        storage = LocalStorage(Path(folder))
+        staged = stage(storage, staged_id, config.data, config.run, checker, stop.check)
+        commit = Commit(
+            kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=staged.shards, totals=staged.totals
+        )
+        judge = Judge(checker, config.grader.processes)
+        counter = Counter(config, policy, judge)
+        draw = Draw(config.plan.pilot_problems, config.plan.seed)
+        try:
+            units = list(units_of(storage, commit))
+            for number, unit in enumerate(units):
+                stop.check()
+                watch(Status(stage="counting", units=len(units), units_done=number))
+                rows = unit_rows(storage, unit)
+                asyncio.run(counter.count(rows))
+                for problem_id, together in groupby(rows, key=lambda row: row.problem.problem_id):
+                    draw.offer(problem_id, list(together))
+        finally:
+            judge.close()
+        reasons = Tally(_reject_reasons(storage, commit))
+    counted = counter.counted
+    too_long = counted.rejects.total()
+    return Survey(
+        planned=Planned(
+            rows=staged.totals.rows,
+            used=staged.totals.used - too_long,
+            rejected=staged.totals.rejected + too_long,
+            rejects=dict((reasons + counted.rejects).most_common()),
+            problems=counted.problems,
+            chains=counted.chains,
+            steps=counted.steps,
+            prefixes=counted.prefixes,
+            too_long=counted.too_long,
+            prompt_tokens=counted.prompt_tokens,
+            distinct_prompt_tokens=counter.distinct_prompt_tokens,
+            context=policy.max_model_len,
+            unfit=tuple(counted.unfit),
+        ),
+        bare=counted.bare,
+        drawn=_affordable(draw, counted, config.sampling.rollouts, most_rollouts),
+    )
+
+
+def _affordable(draw: Draw, counted: Counted, rollouts: int, most_rollouts: int) -> list[list[InputRow]]:
+    """The drawn problems, with fewer of their chains and then fewer of them where they would ask for more."""
+    problems = draw.problems(most_rows=1)
+    of_a_chain = rollouts * max(1.0, counted.prefixes / max(1, counted.chains))
+    affordable = max(LEAST_PROBLEMS, int(most_rollouts / of_a_chain))
+    if len(problems) >= affordable:
+        return problems[:affordable]
+    return draw.problems(most_rows=max(1, int(most_rollouts / of_a_chain / max(1, len(problems)))))
+
+
+def _reject_reasons(storage: Storage, staged: Commit) -> Iterator[str]:
+    for shard in staged.shards:
+        if shard.table == "rejects":
+            yield from map(str, read_shard(storage, shard, ["reason"])["reason"].to_pylist())
