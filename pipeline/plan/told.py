@@ -22,8 +22,15 @@ def print_plan(console: Console, forecast: Forecast, written: Path) -> None:
     for text in (*_input_lines(forecast.planned), *_pilot_lines(forecast.pilot)):
         line(text)
     console.print(_table(forecast))
-    line(f"between   each range holds what it comes to 95 times in 100; hours and money are of {forecast.gpus} devices")
+    line("          ranges hold what a run comes to in 95 of 100 cases" + _devices(forecast))
     line(f"plan      {written}: `label budget={written}` with the same settings ends before {_limit(forecast)}")
+
+
+def _devices(forecast: Forecast) -> str:
+    if forecast.cost.wall_hours is None:
+        return "; tokens/s are not known, and so no hours: give plan.tokens_per_second"
+    price = "" if forecast.gpu_hour_price is None else f" at {forecast.gpu_hour_price:g} an hour"
+    return f"; {forecast.gpus} {'device' if forecast.gpus == 1 else 'devices'}{price}"
 
 
 def _input_lines(planned: Planned) -> list[str]:
@@ -62,8 +69,8 @@ def _pilot_lines(pilot: Pilot) -> list[str]:
 
 
 def _table(forecast: Forecast) -> Table:
-    table = Table(box=None, pad_edge=False, title_justify="left")
-    table.add_column("estimator")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("estimator", no_wrap=True)
     names = ["rollouts", "tokens"]
     if forecast.cost.device_hours is not None:
         names += ["device hours", "wall time"]
@@ -95,12 +102,12 @@ def _limit(forecast: Forecast) -> str:
 
 def _between(known: Range, digits: int = 0) -> str:
     low, expected, high = (f"{part:,.{digits}f}" for part in (known.low, known.expected, known.high))
-    return expected if low == high else f"{expected} ({low} to {high})"
+    return expected if low == high else f"{expected} ({low}–{high})"
 
 
 def _cell(known: Range, shown: Callable[[float], str]) -> str:
     low, expected, high = (shown(part) for part in (known.low, known.expected, known.high))
-    return expected if low == high else f"{expected}\n{low} to {high}"
+    return expected if low == high else f"{expected}\n{low}–{high}"
 
 
 def _amount(number: float) -> str:

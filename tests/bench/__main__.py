@@ -8,6 +8,7 @@ from tests.bench.demo import demo
 from tests.bench.engine import engine_share
 from tests.bench.export import export
 from tests.bench.grading import grading
+from tests.bench.plan import plan
 from tests.bench.programs import programs
 from tests.bench.results import FLAG, printed
 from tests.bench.store import store
@@ -24,6 +25,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "programs": programs,
     "store": store,
     "export": export,
+    "plan": plan,
     "tiny": tiny,
     "demo": demo,
 }

@@ -1,0 +1,91 @@
+"""`label budget=plan.json`: a run does not cost more than its plan allows, and what it has is kept."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import BudgetSpent, UsageError
+from pipeline.forecast import Limit, decoded_forecast
+from pipeline.progress import Status
+from pipeline.run.spending import Outlay, Spending
+from pipeline.store.local import LocalStorage
+from pipeline.store.stored_run import stored_run
+from tests.plan.planning import edited, labelled, planned, problems
+
+SLOWLY = [
+    "policy.oracle.tokens_per_second=20000",
+    "run.progress_seconds=0.05",
+    "run.unit_problems=4",
+    "run.flush_seconds=0.1",
+]
+
+
+def looked(limit: Limit, *statuses: Status, before: Outlay | None = None) -> int:
+    """How many of the statuses a limit lets pass."""
+    spending = Spending(limit, before or Outlay())
+    for number, status in enumerate(statuses):
+        try:
+            spending.check(status)
+        except BudgetSpent:
+            return number
+    return len(statuses)
+
+
+def told(generated: int = 0, hours: float = 0.0, done: int = 0) -> Status:
+    return Status(stage="labelling", units=2, units_done=done, generated=generated, device_seconds=3600 * hours)
+
+
+def test_a_run_ends_before_the_tokens_of_the_next_look_go_beyond_its_limit() -> None:
+    statuses = [told(100), told(200), told(300), told(400)]
+    assert looked(Limit(tokens=450), *statuses) == 3
+    assert looked(Limit(tokens=1000), *statuses) == 4
+    assert looked(Limit(tokens=None), *statuses) == 4
+    assert looked(Limit(tokens=450), *statuses, before=Outlay(tokens=200)) == 1
+
+
+def test_hours_count_over_all_starts_and_a_finished_run_is_left_alone() -> None:
+    assert looked(Limit(tokens=None, device_hours=1.5), told(hours=1.0), told(hours=1.6)) == 1
+    assert looked(Limit(tokens=None, device_hours=1.5), told(hours=1.0), before=Outlay(device_hours=1.0)) == 0
+    assert looked(Limit(tokens=5), told(10, done=2)) == 1
+
+
+def test_a_run_within_its_plan_is_finished_and_holds_the_plan(tmp_path: Path) -> None:
+    forecast = planned(tmp_path, problems(20))
+    labelled(tmp_path, f"budget={tmp_path / 'plan.json'}")
+    storage = LocalStorage(tmp_path / "run")
+    assert not stored_run(storage).owed
+    assert decoded_forecast(storage.read("plan.json")) == forecast
+
+
+def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path: Path) -> None:
+    planned(tmp_path, problems(24), "plan.pilot=false", *SLOWLY)
+    with pytest.raises(BudgetSpent, match=r"the budget is spent: [0-9,]+ of 3,000 tokens; [0-9]+ of 6 units are whole"):
+        labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=3000))
+    run = stored_run(LocalStorage(tmp_path / "run"))
+    assert run.owed
+    with pytest.raises(BudgetSpent, match="the budget is spent"):
+        labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=1))
+    summary = labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=10**9))
+    assert summary.units == 6
+    assert summary.rollouts_now < summary.totals.rollouts
+
+
+def test_the_plan_of_another_run_is_refused(tmp_path: Path) -> None:
+    planned(tmp_path, problems(6), "plan.pilot=false")
+    budget = f"budget={tmp_path / 'plan.json'}"
+    with pytest.raises(UsageError, match=r"another run \(sampling\.temperature is 0\.5, there 1\.0\)"):
+        labelled(tmp_path, budget, "sampling.temperature=0.5")
+    with pytest.raises(UsageError, match=r"sampling\.rollouts is 16, there 8"):
+        labelled(tmp_path, budget, "sampling.rollouts=16")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}", b'{"stepvalue_plan": 1}'])
+def test_what_is_no_plan_is_told(tmp_path: Path, content: bytes | None) -> None:
+    planned(tmp_path, problems(2), "plan.pilot=false")
+    if content is None:
+        (tmp_path / "plan.json").unlink()
+    else:
+        (tmp_path / "plan.json").write_bytes(content)
+    with pytest.raises(UsageError, match=r"plan\.json is no plan: .+; make one with `plan`"):
+        labelled(tmp_path, f"budget={tmp_path / 'plan.json'}")

@@ -1,0 +1,83 @@
+"""Ranges of what is expected: their order, their scale, and how often they hold what comes."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.forecast import Range
+from pipeline.plan.extrapolated import added, inverse, mean, product, scaled, spread, total
+
+amounts = st.floats(0.01, 1e6)
+problems = st.lists(st.tuples(st.floats(0, 1e4), st.floats(0.1, 100)), min_size=2, max_size=40)
+
+
+@st.composite
+def ranges(draw: st.DrawFn) -> Range:
+    low, expected, high = sorted(draw(st.tuples(amounts, amounts, amounts)))
+    return Range(low=low, expected=expected, high=high)
+
+
+def ordered(known: Range) -> bool:
+    return 0 <= known.low <= known.expected <= known.high
+
+
+@given(problems, st.floats(1, 1e6), st.integers(1, 10_000))
+def test_a_total_is_in_order_and_scales_with_the_costs(sampled: list[tuple[float, float]], size: float, n: int) -> None:
+    costs, sizes = [cost for cost, _ in sampled], [size for _, size in sampled]
+    found = total(costs, sizes, size=size, problems=n)
+    assert ordered(found)
+    assert found.expected == pytest.approx(sum(costs) / sum(sizes) * size)
+    twice = total([2 * cost for cost in costs], sizes, size=size, problems=n)
+    assert twice.high == pytest.approx(2 * found.high)
+
+
+@given(st.lists(st.floats(0.1, 100), min_size=2, max_size=20), st.floats(0.1, 50), st.floats(1, 1e5))
+def test_where_cost_follows_from_size_nothing_is_left_open(sizes: list[float], price: float, size: float) -> None:
+    found = total([price * each for each in sizes], sizes, size=size, problems=1000)
+    assert found.low == pytest.approx(price * size, rel=1e-6)
+    assert found.high == pytest.approx(price * size, rel=1e-6)
+
+
+@given(st.floats(0, 1e5), st.floats(0.1, 100), st.floats(1, 1e5))
+def test_one_problem_says_little_and_none_nothing(cost: float, own: float, size: float) -> None:
+    found = total([cost], [own], size=size, problems=10)
+    assert (found.low, found.high) == (0.0, 2 * found.expected)
+    assert total([], [], size=size, problems=10) == Range(low=0.0, expected=0.0, high=0.0)
+
+
+def test_ranges_hold_what_comes() -> None:
+    """Problems of skewed costs, 16 of 200 seen: at most 5 of 100 totals lie outside."""
+    rng = np.random.default_rng(7)
+    outside = 0
+    for _ in range(400):
+        sizes = rng.integers(2, 20, 200).astype(float)
+        costs = rng.gamma(2.0, sizes / 2)
+        found = total(costs[:16].tolist(), sizes[:16].tolist(), size=sizes.sum(), problems=200)
+        outside += rng.gamma(2.0, sizes / 2).sum() not in found
+    assert outside <= 20
+
+
+@given(ranges(), ranges())
+def test_products_and_sums_are_in_order(first: Range, second: Range) -> None:
+    for found in (product(first, second), added(first, second), inverse(first), spread(first, second.expected)):
+        assert ordered(found)
+    assert product(first, second).expected == pytest.approx(first.expected * second.expected)
+    assert product(first, second).high <= first.high * second.high * (1 + 1e-9)
+
+
+@given(ranges(), st.floats(0.01, 100))
+def test_a_factor_moves_all_of_a_range(known: Range, factor: float) -> None:
+    multiplied, moved = product(known, Range(low=factor, expected=factor, high=factor)), scaled(known, factor)
+    assert math.isclose(multiplied.low, moved.low, rel_tol=1e-9)
+    assert math.isclose(multiplied.high, moved.high, rel_tol=1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(50, 80)), min_size=2, max_size=20))
+def test_a_mean_is_that_of_all_together(parts: list[tuple[int, int]]) -> None:
+    right, of = [each[0] for each in parts], [each[1] for each in parts]
+    found = mean(right, of)
+    assert ordered(found)
+    assert found.expected == pytest.approx(sum(right) / sum(of))

@@ -1,0 +1,83 @@
+"""plan.json: what is written is read back, and what is no plan is told."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.forecast import (
+    Cost,
+    Forecast,
+    Limit,
+    Pilot,
+    Planned,
+    Range,
+    decoded_forecast,
+    encoded_forecast,
+)
+
+numbers = st.floats(0, 1e12)
+counts = st.integers(0, 10**9)
+ranges = st.builds(Range, low=numbers, expected=numbers, high=numbers)
+costs = st.builds(
+    Cost,
+    estimator=st.text(max_size=9),
+    rollouts=ranges,
+    tokens=ranges,
+    device_hours=st.none() | ranges,
+    wall_hours=st.none() | ranges,
+    money=st.none() | ranges,
+)
+forecasts = st.builds(
+    Forecast,
+    made_at=st.text(max_size=20),
+    identity=st.dictionaries(
+        st.text(max_size=9), st.none() | st.text(max_size=9) | st.integers() | st.booleans(), max_size=3
+    ),
+    settings=st.dictionaries(st.text(max_size=9), st.none() | st.integers(), max_size=3),
+    planned=st.builds(
+        Planned,
+        rejects=st.dictionaries(st.text(max_size=9), counts, max_size=3),
+        unfit=st.lists(st.text(max_size=20), max_size=3).map(tuple),
+        **dict.fromkeys(
+            ("rows", "used", "rejected", "problems", "chains", "steps", "prefixes", "too_long", "prompt_tokens"), counts
+        ),
+        distinct_prompt_tokens=counts,
+        context=counts,
+    ),
+    pilot=st.builds(
+        Pilot,
+        measured=st.booleans(),
+        completion_tokens=ranges,
+        success_rate=ranges,
+        tokens_per_second=st.none() | ranges,
+    ),
+    gpus=st.integers(1, 1000),
+    gpu_hour_price=st.none() | numbers,
+    cost=costs,
+    others=st.lists(costs, max_size=3).map(tuple),
+    limit=st.builds(Limit, tokens=st.none() | counts, device_hours=st.none() | numbers),
+)
+
+
+@given(forecasts)
+def test_a_plan_is_read_back_as_it_was(forecast: Forecast) -> None:
+    assert decoded_forecast(encoded_forecast(forecast)) == forecast
+
+
+@given(forecasts, st.integers(0, 30), st.binary(max_size=40))
+def test_what_is_no_plan_is_a_value_error(forecast: Forecast, cut: int, noise: bytes) -> None:
+    data = encoded_forecast(forecast)
+    for broken in (data[: cut * len(data) // 31], noise, b"[1]", b'{"stepvalue_plan": 2}'):
+        with pytest.raises(ValueError, match=r"\S"):
+            decoded_forecast(broken)
+
+
+@given(forecasts, st.sampled_from(["planned", "pilot", "cost", "limit", "gpus"]))
+def test_a_part_that_is_missing_is_named(forecast: Forecast, part: str) -> None:
+    values = json.loads(encoded_forecast(replace(forecast, others=())))
+    del values[part]
+    with pytest.raises(ValueError, match=part):
+        decoded_forecast(json.dumps(values).encode())

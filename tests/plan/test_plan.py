@@ -1,0 +1,123 @@
+"""The `plan` command on the oracle policy: what it counts is what `label` labels, what it expects is what that costs."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from pipeline.errors import InputError, UsageError
+from pipeline.forecast import Range
+from pipeline.plan.told import print_plan
+from tests.plan.planning import labelled, planned, problems
+
+ESTIMATORS = ["pooled", "fixed", "first_success", "bisect"]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_what_is_planned_is_what_is_labelled_and_the_cost_lies_in_its_range(tmp_path: Path, estimator: str) -> None:
+    settings = [f"estimator={estimator}", "policy.oracle.seed=3"]
+    forecast = planned(tmp_path, problems(60, seed=3), *settings)
+    totals = labelled(tmp_path, *settings).totals
+    found = forecast.planned
+    assert (found.rows, found.used, found.problems, found.chains) == (
+        totals.rows,
+        totals.used,
+        totals.problems,
+        totals.chains,
+    )
+    assert found.prefixes + found.too_long == totals.prefixes
+    assert forecast.pilot.measured
+    assert forecast.pilot.problems == 16
+    assert totals.rollouts in forecast.cost.rollouts
+    assert totals.tokens in forecast.cost.tokens
+    assert forecast.cost.estimator == estimator
+    assert {other.estimator for other in forecast.others} == set(ESTIMATORS) - {estimator}
+
+
+def test_what_another_estimator_is_said_to_take_is_what_it_takes(tmp_path: Path) -> None:
+    others = {cost.estimator: cost for cost in planned(tmp_path, problems(60, seed=5), "estimator=fixed").others}
+    for name in ("first_success", "bisect"):
+        run_dir = f"run_dir={tmp_path / name}"
+        assert labelled(tmp_path, f"estimator={name}", run_dir).totals.rollouts in others[name].rollouts
+
+
+def test_chains_that_the_policy_draws_are_planned_from_the_pilots(tmp_path: Path) -> None:
+    rows = [{"problem": f"What is {number} + 1?", "answer": str(number + 1)} for number in range(60)]
+    forecast = planned(tmp_path, rows)
+    totals = labelled(tmp_path).totals
+    assert forecast.planned.chains_drawn
+    assert totals.tokens + totals.solution_tokens in forecast.cost.tokens
+    with pytest.raises(UsageError, match=r"60 problems come without a chain.*plan\.pilot=false"):
+        planned(tmp_path, rows, "plan.pilot=false")
+
+
+def test_without_a_pilot_the_cost_rests_on_what_is_assumed(tmp_path: Path) -> None:
+    settings = ["plan.pilot=false", "plan.completion_tokens=30", "plan.tokens_per_second=1000", "plan.gpu_hour_price=2"]
+    forecast = planned(tmp_path, problems(40), "estimator=fixed", "plan.gpus=4", *settings)
+    totals = labelled(tmp_path, "estimator=fixed").totals
+    assert not forecast.pilot.measured
+    assert forecast.cost.rollouts == Range(low=totals.rollouts, expected=totals.rollouts, high=totals.rollouts)
+    assert totals.tokens in forecast.cost.tokens
+    hours = forecast.cost.tokens.expected / 1000 / 3600
+    assert forecast.cost.device_hours is not None
+    assert forecast.cost.wall_hours is not None
+    assert forecast.cost.money is not None
+    assert forecast.cost.device_hours.expected == pytest.approx(hours)
+    assert forecast.cost.wall_hours.expected == pytest.approx(hours / 4)
+    assert forecast.cost.money.expected == pytest.approx(2 * hours)
+    assert forecast.limit.device_hours == forecast.cost.device_hours.high
+
+
+def test_what_does_not_fit_the_context_is_named(tmp_path: Path) -> None:
+    rows = [*problems(8), {"problem": "What is 1?", "answer": "1", "steps": ["y" * 1000, "The answer is 2."]}]
+    rows.append({"problem": "What is 1? " + "z" * 900, "answer": "1", "steps": ["The answer is 1."]})
+    settings = ["policy.max_model_len=900", "sampling.max_tokens=100"]
+    found = planned(tmp_path, rows, *settings).planned
+    totals = labelled(tmp_path, *settings).totals
+    assert found.too_long == totals.too_long > 0
+    assert found.rejected == totals.rejected == 1
+    assert found.rejects == {"context": 1}
+    assert any("the prefix of 1 steps takes" in where for where in found.unfit)
+
+
+def test_a_budget_of_the_run_is_no_more_than_it_will_cost(tmp_path: Path) -> None:
+    settings = ["estimator.run_budget=400", "estimator.budget_unit=rollouts"]
+    forecast = planned(tmp_path, problems(60), *settings)
+    assert labelled(tmp_path, *settings).totals.rollouts in forecast.cost.rollouts
+    assert forecast.cost.rollouts.expected <= 440
+
+
+def test_an_input_without_a_usable_row_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none of the 1 rows"):
+        planned(tmp_path, [{"problem": "What is 1?"}])
+
+
+def test_how_a_plan_is_told(tmp_path: Path) -> None:
+    forecast = planned(tmp_path, [*problems(40), {"problem": ""}], "plan.pilot=false", "plan.tokens_per_second=1e3")
+    shown = io.StringIO()
+    told = replace(forecast, gpu_hour_price=1.5)
+    print_plan(Console(file=shown, width=100, highlight=False), told, Path("plan.json"))
+    assert shown.getvalue() == GOLDEN
+
+
+GOLDEN = """\
+rows      79 read = 78 used + 1 rejected
+          1 missing_problem
+work      40 problems, 78 chains, 389 steps, 351 distinct prefixes to measure
+prompts   75,485 tokens, 20,509 where what several begin with counts once
+pilot     none (plan.pilot=false): what follows is assumed
+          success rate 0.50 (0.20–0.80), tokens per rollout 512.0 (256.0–1,024.0), tokens/s 1,000 (500–2,000) of a worker
+estimator         rollouts             tokens  device hours        wall time
+pooled               2,743          1,404,501          0.39          0:23:25
+               1,815–2,879  626,731–2,813,725     0.13–1.04  0:08:05–1:02:28
+fixed                2,808          1,437,696           0.4          0:23:58
+                            718,848–2,875,392     0.15–1.06  0:08:59–1:03:52
+first_success          951            486,768          0.14          0:08:07
+                 414–2,302  164,932–1,497,029    0.037–0.51  0:02:15–0:30:22
+bisect                 241            123,624         0.034          0:02:04
+                    29–765     13,266–474,792   0.0033–0.16  0:00:12–0:09:22
+          ranges hold what a run comes to in 95 of 100 cases; 1 device at 1.5 an hour
+plan      plan.json: `label budget=plan.json` with the same settings ends before 2,813,726 tokens
+"""
