@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pipeline.config import LabelConfig
 from pipeline.estimate.trials import trials_of
@@ -36,19 +36,21 @@ SPEED_MARGIN = 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What a pilot's problems cost, in the order they were given: `rollouts` and `tokens` of each, those of chains that the
-    policy drew among the tokens. `believed` and `trials`: by prefix id.
+    """What a pilot's problems cost, in the order they were given.
+
+    `tokens` of each are those of its rollouts and of the chains that the policy drew. `believed` and `trials`: by prefix id.
+    `offer`: what workers the whole run would have.
     """
 
     rollouts: Sequence[int]
     tokens: Sequence[int]
-    of_rollouts: Sequence[int]
+    tokens_of_rollouts: Sequence[int]
     believed: Mapping[str, Believed]
     trials: Mapping[str, Trials]
     solutions: Mapping[tuple[str, int], SampledSolution]
     summary: Summary
     offer: Offer
-    tokens_per_second: Range | None = field(default=None)
+    tokens_per_second: Range | None
 
 
 def measured(
@@ -88,7 +90,7 @@ def measured(
     return Measured(
         rollouts=[found.rollouts[each] for each in ids],
         tokens=[found.tokens[each] + found.drawn_tokens[each] for each in ids],
-        of_rollouts=[found.tokens[each] for each in ids],
+        tokens_of_rollouts=[found.tokens[each] for each in ids],
         believed=_believed(storage, run, found),
         trials=trials_of(found.facts),
         solutions=found.solutions,

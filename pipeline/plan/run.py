@@ -3,45 +3,36 @@
 import asyncio
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from pipeline.choices import EstimatorName
 from pipeline.config import EstimatorConfig, LabelConfig
-from pipeline.engine.base import PolicyFacts
 from pipeline.engine.fingerprint import policy_fingerprint
 from pipeline.engine.unloaded import unloaded
 from pipeline.errors import ClusterError, EngineDied, PolicyError, UsageError
 from pipeline.estimate.kernel import PRIOR
-from pipeline.estimate.tree import Tree
-from pipeline.forecast import Forecast, Limit, Pilot, Planned, Range
-from pipeline.grading.choose import checker_for
+from pipeline.forecast import Forecast, Limit, Pilot, Range
 from pipeline.plan import assumed
-from pipeline.plan.counted import Counter, Draws
 from pipeline.plan.expected import (
     Amounts,
     Fleet,
-    Sampled,
     by_simulation,
     cost_of,
     extrapolated,
     settings_for,
-    success_rate,
     with_learning,
 )
-from pipeline.plan.extrapolated import mean, product, spread
-from pipeline.plan.pilot import ROLLOUTS, UNKNOWN_SD, Measured, measured
-from pipeline.plan.simulated import Believed
+from pipeline.plan.extrapolated import product, spread
+from pipeline.plan.ground import Ground, assumed_ground, measured_ground
+from pipeline.plan.pilot import ROLLOUTS, Measured, measured
 from pipeline.plan.survey import Survey, surveyed
-from pipeline.prompts import root_id
-from pipeline.records import InputRow
 from pipeline.rows import input_digest
 from pipeline.run.crew import Watcher
 from pipeline.run.driver import Hiring
-from pipeline.run.judge import Judge
 from pipeline.run.spending import asked_beyond_identity
 from pipeline.run.state import identity
 from pipeline.run.stop import StopSignal
@@ -74,7 +65,11 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
             f"{survey.bare} problems come without a chain: how long the policy's own are only a pilot can tell, and there is "
             f"none ({why_not})"
         )
-    ground = _ground(config, policy, survey, pilot, why_not)
+    ground = (
+        assumed_ground(config, policy, survey, why_not)
+        if pilot is None
+        else measured_ground(config, policy, survey, pilot)
+    )
     amounts = _amounts(config, ground, pilot, rng)
     costs = {
         name: cost_of(name, each, _fleet(config, ground.pilot))
@@ -94,15 +89,6 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
         others=tuple(costs.values()),
         limit=Limit(tokens=math.ceil(cost.tokens.high), device_hours=hours),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ground:
-    """What expectations rest on."""
-
-    planned: Planned
-    sampled: Sampled
-    pilot: Pilot
 
 
 def _piloted(
@@ -130,96 +116,7 @@ def _alone(estimator: EstimatorConfig, chains: int) -> EstimatorConfig:
     return replace(estimator, run_budget=None, budget=min(share, estimator.budget or share))
 
 
-def _ground(config: LabelConfig, policy: PolicyFacts, survey: Survey, pilot: Measured | None, why_not: str) -> _Ground:
-    drawn = [list(rows) for rows in survey.drawn]
-    counter, trees = asyncio.run(_counted_again(config, policy, drawn, pilot))
-    counted, planned = counter.counted, survey.planned
-    if survey.bare:
-        factor = planned.problems / max(1, counted.problems)
-        planned = replace(
-            planned,
-            chains=round(counted.chains * factor),
-            steps=round(counted.steps * factor),
-            prefixes=round(counted.prefixes * factor),
-            prompt_tokens=round(counted.prompt_tokens * factor),
-            distinct_prompt_tokens=round(counter.distinct_prompt_tokens * factor),
-            chains_drawn=True,
-        )
-        sizes = [1.0] * len(drawn)
-    else:
-        sizes = [0.0 if tree is None else float((~tree.closed).sum()) for tree in trees]
-    known = [tree for tree in trees if tree is not None]
-    if pilot is None:
-        length, rate = assumed.completion_tokens(config), assumed.success_rate(config)
-        context = planned.prompt_tokens / max(1, planned.prefixes) + length.expected / 2
-        told = Pilot(
-            measured=False,
-            why_not=why_not,
-            completion_tokens=length,
-            success_rate=rate,
-            tokens_per_second=assumed.tokens_per_second(config, context),
-            workers=config.cluster.workers or 1,
-            devices=config.cluster.gpus_per_worker or float(config.policy.tensor_parallel or 1),
-        )
-        believed = assumed.believed(known, length.expected, rate.expected)
-        drawn_tokens = [0.0] * len(drawn)
-    else:
-        believed = _filled(pilot.believed, known)
-        drawn_tokens = [float(all_ - own) for all_, own in zip(pilot.tokens, pilot.of_rollouts, strict=True)]
-    sampled = Sampled(
-        trees=trees,
-        sizes=sizes,
-        drawn_tokens=drawn_tokens,
-        believed=believed,
-        size=float(planned.problems if survey.bare else planned.prefixes),
-        problems=planned.problems,
-    )
-    if pilot is not None:
-        told = Pilot(
-            measured=True,
-            problems=len(drawn),
-            chains=counted.chains,
-            prefixes=counted.prefixes,
-            rollouts=sum(pilot.rollouts),
-            tokens=sum(pilot.tokens),
-            seconds=pilot.summary.seconds_labelling,
-            completion_tokens=mean(pilot.of_rollouts, pilot.rollouts),
-            success_rate=success_rate(sampled),
-            tokens_per_second=pilot.tokens_per_second,
-            workers=pilot.offer.workers,
-            devices=pilot.offer.devices,
-            start_seconds=pilot.summary.seconds_starting,
-        )
-    return _Ground(planned=planned, sampled=sampled, pilot=told)
-
-
-async def _counted_again(
-    config: LabelConfig, policy: PolicyFacts, drawn: Sequence[list[InputRow]], pilot: Measured | None
-) -> tuple[Counter, list[Tree | None]]:
-    """The drawn problems alone, with the chains that the pilot's policy drew; and their trees, in their order."""
-    with checker_for(config.grader) as checker:
-        judge = Judge(checker, config.grader.processes)
-        try:
-            counter = Counter(config, policy, judge)
-            draws = None if pilot is None else Draws(solutions=pilot.solutions)
-            trees = await counter.count([row for rows in drawn for row in rows], draws)
-        finally:
-            judge.close()
-    by_root = {tree.chains[0].prefix_ids[0]: tree for tree in trees}
-    return counter, [by_root.get(root_id(rows[0].problem.problem_id)) for rows in drawn]
-
-
-def _filled(believed: Mapping[str, Believed], trees: Sequence[Tree]) -> dict[str, Believed]:
-    """With prefixes of which the pilot saw nothing, for they do not fit the context: they are as others are on average."""
-    usual = Believed(
-        mean=float(np.mean([each.mean for each in believed.values()] or [0.5])),
-        sd=UNKNOWN_SD,
-        tokens=float(np.mean([each.tokens for each in believed.values()] or [1.0])),
-    )
-    return {prefix: believed.get(prefix, usual) for tree in trees for prefix in tree.prefix_ids}
-
-
-def _amounts(config: LabelConfig, ground: _Ground, pilot: Measured | None, rng: np.random.Generator) -> Amounts:
+def _amounts(config: LabelConfig, ground: Ground, pilot: Measured | None, rng: np.random.Generator) -> Amounts:
     """What the run itself takes."""
     estimator, rollouts = config.estimator, config.sampling.rollouts
     if pilot is None:
@@ -231,7 +128,7 @@ def _amounts(config: LabelConfig, ground: _Ground, pilot: Measured | None, rng: 
     return with_learning(amounts, ground.sampled, pilot.trials, alone, rollouts, rng)
 
 
-def _others(config: LabelConfig, ground: _Ground, rng: np.random.Generator) -> list[tuple[EstimatorName, Amounts]]:
+def _others(config: LabelConfig, ground: Ground, rng: np.random.Generator) -> list[tuple[EstimatorName, Amounts]]:
     found = []
     for name in EstimatorName:
         if name is not config.estimator.name:
@@ -248,7 +145,7 @@ def _others(config: LabelConfig, ground: _Ground, rng: np.random.Generator) -> l
 
 
 def _assumed_amounts(
-    config: LabelConfig, ground: _Ground, estimator: EstimatorConfig, rng: np.random.Generator
+    config: LabelConfig, ground: Ground, estimator: EstimatorConfig, rng: np.random.Generator
 ) -> Amounts:
     """What it takes where success is as likely as assumed, and between what it takes where it is rarer and likelier."""
     length, rate = ground.pilot.completion_tokens, ground.pilot.success_rate

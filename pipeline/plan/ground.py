@@ -1,0 +1,138 @@
+"""What expectations rest on: the drawn problems with what the pilot saw of them, or what is assumed instead."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeline.config import LabelConfig
+from pipeline.engine.base import PolicyFacts
+from pipeline.estimate.tree import Tree
+from pipeline.forecast import Pilot, Planned
+from pipeline.grading.choose import checker_for
+from pipeline.plan import assumed
+from pipeline.plan.counted import Counter, Draws
+from pipeline.plan.expected import Sampled, success_rate
+from pipeline.plan.extrapolated import mean
+from pipeline.plan.pilot import UNKNOWN_SD, Measured
+from pipeline.plan.simulated import Believed
+from pipeline.plan.survey import Survey
+from pipeline.prompts import root_id
+from pipeline.records import InputRow
+from pipeline.run.judge import Judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """See the module."""
+
+    planned: Planned
+    sampled: Sampled
+    pilot: Pilot
+
+
+def measured_ground(config: LabelConfig, policy: PolicyFacts, survey: Survey, pilot: Measured) -> Ground:
+    """What a pilot found out."""
+    counter, trees = asyncio.run(_drawn_trees(config, policy, survey.drawn, Draws(solutions=pilot.solutions)))
+    of_rollouts = zip(pilot.tokens, pilot.tokens_of_rollouts, strict=True)
+    sampled = _sampled(
+        survey,
+        trees,
+        _completed(pilot.believed, trees),
+        drawn_tokens=[float(tokens - own) for tokens, own in of_rollouts],
+    )
+    counted = counter.counted
+    told = Pilot(
+        measured=True,
+        problems=len(survey.drawn),
+        chains=counted.chains,
+        prefixes=counted.prefixes,
+        rollouts=sum(pilot.rollouts),
+        tokens=sum(pilot.tokens),
+        seconds=pilot.summary.seconds_labelling,
+        completion_tokens=mean(pilot.tokens_of_rollouts, pilot.rollouts),
+        success_rate=success_rate(sampled),
+        tokens_per_second=pilot.tokens_per_second,
+        workers=pilot.offer.workers,
+        devices=pilot.offer.devices,
+        start_seconds=pilot.summary.seconds_starting,
+    )
+    planned = _with_drawn_chains(survey.planned, counter) if survey.bare else survey.planned
+    return Ground(planned=planned, sampled=sampled, pilot=told)
+
+
+def assumed_ground(config: LabelConfig, policy: PolicyFacts, survey: Survey, why_not: str) -> Ground:
+    """What the settings say in place of a pilot; all problems have chains."""
+    _, trees = asyncio.run(_drawn_trees(config, policy, survey.drawn, None))
+    length, rate = assumed.completion_tokens(config), assumed.success_rate(config)
+    planned = survey.planned
+    context = planned.prompt_tokens / max(1, planned.prefixes) + length.expected / 2
+    believed = assumed.believed([tree for tree in trees if tree is not None], length.expected, rate.expected)
+    told = Pilot(
+        measured=False,
+        why_not=why_not,
+        completion_tokens=length,
+        success_rate=rate,
+        tokens_per_second=assumed.tokens_per_second(config, context),
+        workers=config.cluster.workers or 1,
+        devices=config.cluster.gpus_per_worker or float(config.policy.tensor_parallel or 1),
+    )
+    return Ground(planned=planned, sampled=_sampled(survey, trees, believed, [0.0] * len(trees)), pilot=told)
+
+
+def _sampled(
+    survey: Survey, trees: Sequence[Tree | None], believed: Mapping[str, Believed], drawn_tokens: Sequence[float]
+) -> Sampled:
+    """What a problem asks for grows with its prefixes; where the policy draws the chains, these are not known of the others."""
+    planned = survey.planned
+    sizes = [0.0 if tree is None else float((~tree.closed).sum()) for tree in trees]
+    return Sampled(
+        trees=trees,
+        sizes=[1.0] * len(trees) if survey.bare else sizes,
+        drawn_tokens=drawn_tokens,
+        believed=believed,
+        size=float(planned.problems if survey.bare else planned.prefixes),
+        problems=planned.problems,
+    )
+
+
+def _with_drawn_chains(planned: Planned, drawn: Counter) -> Planned:
+    """The counts of the drawn problems, for all of them."""
+    counted = drawn.counted
+    factor = planned.problems / max(1, counted.problems)
+    return replace(
+        planned,
+        chains=round(counted.chains * factor),
+        steps=round(counted.steps * factor),
+        prefixes=round(counted.prefixes * factor),
+        prompt_tokens=round(counted.prompt_tokens * factor),
+        distinct_prompt_tokens=round(drawn.distinct_prompt_tokens * factor),
+        chains_drawn=True,
+    )
+
+
+async def _drawn_trees(
+    config: LabelConfig, policy: PolicyFacts, drawn: Sequence[Sequence[InputRow]], draws: Draws | None
+) -> tuple[Counter, list[Tree | None]]:
+    """The drawn problems counted by themselves; and the tree of each, None where nothing of one is left to label."""
+    with checker_for(config.grader) as checker:
+        judge = Judge(checker, config.grader.processes)
+        try:
+            counter = Counter(config, policy, judge)
+            trees = await counter.count([row for rows in drawn for row in rows], draws)
+        finally:
+            judge.close()
+    by_root = {tree.chains[0].prefix_ids[0]: tree for tree in trees}
+    return counter, [by_root.get(root_id(rows[0].problem.problem_id)) for rows in drawn]
+
+
+def _completed(believed: Mapping[str, Believed], trees: Sequence[Tree | None]) -> dict[str, Believed]:
+    """With the prefixes of which the pilot saw nothing: they are as others are on average."""
+    usual = Believed(
+        mean=float(np.mean([each.mean for each in believed.values()] or [0.5])),
+        sd=UNKNOWN_SD,
+        tokens=float(np.mean([each.tokens for each in believed.values()] or [1.0])),
+    )
+    known = (tree for tree in trees if tree is not None)
+    return {prefix: believed.get(prefix, usual) for tree in known for prefix in tree.prefix_ids}
