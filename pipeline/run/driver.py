@@ -20,7 +20,7 @@ from pipeline.run.budget import Spent, goals
 from pipeline.run.crew import Crew, Watcher
 from pipeline.run.hands import Offer
 from pipeline.run.intake import stage
-from pipeline.run.spending import LOOK_SECONDS, SECONDS_PER_HOUR, Outlay, Spending, planned_budget
+from pipeline.run.spending import LOOK_SECONDS, SECONDS_PER_HOUR, Outlay, Seldom, Spending, planned_budget
 from pipeline.run.state import RunState, identity, logged_totals, run_name, state_of
 from pipeline.run.stop import INTERRUPTED, StopSignal
 from pipeline.run_settings import RunConfig
@@ -136,8 +136,10 @@ def _limited(
     tokens = before.logged.tokens + before.logged.solution_tokens
     spending = Spending(limit, Outlay(tokens=tokens, device_hours=seconds / SECONDS_PER_HOUR))
 
+    shown = Seldom(watch, config.progress_seconds)
+
     def watch_spending(status: Status) -> None:
-        watch(status)
+        shown(status)
         spending.check(status)
 
     spending.check(Status(stage="starting", units=len(before.wholes) + len(before.jobs), units_done=len(before.wholes)))

@@ -1,6 +1,7 @@
 """The limit of a plan: a run that would go beyond it ends, and keeps what it has."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +48,24 @@ class Outlay:
 
     tokens: int = 0
     device_hours: float = 0.0
+
+
+class Seldom:
+    """Passes on what is new, and else no status within so many seconds of the last."""
+
+    def __init__(self, watch: Callable[[Status], None], seconds: float) -> None:
+        self._watch = watch
+        self._seconds = seconds
+        self._last: Status | None = None
+        self._passed_at = 0.0
+
+    def __call__(self, status: Status) -> None:
+        now = time.monotonic()
+        last = self._last
+        news = last is None or (status.stage, status.units_done) != (last.stage, last.units_done)
+        if news or now - self._passed_at >= self._seconds:
+            self._last, self._passed_at = status, now
+            self._watch(status)
 
 
 class Spending:

@@ -7,7 +7,7 @@ import pytest
 from pipeline.errors import BudgetSpent, UsageError
 from pipeline.forecast import Limit, decoded_forecast
 from pipeline.progress import Status
-from pipeline.run.spending import Outlay, Spending
+from pipeline.run.spending import Outlay, Seldom, Spending
 from pipeline.store.local import LocalStorage
 from pipeline.store.stored_run import stored_run
 from tests.plan.planning import edited, labelled, planned, problems
@@ -47,6 +47,14 @@ def test_hours_count_over_all_starts_and_a_finished_run_is_left_alone() -> None:
     assert looked(Limit(tokens=None, device_hours=1.5), told(hours=1.0), told(hours=1.6)) == 1
     assert looked(Limit(tokens=None, device_hours=1.5), told(hours=1.0), before=Outlay(device_hours=1.0)) == 0
     assert looked(Limit(tokens=5), told(10, done=2)) == 1
+
+
+def test_more_looks_are_not_more_lines() -> None:
+    passed: list[Status] = []
+    seldom = Seldom(passed.append, seconds=1000)
+    for status in (told(1), told(2), told(3, done=1), told(4, done=1)):
+        seldom(status)
+    assert [status.generated for status in passed] == [1, 3]
 
 
 def test_a_run_within_its_plan_is_finished_and_holds_the_plan(tmp_path: Path) -> None:
