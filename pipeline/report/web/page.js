@@ -1,0 +1,26 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const button = document.getElementById("theme");
+  const KEY = "stepvalue-theme";
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  const shown = () => root.dataset.theme || (system.matches ? "dark" : "light");
+  const tell = () => {
+    button.setAttribute("aria-pressed", String(shown() === "dark"));
+  };
+  // A page that is opened from a file may have no storage.
+  try {
+    const kept = localStorage.getItem(KEY);
+    if (kept === "light" || kept === "dark") root.dataset.theme = kept;
+  } catch {}
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    root.dataset.theme = shown() === "dark" ? "light" : "dark";
+    try {
+      localStorage.setItem(KEY, root.dataset.theme);
+    } catch {}
+    tell();
+  });
+  system.addEventListener("change", tell);
+  tell();
+})();
