@@ -1,0 +1,47 @@
+"""How a run went over time, from what its starts told of themselves. Pure."""
+
+from collections.abc import Sequence
+
+from pipeline.store.starts import Start
+
+POINTS = 240
+"""At most, over all starts: more than a chart has room for."""
+
+
+def course(starts: Sequence[Start]) -> list[dict[str, float]]:
+    """Points in time: `hours` of work so far, the number of the `start` from 1, `tokens_per_second` since the point before, and
+    `workers`, `running`, `waiting`, `grading` then. Time between starts is left out."""
+    points: list[dict[str, float]] = []
+    worked = 0.0
+    every = max(1, -(-sum(len(start.samples) for start in starts) // POINTS))
+    for number, start in enumerate(starts, start=1):
+        seconds, tokens = 0.0, 0
+        # Counted from the end, so that the last sample is among them.
+        for sample in start.samples[(len(start.samples) - 1) % every :: every]:
+            if sample.seconds > seconds:
+                points.append(
+                    {
+                        "hours": (worked + sample.seconds) / 3600,
+                        "start": number,
+                        "tokens_per_second": (sample.tokens - tokens) / (sample.seconds - seconds),
+                        "workers": sample.workers,
+                        "running": sample.running,
+                        "waiting": sample.waiting,
+                        "grading": sample.grading,
+                    }
+                )
+                seconds, tokens = sample.seconds, sample.tokens
+        worked += max(seconds, 0.0)
+    return points
+
+
+def device_hours(starts: Sequence[Start]) -> float | None:
+    """What all starts took of devices; None where none tells."""
+    return sum(start.status.device_seconds for start in starts) / 3600 if starts else None
+
+
+def money(starts: Sequence[Start]) -> float | None:
+    """What they cost, each by its own price; None where one has none."""
+    if not starts or any(start.price is None for start in starts):
+        return None
+    return sum(start.status.device_seconds / 3600 * (start.price or 0.0) for start in starts)

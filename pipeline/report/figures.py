@@ -1,0 +1,335 @@
+"""The charts of a run's report, each with a sentence on how it is read and with its numbers. None where there is nothing to show."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from pipeline.report.drawn import (
+    ACCENT,
+    BY_LABEL,
+    BY_OUTCOME,
+    LINE,
+    MUTED,
+    drawn,
+    rows_of,
+    scale,
+)
+from pipeline.report.parts import Figure, Table
+from pipeline.report.speed import percent
+from pipeline.report.sums import OUTCOMES, PLACE_BINS
+
+_PLACES = "0 is the bare problem, 1 the last step."
+_SHORT = 170
+"""Height of a chart with few bars."""
+_BAR = 26
+_BESIDE_BARS = 60
+
+
+def values(counts: pl.DataFrame, shown: str) -> Figure | None:
+    """`counts`: see `sums.value_counts`; `shown`: which value it is."""
+    return _histogram(
+        counts,
+        title="Values of steps",
+        reading=f"How many steps have which {shown}, by what their chain came to. Much at both ends: steps that settle it.",
+        axis="value of the step",
+        what="steps",
+    )
+
+
+def drops(counts: pl.DataFrame) -> Figure | None:
+    """`counts`: see `sums.drop_counts`."""
+    return _histogram(
+        counts,
+        title="Largest drop of each chain",
+        reading="By how much the value falls at the worst step of a chain. Wrong chains belong to the right: there an error is seen.",
+        axis="largest drop of the value from one step to the next",
+        what="chains",
+    )
+
+
+def by_place(found: pl.DataFrame) -> Figure | None:
+    """`found`: see `sums.value_by_place`."""
+    closed = found.filter(pl.col("outcome") != "open")
+    if closed.is_empty():
+        return None
+    rows = [{**row, "at": row["place"] / PLACE_BINS} for row in closed.iter_rows(named=True)]
+    x = alt.X("at:Q", title="place in the chain", scale=alt.Scale(domain=[0, 1]))
+    colour = alt.Color("outcome:N", scale=scale(BY_OUTCOME, set(closed["outcome"])))
+    dash = alt.StrokeDash("outcome:N", scale=alt.Scale(domain=["right", "wrong"], range=[[1, 0], [6, 3]]), legend=None)
+    base = alt.Chart(rows_of(rows))
+    # Bands only touch the lines of their own colour, so that both stay readable where they overlap.
+    band = base.mark_area(opacity=0.18).encode(x=x, y=_unit("low:Q", "value"), y2="high:Q", color=colour)
+    lines = base.mark_line(strokeWidth=2.5).encode(x=x, y=_unit("mean:Q", "value"), color=colour, strokeDash=dash)
+    points = base.mark_point(filled=True, size=30, opacity=1).encode(x=x, y=_unit("mean:Q", "value"), color=colour)
+    return Figure(
+        title="Value along the chain",
+        reading=f"Mean value, and the middle half of all values as a band, in right and in wrong chains. {_PLACES}",
+        svg=drawn(band + lines + points),
+        numbers=Table(
+            heads=("chains", "place", "mean", "lower quartile", "upper quartile", "values"),
+            rows=tuple(
+                (row["outcome"], f"{row['at']:.1f}", _two(row["mean"]), _two(row["low"]), _two(row["high"]), f"{row['steps']:,}")
+                for row in rows
+            ),
+        ),
+    )  # fmt: skip
+
+
+def labels(counts: pl.DataFrame) -> Figure | None:
+    """`counts`: see `sums.label_counts`."""
+    if counts.is_empty():
+        return None
+    totals = dict(counts.group_by("outcome").agg(pl.sum("steps")).iter_rows())
+    rows = [{**row, "share": row["steps"] / totals[row["outcome"]]} for row in counts.iter_rows(named=True)]
+    chart = (
+        alt.Chart(rows_of(rows))
+        .mark_bar(height=_BAR)
+        .encode(
+            y=alt.Y("outcome:N", title=None, sort=list(OUTCOMES), axis=alt.Axis(labelFontSize=12, labelColor=MUTED)),
+            x=alt.X("share:Q", title="share of the steps", axis=_percents(), scale=alt.Scale(domain=[0, 1])),
+            color=alt.Color("label:N", scale=scale(BY_LABEL, set(counts["label"]))),
+            order=alt.Order("at:Q"),
+        )
+        .transform_calculate(at=f"indexof({list(BY_LABEL)}, datum.label)")
+    )
+    return Figure(
+        title="Labels",
+        reading="What steps of right, wrong and open chains are labelled: 1 is good, 0 bad, 2 neutral. Undecided ones need rollouts.",
+        svg=drawn(chart, height=_BESIDE_BARS + (_BAR + 14) * len(totals)),
+        numbers=Table(
+            heads=("chains", "label", "steps", "share"),
+            rows=tuple((row["outcome"], row["label"], f"{row['steps']:,}", percent(row["share"])) for row in rows),
+            words=2,
+        ),
+    )
+
+
+def undecided(found: pl.DataFrame) -> Figure | None:
+    """`found`: see `sums.undecided_by_place`."""
+    if not found["undecided"].sum():
+        return None
+    return _shares(
+        found,
+        title="Undecided steps",
+        reading=f"Share of the steps whose label the rollouts do not decide yet, along the chain. {_PLACES}",
+        part="undecided",
+        whole="steps",
+    )
+
+
+def truncation(found: pl.DataFrame) -> Figure | None:
+    """`found`: see `sums.truncated_by_place`."""
+    if not found["truncated"].sum():
+        return None
+    return _shares(
+        found,
+        title="Truncated rollouts",
+        reading="Share of the rollouts that sampling.max_tokens cut, along the chain. Cut ones state no answer: raise it if they are many.",
+        part="truncated",
+        whole="rollouts",
+    )
+
+
+def widths(counts: pl.DataFrame) -> Figure | None:
+    """`counts`: see `sums.widths`."""
+    if counts.is_empty():
+        return None
+    chart = (
+        alt.Chart(rows_of([{**row, "end": row["to_rollouts"] + 1} for row in counts.iter_rows(named=True)]))
+        .mark_rect(fill=ACCENT, stroke=LINE, strokeWidth=0.5)
+        .encode(
+            x=alt.X("from_rollouts:Q", title="rollouts of the prefix", axis=alt.Axis(format="d", tickMinStep=1)),
+            x2="end:Q",
+            y=alt.Y("low:Q", title="width of the interval", scale=alt.Scale(domain=[0, 1])),
+            y2="high:Q",
+            opacity=alt.Opacity("prefixes:Q", scale=alt.Scale(type="log", range=[0.15, 1]), legend=None),
+        )
+    )
+    return Figure(
+        title="Interval width against rollouts",
+        reading="How sure values are for what was spent on them: the darker, the more prefixes (on a logarithmic scale). Low is sure.",
+        svg=drawn(chart),
+        numbers=Table(
+            heads=("rollouts", "width", "prefixes"),
+            rows=tuple(
+                (_span(spent, until), f"{low:.2f}-{high:.2f}", f"{prefixes:,}")
+                for spent, until, low, high, prefixes in counts.iter_rows()
+            ),
+            words=2,
+        ),
+    )
+
+
+def verdicts(counts: pl.DataFrame) -> Figure | None:
+    """`counts`: see `sums.verdict_counts`."""
+    if counts.is_empty():
+        return None
+    total = counts["rollouts"].sum()
+    rows = [
+        {**row, "share": row["rollouts"] / total, "told": percent(row["rollouts"] / total)}
+        for row in counts.with_columns(pl.col("verdict").str.replace_all("_", " ")).iter_rows(named=True)
+    ]
+    base = alt.Chart(rows_of(rows)).encode(
+        y=alt.Y("verdict:N", title=None, sort=None, axis=alt.Axis(labelFontSize=12)),
+        x=alt.X("share:Q", title=None, axis=None, scale=alt.Scale(domain=[0, 1.15])),
+    )
+    svg = drawn(
+        base.mark_bar(color=ACCENT, height=16) + base.mark_text(align="left", dx=5).encode(text="told:N"),
+        height=20 + 26 * len(rows),
+    )
+    return Figure(
+        title="Verdicts",
+        reading="What the checker said of the rollouts. Unparseable, over limit, timeout and crashed are not graded, and count nowhere.",
+        svg=svg,
+        numbers=Table(
+            heads=("verdict", "rollouts", "share", "tokens"),
+            rows=tuple((row["verdict"], f"{row['rollouts']:,}", row["told"], f"{row['tokens']:,}") for row in rows),
+        ),
+    )
+
+
+def speed(course: Sequence[dict[str, float]]) -> Figure | None:
+    """`course`: see `course.course`."""
+    if len(course) < 2:
+        return None
+    return _over_time(
+        course,
+        ("tokens_per_second",),
+        title="Tokens per second",
+        reading="What the engines generated, all together, over the time that the run was at work; starts follow each other without a gap.",
+        heads=("hours", "start", "tokens/s", "workers"),
+        columns=("hours", "start", "tokens_per_second", "workers"),
+    )
+
+
+def load(course: Sequence[dict[str, float]]) -> Figure | None:
+    """`course`: see `course.course`."""
+    if len(course) < 2:
+        return None
+    return _over_time(
+        course,
+        ("running", "waiting", "grading"),
+        title="Requests",
+        reading="Requests that engines work on, that wait for one, and completions that wait for the checker, over the same time.",
+        heads=("hours", "start", "running", "waiting", "grading"),
+        columns=("hours", "start", "running", "waiting", "grading"),
+    )
+
+
+def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, what: str) -> Figure | None:
+    if not counts["all"].sum():
+        return None
+    rows: list[dict[str, Any]] = [
+        {"low": low, "high": high, "outcome": outcome, "count": by_outcome[at], "at": at}
+        for low, high, *by_outcome, _ in counts.iter_rows()
+        for at, outcome in enumerate(OUTCOMES)
+    ]
+    shown = [row for row in rows if row["count"]]
+    chart = (
+        alt.Chart(rows_of(shown))
+        .mark_bar(binSpacing=1)
+        .encode(
+            x=alt.X("low:Q", bin="binned", title=axis, axis=alt.Axis(tickCount=5), scale=alt.Scale(domain=[0, 1])),
+            x2="high:Q",
+            y=alt.Y("count:Q", title=what, axis=alt.Axis(format="~s")),
+            color=alt.Color("outcome:N", scale=scale(BY_OUTCOME, {row["outcome"] for row in shown})),
+            order=alt.Order("at:Q"),
+        )
+    )
+    return Figure(
+        title=title,
+        reading=reading,
+        svg=drawn(chart),
+        numbers=Table(
+            heads=("from", "to", *(f"{outcome} chains" for outcome in OUTCOMES), f"all {what}"),
+            rows=tuple((f"{low:.2f}", f"{high:.2f}", *(f"{n:,}" for n in each)) for low, high, *each in counts.iter_rows()),
+            words=0,
+        ),
+    )  # fmt: skip
+
+
+def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: str) -> Figure:
+    rows = [{**row, "at": row["place"] / PLACE_BINS} for row in found.iter_rows(named=True)]
+    most = min(1.0, max(row["share"] for row in rows) * 1.1)
+    x = alt.X("at:Q", title="place in the chain", scale=alt.Scale(domain=[-0.05, 1.05]), axis=alt.Axis(values=_TENTHS))
+    y = alt.Y("share:Q", title=None, axis=_percents(), scale=alt.Scale(domain=[0, most]))
+    chart = alt.Chart(rows_of(rows)).mark_bar(color=ACCENT, width=22).encode(x=x, y=y)
+    return Figure(
+        title=title,
+        reading=reading,
+        svg=drawn(chart),
+        numbers=Table(
+            heads=("place", part, whole, "share"),
+            rows=tuple(
+                (f"{row['at']:.1f}", f"{row[part]:,}", f"{row[whole]:,}", percent(row["share"])) for row in rows
+            ),
+        ),
+    )
+
+
+def _over_time(
+    course: Sequence[dict[str, float]],
+    series: Sequence[str],
+    *,
+    title: str,
+    reading: str,
+    heads: tuple[str, ...],
+    columns: tuple[str, ...],
+) -> Figure:
+    hours = course[-1]["hours"]
+    unit, per = ("hours", 1.0) if hours >= 2 else ("minutes", 60.0) if hours * 60 >= 2 else ("seconds", 3600.0)
+    rows = [
+        {"at": row["hours"] * per, "start": row["start"], "what": name.replace("_", " "), "value": row[name]}
+        for row in course
+        for name in series
+    ]
+    colours = dict(zip([name.replace("_", " ") for name in series], _SERIES, strict=False))
+    chart = (
+        alt.Chart(rows_of(rows))
+        .mark_line(strokeWidth=2, interpolate="step-before")
+        .encode(
+            x=alt.X("at:Q", title=f"{unit} of work"),
+            y=alt.Y("value:Q", title=None, axis=alt.Axis(format="~s"), scale=alt.Scale(zero=True)),
+            detail="start:O",
+            color=alt.Color(
+                "what:N",
+                scale=scale(colours, set(colours)),
+                legend=alt.Legend(symbolType="stroke") if len(series) > 1 else None,
+            ),
+        )
+    )
+    return Figure(
+        title=title,
+        reading=reading,
+        svg=drawn(chart),
+        numbers=Table(
+            heads=heads,
+            rows=tuple(
+                tuple(f"{row[name]:.3f}" if name == "hours" else f"{row[name]:,.0f}" for name in columns)
+                for row in course
+            ),
+            words=0,
+        ),
+    )
+
+
+_TENTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
+_SERIES = (ACCENT, BY_OUTCOME["wrong"], BY_OUTCOME["right"])
+
+
+def _percents() -> alt.Axis:
+    return alt.Axis(format="~%", tickCount=5)
+
+
+def _unit(field: str, title: str) -> alt.Y:
+    return alt.Y(field, title=title, scale=alt.Scale(domain=[0, 1]))
+
+
+def _two(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _span(first: int, last: int) -> str:
+    return f"{first:,}" if first == last else f"{first:,}-{last:,}"

@@ -1,0 +1,180 @@
+"""What a run directory holds, read once and unit by unit, as tables small enough to be kept: about 70 bytes a step.
+
+Read through commit records, texts left out. What is made of the tables is in `sums`.
+Not covered: parts of units that are not whole yet, of which `starts` tell.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+
+import polars as pl
+import pyarrow as pa
+
+from pipeline.forecast import Forecast
+from pipeline.records import UNGRADED, Finish, Totals, Verdict
+from pipeline.report.steps import COLUMNS, chains_of, makers_of, steps_of
+from pipeline.schemas import LABELS, REJECTS, ROLLOUTS
+from pipeline.settings import Settings
+from pipeline.store.commits import INPUT, Commit, chain
+from pipeline.store.editions import VERDICTS, current_shards
+from pipeline.store.run_record import STAGED_INPUT
+from pipeline.store.shards import ShardRecord, read_shard
+from pipeline.store.standing import standing
+from pipeline.store.starts import Start, read_starts
+from pipeline.store.storage import Storage
+from pipeline.store.stored_run import StoredRun
+from pipeline.stored_labels import frames_of
+
+_LOG = ["rollout_id", "step_index", "finish", "verdict", "n_tokens"]
+_LOG_BY = ["step_index", "finish", "verdict"]
+_MAKERS = ["policy", "estimator", "label_rule"]
+EXAMPLES = 200
+"""Rejects that are kept with their words; all of them are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """`totals` are those of the input and of the whole units, of which `owed` are missing, with the verdicts behind the current
+    labels.
+
+    `steps`, `chains`, `makers`: see `steps`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict. `rejects`:
+    the first ones, `reject_counts`: all by reason, rows and single prefixes. `drawn`: chains that the policy has sampled.
+    `edition` is None where the labels are the run's own.
+    """
+
+    place: str
+    settings: Settings
+    units: int
+    owed: int
+    edition: int | None
+    totals: Totals
+    drawn: int
+    steps: pl.DataFrame
+    chains: pl.DataFrame
+    makers: pl.DataFrame
+    log: pl.DataFrame
+    rejects: pl.DataFrame
+    reject_counts: pl.DataFrame
+    starts: tuple[Start, ...]
+    plan: Forecast | None
+
+
+def gathered(storage: Storage, run: StoredRun, plan: Forecast | None) -> Gathered:
+    """Raises StoreError for a file that is missing or damaged."""
+    staged = standing(chain(storage, INPUT, str(run.identity[STAGED_INPUT]))).whole
+    wholes = [run.wholes[unit.unit_id] for unit in run.units if unit.unit_id in run.wholes]
+    commits = [*([staged] if staged else []), *wholes]
+    steps, chains, makers = _labels(storage, run)
+    log = _log(storage, run)
+    rejects, counts = _rejects(storage, commits)
+    totals = reduce(add, (commit.totals for commit in commits), Totals())
+    return Gathered(
+        place=storage.place,
+        settings={**run.identity, **run.settings},
+        units=len(run.units),
+        owed=run.owed,
+        edition=run.edition.number if run.edition else None,
+        totals=judged_anew(totals, log) if run.edition else totals,
+        drawn=sum(shard.rows for whole in wholes for shard in whole.shards if shard.table == "solutions"),
+        steps=steps,
+        chains=chains,
+        makers=makers,
+        log=log,
+        rejects=rejects,
+        reject_counts=counts,
+        starts=tuple(read_starts(storage)),
+        plan=plan,
+    )
+
+
+def judged_anew(totals: Totals, log: pl.DataFrame) -> Totals:
+    """The totals with the verdicts of the log, as `run.planned.totals_of` counts them."""
+    counted = log.filter(pl.col("finish") != Finish.ABORT.value)
+    by_verdict = {
+        Verdict(verdict): count for verdict, count in counted.group_by("verdict").agg(pl.sum("rollouts")).iter_rows()
+    }
+    return replace(
+        totals,
+        correct=by_verdict.get(Verdict.CORRECT, 0),
+        incorrect=by_verdict.get(Verdict.INCORRECT, 0),
+        no_answer=by_verdict.get(Verdict.NO_ANSWER, 0),
+        ungraded=sum(by_verdict.get(verdict, 0) for verdict in UNGRADED),
+    )
+
+
+def _labels(storage: Storage, run: StoredRun) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    labels = _empty(LABELS)
+    steps = [steps_of(labels, 0)]
+    chains = [chains_of(steps[0])]
+    makers = [makers_of(labels)]
+    first = 0
+    for labels in frames_of(storage, run, COLUMNS):
+        steps.append(steps_of(labels, first))
+        chains.append(chains_of(steps[-1]))
+        makers.append(makers_of(labels))
+        first += labels.height
+    made = pl.concat(makers).group_by(_MAKERS).agg(pl.sum("chains"))
+    return pl.concat(steps), pl.concat(chains), made.sort("chains", *_MAKERS, descending=[True, False, False, False])
+
+
+def _log(storage: Storage, run: StoredRun) -> pl.DataFrame:
+    rollouts = current_shards(run.wholes, None, "rollouts")
+    verdicts = current_shards(run.wholes, run.edition, VERDICTS) if run.edition else {}
+    counted = [_counted(_empty(ROLLOUTS))]
+    for unit in run.units:
+        later = verdicts.get(unit.unit_id, ())
+        if shards := rollouts.get(unit.unit_id, ()):
+            counted.append(_counted(_judged(_tables(storage, shards, _LOG), storage, later)))
+    return pl.concat(counted).group_by(_LOG_BY).agg(pl.sum("rollouts", "tokens")).sort(_LOG_BY)
+
+
+def _judged(log: pl.DataFrame, storage: Storage, later: Sequence[ShardRecord]) -> pl.DataFrame:
+    """The rollouts with the verdicts of an edition in the place of the log's, where it has its own."""
+    if not later:
+        return log
+    anew = _tables(storage, later, ["rollout_id", "verdict"])
+    return log.drop("verdict").join(anew, on="rollout_id", how="left", validate="1:1")
+
+
+def _counted(log: pl.DataFrame) -> pl.DataFrame:
+    texts = log.with_columns(pl.col("finish", "verdict").cast(pl.String))
+    return texts.group_by(_LOG_BY).agg(rollouts=pl.len().cast(pl.Int64), tokens=pl.sum("n_tokens").cast(pl.Int64))
+
+
+def _rejects(storage: Storage, commits: Sequence[Commit]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The first ones with their words, and how many there are for which reason, those of rows first."""
+    first = [_empty(REJECTS)]
+    by = ["of_prefix", "reason"]
+    counts = []
+    for found in (first[0], *_tables_of(storage, commits, "rejects")):
+        first.append(found.head(EXAMPLES - sum(frame.height for frame in first)))
+        counts.append(
+            found.select(pl.col("step_index").is_not_null().alias("of_prefix"), "reason")
+            .group_by(by)
+            .agg(rejects=pl.len())
+        )
+    summed = pl.concat(counts).group_by(by).agg(pl.sum("rejects"))
+    return pl.concat(first), summed.sort("of_prefix", "rejects", "reason", descending=[False, True, False])
+
+
+def _tables_of(storage: Storage, commits: Sequence[Commit], table: str) -> Iterator[pl.DataFrame]:
+    for commit in commits:
+        for shard in commit.shards:
+            if shard.table == table:
+                yield _frame(read_shard(storage, shard))
+
+
+def _tables(storage: Storage, shards: Sequence[ShardRecord], columns: Sequence[str]) -> pl.DataFrame:
+    return pl.concat([_frame(read_shard(storage, shard, columns)) for shard in shards])
+
+
+def _frame(table: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _empty(schema: pa.Schema) -> pl.DataFrame:
+    return _frame(schema.empty_table())
