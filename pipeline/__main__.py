@@ -22,7 +22,7 @@ from pipeline.commands.label import LABEL
 from pipeline.config import LabelConfig
 from pipeline.errors import Interrupted, StepvalueError, UsageError
 from pipeline.failpoints import arm
-from pipeline.overrides import check_overrides, first_line, quoted, text_keys
+from pipeline.overrides import check_overrides, first_line, open_keys, quoted, text_keys
 
 _PACKAGED_CONF = Path(__file__).parent / "conf"
 _CHECKOUT_CONF = Path(__file__).parents[1] / "conf"
@@ -150,19 +150,26 @@ def _composed(command: Command, overrides: Sequence[str]) -> object:
 
 
 def _parsed(text: str, schema: type) -> Any:
-    """Hydra's reading of one override; what it cannot read, or reads as a list, is a text where the setting is one."""
+    """Hydra's reading of one override; what it cannot read, or reads as a list, is a text where the setting is one.
+
+    Where a setting is a text or a list of texts, whatever is neither, such as a number, is a text.
+    """
     parser = OverridesParser.create()
     key, equals, value = text.partition("=")
-    as_text = f"{key}={quoted(value)}" if equals and value.isprintable() and key in text_keys(schema) else None
+    either = key in open_keys(schema)
+    is_text = key in text_keys(schema) or either
+    as_text = f"{key}={quoted(value)}" if equals and value.isprintable() and is_text else None
     try:
         parsed = parser.parse_override(text)
-        return parser.parse_override(as_text) if as_text and isinstance(parsed.value(), list | dict) else parsed
     except HydraException as error:
         if as_text:
             return parser.parse_override(as_text)
         raise UsageError(
             f"{text!r} cannot be read: settings are written key=value, with quotes around blanks and commas"
         ) from error
+    found = parsed.value()
+    other = not isinstance(found, list | str) if either else isinstance(found, list | dict)
+    return parser.parse_override(as_text) if as_text and other else parsed
 
 
 def _cause(error: BaseException) -> str:

@@ -60,6 +60,11 @@ def text_keys(schema: type) -> set[str]:
     return _keys_of(schema, lambda kind: kind is str or set(get_args(kind)) == {str, NoneType})
 
 
+def open_keys(schema: type) -> set[str]:
+    """The dotted keys of settings that are a text or a list of texts."""
+    return _keys_of(schema, lambda kind: kind is Any)
+
+
 def quoted(text: str) -> str:
     """A text as Hydra's grammar takes any: in quotes, with those in it and backslashes before them or at the end escaped."""
     return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pipeline.commands.command import Command
+from pipeline.commands.command import Command, interruptible
 from pipeline.config import LabelConfig
+from pipeline.progress import Summary
+from pipeline.store.storage import Storage
 
 
 def _label(config: LabelConfig) -> int:
@@ -35,7 +37,30 @@ def _label(config: LabelConfig) -> int:
         print_chains(console, first_chains(storage, config.run.show_chains))
         console.print()
     print_summary(console, summary)
+    with interruptible():
+        _report(console, storage, summary, write=config.run.report)
     return 0
+
+
+def _report(console: Console, storage: Storage, summary: Summary, *, write: bool) -> None:
+    """The report in short, and the page where it can have changed. The run is done, whatever becomes of them."""
+    from pipeline.errors import StepvalueError
+    from pipeline.report.reading import link_in, read_run
+    from pipeline.report.terminal import print_lines
+    from pipeline.store.starts import REPORT
+
+    try:
+        read = read_run(storage, None)
+        print_lines(console, read.short)
+        if write and (summary.units_done_now or REPORT not in storage.names("")):
+            from pipeline.report.run import page_data
+            from pipeline.report.settings import ReportConfig
+
+            storage.replace(REPORT, page_data(read, ReportConfig(run_dir=storage.place)))
+        if write:
+            print_lines(console, [f"report    {link_in(storage)}"])
+    except StepvalueError as error:
+        print_lines(console, [f"report    none was written, the run is done all the same: {error}"])
 
 
 def set_up_ray(address: str | None) -> None:

@@ -1,4 +1,5 @@
-"""A chart as SVG that takes its colours from the page: drawn by Vega when the page is written, without a browser or a network."""
+"""A chart as SVG that takes its colours from the page: drawn by Vega when the page is written, without
+a browser or a network."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""The charts of a run's report, each with a sentence on how it is read and with its numbers. None where there is nothing to show."""
+"""The charts of a run's report, each with a sentence on how it is read and with its numbers.
+
+None where there is nothing to show."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +13,7 @@ from pipeline.report.drawn import (
     BY_LABEL,
     BY_OUTCOME,
     LINE,
-    MUTED,
+    TEXT,
     drawn,
     rows_of,
     scale,
@@ -43,7 +45,7 @@ def drops(counts: pl.DataFrame) -> Figure | None:
     return _histogram(
         counts,
         title="Largest drop of each chain",
-        reading="By how much the value falls at the worst step of a chain. Wrong chains belong to the right: there an error is seen.",
+        reading="By how much the value falls at the worst step of a chain. To the right stand chains with a clear error.",
         axis="largest drop of the value from one step to the next",
         what="chains",
     )
@@ -70,7 +72,7 @@ def by_place(found: pl.DataFrame) -> Figure | None:
         numbers=Table(
             heads=("chains", "place", "mean", "lower quartile", "upper quartile", "values"),
             rows=tuple(
-                (row["outcome"], f"{row['at']:.1f}", _two(row["mean"]), _two(row["low"]), _two(row["high"]), f"{row['steps']:,}")
+                (row["outcome"], f"{row['at']:.1f}", *(_two(row[name]) for name in _QUARTILES), f"{row['steps']:,}")
                 for row in rows
             ),
         ),
@@ -87,7 +89,7 @@ def labels(counts: pl.DataFrame) -> Figure | None:
         alt.Chart(rows_of(rows))
         .mark_bar(height=_BAR)
         .encode(
-            y=alt.Y("outcome:N", title=None, sort=list(OUTCOMES), axis=alt.Axis(labelFontSize=12, labelColor=MUTED)),
+            y=alt.Y("outcome:N", title=None, sort=list(OUTCOMES), axis=_names()),
             x=alt.X("share:Q", title="share of the steps", axis=_percents(), scale=alt.Scale(domain=[0, 1])),
             color=alt.Color("label:N", scale=scale(BY_LABEL, set(counts["label"]))),
             order=alt.Order("at:Q"),
@@ -96,7 +98,7 @@ def labels(counts: pl.DataFrame) -> Figure | None:
     )
     return Figure(
         title="Labels",
-        reading="What steps of right, wrong and open chains are labelled: 1 is good, 0 bad, 2 neutral. Undecided ones need rollouts.",
+        reading="What the steps of right, wrong and open chains are labelled: good is 1, bad 0, neutral 2, undecided null.",
         svg=drawn(chart, height=_BESIDE_BARS + (_BAR + 14) * len(totals)),
         numbers=Table(
             heads=("chains", "label", "steps", "share"),
@@ -126,7 +128,7 @@ def truncation(found: pl.DataFrame) -> Figure | None:
     return _shares(
         found,
         title="Truncated rollouts",
-        reading="Share of the rollouts that sampling.max_tokens cut, along the chain. Cut ones state no answer: raise it if they are many.",
+        reading="Share of the rollouts that sampling.max_tokens cut, along the chain.",
         part="truncated",
         whole="rollouts",
     )
@@ -137,10 +139,10 @@ def widths(counts: pl.DataFrame) -> Figure | None:
     if counts.is_empty():
         return None
     chart = (
-        alt.Chart(rows_of([{**row, "end": row["to_rollouts"] + 1} for row in counts.iter_rows(named=True)]))
+        alt.Chart(rows_of([_centred(row) for row in counts.iter_rows(named=True)]))
         .mark_rect(fill=ACCENT, stroke=LINE, strokeWidth=0.5)
         .encode(
-            x=alt.X("from_rollouts:Q", title="rollouts of the prefix", axis=alt.Axis(format="d", tickMinStep=1)),
+            x=alt.X("begin:Q", title="rollouts of the prefix", axis=alt.Axis(format="d", tickMinStep=1)),
             x2="end:Q",
             y=alt.Y("low:Q", title="width of the interval", scale=alt.Scale(domain=[0, 1])),
             y2="high:Q",
@@ -149,7 +151,7 @@ def widths(counts: pl.DataFrame) -> Figure | None:
     )
     return Figure(
         title="Interval width against rollouts",
-        reading="How sure values are for what was spent on them: the darker, the more prefixes (on a logarithmic scale). Low is sure.",
+        reading="How sure values are for what was spent on them: the darker, the more prefixes. Low is sure.",
         svg=drawn(chart),
         numbers=Table(
             heads=("rollouts", "width", "prefixes"),
@@ -172,7 +174,7 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
         for row in counts.with_columns(pl.col("verdict").str.replace_all("_", " ")).iter_rows(named=True)
     ]
     base = alt.Chart(rows_of(rows)).encode(
-        y=alt.Y("verdict:N", title=None, sort=None, axis=alt.Axis(labelFontSize=12)),
+        y=alt.Y("verdict:N", title=None, sort=None, axis=_names()),
         x=alt.X("share:Q", title=None, axis=None, scale=alt.Scale(domain=[0, 1.15])),
     )
     svg = drawn(
@@ -181,7 +183,7 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
     )
     return Figure(
         title="Verdicts",
-        reading="What the checker said of the rollouts. Unparseable, over limit, timeout and crashed are not graded, and count nowhere.",
+        reading="What the checker said. Unparseable, over limit, timeout and crashed are ungraded: never counted as wrong.",
         svg=svg,
         numbers=Table(
             heads=("verdict", "rollouts", "share", "tokens"),
@@ -198,7 +200,7 @@ def speed(course: Sequence[dict[str, float]]) -> Figure | None:
         course,
         ("tokens_per_second",),
         title="Tokens per second",
-        reading="What the engines generated, all together, over the time that the run was at work; starts follow each other without a gap.",
+        reading="What all engines together generated while the run was at work; between starts the line is broken.",
         heads=("hours", "start", "tokens/s", "workers"),
         columns=("hours", "start", "tokens_per_second", "workers"),
     )
@@ -212,7 +214,7 @@ def load(course: Sequence[dict[str, float]]) -> Figure | None:
         course,
         ("running", "waiting", "grading"),
         title="Requests",
-        reading="Requests that engines work on, that wait for one, and completions that wait for the checker, over the same time.",
+        reading="Requests that engines work on, that wait for one, and completions that wait for the checker.",
         heads=("hours", "start", "running", "waiting", "grading"),
         columns=("hours", "start", "running", "waiting", "grading"),
     )
@@ -253,7 +255,12 @@ def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, wha
 def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: str) -> Figure:
     rows = [{**row, "at": row["place"] / PLACE_BINS} for row in found.iter_rows(named=True)]
     most = min(1.0, max(row["share"] for row in rows) * 1.1)
-    x = alt.X("at:Q", title="place in the chain", scale=alt.Scale(domain=[-0.05, 1.05]), axis=alt.Axis(values=_TENTHS))
+    x = alt.X(
+        "at:Q",
+        title="place in the chain",
+        scale=alt.Scale(domain=[-0.05, 1.05]),
+        axis=alt.Axis(values=_TENTHS, labelOverlap=False),
+    )
     y = alt.Y("share:Q", title=None, axis=_percents(), scale=alt.Scale(domain=[0, most]))
     chart = alt.Chart(rows_of(rows)).mark_bar(color=ACCENT, width=22).encode(x=x, y=y)
     return Figure(
@@ -315,8 +322,19 @@ def _over_time(
     )
 
 
+_QUARTILES = ("mean", "low", "high")
 _TENTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
 _SERIES = (ACCENT, BY_OUTCOME["wrong"], BY_OUTCOME["right"])
+
+
+def _centred(row: dict[str, Any]) -> dict[str, Any]:
+    """A tick of the axis stands in the middle of what it counts."""
+    return {**row, "begin": row["from_rollouts"] - 0.5, "end": row["to_rollouts"] + 0.5}
+
+
+def _names() -> alt.Axis:
+    """Letters of the reader's system may be wider than those that the room was measured with."""
+    return alt.Axis(labelFontSize=12, labelColor=TEXT, minExtent=80)
 
 
 def _percents() -> alt.Axis:

@@ -4,15 +4,17 @@ Read through commit records, texts left out. What is made of the tables is in `s
 Not covered: parts of units that are not whole yet, of which `starts` tell.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipeline.forecast import Forecast
+from pipeline.ids import is_shard_file
 from pipeline.records import UNGRADED, Finish, Totals, Verdict
 from pipeline.report.steps import COLUMNS, chains_of, makers_of, steps_of
 from pipeline.schemas import LABELS, REJECTS, ROLLOUTS
@@ -23,12 +25,13 @@ from pipeline.store.run_record import STAGED_INPUT
 from pipeline.store.shards import ShardRecord, read_shard
 from pipeline.store.standing import standing
 from pipeline.store.starts import Start, read_starts
-from pipeline.store.storage import Storage
+from pipeline.store.storage import Storage, sha256_of
 from pipeline.store.stored_run import StoredRun
 from pipeline.stored_labels import frames_of
 
 _LOG = ["rollout_id", "step_index", "finish", "verdict", "n_tokens"]
 _LOG_BY = ["step_index", "finish", "verdict"]
+_REJECTS = "rejects"
 _MAKERS = ["policy", "estimator", "label_rule"]
 EXAMPLES = 200
 """Rejects that are kept with their words; all of them are counted."""
@@ -41,7 +44,7 @@ class Gathered:
 
     `steps`, `chains`, `makers`: see `steps`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict. `rejects`:
     the first ones, `reject_counts`: all by reason, rows and single prefixes. `drawn`: chains that the policy has sampled.
-    `edition` is None where the labels are the run's own.
+    Where no row of the input could be used, rejects are those that were written. `edition` is None where the labels are the run's own.
     """
 
     place: str
@@ -63,13 +66,15 @@ class Gathered:
 
 def gathered(storage: Storage, run: StoredRun, plan: Forecast | None) -> Gathered:
     """Raises StoreError for a file that is missing or damaged."""
-    staged = standing(chain(storage, INPUT, str(run.identity[STAGED_INPUT]))).whole
+    staged = staged_input(storage, run.identity)
     wholes = [run.wholes[unit.unit_id] for unit in run.units if unit.unit_id in run.wholes]
     commits = [*([staged] if staged else []), *wholes]
     steps, chains, makers = _labels(storage, run)
     log = _log(storage, run)
-    rejects, counts = _rejects(storage, commits)
-    totals = reduce(add, (commit.totals for commit in commits), Totals())
+    rejects, counts = _rejects(_tables_of(storage, commits, _REJECTS) if commits else _uncommitted(storage))
+    unused = counts["rejects"].sum()
+    nothing_staged = Totals(rows=unused, rejected=unused)
+    totals = reduce(add, (commit.totals for commit in commits)) if commits else nothing_staged
     return Gathered(
         place=storage.place,
         settings={**run.identity, **run.settings},
@@ -87,6 +92,11 @@ def gathered(storage: Storage, run: StoredRun, plan: Forecast | None) -> Gathere
         starts=tuple(read_starts(storage)),
         plan=plan,
     )
+
+
+def staged_input(storage: Storage, identity: Settings) -> Commit | None:
+    """The record of the input; None where no row of it could be used, or it was not read to its end yet."""
+    return standing(chain(storage, INPUT, str(identity.get(STAGED_INPUT)))).whole
 
 
 def judged_anew(totals: Totals, log: pl.DataFrame) -> Totals:
@@ -143,12 +153,12 @@ def _counted(log: pl.DataFrame) -> pl.DataFrame:
     return texts.group_by(_LOG_BY).agg(rollouts=pl.len().cast(pl.Int64), tokens=pl.sum("n_tokens").cast(pl.Int64))
 
 
-def _rejects(storage: Storage, commits: Sequence[Commit]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _rejects(tables: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The first ones with their words, and how many there are for which reason, those of rows first."""
     first = [_empty(REJECTS)]
     by = ["of_prefix", "reason"]
     counts = []
-    for found in (first[0], *_tables_of(storage, commits, "rejects")):
+    for found in (first[0], *tables):
         first.append(found.head(EXAMPLES - sum(frame.height for frame in first)))
         counts.append(
             found.select(pl.col("step_index").is_not_null().alias("of_prefix"), "reason")
@@ -157,6 +167,14 @@ def _rejects(storage: Storage, commits: Sequence[Commit]) -> tuple[pl.DataFrame,
         )
     summed = pl.concat(counts).group_by(by).agg(pl.sum("rejects"))
     return pl.concat(first), summed.sort("of_prefix", "rejects", "reason", descending=[False, True, False])
+
+
+def _uncommitted(storage: Storage) -> Iterator[pl.DataFrame]:
+    """Of an input without any row that can be used: no record stands for it, but a whole file's name is made of its content."""
+    for name in storage.names(_REJECTS):
+        data = storage.read(name)
+        if is_shard_file(name) and sha256_of(data).startswith(name.removesuffix(".parquet").rpartition("-")[2]):
+            yield _frame(pq.read_table(pa.BufferReader(data)))
 
 
 def _tables_of(storage: Storage, commits: Sequence[Commit], table: str) -> Iterator[pl.DataFrame]:

@@ -14,6 +14,8 @@ from pipeline.report.parts import Page
 
 _WEB = Path(__file__).parent / "web"
 _TEMPLATE = "page.html.jinja"
+GENERATOR = '<meta name="generator" content="stepvalue'
+"""In the head of every page: what tells one from other files."""
 
 
 def html(page: Page) -> bytes:

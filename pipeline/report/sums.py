@@ -35,11 +35,11 @@ class Step:
 def in_all(steps: pl.DataFrame) -> Step:
     found = _steps(steps)
     means = dict(found.group_by("outcome").agg(pl.mean("value")).iter_rows())
-    labelled = found["label"].is_not_null().sum()
+    undecided = found["label"].null_count()
     return Step(
         steps=found.height,
-        labelled=labelled,
-        undecided=found.height - labelled,
+        labelled=found.height - undecided,
+        undecided=undecided,
         mean_right=means.get("right"),
         mean_wrong=means.get("wrong"),
     )
@@ -100,7 +100,7 @@ def truncated_by_place(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def widths(steps: pl.DataFrame) -> pl.DataFrame:
-    """Distinct `prefixes` by rollouts spent, `from_rollouts` to `to_rollouts`, and by the width of their interval, from `low` to
+    """Distinct `prefixes` by rollouts spent, `from_rollouts` to `to_rollouts`, and by the width of their interval, `low` to
     `high`."""
     found = steps.filter("counts").select(rollouts=_SAMPLED, width=pl.col("high") - pl.col("low")).drop_nulls()
     most = found["rollouts"].max() or 0
@@ -117,6 +117,11 @@ def widths(steps: pl.DataFrame) -> pl.DataFrame:
         ((pl.col("bin") + 1) / WIDTH_BINS).alias("high"),
         "prefixes",
     )
+
+
+def outcome_counts(chains: pl.DataFrame) -> pl.DataFrame:
+    """`chains` per `outcome`."""
+    return _with_outcome(chains).group_by("outcome").agg(chains=pl.len().cast(pl.Int64))
 
 
 def verdict_counts(log: pl.DataFrame) -> pl.DataFrame:
@@ -136,7 +141,9 @@ def _steps(steps: pl.DataFrame) -> pl.DataFrame:
 
 def _with_outcome(frame: pl.DataFrame) -> pl.DataFrame:
     outcome = pl.col("outcome")
-    named = pl.when(outcome.is_null()).then(pl.lit("open")).when(outcome).then(pl.lit("right")).otherwise(pl.lit("wrong"))
+    named = (
+        pl.when(outcome.is_null()).then(pl.lit("open")).when(outcome).then(pl.lit("right")).otherwise(pl.lit("wrong"))
+    )
     return frame.with_columns(outcome=named)
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.progress import Edited, Status, Summary
+from pipeline.records import Totals
 from pipeline.report.speed import percent, speed_lines
 
 _BAR = 10
@@ -121,28 +122,8 @@ def print_summary(console: Console, summary: Summary) -> None:
     totals = summary.totals
     if summary.units_done_now == 0:
         line("Nothing was owed: this run was finished before.")
-    line(f"rows      {totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
-    line(f"work      {totals.problems:,} problems, {totals.chains:,} chains, {totals.prefixes:,} distinct prefixes")
-    line(
-        f"rollouts  {totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect "
-        f"+ {totals.no_answer:,} without an answer + {totals.ungraded:,} ungraded"
-        + (f" + {totals.aborted:,} stopped, for they no longer counted" if totals.aborted else "")
-    )
-    if totals.truncated:
-        line(f"          {totals.truncated:,} of them cut by sampling.max_tokens")
-    if totals.engine_failed:
-        line(f"          {totals.engine_failed:,} got no answer from any engine (finish engine_failed)")
-    if totals.undecided:
-        line(
-            f"undecided {totals.undecided:,} chains: their budget was spent before their values were known to "
-            "estimator.target_sd; raise estimator.budget, estimator.run_budget or sampling.rollouts to go on"
-        )
-    if totals.too_long:
-        line(f"          {totals.too_long:,} prefixes were too long for the policy's context: see rejects/")
-    line(
-        f"tokens    {totals.tokens:,} in rollouts"
-        + (f", {totals.solution_tokens:,} in sampled solutions" if totals.solution_tokens else "")
-    )
+    for text in totals_lines(totals):
+        line(text)
     if summary.units_done_now:
         seconds = summary.seconds_labelling
         rate = f" ({summary.tokens_now / seconds:,.0f} tokens/s)" if seconds >= 1 else ""
@@ -159,6 +140,35 @@ def print_summary(console: Console, summary: Summary) -> None:
         line(f"          they are {summary.labels}")
 
 
+def totals_lines(totals: Totals) -> list[str]:
+    """Counts that add up."""
+    lines: list[str] = []
+    tell = lines.append
+    tell(f"rows      {totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
+    tell(f"work      {totals.problems:,} problems, {totals.chains:,} chains, {totals.prefixes:,} distinct prefixes")
+    tell(
+        f"rollouts  {totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect "
+        f"+ {totals.no_answer:,} without an answer + {totals.ungraded:,} ungraded"
+        + (f" + {totals.aborted:,} stopped, for they no longer counted" if totals.aborted else "")
+    )
+    if totals.truncated:
+        tell(f"          {totals.truncated:,} of them cut by sampling.max_tokens")
+    if totals.engine_failed:
+        tell(f"          {totals.engine_failed:,} got no answer from any engine (finish engine_failed)")
+    if totals.undecided:
+        tell(
+            f"undecided {totals.undecided:,} chains: their budget was spent before their values were known to "
+            "estimator.target_sd; raise estimator.budget, estimator.run_budget or sampling.rollouts to go on"
+        )
+    if totals.too_long:
+        tell(f"          {totals.too_long:,} prefixes were too long for the policy's context: see rejects/")
+    tell(
+        f"tokens    {totals.tokens:,} in rollouts"
+        + (f", {totals.solution_tokens:,} in sampled solutions" if totals.solution_tokens else "")
+    )
+    return lines
+
+
 def print_edited(console: Console, edited: Edited) -> None:
     """What `relabel` or `regrade` has changed."""
 
@@ -171,6 +181,12 @@ def print_edited(console: Console, edited: Edited) -> None:
         line(f"verdicts  {edited.verdicts_changed:,} of {edited.rollouts:,} changed")
         line(f"labels    {edited.labels_changed:,} of {edited.labels:,} changed, in {edited.chains:,} chains")
         line(f"edition   {edited.number} holds the current labels: {edited.run_dir}/labels/*.parquet")
+
+
+def print_lines(console: Console, lines: Sequence[str]) -> None:
+    """Lines as they are, but for control characters, however long."""
+    for line in lines:
+        console.print(Text(_plain(line)), soft_wrap=True)
 
 
 def print_rejects(console: Console, counts: Mapping[str, int]) -> None:

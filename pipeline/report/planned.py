@@ -1,0 +1,89 @@
+"""What a run was planned to come to, beside what it came to. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.forecast import Forecast, Range
+from pipeline.records import Totals
+from pipeline.report.course import device_hours, money
+from pipeline.store.starts import Start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A figure of the plan. `planned` is None where none was made of it, `actual` where it is not known.
+
+    `digits`: behind the point, when it is told.
+    """
+
+    name: str
+    planned: Range | None
+    actual: float | None
+    digits: int = 0
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether what it came to lies in the planned range; None where either is not known."""
+        return None if self.planned is None or self.actual is None else self.actual in self.planned
+
+    @property
+    def ratio(self) -> float | None:
+        """What it came to over what was expected."""
+        if self.planned is None or self.actual is None or self.planned.expected == 0:
+            return None
+        return self.actual / self.planned.expected
+
+
+def compared(
+    plan: Forecast, totals: Totals, *, steps: int, drawn: int, starts: Sequence[Start]
+) -> tuple[Compared, ...]:
+    """`steps` are those of all chains, `drawn` the chains that the policy sampled. `plan`: see `checked`."""
+    of_plan, cost = plan.planned, plan.cost
+    hours = device_hours(starts)
+    paid = money(starts) if plan.gpu_hour_price is None else None if hours is None else hours * plan.gpu_hour_price
+    exact = [
+        Compared(name=name, planned=_exactly(planned), actual=actual)
+        for name, planned, actual in (
+            ("rows used", of_plan.used, totals.used),
+            ("rows rejected", of_plan.rejected, totals.rejected),
+            ("problems", of_plan.problems, totals.problems),
+            *(
+                ()
+                if of_plan.chains_drawn
+                else (
+                    ("chains", of_plan.chains, totals.chains),
+                    ("steps", of_plan.steps, steps),
+                    ("distinct prefixes", of_plan.prefixes, totals.prefixes - totals.too_long),
+                )
+            ),
+        )
+    ]
+    return (
+        *exact,
+        Compared(name="rollouts", planned=cost.rollouts, actual=totals.rollouts + drawn),
+        Compared(name="tokens", planned=cost.tokens, actual=totals.tokens + totals.solution_tokens),
+        Compared(name="device hours", planned=cost.device_hours, actual=hours, digits=3),
+        Compared(name="money", planned=cost.money, actual=paid, digits=2),
+    )
+
+
+def _exactly(count: int) -> Range:
+    return Range(low=count, expected=count, high=count)
+
+
+def checked(plan: Forecast) -> Forecast:
+    """Raises ValueError for one that a hand has put something else than numbers into where numbers belong."""
+    counted = (plan.planned.used, plan.planned.rejected, plan.planned.problems, plan.planned.chains, plan.planned.steps)
+    ranges = (plan.cost.rollouts, plan.cost.tokens, plan.cost.device_hours, plan.cost.money)
+    told = [*counted, plan.planned.prefixes, *(number for each in ranges if each for number in _numbers(each))]
+    if not all(_is_number(number) for number in [*told, plan.gpu_hour_price or 0]):
+        raise ValueError("it holds something else than a number where a number belongs")
+    return plan
+
+
+def _numbers(each: Range) -> tuple[float, float, float]:
+    return each.low, each.expected, each.high
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,60 @@
+"""The `report` command: what a run came to, as a page and in short; unfinished runs and those without any chain too."""
+
+import shlex
+import time
+from pathlib import Path
+
+from pipeline import __version__
+from pipeline.errors import UsageError
+from pipeline.report.contents import moment, page_of
+from pipeline.report.page import GENERATOR, html
+from pipeline.report.reading import Read, link_in, read_run
+from pipeline.report.settings import ReportConfig
+from pipeline.report.terminal import totals_lines
+from pipeline.store.files import check_output_file, replaced_at_end
+from pipeline.store.place import storage_at
+from pipeline.store.starts import REPORT
+
+_HEAD = 4096
+"""Bytes of a page in which it says what made it."""
+
+
+def report(config: ReportConfig) -> list[str]:
+    """Write the page of one run; the lines that tell of it. Raises as `read_run` does, UsageError for a file that is no
+    report of ours, and StoreError for a page that cannot be written."""
+    (run_dir,) = config.run_dir
+    storage = storage_at(run_dir)
+    out = None if config.out is None else Path(config.out).expanduser()
+    if out:
+        check_output_file("out", out)
+        refuse_foreign(out)
+    read = read_run(storage, config.plan)
+    page = page_data(read, config)
+    if out:
+        with replaced_at_end(out) as file:
+            file.write(page)
+    else:
+        storage.replace(REPORT, page)
+    link = out.resolve().as_uri() if out else link_in(storage)
+    return [*totals_lines(read.found.totals), *read.short, f"report    {link}"]
+
+
+def page_data(read: Read, config: ReportConfig) -> bytes:
+    """The page of a run that was read."""
+    named = {"run_dir": config.run_dir[0], "plan": config.plan}
+    words = [f"{key}={value}" for key, value in named.items() if value is not None]
+    command = shlex.join(["python", "-m", "pipeline", "report", *words])
+    foot = (f"stepvalue {__version__}, {moment(time.time())} UTC", command)
+    return html(page_of(read.found, read.beside, banners=read.banners, inset=None, foot=foot))
+
+
+def refuse_foreign(out: Path) -> None:
+    """Raise UsageError for a file that is there and is no page of ours."""
+    if out.exists():
+        try:
+            with out.open("rb") as file:
+                head = file.read(_HEAD)
+        except OSError as error:
+            raise UsageError(f"out={out} cannot be read: {error.strerror or error}") from error
+        if GENERATOR.encode() not in head:
+            raise UsageError(f"out={out} is there, and no report: name another file, or remove it")

@@ -1,0 +1,77 @@
+"""A run's report in a few lines of text. Pure."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from pipeline.report import sums
+from pipeline.report.gathered import Gathered
+from pipeline.report.planned import Compared
+from pipeline.report.speed import percent
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_NONE = "·"
+_UNTOLD = ("rows used", "rows rejected", "problems", "chains", "steps", "distinct prefixes")
+"""What a plan knows exactly is told where it was wrong."""
+
+
+def short_lines(found: Gathered, plan: Sequence[Compared]) -> list[str]:
+    """Values, labels, verdicts, and the plan: what the totals do not say, see `terminal.totals_lines`."""
+    return [*_values(found), *_labels(found), *_verdicts(found), *_planned(found, plan)]
+
+
+def sparkline(counts: Sequence[int]) -> str:
+    """A character per count: a point for none, else a block whose height tells the share of the largest count."""
+    most = max(counts, default=0)
+    return "".join(_BLOCKS[-(-len(_BLOCKS) * count // most) - 1] if count else _NONE for count in counts)
+
+
+def figure(number: float, digits: int = 0) -> str:
+    """With commas, and `digits` behind the point."""
+    return f"{number:,.{digits}f}"
+
+
+def _values(found: Gathered) -> list[str]:
+    counts = sums.value_counts(found.steps)["all"].to_list()
+    if not any(counts):
+        return []
+    whole = sums.in_all(found.steps)
+    means = [
+        f"{mean:.2f} in {outcome} chains"
+        for outcome, mean in (("right", whole.mean_right), ("wrong", whole.mean_wrong))
+        if mean is not None
+    ]
+    return [f"values    0 {sparkline(counts)} 1" + (f"  mean {', '.join(means)}" if means else "")]
+
+
+def _labels(found: Gathered) -> list[str]:
+    whole = sums.in_all(found.steps)
+    if not whole.steps:
+        return []
+    by_label = dict(sums.label_counts(found.steps).group_by("label").agg(pl.sum("steps")).iter_rows())
+    parts = [f"{by_label[name]:,} {name}" for name in sums.LABELS.values() if name in by_label]
+    share = f" ({percent(whole.undecided / whole.steps)})" if whole.undecided else ""
+    return [f"steps     {whole.steps:,} = {' + '.join(parts)}{share}"]
+
+
+def _verdicts(found: Gathered) -> list[str]:
+    counts = sums.verdict_counts(found.log)
+    total = counts["rollouts"].sum()
+    if not total:
+        return []
+    parts = [f"{percent(rollouts / total)} {verdict.replace('_', ' ')}" for verdict, rollouts, _ in counts.iter_rows()]
+    return [f"verdicts  {', '.join(parts)}"]
+
+
+def _planned(found: Gathered, plan: Sequence[Compared]) -> list[str]:
+    told = []
+    for each in plan:
+        planned = each.planned
+        if planned is None or each.actual is None or (each.name in _UNTOLD and (each.inside or found.owed)):
+            continue
+        actual, expected, low, high = (
+            figure(number, each.digits) for number in (each.actual, planned.expected, planned.low, planned.high)
+        )
+        verdict = "" if found.owed else ", inside" if each.inside else ", OUTSIDE"
+        told.append(f"{actual} {each.name} of {expected} planned ({low} to {high}{verdict})")
+    return ["planned   " + "\n          ".join(told)] if told else []
