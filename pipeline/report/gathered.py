@@ -44,7 +44,7 @@ class Gathered:
 
     `steps`, `chains`, `makers`: see `steps`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict. `rejects`:
     the first ones, `reject_counts`: all by reason, rows and single prefixes. `drawn`: chains that the policy has sampled.
-    Where no row of the input could be used, rejects are those that were written. `edition` is None where the labels are the run's own.
+    Where no row could be used, rejects are those that were written. `edition` is None where the labels are the run's own.
     """
 
     place: str
@@ -72,7 +72,7 @@ def gathered(storage: Storage, run: StoredRun, plan: Forecast | None) -> Gathere
     steps, chains, makers = _labels(storage, run)
     log = _log(storage, run)
     rejects, counts = _rejects(_tables_of(storage, commits, _REJECTS) if commits else _uncommitted(storage))
-    unused = counts["rejects"].sum()
+    unused = sum(counts["rejects"])
     nothing_staged = Totals(rows=unused, rejected=unused)
     totals = reduce(add, (commit.totals for commit in commits)) if commits else nothing_staged
     return Gathered(
