@@ -1,0 +1,55 @@
+// Which chains are shown, and in which order. A chain is known by its place in the index.
+
+const ORDERS = {
+  input: () => null,
+  drop: (index) => (place) => -index.drops[place],
+  uncertainty: (index) => (place) => -(index.uncertainty[place] ?? -1),
+  least: (index) => (place) => index.least[place] ?? 2,
+};
+
+const ROUNDING = 1e-9;
+
+function ordered(index) {
+  const found = {};
+  return (name) => {
+    if (!found[name]) {
+      const places = Array.from(index.ids.keys());
+      const key = ORDERS[name](index);
+      if (key) places.sort((one, other) => key(one) - key(other) || one - other);
+      found[name] = places;
+    }
+    return found[name];
+  };
+}
+
+function matching(index, places, texts, wanted) {
+  const text = wanted.text.trim().toLowerCase();
+  return places.filter(
+    (place) =>
+      (!wanted.outcome || index.outcomes[place] === wanted.outcome) &&
+      index.drops[place] >= wanted.drop - ROUNDING &&
+      (!text || (texts[place] !== null && texts[place].includes(text))),
+  );
+}
+
+// What is asked for, as the end of the page's address, and back. Only what is not the default is named.
+const NOTHING = { text: "", outcome: "", drop: 0, sort: "input", open: "" };
+const HASH = "#chains?";
+
+function hashOf(wanted) {
+  const named = Object.entries(wanted).filter(([name, value]) => value !== NOTHING[name]);
+  return named.length ? HASH + new URLSearchParams(named) : "";
+}
+
+function wantedOf(hash) {
+  if (!hash.startsWith(HASH)) return { ...NOTHING };
+  const named = new URLSearchParams(hash.slice(HASH.length));
+  const drop = Number(named.get("drop"));
+  return {
+    text: named.get("text") ?? "",
+    outcome: ["r", "w", "o"].includes(named.get("outcome")) ? named.get("outcome") : "",
+    drop: drop >= 0 && drop <= 1 ? drop : 0,
+    sort: Object.hasOwn(ORDERS, named.get("sort") ?? "") ? named.get("sort") : "input",
+    open: named.get("open") ?? "",
+  };
+}

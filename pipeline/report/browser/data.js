@@ -1,0 +1,52 @@
+// What the page carries: the index, and blocks of texts and rollouts that are unpacked when they are needed.
+
+const KEPT_BLOCKS = 6;
+
+async function unpacked(name) {
+  const text = document.getElementById(name).textContent;
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+// The latest few blocks of a kind; the promise is kept, so that two readers of one block unpack it once.
+function blocksOf(kind) {
+  const kept = new Map();
+  return (number) => {
+    const block = kept.get(number) ?? unpacked(`chains-${kind}-${number}`);
+    kept.delete(number);
+    kept.set(number, block);
+    if (kept.size > KEPT_BLOCKS) kept.delete(kept.keys().next().value);
+    return block;
+  };
+}
+
+const textsOf = blocksOf("texts");
+const examplesOf = blocksOf("examples");
+
+const idle = () =>
+  new Promise((done) => {
+    if (window.requestIdleCallback) requestIdleCallback(done, { timeout: 500 });
+    else setTimeout(done, 20);
+  });
+
+// Everything that can be searched of each chain, in lower case, read block by block while nothing else happens.
+function readTexts(index, onProgress) {
+  const texts = new Array(index.ids.length).fill(null);
+  const reading = { texts, done: false, hurried: false };
+  const blocks = Math.ceil(texts.length / index.block);
+  (async () => {
+    for (let number = 0; number < blocks; number++) {
+      if (!reading.hurried) await idle();
+      const block = await unpacked(`chains-texts-${number}`);
+      block.chains.forEach((chain, at) => {
+        const place = number * index.block + at;
+        const parts = [index.ids[place], index.sources[place], block.problems[chain.problem]];
+        texts[place] = [...parts, chain.gold, chain.answer ?? "", ...chain.texts].join("\n").toLowerCase();
+      });
+      reading.done = number === blocks - 1;
+      onProgress((number + 1) / blocks);
+    }
+  })();
+  return reading;
+}

@@ -1,0 +1,136 @@
+// An opened chain: its problem, its steps, and examples of the rollouts of a step.
+
+const LABELS = { 1: ["good", "+"], 0: ["bad", "−"], 2: ["neutral", "o"] };
+const UNDECIDED = ["undecided", "?"];
+const ORIGINS = {
+  measured: "measured by rollouts of its own",
+  implied: "follows from its neighbours",
+  terminal: "the chain's own outcome",
+  unmeasured: "not measured",
+};
+const VERDICTS = { correct: "right", incorrect: "wrong", no_answer: "wrong" };
+const FINISHES = {
+  stop: "",
+  length: "cut by sampling.max_tokens",
+  abort: "stopped, for it no longer counted",
+  too_long: "too long for the policy's context",
+  engine_failed: "no engine has answered",
+};
+const METER = 100;
+
+function meter(value, low, high) {
+  const parts = [drawing("rect", { class: "ground", x: 0, y: 4, width: METER, height: 8 })];
+  if (value !== null) {
+    const width = Math.max(1, Math.min(1, value) * METER);
+    parts.push(drawing("rect", { class: level(value), x: 0, y: 4, width, height: 8 }));
+  }
+  if (low !== null && high > low) {
+    parts.push(drawing("path", { class: "interval", d: `M${low * METER} 8H${high * METER}` }));
+    for (const end of [low, high]) parts.push(drawing("path", { class: "interval", d: `M${end * METER} 5V11` }));
+  }
+  const size = { viewBox: `-1 0 ${METER + 2} 16`, preserveAspectRatio: "none" };
+  return drawing("svg", { class: "meter", "aria-hidden": "true", ...size }, ...parts);
+}
+
+// The same words for hover, focus, tap and print.
+function numbers(chain, at, label, confidence) {
+  const lines = [];
+  const [low, high] = [chain.low[at], chain.high[at]];
+  if (chain.origins[at] !== "terminal" && low !== null) {
+    lines.push(`${Math.round(confidence * 100)} % interval ${fixed(low)} to ${fixed(high)}`);
+  }
+  if (chain.rollouts[at] || chain.origins[at] === "measured") {
+    lines.push(`${chain.correct[at]} of ${counted(chain.rollouts[at], "graded rollout")} right`);
+  }
+  if (chain.ungraded[at]) lines.push(`${chain.ungraded[at]} ungraded`);
+  if (chain.truncated[at]) lines.push(`${chain.truncated[at]} cut by the token limit`);
+  if (label) lines.push(`label: ${label[0]}`);
+  lines.push(ORIGINS[chain.origins[at]] ?? "no value");
+  return lines.join(" · ");
+}
+
+function labelMark(label) {
+  return element("span", { class: `label label-${label[0]}`, title: label[0] }, label[1], quiet(` ${label[0]}`));
+}
+
+// `at` counts prefixes: 0 is the bare problem.
+function step(chain, at, place, view) {
+  const label = at ? (LABELS[chain.labels[at - 1]] ?? UNDECIDED) : null;
+  const id = `chain-${place}-${at}`;
+  const drop = at > 0 && at === view.index.dropped[place] ? view.index.drops[place] : 0;
+  const text = element("div", { class: "step-text" });
+  text.append(at ? prose(chain.texts[at - 1]) : element("span", { class: "bare" }, "the bare problem"));
+  if (drop) text.append(" ", element("span", { class: "largest" }, `▼ ${drop.toFixed(2)} largest drop`));
+  const counts = chain.rollouts[at] ? `${chain.correct[at]}/${chain.rollouts[at]}` : (chain.origins[at] ?? "");
+  const shown = element("span", { class: "value" }, fixed(chain.values[at]));
+  const open = element(
+    "button",
+    {
+      type: "button",
+      class: "step-open",
+      "aria-expanded": "false",
+      "aria-controls": `${id}-rollouts`,
+      "aria-describedby": `${id}-numbers`,
+    },
+    quiet(at ? `Step ${at}, value ` : "Bare problem, value "),
+    meter(chain.values[at], chain.origins[at] === "terminal" ? null : chain.low[at], chain.high[at]),
+    shown,
+    element("span", { class: "counts" }, counts),
+    label ? labelMark(label) : element("span", {}),
+  );
+  const told = numbers(chain, at, label, view.index.confidence);
+  const tip = element("span", { class: "numbers", role: "tooltip", id: `${id}-numbers` }, told);
+  const rollouts = element("div", { class: "rollouts", id: `${id}-rollouts`, hidden: "" });
+  const number = element("span", { class: "number-of", "aria-hidden": "true" }, at ? String(at) : "");
+  const made = element("li", { class: drop ? "step fell" : "step" }, number, text, element("div", { class: "step-value" }, open, tip), rollouts);
+  open.addEventListener("click", () => toggleRollouts(open, rollouts, chain, at, place, view));
+  return made;
+}
+
+async function toggleRollouts(open, rollouts, chain, at, place, view) {
+  const opening = open.getAttribute("aria-expanded") === "false";
+  open.setAttribute("aria-expanded", String(opening));
+  rollouts.hidden = !opening;
+  if (!opening || rollouts.childElementCount) return;
+  const block = await examplesOf(Math.floor(place / view.index.block));
+  const found = block[chain.prefixes[at]] ?? [];
+  if (rollouts.childElementCount) return;
+  rollouts.append(found.length ? exampleList(found, chain, at) : element("p", { class: "browser-note" }, noExamples(chain, at)));
+}
+
+function noExamples(chain, at) {
+  if (chain.origins[at] === "terminal") return "No rollouts: the value of the last step is the chain's own outcome.";
+  if (!chain.rollouts[at] && !chain.ungraded[at]) return "No rollouts of its own.";
+  return "No example of its rollouts is in this page: rollouts/*.parquet has all of them.";
+}
+
+function exampleList(found, chain, at) {
+  const all = chain.rollouts[at] + chain.ungraded[at];
+  const head = `${counted(found.length, "example")}${all > found.length ? ` of ${counted(all, "rollout")}` : ""}`;
+  return element("div", {}, element("p", { class: "rollouts-head" }, head), element("ul", {}, ...found.map(example)));
+}
+
+function example([verdict, finish, tokens, answer, text]) {
+  const kind = finish === "stop" || finish === "length" ? (VERDICTS[verdict] ?? "open") : "open";
+  const told = [verdict.replace("_", " "), FINISHES[finish] ?? finish, counted(tokens, "token")];
+  const head = element("p", { class: "example-head" }, element("span", { class: `verdict mark-${kind}` }, told.filter(Boolean).join(" · ")));
+  if (answer) head.append(" · answer ", prose(answer, "answer"));
+  return element("li", { class: `example example-${kind}` }, head, prose(text || "(no text)", "prose example-text"));
+}
+
+async function chainBody(place, view) {
+  const block = await textsOf(Math.floor(place / view.index.block));
+  const chain = block.chains[place % view.index.block];
+  const facts = element("dl", { class: "chain-facts" });
+  const fact = (name, ...value) => facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, ...value)));
+  fact("right answer", prose(chain.gold));
+  fact("the chain's own", chain.answer === null ? "none stated" : prose(chain.answer));
+  fact("outcome", OUTCOMES[view.index.outcomes[place]][0]);
+  fact("chain_id", element("code", {}, view.index.ids[place]));
+  const steps = chain.values.map((_, at) => step(chain, at, place, view));
+  return [
+    element("div", { class: "problem" }, prose(block.problems[chain.problem])),
+    facts,
+    element("ol", { class: "steps", "aria-label": "Steps" }, ...steps),
+  ];
+}

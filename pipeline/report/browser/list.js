@@ -1,0 +1,81 @@
+// A row of the list. Text gets into the page as text nodes only.
+
+const SVG = "http://www.w3.org/2000/svg";
+const OUTCOMES = { r: ["right", "✓"], w: ["wrong", "✗"], o: ["open", "?"] };
+const LEVELS = 10;
+const STRIP_HEIGHT = 24;
+const BAR_WIDTH = 10;
+const NARROW_BAR_WIDTH = 5;
+const MANY_STEPS = 20;
+
+function element(name, attributes, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+function drawing(name, attributes, ...children) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+// Text of a data set or a model: in its own direction, whatever is around it.
+const prose = (text, kind = "prose") => element("span", { class: kind, dir: "auto" }, text);
+const quiet = (text) => element("span", { class: "unseen" }, text);
+const fixed = (value) => (value === null || value === undefined ? "–" : value.toFixed(2));
+const level = (value) => `level-${Math.round(Math.min(1, Math.max(0, value)) * LEVELS)}`;
+const counted = (number, word) => `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
+
+// One bar per step; `values` are per cent, null where there is none.
+function strip(values) {
+  const bar = values.length > MANY_STEPS ? NARROW_BAR_WIDTH : BAR_WIDTH;
+  const height = (value) => Math.max(1.5, (value / 100) * STRIP_HEIGHT);
+  const bars = values.map((value, at) =>
+    value === null
+      ? drawing("circle", { class: "unknown", cx: (at + 0.5) * bar - 0.5, cy: STRIP_HEIGHT - 2, r: 1 })
+      : drawing("rect", {
+          class: level(value / 100),
+          x: at * bar,
+          y: STRIP_HEIGHT - height(value),
+          width: bar - 1,
+          height: height(value),
+        }),
+  );
+  const width = values.length * bar;
+  const ground = drawing("rect", { class: "ground", x: 0, y: 0, width, height: STRIP_HEIGHT });
+  const size = { viewBox: `0 0 ${Math.max(1, width)} ${STRIP_HEIGHT}`, width, height: STRIP_HEIGHT };
+  return drawing("svg", { class: "strip", "aria-hidden": "true", preserveAspectRatio: "none", ...size }, ground, ...bars);
+}
+
+function outcomeMark(outcome) {
+  const [word, mark] = OUTCOMES[outcome];
+  return element("span", { class: `mark mark-${word}`, title: word }, mark, quiet(` ${word}, `));
+}
+
+function lost(size, step) {
+  if (!size) return element("span", { class: "lost none" }, "no drop");
+  return element("span", { class: "lost" }, `▼ ${size.toFixed(2)} `, element("small", {}, `step ${step}`));
+}
+
+function row(index, place) {
+  const id = `chain-${place}`;
+  const name = element("span", { class: "name" });
+  const source = index.sources[place] || index.ids[place];
+  name.append(prose(source, "source"), " ", prose(index.problems[index.problem[place]], "beginning"));
+  const sd = element("span", { class: "sd" }, quiet("uncertainty "), `± ${fixed(index.uncertainty[place])}`);
+  const head = element(
+    "button",
+    { type: "button", class: "chain-head", "aria-expanded": "false", "aria-controls": `${id}-body` },
+    outcomeMark(index.outcomes[place]),
+    name,
+    element("span", { class: "strip-place" }, strip(index.strips[place])),
+    quiet(` ${counted(index.steps[place], "step")}, `),
+    lost(index.drops[place], index.dropped[place]),
+    sd,
+  );
+  const body = element("div", { class: "chain-body", id: `${id}-body`, hidden: "" });
+  return element("li", { class: "chain", id, "data-place": place }, head, body);
+}

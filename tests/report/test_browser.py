@@ -1,0 +1,343 @@
+"""The browser of chains, in Chromium: what a reader does with it, and what text of a model cannot do."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import polars as pl
+import pytest
+from selenium.webdriver import ActionChains, Chrome, Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+from pipeline.__main__ import compose_label
+from pipeline.engine import oracle
+from pipeline.report.browser.build import built
+from pipeline.report.page import html
+from pipeline.report.parts import Inset, Page
+from pipeline.store.place import storage_at
+from pipeline.store.stored_run import stored_run
+from tests.conftest import write_rows
+from tests.run.in_process import label_in_process
+
+SCRIPT = "<script>document.title = 'owned'</script></script><!--"
+IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
+ARABIC = "نضيف 3 إلى 4 فنحصل على 7."
+LATEX = r"So $\frac{3}{4} < \sqrt{x}$ & \(x^2 \le 1\)."
+EMOJI = "👩‍👩‍👧‍👦 has 🍎🍎🍎."
+SUMS = 50
+"""Problems with a right and a wrong chain each: more than a page of the list has."""
+LONG = 1_000_000
+CHAINS = 2 * SUMS + 6
+
+
+def rows() -> list[dict[str, object]]:
+    sums: list[dict[str, object]] = [
+        {
+            "id": f"sum-{n}-{'right' if last == 2 * n + 1 else 'wrong'}",
+            "problem": f"What is {n} + {n} + 1?",
+            "answer": str(2 * n + 1),
+            "steps": [f"{n} + {n} = {2 * n}.", f"{2 * n} + 1 = {last}.", f"The answer is {last}."],
+        }
+        for n in range(SUMS)
+        for last in (2 * n + 1, 2 * n + 3)
+    ]
+    others = {
+        f"hostile-{IMAGE}": [f"We add. {SCRIPT}", f"{IMAGE} Two.", "The answer is 7."],
+        "arabic": [ARABIC, "The answer is 7."],
+        "latex": [LATEX, "The answer is 7."],
+        "emoji": [EMOJI, "The answer is 7."],
+        "long": ["We count: " + "x" * LONG, "The answer is 7."],
+        "open": ["3 + 4 is", "what it is."],
+    }
+    problem = f"What is 3 + 4? {IMAGE}"
+    return sums + [{"id": name, "problem": problem, "answer": "7", "steps": steps} for name, steps in others.items()]
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("browser")
+    data = write_rows(folder / "rows.jsonl", rows())
+    # With this seed, rollouts of the hostile chain are wrong, and so end in what `_wrong` says.
+    settings = [
+        *("policy=oracle", "policy.oracle.seed=1", "estimator=fixed", "sampling.rollouts=4"),
+        f"data.max_chars={2 * LONG}",
+    ]
+    with patch.object(oracle, "_wrong", lambda *_: f"none, {IMAGE}{SCRIPT}"):
+        label_in_process(compose_label([f"data.path={data}", f"run_dir={folder / 'run'}", *settings]))
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def page(run_dir: Path) -> Path:
+    storage = storage_at(str(run_dir))
+    found = built(storage, stored_run(storage), chains=10_000)
+    inset = Inset(html=found.html, css=found.css, js=found.js, data=found.data)
+    path = run_dir.parent / "page.html"
+    path.write_bytes(html(Page(title="run", kind="report", inset=inset)))
+    return path
+
+
+class Reader:
+    """What a person does with the page."""
+
+    def __init__(self, driver: Chrome, page: Path) -> None:
+        self.driver = driver
+        self._page = page
+
+    def open(self, hash: str = "") -> None:
+        self.driver.get("about:blank")
+        self.driver.get(self._page.as_uri() + hash)
+        self.wait("#browser[data-ready]")
+
+    def all(self, selector: str) -> list[WebElement]:
+        return self.driver.find_elements("css selector", selector)
+
+    def wait(self, selector: str) -> WebElement:
+        """The first of the elements that are shown."""
+        shown = WebDriverWait(self.driver, 10, 0.02).until(
+            lambda _: [e for e in self.all(selector) if e.is_displayed()]
+        )
+        return shown[0]
+
+    def press(self, *keys: str) -> None:
+        ActionChains(self.driver, duration=0).send_keys(*keys).perform()
+
+    def search(self, text: str) -> None:
+        box = self.wait("#browser-text")
+        box.clear()
+        box.send_keys(text)
+
+    def counts(self, text: str) -> None:
+        WebDriverWait(self.driver, 10, 0.02).until(lambda _: self.wait("#browser-count").text == text)
+
+    def texts(self, selector: str) -> list[str]:
+        """Of all elements, in one question."""
+        ask = "return [...document.querySelectorAll(arguments[0])].map((found) => found.textContent)"
+        return list(self.driver.execute_script(ask, selector))
+
+    def sources(self) -> list[str]:
+        return self.texts(".chain-head .source")
+
+    def opened(self, source: str) -> WebElement:
+        """The body of the chain with that id, alone in the list."""
+        self.search(source)
+        WebDriverWait(self.driver, 10, 0.02).until(lambda _: self.sources() == [source])
+        self.wait(".chain-head").click()
+        self.wait(".chain-body .steps")
+        return self.wait(".chain-body")
+
+    def focused(self) -> str:
+        return str(self.driver.switch_to.active_element.get_attribute("class"))
+
+    def width(self) -> int:
+        return int(self.driver.execute_script("return document.documentElement.scrollWidth"))
+
+    def emulate(self, command: str, **settings: object) -> None:
+        self.driver.execute_cdp_cmd(f"Emulation.{command}", settings)
+
+
+@pytest.fixture
+def reader(driver: Chrome, page: Path) -> Iterator[Reader]:
+    """The page is opened; afterwards it has asked for nothing, said nothing, and obeyed no text."""
+    logged(driver, "browser")
+    logged(driver, "performance")
+    reader = Reader(driver, page)
+    reader.emulate("setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
+    reader.emulate("setEmulatedMedia", features=[], media="")
+    reader.open()
+    yield reader
+    assert logged(driver, "browser") == []
+    requests = [json.loads(entry["message"])["message"] for entry in logged(driver, "performance")]
+    addresses = [
+        asked["params"]["request"]["url"] for asked in requests if asked["method"] == "Network.requestWillBeSent"
+    ]
+    assert any(address.startswith("file://") for address in addresses)
+    assert not [address for address in addresses if not address.startswith(("file://", "data:", "about:"))]
+    assert driver.title == "run · report"
+    assert not driver.find_elements("css selector", "#browser img, #browser script")
+
+
+def logged(driver: Chrome, kind: str) -> list[dict[str, str]]:
+    """What has been logged since this was asked the last time."""
+    return list(driver.get_log(kind))  # type: ignore[no-untyped-call]
+
+
+def labels(run_dir: Path) -> pl.DataFrame:
+    return pl.read_parquet(run_dir / "labels" / "*.parquet")
+
+
+def test_filters_by_outcome_drop_and_text_count_what_the_labels_say(reader: Reader, run_dir: Path) -> None:
+    stored = labels(run_dir)
+    reader.counts(f"{len(stored)} chains")
+    reader.wait(".browser-outcomes input[value=w] + span").click()
+    reader.counts(f"{stored.filter(~pl.col('outcome')).height} of {len(stored)} chains")
+    reader.wait(".browser-outcomes input[value=''] + span").click()
+    before = pl.concat_list("root_value", pl.col("value").list.head(pl.col("value").list.len() - 1))
+    known = stored.filter(pl.col("value").list.eval(pl.element().is_null()).list.any().not_())
+    fallen = known.filter((before.list.eval(pl.element()) - pl.col("value")).list.max() >= 0.5 - 1e-9)
+    reader.search("sum-")
+    reader.counts(f"{2 * SUMS} of {len(stored)} chains")
+    reader.wait("#browser-drop").send_keys(*[Keys.ARROW_RIGHT] * 10)
+    reader.counts(f"{fallen.filter(pl.col('source_id').str.starts_with('sum-')).height} of {len(stored)} chains")
+    assert reader.wait("#browser-drop-told").text == "0.50"
+
+
+def test_text_is_found_in_problems_steps_and_ids_whatever_its_case(reader: Reader) -> None:
+    for text, found in {
+        "what IS 7 + 7 ": 2,
+        "84 + 1 = 87.": 1,
+        "SUM-9-wrong": 1,
+        ARABIC: 1,
+        r"\frac{3}": 1,
+        "no such": 0,
+    }.items():
+        reader.search(text)
+        reader.counts(f"{found} of {CHAINS} chains")
+
+
+def test_orders_put_the_largest_drop_and_the_most_uncertain_first(reader: Reader) -> None:
+    first = set()
+    for name, key in {
+        "drop": Keys.ARROW_DOWN,
+        "uncertainty": Keys.ARROW_DOWN,
+        "least": Keys.END,
+        "input": Keys.HOME,
+    }.items():
+        reader.wait("#browser-sort").send_keys(key)
+        assert reader.wait("#browser-sort").get_attribute("value") == name
+        first.add(reader.sources()[0])
+        if name == "drop":
+            shown = [float(lost.split()[1]) for lost in reader.texts(".chain-head .lost:not(.none)")]
+            assert shown == sorted(shown, reverse=True)
+            assert len(set(shown)) > 1
+    assert reader.sources()[0] == "sum-0-right"
+    assert len(first) > 1
+
+
+def test_a_chain_shows_its_steps_as_they_are_stored_and_a_step_its_rollouts(reader: Reader, run_dir: Path) -> None:
+    body = reader.opened("sum-7-wrong")
+    (stored,) = labels(run_dir).filter(pl.col("source_id") == "sum-7-wrong").to_dicts()
+    assert reader.texts(".step-text .prose") == stored["steps"]
+    assert reader.texts(".step-open .value") == [f"{value:.2f}" for value in (stored["root_value"], *stored["value"])]
+    counts = [f"{right}/{of}" for right, of in zip(stored["n_correct"], stored["n_rollouts"], strict=True)]
+    assert reader.texts(".step-open .counts")[1:-1] == counts[:-1]
+    values = [stored["root_value"], *stored["value"]]
+    steepest = max(range(1, len(values)), key=lambda step: values[step - 1] - values[step])
+    assert reader.wait(".step.fell .number-of").text == str(steepest)
+    assert "wrong" in body.text
+    first = reader.all(".step-open")[1]
+    ActionChains(reader.driver, duration=0).move_to_element(first).perform()
+    assert f"{stored['n_correct'][0]} of 4 graded rollouts right" in reader.wait(".numbers").text
+    first.click()
+    reader.wait(".example")
+    log = pl.read_parquet(run_dir / "rollouts" / "*.parquet").filter(pl.col("prefix_id") == stored["prefix_ids"][0])
+    examples = reader.texts(".example-text")
+    assert len(examples) == 3
+    assert set(examples) <= set(log["text"])
+    verdicts = [verdict.split(" · ")[0] for verdict in reader.texts(".example .verdict")]
+    assert {verdict.replace(" ", "_") for verdict in verdicts} <= set(log["verdict"].cast(pl.String).to_list())
+    first.click()
+    assert not reader.wait(".rollouts, .steps").find_elements("css selector", ".rollouts:not([hidden])")
+
+
+def test_hostile_text_stays_text_in_ids_problems_steps_and_rollouts(reader: Reader) -> None:
+    body = reader.opened(f"hostile-{IMAGE}")
+    assert SCRIPT in body.text
+    assert f"{IMAGE} Two." in body.text
+    assert f"What is 3 + 4? {IMAGE}" in body.text
+    for step in reader.all(".step-open"):
+        step.click()
+    WebDriverWait(reader.driver, 10, 0.02).until(lambda _: f"none, {IMAGE}{SCRIPT}" in body.text)
+
+
+def test_other_scripts_formulas_and_very_long_steps_are_shown(reader: Reader) -> None:
+    for name, text in {"latex": LATEX, "emoji": EMOJI, "arabic": ARABIC}.items():
+        assert text in reader.opened(name).text
+    assert reader.wait(".step-text .prose[dir=auto]").value_of_css_property("direction") == "rtl"
+    long = reader.opened("long").text
+    assert f"... ({LONG + 10:,} characters, whole in labels/*.parquet)" in long
+    assert len(long) < LONG / 100
+    assert "open" in reader.opened("open").text
+
+
+def test_keys_search_move_open_and_close(reader: Reader) -> None:
+    reader.press("/")
+    assert reader.driver.switch_to.active_element.get_attribute("id") == "browser-text"
+    reader.press("sum-7-", Keys.ENTER)
+    assert "chain-head" in reader.focused()
+    reader.press("j", "k", Keys.ENTER)
+    reader.wait(".chain-body .steps")
+    reader.press(Keys.ARROW_DOWN, "j", Keys.ENTER)
+    assert "step-open" in reader.focused()
+    reader.wait(".example")
+    assert reader.wait(".numbers").is_displayed()
+    reader.press(Keys.ESCAPE)
+    assert not reader.all(".step-open[aria-expanded=true]")
+    reader.press(Keys.ESCAPE)
+    assert not reader.all(".chain-head[aria-expanded=true]")
+    assert "chain-head" in reader.focused()
+
+
+def test_pages_of_the_list_turn_by_button_and_by_key(reader: Reader) -> None:
+    first = reader.sources()
+    reader.wait("#browser-later").click()
+    assert not set(first) & set(reader.sources())
+    reader.press("k")
+    assert reader.sources() == first
+    assert reader.wait("#browser-place").text == f"1–{len(first)} of {CHAINS}"
+
+
+def test_an_address_brings_back_what_was_open(reader: Reader, run_dir: Path) -> None:
+    reader.opened("sum-41-wrong")
+    asked = WebDriverWait(reader.driver, 10, 0.02).until(
+        lambda driver: "open=" in driver.current_url and driver.current_url.partition("#")[2]
+    )
+    reader.open(f"#{asked}")
+    reader.wait(".chain-body .steps")
+    assert reader.sources() == ["sum-41-wrong"]
+    (chain_id,) = labels(run_dir).filter(pl.col("source_id") == "sum-45-right")["chain_id"]
+    reader.open(f"#chains?open={chain_id}")
+    reader.wait(".chain.open .steps")
+    assert reader.wait(".chain.open .source").text == "sum-45-right"
+    reader.open("#chains?drop=nan&sort=constructor&outcome=x")
+    reader.counts(f"{CHAINS} chains")
+
+
+def test_a_phone_scrolls_down_only_and_a_tap_tells_the_numbers(reader: Reader) -> None:
+    reader.emulate("setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
+    assert reader.width() == 360
+    for name in ("long", f"hostile-{IMAGE}", "latex"):
+        reader.opened(name)
+        for step in reader.all(".step-open"):
+            step.click()
+        assert reader.wait(".numbers").is_displayed()
+        assert reader.width() == 360
+
+
+def test_dark_mode_and_paper_have_their_own_look(reader: Reader) -> None:
+    def ground() -> str:
+        return reader.wait(".browser-list").value_of_css_property("background-color")
+
+    light = ground()
+    reader.emulate("setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    assert ground() != light
+    reader.opened("sum-7-right")
+    reader.search("sum-7")
+    reader.counts(f"2 of {CHAINS} chains")
+    reader.emulate("setEmulatedMedia", media="print", features=[])
+    assert [chain.is_displayed() for chain in reader.all(".chain")] == [True, False]
+    assert not reader.all("#browser-filters")[0].is_displayed()
+    assert all(numbers.is_displayed() for numbers in reader.all(".chain.open .numbers"))
+
+
+def test_without_scripts_a_line_says_so(driver: Chrome, page: Path) -> None:
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver.get(page.as_uri())
+        shown = driver.find_element("css selector", "#browser").text
+        assert "labels/*.parquet" in shown
+        assert "being unpacked" not in shown
+    finally:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
