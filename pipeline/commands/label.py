@@ -56,7 +56,7 @@ def _report(console: Console, storage: Storage, summary: Summary, *, write: bool
             from pipeline.report.run import page_data
             from pipeline.report.settings import ReportConfig
 
-            storage.replace(REPORT, page_data(read, ReportConfig(run_dir=storage.place)))
+            storage.replace(REPORT, page_data(storage, read, ReportConfig(run_dir=storage.place)))
         if write:
             print_lines(console, [f"report    {link_in(storage)}"])
     except StepvalueError as error:

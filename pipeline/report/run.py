@@ -6,14 +6,17 @@ from pathlib import Path
 
 from pipeline import __version__
 from pipeline.errors import UsageError
+from pipeline.report.browser.build import built
 from pipeline.report.contents import moment, page_of
 from pipeline.report.page import GENERATOR, html
+from pipeline.report.parts import Inset
 from pipeline.report.reading import Read, link_in, read_run
 from pipeline.report.settings import ReportConfig
 from pipeline.report.terminal import totals_lines
 from pipeline.store.files import check_output_file, replaced_at_end
 from pipeline.store.place import storage_at
 from pipeline.store.starts import REPORT
+from pipeline.store.storage import Storage
 
 _HEAD = 4096
 """Bytes of a page in which it says what made it."""
@@ -29,7 +32,7 @@ def report(config: ReportConfig) -> list[str]:
         check_output_file("out", out)
         refuse_foreign(out)
     read = read_run(storage, config.plan)
-    page = page_data(read, config)
+    page = page_data(storage, read, config)
     if out:
         with replaced_at_end(out) as file:
             file.write(page)
@@ -39,13 +42,22 @@ def report(config: ReportConfig) -> list[str]:
     return [*totals_lines(read.found.totals), *read.short, f"report    {link}"]
 
 
-def page_data(read: Read, config: ReportConfig) -> bytes:
-    """The page of a run that was read."""
+def page_data(storage: Storage, read: Read, config: ReportConfig) -> bytes:
+    """The page of a run that was read, with at most `config.chains` of its chains. Raises StoreError for a damaged file."""
     named = {"run_dir": config.run_dir[0], "plan": config.plan}
     words = [f"{key}={value}" for key, value in named.items() if value is not None]
     command = shlex.join(["python", "-m", "pipeline", "report", *words])
     foot = (f"stepvalue {__version__}, {moment(time.time())} UTC", command)
-    return html(page_of(read.found, read.beside, banners=read.banners, inset=None, foot=foot))
+    return html(
+        page_of(read.found, read.beside, banners=read.banners, inset=_chains(storage, read, config.chains), foot=foot)
+    )
+
+
+def _chains(storage: Storage, read: Read, most: int) -> Inset | None:
+    browser = built(storage, read.run, chains=most)
+    if not browser.shown:
+        return None
+    return Inset(html=browser.html, css=browser.css, js=browser.js, data=browser.data)
 
 
 def refuse_foreign(out: Path) -> None:

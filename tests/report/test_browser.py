@@ -13,11 +13,8 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from pipeline.__main__ import compose_label
 from pipeline.engine import oracle
-from pipeline.report.browser.build import built
-from pipeline.report.page import html
-from pipeline.report.parts import Inset, Page
-from pipeline.store.place import storage_at
-from pipeline.store.stored_run import stored_run
+from pipeline.report.run import report
+from pipeline.report.settings import ReportConfig
 from tests.conftest import write_rows
 from tests.run.in_process import label_in_process
 
@@ -71,11 +68,8 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(run_dir: Path) -> Path:
-    storage = storage_at(str(run_dir))
-    found = built(storage, stored_run(storage), chains=10_000)
-    inset = Inset(html=found.html, css=found.css, js=found.js, data=found.data)
     path = run_dir.parent / "page.html"
-    path.write_bytes(html(Page(title="run", kind="report", inset=inset)))
+    report(ReportConfig(run_dir=str(run_dir), out=str(path)))
     return path
 
 
@@ -155,8 +149,8 @@ def reader(driver: Chrome, page: Path) -> Iterator[Reader]:
     ]
     assert any(address.startswith("file://") for address in addresses)
     assert not [address for address in addresses if not address.startswith(("file://", "data:", "about:"))]
-    assert driver.title == "run · report"
-    assert not driver.find_elements("css selector", "#browser img, #browser script")
+    assert "owned" not in driver.title
+    assert not driver.find_elements("css selector", "main img, main script")
 
 
 def logged(driver: Chrome, kind: str) -> list[dict[str, str]]:
