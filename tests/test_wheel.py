@@ -59,3 +59,6 @@ def test_the_installed_command_labels_the_sample(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "82 read = 82 used + 0 rejected" in done.stdout
     assert list((tmp_path / "runs").glob("*/labels/*.parquet"))
+    (page,) = (tmp_path / "runs").glob("*/report.html")
+    assert done.stdout.endswith(f"\nreport    {page.as_uri()}\n")
+    assert b"82 used + 0 rejected" in page.read_bytes()

@@ -9,12 +9,11 @@ from rich.console import Console
 
 from pipeline.commands.command import Command, interruptible
 from pipeline.config import LabelConfig
-from pipeline.progress import Summary
-from pipeline.store.storage import Storage
 
 
 def _label(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
+    from pipeline.report.ending import end_with_report
     from pipeline.report.labels import first_chains, reject_counts
     from pipeline.report.terminal import ProgressView, print_chains, print_rejects, print_summary
     from pipeline.run.actors import actors
@@ -38,29 +37,8 @@ def _label(config: LabelConfig) -> int:
         console.print()
     print_summary(console, summary)
     with interruptible():
-        _report(console, storage, summary, write=config.run.report)
+        end_with_report(console, storage, page=config.run.report, changed=summary.units_done_now > 0)
     return 0
-
-
-def _report(console: Console, storage: Storage, summary: Summary, *, write: bool) -> None:
-    """The report in short, and the page where it can have changed. The run is done, whatever becomes of them."""
-    from pipeline.errors import StepvalueError
-    from pipeline.report.reading import link_in, read_run
-    from pipeline.report.terminal import print_lines
-    from pipeline.store.starts import REPORT
-
-    try:
-        read = read_run(storage, None)
-        print_lines(console, read.short)
-        if write and (summary.units_done_now or REPORT not in storage.names("")):
-            from pipeline.report.run import page_data
-            from pipeline.report.settings import ReportConfig
-
-            storage.replace(REPORT, page_data(storage, read, ReportConfig(run_dir=storage.place)))
-        if write:
-            print_lines(console, [f"report    {link_in(storage)}"])
-    except StepvalueError as error:
-        print_lines(console, [f"report    none was written, the run is done all the same: {error}"])
 
 
 def set_up_ray(address: str | None) -> None:

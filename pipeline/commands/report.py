@@ -23,7 +23,7 @@ REPORT = Command(
 report: a page with charts of values, labels, rollouts and cost, and all chains to browse; nothing in it needs a network.
 
   python -m pipeline report run_dir=out
-  python -m pipeline report run_dir=s3://bucket/run out=report.html plan=plan.json
+  python -m pipeline report run_dir=s3://bucket/run out=report.html planned=plan.json
 
 The page is report.html in the run directory, where `label` has written it too. It shows the current labels, those of `relabel`
 and `regrade` too, and of an unfinished run what is there so far.

@@ -74,6 +74,6 @@ def _named(plan: str) -> Forecast:
     try:
         return checked(decoded_forecast(Path(plan).expanduser().read_bytes()))
     except OSError as error:
-        raise UsageError(f"plan={plan} cannot be read: {error.strerror or error}") from error
+        raise UsageError(f"planned={plan} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
-        raise UsageError(f"plan={plan} is no plan: {error}; name what `plan` has written") from error
+        raise UsageError(f"planned={plan} is no plan: {error}; name what `plan` has written") from error

@@ -31,7 +31,7 @@ def report(config: ReportConfig) -> list[str]:
     if out:
         check_output_file("out", out)
         refuse_foreign(out)
-    read = read_run(storage, config.plan)
+    read = read_run(storage, config.planned)
     page = page_data(storage, read, config)
     if out:
         with replaced_at_end(out) as file:
@@ -43,8 +43,9 @@ def report(config: ReportConfig) -> list[str]:
 
 
 def page_data(storage: Storage, read: Read, config: ReportConfig) -> bytes:
-    """The page of a run that was read, with at most `config.chains` of its chains. Raises StoreError for a damaged file."""
-    named = {"run_dir": config.run_dir[0], "plan": config.plan}
+    """The page of a run that was read from there, with at most `config.chains` of its chains. Raises StoreError for a
+    damaged file."""
+    named = {"run_dir": config.run_dir[0], "planned": config.planned}
     words = [f"{key}={value}" for key, value in named.items() if value is not None]
     command = shlex.join(["python", "-m", "pipeline", "report", *words])
     foot = (f"stepvalue {__version__}, {moment(time.time())} UTC", command)

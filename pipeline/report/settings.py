@@ -17,7 +17,7 @@ class ReportConfig:
     """A folder or a URL, as `label` takes it; or a list of two, which are compared. A tuple of texts from then on."""
     out: str | None = None
     """null: report.html in the run directory."""
-    plan: str | None = None
+    planned: str | None = None
     """The plan.json that the run is held against; null: that of the run directory, if it has one."""
     chains: int = 10_000
     """That can be looked at in the page, at most; of more, so many are drawn."""
@@ -29,5 +29,10 @@ class ReportConfig:
         check(1 <= len(given) <= RUNS, "run_dir", repr(self.run_dir), "one folder or URL, or a list of two")
         self.run_dir = tuple(given)
         check(self.out is None or bool(self.out.strip()), "out", repr(self.out), "the name of a file, or null")
-        check(self.plan is None or bool(self.plan.strip()), "plan", repr(self.plan), "the name of a file, or null")
+        check(
+            self.planned is None or bool(self.planned.strip()),
+            "planned",
+            repr(self.planned),
+            "the name of a file, or null",
+        )
         check(0 <= self.chains <= 100_000, "chains", self.chains, "0 to 100000")

@@ -109,6 +109,7 @@ def _planning() -> None:
                 "policy=oracle",
                 "estimator=fixed",
                 "run.show_chains=0",
+                "run.report=false",
             ]
             settings.append(f"run.unit_problems={unit_problems}")
             _measured([*settings])

@@ -15,7 +15,7 @@ from tests.faults.runs import Scene, until
 pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(240)]
 
 GPUS = ("--num-cpus=8", "--num-gpus=4", '--resources={"accelerator_type:H100": 1}')
-SLOW = ("run.unit_problems=1", "policy.oracle.tokens_per_second=100")
+SLOW = ("run.unit_problems=1", "run.report=false", "policy.oracle.tokens_per_second=100")
 SECONDS = 60.0
 
 

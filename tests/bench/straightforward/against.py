@@ -104,7 +104,13 @@ def pipeline(folder: Path, known: Truth, *overrides: str) -> Run:
         folder / "rows.jsonl", [_distinct(_row(row, copy), copy) for copy in range(COPIES) for row in _rows()]
     )
     run_dir = folder / "-".join(overrides).replace("=", "-")
-    settings = (f"data.path={data}", f"run_dir={run_dir}", f"sampling.rollouts={ROLLOUTS}", "run.show_chains=0")
+    settings = (
+        f"data.path={data}",
+        f"run_dir={run_dir}",
+        f"sampling.rollouts={ROLLOUTS}",
+        "run.show_chains=0",
+        "run.report=false",
+    )
     command = [sys.executable, "-m", "pipeline", "label", *OVERRIDES, *settings, f"cluster.cpus_per_worker={CPUS}"]
     done = watched([*command, *overrides])
     table = pl.read_parquet(run_dir / "labels" / "*.parquet")

@@ -1,0 +1,44 @@
+"""Plans made up, for runs to be held against."""
+
+from dataclasses import replace
+
+from pipeline.forecast import Cost, Forecast, Limit, Pilot, Planned, Range
+
+
+def around(expected: float) -> Range:
+    return Range(low=expected * 0.8, expected=expected, high=expected * 1.2)
+
+
+def forecast(*, rollouts: float, tokens: float, price: float | None = 2.0) -> Forecast:
+    """A plan of a run on nine rows, two of them unusable."""
+    cost = Cost(
+        estimator="fixed",
+        rollouts=around(rollouts),
+        tokens=around(tokens),
+        device_hours=around(0.5),
+        wall_hours=around(0.5),
+        money=around(1.0),
+    )
+    return Forecast(
+        made_at="2026-11-22 08:00 UTC",
+        command="python -m pipeline plan",
+        identity={},
+        settings={},
+        planned=Planned(
+            rows=9, used=7, rejected=2, rejects={}, problems=5, chains=9, steps=23, prefixes=15, too_long=1,
+            prompt_tokens=700, distinct_prompt_tokens=500, context=300,
+        ),
+        pilot=Pilot(
+            measured=False, why_not="made up", completion_tokens=around(30), success_rate=around(0.5),
+            tokens_per_second=None,
+        ),
+        gpus=1,
+        gpu_hour_price=price,
+        cost=cost,
+        others=(),
+        limit=Limit(tokens=None),
+    )  # fmt: skip
+
+
+def without_cost_of_time(plan: Forecast) -> Forecast:
+    return replace(plan, cost=replace(plan.cost, device_hours=None, wall_hours=None, money=None))

@@ -1,0 +1,84 @@
+"""How `label` ends, and which run directories the command takes."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from pipeline.__main__ import _settings, main
+from pipeline.commands.report import REPORT
+from pipeline.errors import StoreError
+from pipeline.report.ending import end_with_report
+from pipeline.report.settings import ReportConfig
+from pipeline.store.local import LocalStorage
+from tests.audit.runs import labelled
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return labelled(tmp_path_factory.mktemp("ending"))
+
+
+class Full(LocalStorage):
+    """Has no room for a page."""
+
+    def replace(self, name: str, data: bytes) -> None:
+        raise StoreError(f"{self.place}/{name} cannot be written: no space left\x1b[31m")
+
+
+def told(storage: LocalStorage, *, page: bool = True, changed: bool = True) -> list[str]:
+    output = Console(file=StringIO(), highlight=False, width=80)
+    end_with_report(output, storage, page=page, changed=changed)
+    assert isinstance(output.file, StringIO)
+    return output.file.getvalue().splitlines()
+
+
+def test_a_run_ends_with_its_report_and_where_it_is(run_dir: Path) -> None:
+    path = run_dir / "report.html"
+    without = told(LocalStorage(run_dir), page=False)
+    assert [line.partition(" ")[0] for line in without] == ["values", "steps", "verdicts"]
+    assert not path.exists()
+    assert told(LocalStorage(run_dir), changed=False) == [*without, f"report    {path.as_uri()}"]
+    path.write_bytes(b"as it was")
+    told(LocalStorage(run_dir), changed=False)
+    assert path.read_bytes() == b"as it was"
+    told(LocalStorage(run_dir))
+    assert path.read_bytes() != b"as it was"
+
+
+def test_a_page_that_cannot_be_written_is_one_line(run_dir: Path) -> None:
+    *short, last = told(Full(run_dir))
+    assert short == told(LocalStorage(run_dir), page=False)
+    assert "the run is done" in last
+    assert "no space left" in last
+    assert "\x1b" not in last
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("out", ("out",)),
+        ("2024", ("2024",)),
+        ("007", ("007",)),
+        ("true", ("true",)),
+        ("null", ("null",)),
+        ("'my runs'", ("my runs",)),
+        ("my runs (old) {1}", ("my runs (old) {1}",)),
+        ("s3://bucket/a-b/c=d", ("s3://bucket/a-b/c=d",)),
+        ("[a,s3://b/c]", ("a", "s3://b/c")),
+        ("['a b','c,d']", ("a b", "c,d")),
+    ],
+)
+def test_a_run_directory_is_any_text_or_two(given: str, taken: tuple[str, ...]) -> None:
+    config = _settings(REPORT, [f"run_dir={given}"])
+    assert isinstance(config, ReportConfig)
+    assert config.run_dir == taken
+
+
+@pytest.mark.parametrize("given", ["''", "[]", "[a,b,c]", "[1,a]", "[a,'']"])
+def test_what_is_no_run_directory_is_one_line(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", f"run_dir={given}"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("stepvalue: run_dir=")
+    assert said.count("\n") == 1

@@ -1,0 +1,90 @@
+"""What was planned stands beside what it came to, and starts are put together over time."""
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.forecast import Range
+from pipeline.progress import Status
+from pipeline.records import Totals
+from pipeline.report.course import POINTS, course, device_hours, money
+from pipeline.report.planned import checked, compared
+from pipeline.store.starts import Sample, Start
+from tests.report.forecasts import forecast, without_cost_of_time
+
+TOTALS = Totals(rows=9, used=7, rejected=2, problems=5, chains=9, prefixes=16, too_long=1, rollouts=45, tokens=1313,
+                solution_tokens=148)  # fmt: skip
+
+
+def sample(seconds: float, tokens: int) -> Sample:
+    return Sample(
+        seconds=seconds, units_done=0, prefixes_decided=0, rollouts=0, tokens=tokens, running=8, waiting=3, grading=1,
+        workers=2, device_seconds=2 * seconds,
+    )  # fmt: skip
+
+
+def start(*samples: Sample, price: float | None = 3.0, began_at: float = 0.0) -> Start:
+    seconds = samples[-1].device_seconds if samples else 0.0
+    return Start(
+        start_id="a", host="h", pid=1, process="", began_at=began_at, at=began_at, price=price, samples=samples,
+        status=Status(stage="done", device_seconds=seconds),
+    )  # fmt: skip
+
+
+def test_each_figure_stands_beside_its_plan() -> None:
+    told = {
+        each.name: each
+        for each in compared(
+            forecast(rollouts=50, tokens=1000), TOTALS, steps=23, drawn=4, starts=[start(sample(900, 5))]
+        )
+    }
+    assert (told["rows used"].actual, told["rows used"].inside) == (7, True)
+    assert (told["distinct prefixes"].actual, told["distinct prefixes"].inside) == (15, True)
+    assert (told["rollouts"].actual, told["rollouts"].inside) == (49, True)
+    assert (told["tokens"].actual, told["tokens"].inside) == (1461, False)
+    assert told["tokens"].ratio == pytest.approx(1.461)
+    assert (told["device hours"].actual, told["device hours"].inside) == (0.5, True)
+    assert (told["money"].actual, told["money"].inside) == (1.0, True)
+
+
+def test_what_is_not_known_is_neither_inside_nor_outside() -> None:
+    plan = without_cost_of_time(forecast(rollouts=50, tokens=1000, price=None))
+    told = {each.name: each for each in compared(plan, TOTALS, steps=23, drawn=4, starts=[])}
+    assert (told["device hours"].planned, told["device hours"].actual) == (None, None)
+    assert (told["money"].inside, told["money"].ratio) == (None, None)
+
+
+def test_a_plan_with_drawn_chains_knows_them_from_a_pilot_only() -> None:
+    plan = forecast(rollouts=50, tokens=1000)
+    drawn = replace(plan, planned=replace(plan.planned, chains_drawn=True))
+    names = [each.name for each in compared(drawn, TOTALS, steps=23, drawn=4, starts=[])]
+    assert "chains" not in names
+    assert "rows used" in names
+
+
+def test_a_plan_that_a_hand_has_spoilt_is_refused() -> None:
+    plan = forecast(rollouts=50, tokens=1000)
+    spoilt = replace(plan, cost=replace(plan.cost, tokens=Range(low=0, expected=5, high="much")))  # type: ignore[arg-type]
+    assert checked(plan) is plan
+    with pytest.raises(ValueError, match="a number belongs"):
+        checked(spoilt)
+
+
+def test_starts_follow_each_other_over_the_time_of_work() -> None:
+    first = start(sample(1800, 900), sample(3600, 3600))
+    second = start(sample(360, 720), began_at=1e6)
+    points = course([first, second])
+    assert [(point["hours"], point["start"]) for point in points] == [(0.5, 1), (1.0, 1), (pytest.approx(1.1), 2)]
+    assert [point["tokens_per_second"] for point in points] == [0.5, 1.5, 2.0]
+    assert device_hours([first, second]) == pytest.approx(2.2)
+    assert money([first, second]) == pytest.approx(6.6)
+    assert money([first, start(price=None)]) is None
+    assert (device_hours([]), money([]), course([start()])) == (None, None, [])
+
+
+def test_a_long_course_is_thinned_and_keeps_its_end() -> None:
+    long = start(*(sample(seconds, 10 * seconds) for seconds in range(1, 5000)))
+    points = course([long])
+    assert len(points) <= POINTS
+    assert points[-1]["hours"] == 4999 / 3600
+    assert {round(point["tokens_per_second"], 6) for point in points} == {10.0}

@@ -1,0 +1,231 @@
+"""The page and the short form of whole runs: sound, unfinished, rejected, hostile."""
+
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.audit.run import audit
+from pipeline.changes import AuditConfig
+from pipeline.errors import InputError
+from pipeline.forecast import encoded_forecast
+from pipeline.report.reading import read_run
+from pipeline.report.sums import in_all
+from pipeline.schemas import SCHEMA_VERSION
+from pipeline.store.local import LocalStorage
+from pipeline.store.run_record import claim
+from tests.audit.runs import config, copied, labelled
+from tests.conftest import write_rows
+from tests.report.forecasts import forecast
+from tests.run.in_process import label_in_process
+
+Told = pytest.CaptureFixture[str]
+HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(1)>&amp;‮"
+LOADS = {"src", "srcset", "poster", "data", "action", "formaction", "background", "xlink:href"}
+
+
+class Page(HTMLParser):
+    """What stands in a page: its elements, its texts outside of style and script, and its scripts."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.scripts: list[str] = []
+        self._within = ""
+        self.raw = path.read_text("utf-8")
+        self.feed(self.raw)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._within = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._within = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._within == "script" and "type" not in self.tags[-1][1]:
+            self.scripts.append(data)
+        elif self._within not in ("style", "script"):
+            self.texts.append(data.strip())
+
+    @property
+    def text(self) -> str:
+        return " ".join(filter(None, self.texts))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return labelled(tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="module")
+def page(finished: Path) -> Page:
+    assert main(["report", f"run_dir={finished}"]) == 0
+    return Page(finished / "report.html")
+
+
+def short(capsys: Told, *arguments: str) -> str:
+    assert main(["report", *arguments]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    return told.out
+
+
+def test_what_is_told_is_what_the_tables_hold(finished: Path, page: Page, capsys: Told) -> None:
+    told = short(capsys, f"run_dir={finished}", f"out={finished.parent / 'again.html'}")
+    labels = pl.read_parquet(finished / "labels" / "*.parquet")
+    rollouts = pl.read_parquet(finished / "rollouts" / "*.parquet")
+    steps = labels["label"].list.len().sum()
+    undecided = labels["label"].list.explode(empty_as_null=False).null_count()
+    right = labels.filter("outcome")["value"].list.explode(empty_as_null=False).mean()
+    correct = (rollouts["verdict"].cast(pl.String) == "correct").sum()
+    assert isinstance(right, float)
+    assert f"{rollouts.height:,} = {correct:,} correct" in told
+    assert f"steps     {steps:,} = " in told
+    assert f"{undecided:,} undecided" in told
+    assert f"mean {right:.2f} in right chains" in told
+    assert f"{labels.height:,} chains" in told
+    assert f"of {steps:,}; {undecided:,} undecided" in page.text
+    assert f"Rollouts {rollouts.height:,} {correct:,} correct" in page.text
+    assert told.endswith(f"report    {(finished.parent / 'again.html').as_uri()}\n")
+    assert "Unfinished" not in page.text
+
+
+def test_the_page_asks_for_nothing(page: Page) -> None:
+    for tag, attributes in page.tags:
+        assert not LOADS & attributes.keys(), (tag, attributes)
+        assert (attributes.get("href") or "#").startswith(("#", "data:")), attributes
+        assert tag not in ("iframe", "object", "embed", "base", "form")
+    assert "http://" not in page.raw
+    assert "https://" not in page.raw
+    assert "url(" not in page.raw
+    assert "@import" not in page.raw
+
+
+def test_no_script_but_its_own_may_run(page: Page) -> None:
+    (script,) = page.scripts
+    (policy,) = (attributes["content"] for tag, attributes in page.tags if tag == "meta" and "http-equiv" in attributes)
+    assert policy
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+
+
+def test_every_chart_has_a_title_a_reading_aid_and_its_numbers(page: Page) -> None:
+    figures = [tag for tag, _ in page.tags if tag == "figure"]
+    assert len(figures) >= 6
+    for part in ("svg", "h3", "details"):
+        assert len([tag for tag, _ in page.tags if tag == part]) == len(figures), part
+    assert page.raw.count('<p class="reading">') == len(figures)
+    # Colours come from the theme: a placeholder that is left would be the same in the dark.
+    assert "var(--right)" in page.raw
+    assert not re.search(r"#a1000\d", page.raw)
+
+
+def test_a_run_is_as_sound_as_before(finished: Path, page: Page) -> None:
+    assert page.raw
+    report = audit(AuditConfig(run_dir=str(finished)))
+    assert report.sound
+    assert not report.leftovers.foreign
+
+
+def test_an_unfinished_run_tells_of_what_is_there(finished: Path, tmp_path: Path, capsys: Told) -> None:
+    run_dir = copied(finished, tmp_path)
+    first = min((run_dir / "commits").glob("unit-*.json"))
+    for record in (run_dir / "commits").glob(f"{first.name[:25]}-*.json"):
+        record.unlink()
+    told = short(capsys, f"run_dir={run_dir}")
+    page = Page(run_dir / "report.html")
+    assert "1 of 2 units are owed" in page.text
+    assert "values" in told
+    found = read_run(LocalStorage(run_dir), None).found
+    assert found.totals.rollouts == found.log["rollouts"].sum() < 45
+    assert in_all(found.steps).steps < 23
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            [{"problem": "", "answer": "7"}, {"id": HOSTILE, "problem": "a", "steps": []}],
+            "No row of the input is in work",
+        ),
+        ([{"id": HOSTILE, "problem": "y" * 500, "answer": "6", "steps": ["It is 6."]}] * 2, "There is no chain"),
+    ],
+    ids=["none usable", "all too long"],
+)
+def test_a_run_of_rejects_alone_says_why(rows: list[dict[str, Any]], said: str, tmp_path: Path, capsys: Told) -> None:
+    write_rows(tmp_path / "rows.jsonl", rows)
+    if "No row" in said:
+        with pytest.raises(InputError):
+            label_in_process(config(tmp_path))
+    else:
+        label_in_process(config(tmp_path))
+    told = short(capsys, f"run_dir={tmp_path / 'run'}")
+    page = Page(tmp_path / "run" / "report.html")
+    assert "2 read = 0 used + 2 rejected" in told
+    assert said in page.text
+    assert HOSTILE in page.texts
+    assert "Rows 2 0 used + 2 rejected" in page.text
+    assert "figure" not in {tag for tag, _ in page.tags}
+
+
+def test_hostile_names_stay_text(tmp_path: Path, capsys: Told) -> None:
+    name = "<b>&'\"x, [y]={z}"
+    folder = tmp_path / name
+    folder.mkdir()
+    run_dir = labelled(folder, "run.unit_problems=50")
+    storage = LocalStorage(run_dir)
+    storage.replace(
+        "plan.json", encoded_forecast(forecast(rollouts=45, tokens=1400)).replace(b"2026-11-22 08:00 UTC", b"<i>now")
+    )
+    told = short(capsys, f"run_dir={run_dir}")
+    page = Page(run_dir / "report.html")
+    assert page.texts.count(str(run_dir)) == 1
+    assert "The plan of <i>now, and" in page.text
+    assert {"b", "i"}.isdisjoint({tag for tag, _ in page.tags})
+    assert "planned   49 rollouts of 45 planned (36 to 54, inside)" in told
+    assert "1,461 tokens of 1,400 planned (1,120 to 1,680, inside)" in told
+    assert "1.04" in page.texts
+
+
+def test_a_plan_that_is_none_is_left_out_or_refused(finished: Path, tmp_path: Path, capsys: Told) -> None:
+    run_dir = copied(finished, tmp_path)
+    (run_dir / "plan.json").write_text("{}")
+    assert "planned" not in short(capsys, f"run_dir={run_dir}")
+    assert "plan.json is left out: it does not say" in Page(run_dir / "report.html").text
+    for plan, said in ((run_dir / "plan.json", "is no plan"), (tmp_path / "none", "cannot be read")):
+        assert main(["report", f"run_dir={run_dir}", f"planned={plan}"]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_run_of_another_schema_or_none_is_one_line(finished: Path, tmp_path: Path, capsys: Told) -> None:
+    claim(LocalStorage(tmp_path / "old"), {"schema": SCHEMA_VERSION - 1, "staged_input": "x"})
+    (tmp_path / "empty").mkdir()
+    for run_dir, said in ((tmp_path / "old", "use the version"), (tmp_path / "empty", "holds no run")):
+        assert main(["report", f"run_dir={run_dir}"]) == 2
+        told = capsys.readouterr()
+        assert (told.out, told.err.count("\n")) == ("", 1)
+        assert said in told.err
+
+
+def test_no_file_of_anothers_is_overwritten(finished: Path, tmp_path: Path, capsys: Told) -> None:
+    out = tmp_path / "notes.html"
+    out.write_text("mine")
+    assert main(["report", f"run_dir={finished}", f"out={out}"]) == 2
+    assert "no report" in capsys.readouterr().err
+    assert out.read_text() == "mine"
+    out.unlink()
+    for _ in range(2):
+        assert main(["report", f"run_dir={finished}", f"out={out}"]) == 0
+    assert Page(out).text

@@ -1,0 +1,40 @@
+"""The short form: golden, and its sparkline."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.__main__ import main
+from pipeline.report.short import sparkline
+from tests.audit.runs import labelled
+
+
+def test_the_short_form_of_an_oracle_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_dir = labelled(tmp_path)
+    assert main(["report", f"run_dir={run_dir}"]) == 0
+    assert (
+        capsys.readouterr().out
+        == f"""\
+rows      9 read = 7 used + 2 rejected
+work      5 problems, 9 chains, 16 distinct prefixes
+rollouts  45 = 32 correct + 13 incorrect + 0 without an answer + 0 ungraded
+          1 prefixes were too long for the policy's context: see rejects/
+tokens    1,313 in rollouts, 148 in sampled solutions
+values    0 ▄·····▃······▂·····█ 1  mean 0.90 in right chains, 0.40 in wrong chains
+steps     23 = 17 good + 5 bad + 1 undecided (4.3 %)
+verdicts  71 % correct, 29 % incorrect
+report    {(run_dir / "report.html").as_uri()}
+"""
+    )
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=20))
+def test_a_sparkline_is_as_high_as_its_counts(counts: list[int]) -> None:
+    line = sparkline(counts)
+    assert len(line) == len(counts)
+    assert [mark == "·" for mark in line] == [count == 0 for count in counts]
+    by_count = [mark for _, mark in sorted(zip(counts, line, strict=True)) if mark != "·"]
+    assert by_count == sorted(by_count)
+    assert not any(counts) or max(line) == "█"

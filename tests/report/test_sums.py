@@ -1,0 +1,134 @@
+"""What is summed over label rows is what counting them one by one comes to."""
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+
+from pipeline.report import sums
+from tests.report.rows import label_rows, tables
+
+FEW = settings(max_examples=40)
+Rows = list[dict[str, Any]]
+OUTCOME = {True: "right", False: "wrong", None: "open"}
+
+
+def shown(row: dict[str, Any]) -> list[float | None]:
+    """Of the bare problem and every step, as it is to be shown."""
+    name = "value" if row["estimator"] == "fixed" else "posterior_mean"
+    return [row[f"root_{name}"], *row[name]]
+
+
+def worst(row: dict[str, Any]) -> float | None:
+    values = shown(row)
+    falls = [a - b for a, b in pairwise(values) if a is not None and b is not None]
+    return max(falls, default=None)
+
+
+@FEW
+@given(label_rows())
+def test_every_step_with_a_value_stands_in_one_bin(rows: Rows) -> None:
+    steps, _ = tables(rows)
+    found = sums.value_counts(steps)
+    expected = Counter(
+        (OUTCOME[row["outcome"]], min(int(value * 20), 19)) for row in rows for value in shown(row)[1:] if value is not None
+    )  # fmt: skip
+    for outcome in sums.OUTCOMES:
+        assert found[outcome].to_list() == [expected[outcome, at] for at in range(sums.VALUE_BINS)]
+    assert found["all"].sum() == expected.total()
+    assert found.select(sums.OUTCOMES).sum_horizontal().to_list() == found["all"].to_list()
+
+
+@FEW
+@given(label_rows())
+def test_labels_add_up_to_the_steps(rows: Rows) -> None:
+    steps, chains = tables(rows)
+    found = sums.label_counts(steps)
+    expected = Counter((OUTCOME[row["outcome"]], sums.LABELS[label]) for row in rows for label in row["label"])
+    assert {(outcome, label): count for outcome, label, count in found.iter_rows()} == expected
+    whole = sums.in_all(steps)
+    assert whole.steps == expected.total() == whole.labelled + whole.undecided
+    assert whole.undecided == sum(label is None for row in rows for label in row["label"])
+    assert dict(sums.outcome_counts(chains).iter_rows()) == Counter(OUTCOME[row["outcome"]] for row in rows)
+
+
+@FEW
+@given(label_rows())
+def test_shares_along_the_chain_count_every_step_and_every_rollout_once(rows: Rows) -> None:
+    steps, _ = tables(rows)
+    undecided = sums.undecided_by_place(steps)
+    assert undecided["steps"].sum() == sum(len(row["label"]) for row in rows)
+    assert undecided["undecided"].sum() == sums.in_all(steps).undecided
+    assert set(undecided["place"]) <= set(range(1, sums.PLACE_BINS + 1))
+    cut = sums.truncated_by_place(steps)
+    distinct = {
+        row["root_prefix_id"]: (row["root_n_truncated"], row["root_n_rollouts"] + row["root_n_ungraded"])
+        for row in rows
+    }
+    distinct |= {
+        prefix: (truncated, graded + ungraded)
+        for row in rows
+        for prefix, truncated, graded, ungraded in zip(
+            row["prefix_ids"], row["n_truncated"], row["n_rollouts"], row["n_ungraded"], strict=True
+        )
+    }
+    assert cut["truncated"].sum() == sum(truncated for truncated, _ in distinct.values())
+    assert cut["rollouts"].sum() == sum(rollouts for _, rollouts in distinct.values())
+
+
+@FEW
+@given(label_rows())
+def test_means_along_the_chain_are_those_of_its_values(rows: Rows) -> None:
+    steps, _ = tables(rows)
+    found = sums.value_by_place(steps)
+    for outcome, place, mean, low, high, count in found.iter_rows():
+        values = [
+            value
+            for row in rows
+            for step, value in enumerate(shown(row))
+            if OUTCOME[row["outcome"]] == outcome and value is not None and place_of(step, len(row["label"])) == place
+        ]
+        assert count == len(values)
+        assert mean == pytest.approx(sum(values) / len(values))
+        assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
+    assert found["steps"].sum() == sum(value is not None for row in rows for value in shown(row))
+
+
+def place_of(step: int, steps: int) -> int:
+    return next(place for place in range(sums.PLACE_BINS + 1) if place * steps >= step * sums.PLACE_BINS)
+
+
+@FEW
+@given(label_rows())
+def test_drops_and_widths_count_every_chain_and_prefix_once(rows: Rows) -> None:
+    steps, chains = tables(rows)
+    falls = [fall for fall in map(worst, rows) if fall is not None]
+    found = sums.drop_counts(chains)
+    assert found["all"].sum() == len(falls)
+    assert found["all"][0] == sum(fall < 1 / sums.DROP_BINS for fall in falls)
+    measured = {row["root_prefix_id"] for row in rows} | {
+        prefix
+        for row in rows
+        for prefix, origin in zip(row["prefix_ids"], row["origin"], strict=True)
+        if origin != "terminal"
+    }
+    widths = sums.widths(steps)
+    assert widths["prefixes"].sum() == len(measured)
+    assert widths["from_rollouts"].n_unique() <= sums.ROLLOUT_BINS
+
+
+def test_a_verdict_of_what_was_stopped_is_not_told() -> None:
+    log = pl.DataFrame(
+        {
+            "step_index": [0, 0, 1],
+            "finish": ["stop", "abort", "length"],
+            "verdict": ["correct", "no_answer", "no_answer"],
+            "rollouts": [5, 2, 7],
+            "tokens": [50, 3, 700],
+        }
+    )
+    counts = sums.verdict_counts(log)
+    assert counts.rows() == [("no_answer", 7, 700), ("correct", 5, 50), ("aborted", 2, 3)]
