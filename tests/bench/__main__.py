@@ -10,6 +10,7 @@ from tests.bench.export import export
 from tests.bench.grading import grading
 from tests.bench.plan import plan
 from tests.bench.programs import programs
+from tests.bench.report import report
 from tests.bench.results import FLAG, printed
 from tests.bench.store import store
 from tests.bench.straightforward.against import straightforward
@@ -26,6 +27,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "store": store,
     "export": export,
     "plan": plan,
+    "report": report,
     "tiny": tiny,
     "demo": demo,
 }
