@@ -259,7 +259,7 @@ def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: 
         "at:Q",
         title="place in the chain",
         scale=alt.Scale(domain=[-0.05, 1.05]),
-        axis=alt.Axis(values=_TENTHS, format=".1f"),
+        axis=alt.Axis(values=_TENTHS, tickCount=len(_TENTHS), format=".1f"),
     )
     y = alt.Y("share:Q", title=None, axis=_percents(), scale=alt.Scale(domain=[0, most]))
     chart = alt.Chart(rows_of(rows)).mark_bar(color=ACCENT, width=22).encode(x=x, y=y)
