@@ -8,6 +8,7 @@ from tests.bench.demo import demo
 from tests.bench.engine import engine_share
 from tests.bench.export import export
 from tests.bench.grading import grading
+from tests.bench.page import page
 from tests.bench.plan import plan
 from tests.bench.programs import programs
 from tests.bench.report import report
@@ -28,6 +29,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "export": export,
     "plan": plan,
     "report": report,
+    "page": page,
     "tiny": tiny,
     "demo": demo,
 }

@@ -40,8 +40,7 @@ function start(parts, index) {
     parts.later.disabled = view.first + ROWS >= found;
   }
 
-  function progressed(share) {
-    reading.share = share;
+  function progressed() {
     if (view.wanted.text.trim() && (reading.done || view.found.length < ROWS)) filter();
   }
 

@@ -33,7 +33,7 @@ const idle = () =>
 // Everything that can be searched of each chain, in lower case, read block by block while nothing else happens.
 function readTexts(index, onProgress) {
   const texts = new Array(index.ids.length).fill(null);
-  const reading = { texts, done: false, hurried: false };
+  const reading = { texts, done: !texts.length, share: 0, hurried: false };
   const blocks = Math.ceil(texts.length / index.block);
   (async () => {
     for (let number = 0; number < blocks; number++) {
@@ -45,7 +45,8 @@ function readTexts(index, onProgress) {
         texts[place] = [...parts, chain.gold, chain.answer ?? "", ...chain.texts].join("\n").toLowerCase();
       });
       reading.done = number === blocks - 1;
-      onProgress((number + 1) / blocks);
+      reading.share = (number + 1) / blocks;
+      onProgress();
     }
   })();
   return reading;
