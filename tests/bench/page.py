@@ -106,7 +106,7 @@ def _read_texts(driver: Chrome) -> None:
 
 
 def _filtered(driver: Chrome, field: str, value: str) -> float:
-    return float(driver.execute_async_script(_FILTER, field, value))  # type: ignore[no-untyped-call]
+    return float(driver.execute_async_script(_FILTER, field, value))
 
 
 def _asked(driver: Chrome, script: str) -> Any:

@@ -7,8 +7,8 @@ from heapq import nsmallest
 
 from pipeline.ids import content_id
 
-TEXT_BYTES = 20_000_000
-"""Of all texts and numbers of chains, before they are compressed to about a third."""
+TEXT_BYTES = 18_000_000
+"""Of all texts and numbers of chains, before they are compressed to a half or a third."""
 LIMITS = (4_000, 2_000, 1_000, 500, 250)
 """Characters of a text; the first at which all chains fit is taken. If none is, there are fewer chains."""
 _STEP_BYTES = 40
