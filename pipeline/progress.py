@@ -64,10 +64,11 @@ class Verdicts:
 class Status:
     """What a run is doing now; rollouts, tokens, verdicts and seconds are those of this start.
 
-    `units` are all of the run, `prefixes` those of the units begun in this start, of which `prefixes_decided` are asked for no
-    more. `generated` counts the tokens of unfinished rollouts and of sampled solutions too. `rollouts_expected` is 0 until the
-    first units have been planned. `workers` are at work; what they take of devices has come to `device_seconds`.
-    `share_of_bound`: see `hardware.Throughput.share`; None where it is not known.
+    `rollouts_before` and `tokens_before` are what earlier starts had committed. `units` are all of the run, `prefixes` those of
+    the units begun in this start, of which `prefixes_decided` are asked for no more. `generated` counts the tokens of unfinished
+    rollouts and of sampled solutions too. `rollouts_expected` is 0 until the first units have been planned. `workers` are at
+    work; what they take of devices has come to `device_seconds`. `share_of_bound`: see `hardware.Throughput.share`; None where
+    it is not known.
     """
 
     stage: str
@@ -77,7 +78,9 @@ class Status:
     prefixes_decided: int = 0
     rollouts: int = 0
     rollouts_expected: int = 0
+    rollouts_before: int = 0
     tokens: int = 0
+    tokens_before: int = 0
     generated: int = 0
     verdicts: Verdicts = field(default_factory=Verdicts)
     load: Load = field(default_factory=Load)

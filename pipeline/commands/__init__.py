@@ -11,10 +11,11 @@ from pipeline.commands.label import LABEL
 from pipeline.commands.plan import PLAN
 from pipeline.commands.report import REPORT
 from pipeline.commands.select import SELECT
+from pipeline.commands.status import STATUS
 from pipeline.commands.stored import AUDIT, REGRADE, RELABEL
 from pipeline.commands.train import SCORE, TRAIN
 
 COMMANDS: dict[str, Command] = {
     command.name: command
-    for command in (PLAN, LABEL, RELABEL, REGRADE, AUDIT, REPORT, EXPORT, TRAIN, SCORE, SELECT, AGREE, GRADE)
+    for command in (PLAN, LABEL, STATUS, RELABEL, REGRADE, AUDIT, REPORT, EXPORT, TRAIN, SCORE, SELECT, AGREE, GRADE)
 }

@@ -15,7 +15,8 @@ def _label(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
     from pipeline.report.ending import end_with_report
     from pipeline.report.labels import first_chains, reject_counts
-    from pipeline.report.terminal import ProgressView, print_chains, print_rejects, print_summary
+    from pipeline.report.live import LiveView
+    from pipeline.report.terminal import print_chains, print_rejects, print_summary
     from pipeline.run.actors import actors
     from pipeline.run.driver import label
     from pipeline.run.stop import StopSignal
@@ -25,7 +26,7 @@ def _label(config: LabelConfig) -> int:
     stop = StopSignal()
     stop.listen()
     try:
-        with ProgressView(console) as view:
+        with LiveView(console, config.plan.gpu_hour_price) as view:
             summary = label(config, actors, view, stop)
     finally:
         stop.release()

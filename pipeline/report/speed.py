@@ -1,6 +1,7 @@
 """A run's speed beside what its hardware allows, in words."""
 
 from pipeline.hardware import Hardware, Throughput
+from pipeline.words import percent
 
 
 def speed_lines(speed: Throughput) -> list[str]:
@@ -28,8 +29,3 @@ def speed_lines(speed: Throughput) -> list[str]:
 def _name(hardware: Hardware) -> str:
     assert hardware.device is not None
     return f"{hardware.devices} x {hardware.device.name}" if hardware.devices > 1 else hardware.device.name
-
-
-def percent(share: float) -> str:
-    """Two digits or more."""
-    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"

@@ -1,11 +1,9 @@
-"""What a person sees in the terminal: progress while a run works, its chains and its totals afterwards."""
+"""What a person sees in the terminal of a run that has worked: its chains and its totals."""
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.status import Status as Spinner
 from rich.table import Table
 from rich.text import Text
 
@@ -16,58 +14,6 @@ from pipeline.report.speed import percent, speed_lines
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
 _WITHOUT_COUNTS = ("terminal", "unmeasured", "implied")
-
-
-class ProgressView:
-    """One moving line in a terminal, plain lines in a log file."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._stage = ""
-        self._began: dict[str, float] = {}
-        self._spinner: Spinner | None = console.status("") if console.is_terminal else None
-
-    def __enter__(self) -> "ProgressView":
-        if self._spinner:
-            self._spinner.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._spinner:
-            self._spinner.stop()
-
-    def __call__(self, status: Status) -> None:
-        changed = status.stage != self._stage
-        if changed:
-            self._stage = status.stage
-        # A stage that is taken up again goes on.
-        began = self._began.setdefault(status.stage, time.monotonic())
-        line = progress_line(status, time.monotonic() - began)
-        if self._spinner:
-            self._spinner.update(Text(line))
-        elif changed or status.rollouts or status.load.running or status.load.waiting:
-            self._console.print(Text(line), soft_wrap=True)
-
-
-def progress_line(status: Status, seconds: float) -> str:
-    """The status as one line; `seconds` is how long its stage has lasted."""
-    parts = [f"{status.stage} {_duration(seconds)}"]
-    if status.units:
-        parts.append(f"units {status.units_done}/{status.units}")
-    if status.rollouts:
-        expected = f"/{status.rollouts_expected:,}" if status.rollouts_expected else ""
-        parts.append(f"rollouts {status.rollouts:,}{expected}")
-        if seconds >= 1:
-            share = status.share_of_bound
-            of_bound = "" if share is None else f" ({percent(share)} of the bound)"
-            parts.append(f"{status.tokens / seconds:,.0f} tokens/s{of_bound}")
-    if status.rollouts or status.load.running or status.load.waiting:
-        grading = f", {status.load.grading} wait for the checker" if status.load.grading else ""
-        parts.append(f"running {status.load.running}, waiting {status.load.waiting}{grading}")
-    if status.rollouts and status.rollouts_expected:
-        left = max(0, status.rollouts_expected - status.rollouts) * seconds / status.rollouts
-        parts.append(f"{_duration(left)} left")
-    return " | ".join(parts)
 
 
 def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
@@ -215,9 +161,3 @@ def _bar(value: float | None) -> str:
         return "-"
     full = round(value * _BAR)
     return f"{value:.2f} {'█' * full}{'·' * (_BAR - full)}"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}"

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ from pipeline.failpoints import failpoint
 from pipeline.forecast import Limit, encoded_forecast
 from pipeline.grading.choose import checker_for
 from pipeline.progress import Status, Summary
-from pipeline.records import Goal
+from pipeline.records import Goal, Totals
 from pipeline.rows import input_digest
 from pipeline.run.budget import Spent, goals
 from pipeline.run.crew import Crew, Watcher
 from pipeline.run.hands import Offer
 from pipeline.run.intake import stage
 from pipeline.run.spending import LOOK_SECONDS, SECONDS_PER_HOUR, Outlay, Seldom, Spending, planned_budget
-from pipeline.run.state import RunState, identity, logged_totals, run_name, state_of
+from pipeline.run.state import RunState, identity, run_name, state_of
 from pipeline.run.stop import INTERRUPTED, StopSignal
+from pipeline.run.telling import telling
 from pipeline.run_settings import RunConfig
 from pipeline.store.arranged import arrange_labels
 from pipeline.store.commits import INPUT, UNIT, Chain, Commit, State, chains, publish
@@ -30,10 +32,12 @@ from pipeline.store.editions import current_edition, current_label_files, mended
 from pipeline.store.place import held, storage_at
 from pipeline.store.repair import repaired
 from pipeline.store.run_record import STAGED_INPUT, check_claim, claim, settings_copy
-from pipeline.store.standing import standing
+from pipeline.store.standing import logged_totals, standing
 from pipeline.store.starts import PLAN, read_starts
 from pipeline.store.storage import Storage
 from pipeline.store.units import UnitRef, unit_rows, units_of
+from pipeline.track.tracked import tracked
+from pipeline.track.trackers import tracker_for
 
 DEFAULT_FOLDER = Path("runs")
 
@@ -46,9 +50,10 @@ Running = Callable[[Coroutine[Any, Any, None]], None]
 def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:
     """Label everything the input asks for; started again on the same run directory, only what is still owed.
 
-    Raises InputError, UsageError for a budget that is none of this run, PolicyError, ClusterError, RunConflict, StoreError,
-    EngineDied, BudgetSpent, or Interrupted when `stop` says so; what was committed stays.
+    Raises InputError, UsageError for a budget that is none of this run and a tracker that cannot be used, PolicyError,
+    ClusterError, RunConflict, StoreError, EngineDied, BudgetSpent, or Interrupted when `stop` says so; what was committed stays.
     """
+    tracker = tracker_for(config.run.track)
     watch(Status(stage="reading the input"))
     facts = identity(config, input_digest(config.data.path), policy_fingerprint(config.policy))
     budget = planned_budget(config.budget, facts, config) if config.budget else None
@@ -60,7 +65,11 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
         if budget is not None:
             storage.replace(PLAN, encoded_forecast(budget))
         limit = None if budget is None else budget.limit
-        summary = label_held(config, storage, facts, hiring, watch, stop, run, limit=limit)
+        with (
+            tracked(tracker, config, storage.place, watch) as tracking,
+            telling(storage, config.plan.gpu_hour_price, tracking) as told,
+        ):
+            summary = label_held(config, storage, facts, hiring, told, stop, run, limit=limit)
         return replace(summary, damaged=(*damaged, *summary.damaged))
 
 
@@ -82,6 +91,7 @@ def label_held(
     asked = _goals(storage, config, units, found)
     before = state_of(units, found, asked)
     failpoint("driver.planned")
+    watch = partial(_behind, before.logged, watch)
     watch(Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs)))
     seconds = (0.0, 0.0)
     speed = None
@@ -144,6 +154,11 @@ def _limited(
 
     spending.check(Status(stage="starting", units=len(before.wholes) + len(before.jobs), units_done=len(before.wholes)))
     return watch_spending, replace(config, progress_seconds=min(config.progress_seconds, LOOK_SECONDS))
+
+
+def _behind(logged: Totals, watch: Watcher, status: Status) -> None:
+    """Tell a status of this start with what earlier ones have committed."""
+    watch(replace(status, rollouts_before=logged.rollouts, tokens_before=logged.tokens))
 
 
 @contextmanager

@@ -17,9 +17,9 @@ from pipeline.run.jobs import Job
 from pipeline.run.worker import Learnt, learnt_by
 from pipeline.schemas import SCHEMA_VERSION
 from pipeline.settings import flat
-from pipeline.store.commits import UNIT, Chain, Commit, State
+from pipeline.store.commits import UNIT, Chain, Commit
 from pipeline.store.run_record import STAGED_INPUT
-from pipeline.store.standing import log_shards, standing
+from pipeline.store.standing import logged_totals, standing
 from pipeline.store.units import UnitRef
 
 # What does not change the meaning of a label or only asks for more, and the path, for which the hash of the content stands.
@@ -120,11 +120,3 @@ def state_of(units: Iterable[UnitRef], chains: Mapping[str, Chain], goals: Mappi
         logged += logged_totals(chain)
     learnt = max(filter(None, map(learnt_by, wholes.values())), key=lambda each: each.chains, default=None)
     return RunState(jobs=tuple(jobs), wholes=wholes, totals=totals, logged=logged, learnt=learnt)
-
-
-def logged_totals(chain: Chain) -> Totals:
-    """The rollouts of a chain's log: those of its last whole record with all its files, and of the intact parts behind it."""
-    log = set(standing(chain).log)
-    intact = [commit for commit in chain.commits if commit.state is not State.VOID and log >= set(log_shards(commit))]
-    wholes = [at for at, commit in enumerate(intact) if commit.state is State.WHOLE]
-    return sum((commit.totals for commit in intact[wholes[-1] if wholes else 0 :]), Totals())

@@ -10,6 +10,7 @@ the files that are void; in the place of a record that was damaged itself stands
 import json
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
@@ -17,6 +18,7 @@ from pipeline.errors import Absent, StoreError
 from pipeline.failpoints import failpoint
 from pipeline.ids import is_shard_file, record_name, record_parts
 from pipeline.records import Goal, Totals
+from pipeline.store.reading import each
 from pipeline.store.shards import ShardRecord, keep_damaged
 from pipeline.store.storage import Storage, sha256_of
 
@@ -118,13 +120,25 @@ def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> 
 
 def chains(storage: Storage, kind: str) -> Iterator[Chain]:
     """All chains of a kind, in the order of their ids."""
+    lengths = chain_lengths(storage, kind)
+    yield from each(storage, lambda chain_id: chain(storage, kind, chain_id, lengths[chain_id]), lengths)
+
+
+def chain_lengths(storage: Storage, kind: str) -> dict[str, int]:
+    """How many numbers of each chain of a kind are taken, by their ids, in order."""
     lengths: dict[str, int] = defaultdict(int)
     for name in storage.names(FOLDER):
         parts = record_parts(name.removeprefix(f"{FOLDER}/"))
         if parts and parts[0] == kind:
             lengths[parts[1]] = max(lengths[parts[1]], parts[2] + 1)
-    for chain_id in sorted(lengths):
-        yield chain(storage, kind, chain_id, lengths[chain_id])
+    return dict(sorted(lengths.items()))
+
+
+def record(storage: Storage, kind: str, chain_id: str, number: int) -> Commit | None:
+    """A record; None where it is missing or damaged."""
+    with suppress(Absent, ValueError):
+        return _decoded(storage.read(f"{FOLDER}/{record_name(kind, chain_id, number)}"), kind, chain_id, number)
+    return None
 
 
 def encoded_commit(commit: Commit) -> bytes:

@@ -90,6 +90,23 @@ class OsDisk:
         return os.listdir(folder)
 
 
+class HastyDisk(OsDisk):
+    """For what is only told: whole where it appears, and perhaps lost with the machine. Nothing waits for the disk."""
+
+    def write(self, path: str, data: bytes) -> None:
+        with open(path, "xb") as file:
+            file.write(data)
+
+    def rename(self, path: str, new_path: str) -> None:
+        os.rename(path, new_path)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def sync_folder(self, path: str) -> None:
+        """It comes to be there when the system writes it."""
+
+
 @contextlib.contextmanager
 def blamed(path: PurePath) -> Iterator[None]:
     """What the kernel refuses inside becomes a StoreError that names the file and the remedy."""

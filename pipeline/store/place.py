@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.errors import StoreError, UsageError
+from pipeline.store.disk import HastyDisk
 from pipeline.store.local import LocalStorage
 from pipeline.store.lock import run_lock
 from pipeline.store.marker import marked
@@ -26,6 +27,11 @@ def storage_at(run_dir: str) -> Storage:
     if SCHEME_END in run_dir and not run_dir.startswith(_FOLDER_URL):
         return object_storage(run_dir)
     return LocalStorage(folder_at(run_dir))
+
+
+def hasty(storage: Storage) -> Storage:
+    """The same place for what is only told: a run works without it, and does not wait for it."""
+    return LocalStorage(Path(storage.place), HastyDisk()) if isinstance(storage, LocalStorage) else storage
 
 
 def folder_at(run_dir: str) -> Path:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from pipeline.records import Totals
 from pipeline.schemas import LOG_KEYS
 from pipeline.store.commits import Chain, Commit, State
 from pipeline.store.shards import ShardRecord
@@ -48,6 +49,14 @@ def _with_files_left(chain: Chain) -> Iterator[tuple[Commit, tuple[ShardRecord, 
     for at, commit in enumerate(chain.commits):
         if commit.state is not State.VOID:
             yield commit, tuple(shard for shard in commit.shards if void_at.get(shard.file, -1) < at)
+
+
+def logged_totals(chain: Chain) -> Totals:
+    """The rollouts of a chain's log: those of its last whole record with all its files, and of the intact parts behind it."""
+    log = set(standing(chain).log)
+    intact = [commit for commit in chain.commits if commit.state is not State.VOID and log >= set(log_shards(commit))]
+    wholes = [at for at, commit in enumerate(intact) if commit.state is State.WHOLE]
+    return sum((commit.totals for commit in intact[wholes[-1] if wholes else 0 :]), Totals())
 
 
 def log_shards(commit: Commit) -> list[ShardRecord]:

@@ -6,15 +6,17 @@ any machine see how old the last sign of life is.
 
 import json
 import os
-from collections.abc import Iterator
+import secrets
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pipeline.errors import Absent
-from pipeline.ids import record_name, record_parts
+from pipeline.ids import ID_DIGITS, record_name, record_parts
 from pipeline.progress import Load, Status, Verdicts
+from pipeline.store.reading import each
 from pipeline.store.storage import Storage
 
 FOLDER = "starts"
@@ -24,7 +26,16 @@ TRACKED = "tracked"
 TOLD = (FOLDER, REPORT, PLAN, TRACKED)
 """What lies in a run directory for people: the starts, the last report, the plan that limits the run, and what
 `run.track` draws from."""
+READ = 1000
+"""Starts that are read, the last ones: a run that is started more often tells of these."""
+DONE = "done"
+INTERRUPTED = "interrupted"
+FAILED = "failed"
 _KIND = "start"
+_RANDOM_BYTES = 4
+_ENDED = "ZX"
+"""States of processes that only their parents still know."""
+_TYPES: dict[Any, Any] = {str: str, int: int, float: int | float, float | None: int | float | None}
 
 
 class Sample(NamedTuple):
@@ -47,9 +58,8 @@ class Start:
     """One start of `label`. Times are seconds since 1970, UTC, by its machine's clock.
 
     `process` tells the process among all of this boot of its machine (see `this_process`); `at` is its last sign of life.
-    `ended` is empty while it works, else `done`, `interrupted` or `failed`, for the reason in `message`. `price`: of a device
-    for an hour. `policy`, `estimator`: for people. `units_before`, `rollouts_before` and `tokens_before` are what earlier
-    starts had committed.
+    `ended` is empty while it works, else DONE, INTERRUPTED or FAILED, for the reason in `message`. `price`: of a device for an
+    hour.
     """
 
     start_id: str
@@ -61,10 +71,17 @@ class Start:
     ended: str = ""
     message: str = ""
     price: float | None = None
-    rollouts_before: int = 0
-    tokens_before: int = 0
     status: Status
     samples: tuple[Sample, ...] = field(default=())
+
+
+_Record = TypeVar("_Record", Load, Verdicts, Status, Start)
+
+
+def new_start_id(began_at: float) -> str:
+    """Ids of later starts are greater."""
+    digits = ID_DIGITS - 2 * _RANDOM_BYTES
+    return f"{int(began_at * 1000) % 16**digits:0{digits}x}{secrets.token_hex(_RANDOM_BYTES)}"
 
 
 def write_start(storage: Storage, start: Start) -> None:
@@ -74,24 +91,50 @@ def write_start(storage: Storage, start: Start) -> None:
 
 
 def read_starts(storage: Storage) -> list[Start]:
-    """All starts that can be read, the earliest first; a file that is damaged tells nothing."""
-    return sorted(_readable(storage), key=lambda start: (start.began_at, start.start_id))
+    """The last `READ` starts that can be read, the earliest first; a file that is damaged tells nothing."""
+    names = [name for name in storage.names(FOLDER) if _is_start(name.removeprefix(f"{FOLDER}/"))]
+    found = filter(None, each(storage, partial(_start, storage), names[-READ:]))
+    return sorted(found, key=lambda start: (start.began_at, start.start_id))
 
 
-def _readable(storage: Storage) -> Iterator[Start]:
-    for name in storage.names(FOLDER):
-        parts = record_parts(name.removeprefix(f"{FOLDER}/"))
-        if parts and parts[0] == _KIND:
-            with suppress(Absent, ValueError, KeyError, TypeError):
-                yield _decoded(storage.read(name))
+def _is_start(name: str) -> bool:
+    parts = record_parts(name)
+    return parts is not None and parts[0] == _KIND
+
+
+def _start(storage: Storage, name: str) -> Start | None:
+    with suppress(Absent, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return _decoded(storage.read(name))
+    return None
 
 
 def _decoded(data: bytes) -> Start:
     values: dict[str, Any] = json.loads(data)
     status = values.pop("status")
-    load, verdicts = Load(**status.pop("load")), Verdicts(**status.pop("verdicts"))
-    samples = tuple(Sample(*sample) for sample in values.pop("samples"))
-    return Start(**values, status=Status(**status, load=load, verdicts=verdicts), samples=samples)
+    load, verdicts = _checked(Load(**status.pop("load"))), _checked(Verdicts(**status.pop("verdicts")))
+    samples = tuple(Sample(*map(_number, sample)) for sample in values.pop("samples"))
+    told = _checked(Status(**status, load=load, verdicts=verdicts))
+    return _checked(Start(**values, status=told, samples=samples))
+
+
+def _checked(record: _Record) -> _Record:
+    """Raises ValueError where a part is not of its type: of an older version, or of somebody else's making."""
+    for part in fields(record):
+        value = getattr(record, part.name)
+        if not isinstance(value, _TYPES.get(part.type, object)):
+            raise ValueError(f"{part.name} is {value!r}")
+    return record
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, int | float):
+        raise ValueError(f"{value!r} is no number")
+    return value
+
+
+def same_machine(process: str) -> bool:
+    """Whether a process of another time was one of this boot of this machine, and numbered as those that are seen here."""
+    return bool(process) and process.split()[:2] == this_process().split()[:2]
 
 
 def this_process() -> str:
@@ -100,11 +143,11 @@ def this_process() -> str:
 
 
 def process_with(pid: int) -> str:
-    """The same of the process that has a number now; empty where there is none."""
+    """The same of the process that has a number now; empty where there is none, or one that has ended."""
     with suppress(OSError, IndexError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         names = Path("/proc/self/ns/pid").readlink()
         # Its name may hold blanks and brackets: fields are counted behind it.
-        began = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-        return f"{boot} {names} {pid} {began}"
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if state in _ENDED else f"{boot} {names} {pid} {fields[18]}"
     return ""

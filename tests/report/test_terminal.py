@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
 from pipeline.devices import device_named
 from pipeline.hardware import Hardware, Throughput
-from pipeline.progress import Edited, Load, Status, Summary
+from pipeline.progress import Edited, Summary
 from pipeline.records import Totals
-from pipeline.report.terminal import ProgressView, print_chains, print_edited, print_summary, progress_line
+from pipeline.report.terminal import print_chains, print_edited, print_summary
 from tests import strategies as our
 
 
@@ -139,74 +138,6 @@ def test_long_steps_are_folded_and_not_cut() -> None:
     assert all(word in text for word in words)
     assert text.count("x") >= 300
     assert all(len(line) <= 100 for line in text.splitlines())
-
-
-@pytest.mark.parametrize(
-    ("status", "seconds", "line"),
-    [
-        (Status(stage="reading the input"), 0.2, "reading the input 0:00:00"),
-        (Status(stage="starting Ray", units=3), 61, "starting Ray 0:01:01 | units 0/3"),
-        (
-            Status(stage="labelling", units=3, units_done=1, rollouts=1500, rollouts_expected=4500, tokens=90_000,
-                   load=Load(running=128, waiting=70)),
-            30,
-            "labelling 0:00:30 | units 1/3 | rollouts 1,500/4,500 | 3,000 tokens/s | running 128, waiting 70 | 0:01:00 left",
-        ),
-        (
-            Status(stage="labelling", units=3, rollouts=10, tokens=90),
-            0.5,
-            "labelling 0:00:00 | units 0/3 | rollouts 10 | running 0, waiting 0",
-        ),
-        (
-            Status(stage="labelling", units=1, units_done=1, rollouts=12, rollouts_expected=10, tokens=12),
-            3600 * 26 + 59,
-            "labelling 26:00:59 | units 1/1 | rollouts 12/10 | 0 tokens/s | running 0, waiting 0 | 0:00:00 left",
-        ),
-        (
-            Status(stage="labelling", units=1, rollouts=12, tokens=9_000, share_of_bound=0.712),
-            3,
-            "labelling 0:00:03 | units 0/1 | rollouts 12 | 3,000 tokens/s (71 % of the bound) | running 0, waiting 0",
-        ),
-    ],
-)  # fmt: skip
-def test_progress_is_one_line(status: Status, seconds: float, line: str) -> None:
-    assert progress_line(status, seconds) == line
-
-
-@given(
-    st.builds(
-        Status,
-        stage=st.just("labelling"),
-        units=st.integers(0, 10**6),
-        units_done=st.integers(0, 10**6),
-        rollouts=st.integers(0, 10**12),
-        rollouts_expected=st.integers(0, 10**12),
-        tokens=st.integers(0, 10**15),
-    ),
-    st.floats(0, 10**7),
-)
-def test_any_progress_fits_on_a_line_of_a_log(status: Status, seconds: float) -> None:
-    line = progress_line(status, seconds)
-    assert "\n" not in line
-    assert "-" not in line
-    assert len(line) < 200
-
-
-def test_a_log_file_gets_a_line_per_stage_and_per_report() -> None:
-    output = console()
-    with ProgressView(output) as view:
-        view(Status(stage="reading the input"))
-        view(Status(stage="reading the input"))
-        view(Status(stage="loading [bold]it"))
-        view(Status(stage="labelling", rollouts=3))
-        view(Status(stage="labelling", rollouts=4))
-    lines = printed(output).splitlines()
-    assert [line.partition(" 0:00")[0] for line in lines] == [
-        "reading the input",
-        "loading [bold]it",
-        "labelling",
-        "labelling",
-    ]
 
 
 TOTALS = Totals(
