@@ -59,7 +59,9 @@ def ray_head() -> Iterator[Cluster]:
     """A Ray cluster made by `ray start --head`, on the loopback interface."""
     port, dashboard_port, agent_port = _free_port(), _free_port(), _free_port()
     with tempfile.TemporaryDirectory(prefix="sv-ray-", dir="/tmp") as folder:  # Ray's sockets want a short path
-        environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "stepvalue-tests-" + "0" * 32}
+        token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "stepvalue-tests-" + "0" * 32}
+        # Ray's own 10 s is how long a test of metrics would wait.
+        environment = {**os.environ, **token, "RAY_metrics_report_interval_ms": "1000"}
         command = [
             str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--disable-usage-stats",
             "--node-ip-address=127.0.0.1", f"--port={port}", "--dashboard-host=127.0.0.1",
@@ -78,7 +80,7 @@ def ray_head() -> Iterator[Cluster]:
                 yield Cluster(
                     address=f"127.0.0.1:{port}",
                     dashboard=f"http://127.0.0.1:{dashboard_port}",
-                    environment={name: environment[name] for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_MODE")},
+                    environment=token,
                 )
             finally:
                 head.send_signal(signal.SIGTERM)

@@ -8,20 +8,20 @@ import sys
 import time
 from types import TracebackType
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.panel import Panel
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from pipeline.pace import Pace, pace
 from pipeline.progress import Status
 from pipeline.store.course import Course
-from pipeline.words import duration, facts_of, line_of, printable
+from pipeline.words import duration, facts_of, line_of, percent, printable
 
 PANEL_WIDTH = 76
 """With its frame; narrower where the terminal is."""
+BAR = 40
 REFRESHES_PER_SECOND = 1.0
 
 
@@ -67,7 +67,9 @@ class LiveView:
         self._began.setdefault(status.stage, now)
         self._course.take(status, now - self._start)
         self._status = status
-        if self._live is None and (changed or status.rollouts or status.load.running or status.load.waiting):
+        if self._live and changed:
+            self._live.refresh()
+        elif self._live is None and (changed or status.rollouts or status.load.running or status.load.waiting):
             self._console.print(Text(line_of(status, self._pace(), self._seconds(), self._price)), soft_wrap=True)
 
     def _pace(self) -> Pace:
@@ -89,10 +91,15 @@ def panel(status: Status, pace: Pace, seconds: float, price: float | None, *, wi
     table.add_column()
     for name, fact in facts_of(status, pace, price):
         table.add_row(name, Text(fact))
-    parts: list[RenderableType] = [table]
     if status.rollouts_expected:
-        parts.insert(0, ProgressBar(total=status.rollouts_expected, completed=status.rollouts))
-    title = Text(f"{printable(status.stage)} {duration(seconds)}", overflow="ellipsis", no_wrap=True)
-    return Panel(
-        Group(*parts), title=title, title_align="left", width=min(PANEL_WIDTH, max(width - 1, 1)), padding=(0, 1)
-    )
+        table.add_row("done", Text(_bar(status.rollouts / status.rollouts_expected, cells=min(BAR, width // 3))))
+    outer = min(PANEL_WIDTH, max(width - 1, 1))
+    title = Text(f"{printable(status.stage)} {duration(seconds)}")
+    # A panel grows with its title.
+    title.truncate(max(outer - 6, 1), overflow="ellipsis")
+    return Panel(table, title=title, title_align="left", width=outer, padding=(0, 1))
+
+
+def _bar(share: float, *, cells: int) -> str:
+    full = round(min(1.0, share) * cells)
+    return f"{'█' * full}{'·' * (cells - full)} {percent(share)}"

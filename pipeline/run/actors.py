@@ -1,4 +1,4 @@
-"""Workers as Ray actors. With `cluster`, the only file that imports ray.
+"""Workers as Ray actors. With `cluster` and `metrics`, the only file that imports ray.
 
 Ray's own retries are off: the driver decides what is tried again, and by whom.
 """
@@ -19,10 +19,11 @@ from pipeline.config import LabelConfig
 from pipeline.errors import EngineDied, StepvalueError, WorkerLost
 from pipeline.failpoints import arm
 from pipeline.run.cluster import cluster, share
-from pipeline.run.hands import Hand, Offer
+from pipeline.run.hands import Hand, Offer, nobody
+from pipeline.run.metrics import RunMetrics
 from pipeline.run.placement import Share
 from pipeline.run.worker import Receipt, Snapshot, Task, Worker, engine_for
-from pipeline.store.place import storage_at
+from pipeline.store.place import last_part, storage_at
 
 SPARE_CALLS = 5
 """Concurrent calls an actor takes beside its units: snapshots, drain, stop and the one that waits for room."""
@@ -101,7 +102,13 @@ def actors(config: LabelConfig) -> Iterator[Offer]:
         def hire(attempt: int) -> Hand:
             return _RayHand(actor_class.remote(placed, cpus=max(1, int(taken.cpus)), attempt=attempt))
 
-        yield Offer(hire=hire, workers=taken.workers, devices=_devices(config, taken))
+        yield Offer(
+            hire=hire,
+            workers=taken.workers,
+            devices=_devices(config, taken),
+            # A private Ray offers no metrics to anybody.
+            watch=RunMetrics(last_part(config.run_dir or "")) if config.cluster.address is not None else nobody,
+        )
 
 
 def _devices(config: LabelConfig, taken: Share) -> float:

@@ -1,4 +1,4 @@
-"""Ray: joining or starting it, and what it has. With `actors`, the only file that imports ray."""
+"""Ray: joining or starting it, and what it has. With `actors` and `metrics`, the only file that imports ray."""
 
 import contextlib
 import os

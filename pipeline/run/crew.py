@@ -21,7 +21,7 @@ from pipeline.failpoints import failpoint
 from pipeline.hardware import Throughput
 from pipeline.progress import Load, Status
 from pipeline.roofline import Effort, throughput
-from pipeline.run.hands import Hand, Offer, Place, ended
+from pipeline.run.hands import Hand, Offer, Place, Watcher, ended
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Learnt, Receipt, Snapshot
 from pipeline.run_settings import RunConfig
@@ -32,8 +32,6 @@ TAIL_UNITS = 8
 """Per worker: so many units, the last ones of the input, are handed out longest first."""
 LOST_IN_A_ROW = 100
 """Workers that may be taken away before one finishes anything: a place where none can live is no bad luck."""
-
-Watcher = Callable[[Status], None]
 
 
 class Crew:
@@ -338,24 +336,24 @@ class Crew:
     def _show(self, stage: str) -> None:
         seen = self.snapshot
         self.throughput = self._speed()
-        self._watch(
-            Status(
-                stage=stage,
-                units=self._units,
-                units_done=self._units_done,
-                prefixes=seen.prefixes,
-                prefixes_decided=seen.decided,
-                rollouts=seen.rollouts,
-                rollouts_expected=max(seen.rollouts, seen.planned * self._owed // seen.begun) if seen.begun else 0,
-                tokens=seen.tokens,
-                generated=seen.work.generated,
-                verdicts=seen.verdicts,
-                load=seen.load,
-                workers=sum(place.starting is None and place.ending is None for place in self._places),
-                device_seconds=self._device_seconds(),
-                share_of_bound=self.throughput.share if self.throughput else None,
-            )
+        status = Status(
+            stage=stage,
+            units=self._units,
+            units_done=self._units_done,
+            prefixes=seen.prefixes,
+            prefixes_decided=seen.decided,
+            rollouts=seen.rollouts,
+            rollouts_expected=max(seen.rollouts, seen.planned * self._owed // seen.begun) if seen.begun else 0,
+            tokens=seen.tokens,
+            generated=seen.work.generated,
+            verdicts=seen.verdicts,
+            load=seen.load,
+            workers=sum(place.starting is None and place.ending is None for place in self._places),
+            device_seconds=self._device_seconds(),
+            share_of_bound=self.throughput.share if self.throughput else None,
         )
+        self._offer.watch(status)
+        self._watch(status)
 
     def _device_seconds(self) -> float:
         now = self._now()

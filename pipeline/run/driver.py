@@ -18,8 +18,8 @@ from pipeline.progress import Status, Summary
 from pipeline.records import Goal, Totals
 from pipeline.rows import input_digest
 from pipeline.run.budget import Spent, goals
-from pipeline.run.crew import Crew, Watcher
-from pipeline.run.hands import Offer
+from pipeline.run.crew import Crew
+from pipeline.run.hands import Offer, Watcher
 from pipeline.run.intake import stage
 from pipeline.run.spending import LOOK_SECONDS, SECONDS_PER_HOUR, Outlay, Seldom, Spending, planned_budget
 from pipeline.run.state import RunState, identity, run_name, state_of

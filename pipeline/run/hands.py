@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pipeline.errors import StepvalueError
+from pipeline.progress import Status
 from pipeline.run.jobs import Job
 from pipeline.run.worker import Receipt, Snapshot, Task
 
@@ -37,17 +38,27 @@ class Hand(Protocol):
         ...
 
 
+Watcher = Callable[[Status], None]
+"""Who is told how a run goes, from the event loop: it returns at once."""
 Hire = Callable[[int], Hand]
 """A new worker; the argument counts the workers in its place, from 1."""
 
 
+def nobody(_status: Status) -> None:
+    """A watcher that does not look."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """How to hire workers, how many there may be at once, and how many devices each takes; see `run_settings.PlanConfig`."""
+    """How to hire workers, how many there may be at once, and how many devices each takes; see `run_settings.PlanConfig`.
+
+    `watch`: who else is told each status, where the workers come from.
+    """
 
     hire: Hire
     workers: int
     devices: float = 1.0
+    watch: Watcher = nobody
 
 
 @dataclass(slots=True, eq=False)

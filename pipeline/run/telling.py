@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from pipeline.errors import Interrupted, StoreError
 from pipeline.progress import Status
-from pipeline.run.crew import Watcher
+from pipeline.run.hands import Watcher
 from pipeline.store.commits import FOLDER as COMMITS
 from pipeline.store.course import Course
 from pipeline.store.place import hasty

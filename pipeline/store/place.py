@@ -29,6 +29,11 @@ def storage_at(run_dir: str) -> Storage:
     return LocalStorage(folder_at(run_dir))
 
 
+def last_part(place: str) -> str:
+    """What a run directory is called in its folder or bucket."""
+    return place.rstrip("/").rpartition("/")[2]
+
+
 def hasty(storage: Storage) -> Storage:
     """The same place for what is only told: a run works without it, and does not wait for it."""
     return LocalStorage(Path(storage.place), HastyDisk()) if isinstance(storage, LocalStorage) else storage

@@ -17,6 +17,7 @@ from pipeline.progress import Status
 from pipeline.settings import flat
 from pipeline.store.course import Course
 from pipeline.store.objects import SCHEME_END
+from pipeline.store.place import last_part
 from pipeline.store.starts import TRACKED
 from pipeline.track.base import Sink
 from pipeline.track.values import step_of, values_of
@@ -50,7 +51,7 @@ def tracked(
 
 def folder_of(place: str) -> Path:
     """Where a tracker's files go: into a run directory that is a folder, else below the working directory."""
-    return Path(TRACKED) / _name(place) if SCHEME_END in place else Path(place) / TRACKED
+    return Path(TRACKED) / last_part(place) if SCHEME_END in place else Path(place) / TRACKED
 
 
 class _Tracking:
@@ -80,7 +81,7 @@ class _Tracking:
 
     def _send_all(self) -> None:
         try:
-            self._sink.start(_name(self._place), _flat_settings(self._config), folder_of(self._place))
+            self._sink.start(last_part(self._place), _flat_settings(self._config), folder_of(self._place))
             sent = -1
             while not self._over:
                 self._news.wait()
@@ -103,7 +104,3 @@ class _Tracking:
 
 def _flat_settings(config: LabelConfig) -> dict[str, object]:
     return {key: plain for name, value in asdict(config).items() for key, plain in flat(name, value).items()}
-
-
-def _name(place: str) -> str:
-    return place.rstrip("/").rpartition("/")[2]

@@ -1,0 +1,129 @@
+"""One panel in a terminal, lines in a log; neither is disturbed by the other's doings, and both fit."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from pipeline.pace import Pace
+from pipeline.progress import Load, Status, Verdicts
+from pipeline.report.live import LiveView, panel
+
+FULL = Status(
+    stage="labelling",
+    units=40,
+    units_done=12,
+    prefixes=9_000,
+    prefixes_decided=8_000,
+    rollouts=10_000,
+    rollouts_expected=30_000,
+    rollouts_before=2_000,
+    tokens=900_000,
+    verdicts=Verdicts(correct=4_500, incorrect=5_000, no_answer=300, ungraded=150, aborted=50, truncated=120),
+    load=Load(running=128, waiting=70, grading=3),
+    workers=2,
+    device_seconds=7_200.0,
+    share_of_bound=0.712,
+)
+PACE = Pace(recent=3_100.0, overall=2_900.0, seconds_left=3_725.0)
+
+GOLDEN = """\
+╭─ labelling 0:12:34 ──────────────────────────────────────────────────────╮
+│ units    12/40                                                           │
+│ prefixes 8,000/9,000 decided                                             │
+│ rollouts 10,000/30,000, 2,000 before                                     │
+│ speed    3,100 tokens/s, 2,900 since the start (71 % of the bound)       │
+│ requests 128 running, 70 waiting, 3 wait for the checker                 │
+│ verdicts 45 % right, 50 % wrong, 3.0 % no answer, 1.5 % ungraded, 0.5 %  │
+│          stopped                                                         │
+│ cut      1.2 % by sampling.max_tokens                                    │
+│ money    6.00 for 2.00 device hours                                      │
+│ left     1:02:05                                                         │
+│ done     █████████················· 33 %                                 │
+╰──────────────────────────────────────────────────────────────────────────╯
+"""
+
+
+def console(*, width: int = 80, height: int = 24, terminal: bool = True) -> Console:
+    return Console(
+        file=io.StringIO(),
+        width=width,
+        height=height,
+        force_terminal=terminal,
+        highlight=False,
+        _environ={"TERM": "xterm"},
+    )
+
+
+def printed(output: Console) -> str:
+    assert isinstance(output.file, io.StringIO)
+    return output.file.getvalue()
+
+
+def drawn(status: Status, *, width: int = 80) -> str:
+    output = Console(file=io.StringIO(), width=width, _environ={})
+    output.print(panel(status, PACE, 754.0, 3.0, width=width))
+    return printed(output)
+
+
+def test_the_panel_tells_all_that_is_known() -> None:
+    assert drawn(FULL) == GOLDEN
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_the_panel_is_narrower_than_the_terminal_and_fits_a_small_one(width: int) -> None:
+    lines = drawn(FULL, width=width).splitlines()
+    assert max(map(len, lines)) <= min(width - 1, 76)
+    assert width < 80 or len(lines) <= 15
+    assert "40" in "".join(lines)
+
+
+def test_what_is_not_known_is_not_told() -> None:
+    output = Console(file=io.StringIO(), width=80, _environ={})
+    output.print(panel(Status(stage="reading the input"), Pace(), 2.0, None, width=80))
+    (top, *_, bottom) = printed(output).splitlines()
+    assert "reading the input 0:00:02" in top
+    assert "0" not in bottom
+
+
+@given(st.text(max_size=300), st.integers(1, 120))
+def test_no_stage_breaks_the_panel(stage: str, width: int) -> None:
+    """A stage may hold what an engine said when it died."""
+    output = Console(file=io.StringIO(), width=width, _environ={})
+    output.print(panel(Status(stage=stage), Pace(), 2.0, None, width=width))
+    assert all(character.isprintable() or character == "\n" for character in printed(output))
+
+
+def test_a_panel_is_taken_away_at_the_end_and_what_others_print_stays_whole() -> None:
+    output = console()
+    with LiveView(output) as view:
+        view(Status(stage="reading the input"))
+        view(FULL)
+        print("a line of somebody else")
+    text = printed(output)
+    assert "a line of somebody else\n" in text
+    before, _, after = text.partition("a line of somebody else")
+    assert "\x1b[2K" in before  # the panel gives way to the line, and is drawn anew below it
+    assert "labelling" in after
+    assert text.endswith(("\x1b[2K", "\x1b[?25h", "\x1b[1A\x1b[2K"))
+    assert "\x1b[?25h" in after  # the cursor is back
+
+
+def test_a_log_gets_plain_lines() -> None:
+    output = console(terminal=False)
+    with LiveView(output) as view:
+        view(Status(stage="reading the input"))
+        view(Status(stage="reading the input"))
+        view(Status(stage="loading [bold]it"))
+        view(Status(stage="labelling", rollouts=3))
+        view(Status(stage="labelling", rollouts=4))
+    lines = printed(output).splitlines()
+    assert [line.partition(" 0:00")[0] for line in lines] == [
+        "reading the input",
+        "loading [bold]it",
+        "labelling",
+        "labelling",
+    ]
+    assert "\x1b" not in printed(output)
