@@ -43,7 +43,7 @@ def pace(course: Sequence[Reached], rollouts_expected: int) -> Pace:
     begin, last = labelling[0], labelling[-1]
     before = [each for each in labelling[:-1] if each.seconds <= last.seconds - RECENT_SECONDS]
     done = last.rollouts - begin.rollouts
-    left = max(0, rollouts_expected - last.rollouts) * (last.seconds - begin.seconds) / done if done else None
+    left = max(0, rollouts_expected - last.rollouts) * (last.seconds - begin.seconds) / done if done > 0 else None
     return Pace(
         recent=_rate(before[-1] if before else begin, last),
         overall=_rate(begin, last),

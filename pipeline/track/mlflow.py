@@ -1,20 +1,35 @@
 """MLflow, at MLFLOW_TRACKING_URI; each start is one of its runs, in the experiment MLFLOW_EXPERIMENT_NAME or `stepvalue`."""
 
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import mlflow
 
+from pipeline.errors import UsageError
+
 EXPERIMENT = "stepvalue"
 VALUE_CHARS = 500
 """Of a setting: what all versions of the server take."""
+REASON_CHARS = 300
 
 
 class Mlflow:
-    """See `base.Sink`."""
+    """See `base.Sink`. Raises UsageError for a place that this installation of MLflow cannot write to."""
+
+    def __init__(self) -> None:
+        try:
+            mlflow.MlflowClient()
+        except Exception as error:  # each kind of store has errors of its own
+            reason = " ".join(str(error).split())[:REASON_CHARS]
+            raise UsageError(
+                f"run.track=mlflow cannot write to {mlflow.get_tracking_uri()}: {reason}; set MLFLOW_TRACKING_URI to a "
+                "server's http:// address, or install `mlflow` for a data base"
+            ) from error
 
     def start(self, name: str, settings: Mapping[str, object], folder: Path) -> None:
+        logging.getLogger("mlflow").setLevel(logging.WARNING)
         if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
             mlflow.set_experiment(EXPERIMENT)
         mlflow.start_run(run_name=name)

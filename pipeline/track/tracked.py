@@ -82,10 +82,11 @@ class _Tracking:
     def _send_all(self) -> None:
         try:
             self._sink.start(last_part(self._place), _flat_settings(self._config), folder_of(self._place))
-            sent = -1
-            while not self._over:
+            sent, over = -1, False
+            while not over:
                 self._news.wait()
                 self._news.clear()
+                over = self._over
                 sent = self._send(sent)
             self._sink.end()
         except Exception as error:  # noqa: BLE001  # whatever a tracker raises, the run is worth more

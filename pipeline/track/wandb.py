@@ -16,7 +16,8 @@ class WeightsAndBiases:
     """See `base.Sink`. Raises UsageError where it would have to ask for a key."""
 
     def __init__(self) -> None:
-        if os.environ.get("WANDB_MODE", "online") not in _NOT_ONLINE and not wandb.Api().api_key:
+        online = os.environ.get("WANDB_MODE", "online") not in _NOT_ONLINE
+        if online and not wandb.login(prompt=False, verify=False):
             raise UsageError(
                 "run.track=wandb has no key: run `wandb login`, set WANDB_API_KEY, or set WANDB_MODE=offline"
             )

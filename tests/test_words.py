@@ -1,0 +1,82 @@
+"""A status in words: one line of a log, with what is known and nothing else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.pace import Pace
+from pipeline.progress import Load, Status, Verdicts
+from pipeline.words import line_of, money, printable, shares
+
+STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "pace", "seconds", "line"),
+    [
+        (Status(stage="reading the input"), Pace(), 0.2, "reading the input 0:00:00"),
+        (Status(stage="starting", units=3), Pace(), 61, "starting 0:01:01 | units 0/3"),
+        (
+            Status(stage="starting", units=3, rollouts_before=1_200),
+            Pace(),
+            1,
+            "starting 0:00:01 | units 0/3 | rollouts 0, 1,200 before",
+        ),
+        (
+            Status(stage="labelling", units=3, units_done=1, prefixes=40, prefixes_decided=9, rollouts=1500,
+                   rollouts_expected=4500, tokens=90_000, load=Load(running=128, waiting=70, grading=2), workers=2,
+                   verdicts=Verdicts(correct=700, incorrect=790, no_answer=10, truncated=3), device_seconds=1800.0),
+            STEADY,
+            30,
+            "labelling 0:00:30 | units 1/3 | prefixes 9/40 decided | rollouts 1,500/4,500 | 3,000 tokens/s, 2,900 since the "
+            "start | 128 running, 70 waiting, 2 wait for the checker | 47 % right, 53 % wrong, 0.7 % no answer | cut 0.2 % by "
+            "sampling.max_tokens | money 1.50 for 0.50 device hours | left 0:01:00",
+        ),
+        (
+            Status(stage="labelling", units=1, rollouts=12, tokens=9, share_of_bound=0.712,
+                   verdicts=Verdicts(ungraded=11, aborted=1)),
+            Pace(recent=3.0, overall=3.0),
+            3600 * 26 + 59,
+            "labelling 26:00:59 | units 0/1 | rollouts 12 | 3 tokens/s, 3 since the start (71 % of the bound) | 0 running, "
+            "0 waiting | 0.0 % right, 0.0 % wrong, 92 % ungraded, 8.3 % stopped | cut 0.0 % by sampling.max_tokens",
+        ),
+    ],
+)  # fmt: skip
+def test_progress_is_one_line(status: Status, pace: Pace, seconds: float, line: str) -> None:
+    assert line_of(status, pace, seconds, 3.0) == line
+
+
+def test_without_a_price_there_is_no_money() -> None:
+    assert "money" not in line_of(Status(stage="labelling", device_seconds=99.0), Pace(), 1, None)
+    assert money(3600.0, 0.0) == "0.00 for 1.00 device hours"
+
+
+_count = st.integers(0, 10**12)
+
+
+@given(
+    st.builds(
+        Status,
+        stage=st.text(),
+        units=_count, units_done=_count, prefixes=_count, rollouts=_count, rollouts_before=_count, tokens=_count,
+        verdicts=st.builds(Verdicts, correct=_count, incorrect=_count, no_answer=_count, truncated=_count),
+        load=st.builds(Load, running=_count, waiting=_count, grading=_count),
+    ),
+    st.floats(0, 10**7),
+)  # fmt: skip
+def test_any_progress_is_a_line_that_a_terminal_can_show(status: Status, seconds: float) -> None:
+    line = line_of(status, STEADY, seconds, 3.0)
+    assert line.isprintable()
+    assert len(line) < 420 + len(status.stage)
+
+
+@given(st.text())
+def test_printable_text_obeys_nothing(text: str) -> None:
+    assert printable(text).isprintable()
+
+
+@given(st.builds(Verdicts, correct=_count, incorrect=_count, ungraded=_count))
+def test_shares_never_leave_out_right_and_wrong(verdicts: Verdicts) -> None:
+    assert "right" in shares(verdicts)
+    assert "wrong" in shares(verdicts)
+    assert "no answer" not in shares(verdicts)
