@@ -46,8 +46,8 @@ def lines(status: RunStatus) -> Iterator[str]:
     yield from _cost(status)
     for name in status.unreadable[:SHOWN_DAMAGE]:
         yield _line("damaged", f"{name}: start `label` again, which redoes what it held")
-    if more := len(status.unreadable) - SHOWN_DAMAGE:
-        yield from [_line("", f"{more:,} more records")] if more > 0 else []
+    if (more := len(status.unreadable) - SHOWN_DAMAGE) > 0:
+        yield _line("", f"{more:,} more records")
 
 
 def as_json(status: RunStatus) -> dict[str, object]:
