@@ -8,6 +8,7 @@ from tests.bench.demo import demo
 from tests.bench.engine import engine_share
 from tests.bench.export import export
 from tests.bench.grading import grading
+from tests.bench.live import live
 from tests.bench.page import page
 from tests.bench.plan import plan
 from tests.bench.programs import programs
@@ -27,6 +28,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "programs": programs,
     "store": store,
     "export": export,
+    "live": live,
     "plan": plan,
     "report": report,
     "page": page,
