@@ -19,6 +19,7 @@ from pipeline.run.driver import label
 from pipeline.run.stop import StopSignal
 from pipeline.store.local import LocalStorage
 from pipeline.store.lock import run_lock
+from pipeline.store.starts import FOLDER
 from tests.audit.runs import EXTENDED, config, copied, edited, files, labelled
 from tests.run.in_process import in_process, label_in_process
 
@@ -54,6 +55,16 @@ def test_an_extended_and_edited_run_is_sound(with_editions: Path) -> None:
     report = audited(with_editions)
     assert report.sound, report.findings
     assert report.looked_at[Check.FILES] == len([name for name in files(with_editions) if name.endswith(".parquet")])
+
+
+def test_what_starts_tell_is_neither_foreign_nor_proved(finished: Path, tmp_path: Path) -> None:
+    run_dir = copied(finished, tmp_path)
+    (told,) = (run_dir / FOLDER).iterdir()
+    told.write_bytes(b"anything")
+    assert audited(run_dir).sound
+    assert audited(run_dir).leftovers.foreign == ()
+    told.unlink()
+    assert audited(run_dir).sound
 
 
 def test_reading_writes_nothing(with_editions: Path, tmp_path: Path) -> None:

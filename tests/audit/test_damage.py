@@ -1,6 +1,7 @@
 """Every kind of damage, and every kind of forgery with right checksums, is found and named."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from pipeline.store.commits import (
 from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import encoded_identity, recorded_identity
 from pipeline.store.shards import read_shard, write_shard
+from pipeline.store.starts import FOLDER as STARTS
 from tests.audit.runs import EXTENDED, config, copied, edited, files
 from tests.run.in_process import label_in_process
 
@@ -44,7 +46,10 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run_dir(whole_run: Path, tmp_path: Path) -> Path:
     (tmp_path / "rows.jsonl").write_bytes((whole_run.parent / "rows.jsonl").read_bytes())
-    return copied(whole_run, tmp_path)
+    run_dir = copied(whole_run, tmp_path)
+    # What is only told is not proved.
+    shutil.rmtree(run_dir / STARTS)
+    return run_dir
 
 
 def findings(run_dir: Path) -> list[Finding]:

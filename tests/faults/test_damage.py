@@ -13,6 +13,7 @@ from pipeline.store.commits import INPUT, UNIT, chains
 from pipeline.store.local import LocalStorage
 from pipeline.store.repair import damaged_files
 from pipeline.store.run_record import recorded_identity
+from pipeline.store.starts import FOLDER as STARTS
 from pipeline.stored_labels import label_frames
 from tests.faults.runs import POLL_SECONDS, Found, Scene, assert_same, scene, tree, until
 
@@ -46,7 +47,10 @@ def committed(run_dir: Path) -> list[Path]:
     return sorted(
         path
         for path in run_dir.rglob("*")
-        if path.is_file() and path.stat().st_size and path.parent.name != SUPERSEDED and path.name != ".lock"
+        if path.is_file()
+        and path.stat().st_size
+        and path.parent.name not in (SUPERSEDED, STARTS)
+        and path.name != ".lock"
     )
 
 
