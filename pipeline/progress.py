@@ -65,10 +65,10 @@ class Status:
     """What a run is doing now; rollouts, tokens, verdicts and seconds are those of this start.
 
     `rollouts_before` and `tokens_before` are what earlier starts had committed. `units` are all of the run, `prefixes` those of
-    the units begun in this start, of which `prefixes_decided` are asked for no more. `generated` counts the tokens of unfinished
-    rollouts and of sampled solutions too. `rollouts_expected` is 0 until the first units have been planned. `workers` are at
-    work; what they take of devices has come to `device_seconds`. `share_of_bound`: see `hardware.Throughput.share`; None where
-    it is not known.
+    the units begun in this start, of which `prefixes_decided` are asked for no more. `generated` counts the tokens of
+    unfinished rollouts and of sampled solutions too. `rollouts_expected` is 0 until the first units have been planned.
+    `workers` are at work; what they take of devices has come to `device_seconds`. `share_of_bound`: see
+    `hardware.Throughput.share`; None where it is not known.
     """
 
     stage: str

@@ -16,7 +16,7 @@ def _plan(config: LabelConfig) -> int:
     from pipeline.forecast import encoded_forecast
     from pipeline.plan.run import plan
     from pipeline.plan.told import print_plan
-    from pipeline.report.terminal import ProgressView
+    from pipeline.report.live import LiveView
     from pipeline.rows import input_files
     from pipeline.run.actors import actors
     from pipeline.run.stop import StopSignal
@@ -31,7 +31,7 @@ def _plan(config: LabelConfig) -> int:
     stop = StopSignal()
     stop.listen()
     try:
-        with ProgressView(console) as view:
+        with LiveView(console, config.plan.gpu_hour_price) as view:
             forecast = plan(config, actors, view, stop, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
     finally:
         stop.release()

@@ -12,9 +12,8 @@ from pipeline.ids import content_id
 from pipeline.plan.simulated import Believed
 from pipeline.progress import Status, Summary
 from pipeline.records import Fact, InputRow, SampledSolution, Totals, Trials
-from pipeline.run.crew import Watcher
 from pipeline.run.driver import Hiring, label_held
-from pipeline.run.hands import Offer
+from pipeline.run.hands import Offer, Watcher
 from pipeline.run.stop import StopSignal
 from pipeline.store.commits import INPUT, Commit, State, publish
 from pipeline.store.run_record import STAGED_INPUT, claim

@@ -31,8 +31,8 @@ from pipeline.plan.ground import Ground, assumed_ground, measured_ground
 from pipeline.plan.pilot import ROLLOUTS, Measured, measured
 from pipeline.plan.survey import Survey, surveyed
 from pipeline.rows import input_digest
-from pipeline.run.crew import Watcher
 from pipeline.run.driver import Hiring
+from pipeline.run.hands import Watcher
 from pipeline.run.spending import asked_beyond_identity
 from pipeline.run.state import identity
 from pipeline.run.stop import StopSignal

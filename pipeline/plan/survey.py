@@ -15,7 +15,7 @@ from pipeline.grading.choose import checker_for
 from pipeline.plan.counted import Counted, Counter, Draw
 from pipeline.progress import Status
 from pipeline.records import InputRow
-from pipeline.run.crew import Watcher
+from pipeline.run.hands import Watcher
 from pipeline.run.intake import stage
 from pipeline.run.judge import Judge
 from pipeline.run.stop import StopSignal

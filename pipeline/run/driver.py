@@ -51,7 +51,8 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
     """Label everything the input asks for; started again on the same run directory, only what is still owed.
 
     Raises InputError, UsageError for a budget that is none of this run and a tracker that cannot be used, PolicyError,
-    ClusterError, RunConflict, StoreError, EngineDied, BudgetSpent, or Interrupted when `stop` says so; what was committed stays.
+    ClusterError, RunConflict, StoreError, EngineDied, BudgetSpent, or Interrupted when `stop` says so; what was committed
+    stays.
     """
     tracker = tracker_for(config.run.track)
     watch(Status(stage="reading the input"))

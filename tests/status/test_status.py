@@ -346,7 +346,7 @@ def _range(low: float, expected: float, high: float) -> Range:
 
 
 FORECAST = Forecast(
-    made_at="", command="", identity={}, settings={}, gpus=1, gpu_hour_price=2.0, others=(), limit=Limit(tokens=None),
+    made_at="", identity={}, settings={}, gpus=1, gpu_hour_price=2.0, others=(), limit=Limit(tokens=None),
     planned=Planned(
         rows=1, used=1, rejected=0, rejects={}, problems=1, chains=1, steps=1, prefixes=1, too_long=0, prompt_tokens=1,
         distinct_prompt_tokens=1, context=1,
