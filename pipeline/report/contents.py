@@ -11,8 +11,8 @@ from pipeline.report.gathered import EXAMPLES, Gathered
 from pipeline.report.parts import Figure, Inset, Page, Section, Table, Tile
 from pipeline.report.planned import Compared
 from pipeline.report.short import figure
-from pipeline.report.speed import percent
 from pipeline.report.steps import FIXED
+from pipeline.words import percent
 
 KIND = "report"
 TEXT = 300

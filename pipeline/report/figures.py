@@ -19,8 +19,8 @@ from pipeline.report.drawn import (
     scale,
 )
 from pipeline.report.parts import Figure, Table
-from pipeline.report.speed import percent
 from pipeline.report.sums import OUTCOMES, PLACE_BINS
+from pipeline.words import percent
 
 _PLACES = "0 is the bare problem, 1 the last step."
 _SHORT = 170

@@ -7,7 +7,7 @@ import polars as pl
 from pipeline.report import sums
 from pipeline.report.gathered import Gathered
 from pipeline.report.planned import Compared
-from pipeline.report.speed import percent
+from pipeline.words import percent
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NONE = "·"

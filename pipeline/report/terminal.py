@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.progress import Edited, Status, Summary
+from pipeline.progress import Edited, Summary
 from pipeline.records import Totals
-from pipeline.report.speed import percent, speed_lines
+from pipeline.report.speed import speed_lines
 
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}

@@ -21,7 +21,6 @@ def forecast(*, rollouts: float, tokens: float, price: float | None = 2.0) -> Fo
     )
     return Forecast(
         made_at="2026-11-22 08:00 UTC",
-        command="python -m pipeline plan",
         identity={},
         settings={},
         planned=Planned(
