@@ -1,0 +1,1 @@
+"""Two runs side by side: `report` with two run directories."""

@@ -1,0 +1,66 @@
+"""A comparison in a sentence. Pure.
+
+A shift is told where its interval leaves 0 out, and so are movements both ways that cancel out: more prefixes beyond noise than
+chance explains. What is not told may still be there: how large a shift could be is told instead.
+"""
+
+from pipeline.compare.clustered import Figure
+from pipeline.compare.flips import Flips
+from pipeline.compare.noise import Noise
+from pipeline.compare.shift import Shift
+
+
+def verdict(shift: Shift, noise: Noise, flips: Flips) -> str:
+    if _same(shift, flips):
+        return f"the same values and labels, on all of {shift.prefixes:,} common prefixes"
+    parts = [_shift(shift), *_moved(noise), *_flipped(flips)]
+    return "; ".join(parts)
+
+
+def _same(shift: Shift, flips: Flips) -> bool:
+    unlike = sum(number for i, row in enumerate(flips.table) for j, number in enumerate(row) if i != j)
+    alike = shift.pearson.value is None or shift.pearson.value == 1
+    return 0 < shift.prefixes == shift.equal and not unlike and alike
+
+
+def _shift(shift: Shift) -> str:
+    found = shift.shift
+    if found.value is None:
+        return "no common prefix has an unbiased value in both runs: of a shift nothing can be said"
+    if found.low is None or found.high is None:
+        return f"values of b differ by {found.value:+.3f}, of a single problem: of a shift nothing can be said"
+    if not found.told:
+        most = max(abs(found.low), abs(found.high))
+        return f"no shift that {shift.prefixes:,} prefixes could show (b - a {interval(found)}, so at most {most:.3f})"
+    way = "lower" if found.value < 0 else "higher"
+    low, high = sorted((abs(found.low), abs(found.high)))
+    return f"values of b are {way} by {abs(found.value):.3f} ({low:.3f} to {high:.3f})"
+
+
+def _moved(noise: Noise) -> list[str]:
+    if noise.beyond is None or noise.by_chance is None or noise.excess.value is None:
+        return []
+    beyond, chance = percent(noise.beyond), percent(noise.by_chance)
+    if noise.excess.told and noise.excess.value > 0:
+        return [f"{beyond} of prefixes differ by more than noise, where chance makes it {chance}"]
+    return [f"single prefixes differ no more than by noise ({beyond}, chance {chance})"]
+
+
+def _flipped(flips: Flips) -> list[str]:
+    if flips.flipped.value is None:
+        return []
+    chance = "" if flips.by_chance is None else f" (chance alone: {percent(flips.by_chance)})"
+    return [f"{percent(flips.flipped.value)} of labels flip{chance}"]
+
+
+def interval(figure: Figure, sign: str = "+") -> str:
+    """A figure with its interval, if it has one; `sign`: `+` for differences, else empty."""
+    if figure.value is None:
+        return "-"
+    value = f"{figure.value:{sign}.3f}"
+    return value if figure.low is None else f"{value} ({figure.low:{sign}.3f} to {figure.high:{sign}.3f})"
+
+
+def percent(share: float) -> str:
+    """Two digits or more."""
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
