@@ -32,8 +32,8 @@ class Overlap:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
     """`prefixes`: a distinct one a row, `prefix_id`, `problem_id`, `problem` (its number), `position`, and of both runs what
-    rollouts say of it: `value_a`, `value_b` ... `steps`: those of common chains, `chain_id`, `problem_id`, `problem`, `position`,
-    `prefix_id`, `label_a`, `label_b`, `terminal` (it is the end of a chain with an outcome)."""
+    rollouts say of it: `value_a`, `value_b` ... `steps`: those of common chains, `chain_id`, `problem_id`, `problem`,
+    `position`, `prefix_id`, `label_a`, `label_b`, `terminal` (it is the end of a chain with an outcome)."""
 
     overlap: Overlap
     prefixes: pl.DataFrame

@@ -4,7 +4,7 @@
 |---|---|---|
 | `chains` | a chain | `chain_id`, `problem_id`, `words` (of its steps) |
 | `steps` | a step of a chain | `chain_id`, `position` (from 1), `prefix_id`, `label`, `terminal` |
-| `prefixes` | a distinct prefix | `prefix_id`, `problem_id`, `position` (0: the bare problem), and what rollouts say: see below |
+| `prefixes` | a distinct prefix | `prefix_id`, `problem_id`, `position` (0: the bare problem), and what rollouts say |
 
 `value`, `value_rollouts`, `mean` and `sd` (of the posterior), `correct` of `rollouts` graded ones.
 

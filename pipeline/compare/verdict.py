@@ -8,6 +8,7 @@ from pipeline.compare.clustered import Figure
 from pipeline.compare.flips import Flips
 from pipeline.compare.noise import Noise
 from pipeline.compare.shift import Shift
+from pipeline.report.speed import percent
 
 
 def verdict(shift: Shift, noise: Noise, flips: Flips) -> str:
@@ -31,7 +32,7 @@ def _shift(shift: Shift) -> str:
         return f"values of b differ by {found.value:+.3f}, of a single problem: of a shift nothing can be said"
     if not found.told:
         most = max(abs(found.low), abs(found.high))
-        return f"no shift that {shift.prefixes:,} prefixes could show (b - a {interval(found)}, so at most {most:.3f})"
+        return f"no mean shift that {shift.prefixes:,} prefixes could show (b - a {interval(found)}, so at most {most:.3f})"
     way = "lower" if found.value < 0 else "higher"
     low, high = sorted((abs(found.low), abs(found.high)))
     return f"values of b are {way} by {abs(found.value):.3f} ({low:.3f} to {high:.3f})"
@@ -59,8 +60,3 @@ def interval(figure: Figure, sign: str = "+") -> str:
         return "-"
     value = f"{figure.value:{sign}.3f}"
     return value if figure.low is None else f"{value} ({figure.low:{sign}.3f} to {figure.high:{sign}.3f})"
-
-
-def percent(share: float) -> str:
-    """Two digits or more."""
-    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"

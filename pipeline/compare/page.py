@@ -1,0 +1,101 @@
+"""A comparison as a page: one file that loads nothing, see `report.page`."""
+
+from pipeline.compare import charts, tables
+from pipeline.compare.compared import Comparison, Side
+from pipeline.compare.verdict import interval, verdict
+from pipeline.report.page import html
+from pipeline.report.parts import Page, Section, Tile
+from pipeline.report.speed import percent
+
+KIND = "comparison"
+
+
+def page(found: Comparison, command: str) -> bytes:
+    """The file; `command` made it."""
+    figures = tuple(figure for figure in (charts.scatter(found), charts.by_position(found)) if figure)
+    settings = (
+        "What is not the same in the settings of the two runs." if found.differing else "All settings are the same."
+    )
+    return html(
+        Page(
+            title=f"{found.a.run_dir} and {found.b.run_dir}",
+            kind=KIND,
+            facts=tuple((name, _made(side)) for name, side in (("a", found.a), ("b", found.b))),
+            banners=(_sentence(verdict(found.shift, found.noise, found.flips)), *map(_sentence, tables.remarks(found))),
+            tiles=_tiles(found),
+            sections=(
+                Section(
+                    anchor="settings",
+                    heading="Settings that differ",
+                    intro=settings,
+                    tables=(tables.settings(found),) if found.differing else (),
+                ),
+                Section(
+                    anchor="values",
+                    heading="Values",
+                    intro="Each distinct prefix counts once; intervals take problems for independent, not their prefixes.",
+                    tables=(tables.values(found),),
+                    figures=figures,
+                ),
+                Section(
+                    anchor="labels",
+                    heading="Labels",
+                    intro="Steps that chains share count once. Ends of chains, whose label is their answer's, are left out.",
+                    tables=(tables.labels(found), tables.flipped(found)),
+                ),
+                *_moved(found),
+                Section(anchor="cost", heading="Cost", tables=(tables.overlap(found), tables.cost(found))),
+            ),
+            foot=(command,),
+        )
+    )  # fmt: skip
+
+
+def _made(side: Side) -> str:
+    return f"{side.run_dir}: {side.policy}; {side.estimator}, {side.label_rule}"
+
+
+def _tiles(found: Comparison) -> tuple[Tile, ...]:
+    shift, noise, flips, both = found.shift, found.noise, found.flips, found.overlap
+    tiles = [
+        Tile(name="Common prefixes", value=f"{both.prefixes:,}", note=f"of {both.chains:,} chains, {both.problems:,} problems"),
+        Tile(
+            name="Values, b - a",
+            value="-" if shift.shift.value is None else f"{shift.shift.value:+.3f}",
+            note=interval(shift.shift),
+        ),
+        Tile(
+            name="Correlation",
+            value="-" if shift.pearson.value is None else f"{shift.pearson.value:.2f}",
+            note="" if noise.correlation.value is None else f"without noise {interval(noise.correlation, '')}",
+        ),
+        Tile(
+            name="Labels that flip",
+            value="-" if flips.flipped.value is None else percent(flips.flipped.value),
+            note="" if flips.by_chance is None else f"by chance alone {percent(flips.by_chance)}",
+        ),
+    ]  # fmt: skip
+    if noise.beyond is not None and noise.by_chance is not None:
+        note = f"of prefixes; by chance alone {percent(noise.by_chance)}"
+        tiles.append(Tile(name="Beyond noise", value=percent(noise.beyond), note=note))
+    return tuple(tiles)
+
+
+def _moved(found: Comparison) -> tuple[Section, ...]:
+    if not found.moved:
+        return ()
+    return (
+        Section(
+            anchor="moved",
+            heading="Prefixes that moved most",
+            intro=(
+                "At most one of a problem: posterior mean and standard deviation, right of all rollouts in each run, and how "
+                "many standard deviations lie between. Among many prefixes some are far apart by chance."
+            ),
+            tables=(tables.moved(found),),
+        ),
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
