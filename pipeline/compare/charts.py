@@ -41,7 +41,7 @@ def scatter(found: Comparison) -> Figure | None:
     )
     return Figure(
         title="Values of b against those of a",
-        reading="The darker, the more prefixes (on a logarithmic scale). On the dashed line nothing moved; below it b is lower.",
+        reading="The darker, the more prefixes (on a logarithmic scale). On the dashed line nothing moved; below, b is lower.",
         svg=drawn(chart + diagonal, height=_LARGE),
         numbers=Table(
             heads=("a", "b", "prefixes"),

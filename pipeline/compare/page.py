@@ -18,9 +18,9 @@ def page(found: Comparison, command: str) -> bytes:
     )
     return html(
         Page(
-            title=f"{found.a.run_dir} and {found.b.run_dir}",
+            title=_title(found),
             kind=KIND,
-            facts=tuple((name, _made(side)) for name, side in (("a", found.a), ("b", found.b))),
+            facts=_facts(found),
             banners=(_sentence(verdict(found.shift, found.noise, found.flips)), *map(_sentence, tables.remarks(found))),
             tiles=_tiles(found),
             sections=(
@@ -51,14 +51,24 @@ def page(found: Comparison, command: str) -> bytes:
     )  # fmt: skip
 
 
+def _title(found: Comparison) -> str:
+    names = [side.run_dir.rstrip("/").rpartition("/")[2] for side in (found.a, found.b)]
+    return " and ".join(names if names[0] != names[1] else (found.a.run_dir, found.b.run_dir))
+
+
+def _facts(found: Comparison) -> tuple[tuple[str, str], ...]:
+    both = found.overlap
+    common = f"{both.prefixes:,} prefixes with rollouts, {both.chains:,} chains, {both.problems:,} problems"
+    return (("a", _made(found.a)), ("b", _made(found.b)), ("in common", common))
+
+
 def _made(side: Side) -> str:
     return f"{side.run_dir}: {side.policy}; {side.estimator}, {side.label_rule}"
 
 
 def _tiles(found: Comparison) -> tuple[Tile, ...]:
-    shift, noise, flips, both = found.shift, found.noise, found.flips, found.overlap
+    shift, noise, flips = found.shift, found.noise, found.flips
     tiles = [
-        Tile(name="Common prefixes", value=f"{both.prefixes:,}", note=f"of {both.chains:,} chains, {both.problems:,} problems"),
         Tile(
             name="Values, b - a",
             value="-" if shift.shift.value is None else f"{shift.shift.value:+.3f}",

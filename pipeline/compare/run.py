@@ -29,7 +29,7 @@ from pipeline.stored_labels import frames_of
 
 MOST_MOVED = 20
 """Prefixes that are shown, one of a problem."""
-BINS = 20
+BINS = 10
 _MADE = ("estimator", "label_rule", "policy")
 
 

@@ -119,7 +119,7 @@ def remarks(found: Comparison) -> list[str]:
         )
     if not both.chains:
         told.append(
-            "no chain is in both, the bare problems alone are compared: label the chains of one run with the policy of the other"
+            "no chain is in both, the bare problems alone are compared: label the chains of one with the policy of the other"
         )
     uncounted = sorted({side.estimator for side in (found.a, found.b)} & {"first_success", "bisect"})
     if uncounted:

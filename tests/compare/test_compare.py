@@ -1,0 +1,230 @@
+"""Two oracle runs side by side: what is told of another estimator, another truth, other settings, and what is refused."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from rich.console import Console
+
+from pipeline.__main__ import compose_label
+from pipeline.changes import EstimatorChange, RelabelConfig
+from pipeline.choices import LabelRule
+from pipeline.compare.compared import Comparison
+from pipeline.compare.run import compare
+from pipeline.compare.told import tell
+from pipeline.compare.verdict import verdict
+from pipeline.compare.written import checked_out, write
+from pipeline.engine import oracle
+from pipeline.errors import EngineDied, UsageError
+from pipeline.relabel.labels import relabel
+from pipeline.store.local import LocalStorage
+from pipeline.store.run_record import claim
+from tests.audit.runs import copied
+from tests.conftest import write_rows
+from tests.run.in_process import label_in_process
+
+PROBLEMS = 40
+HOSTILE = "<script>alert('x')</script>\x1b[31m"
+Label = Callable[..., Path]
+
+
+def rows(first: int = 0) -> list[dict[str, Any]]:
+    """Two chains each that share a step, one of them wrong."""
+    return [
+        {
+            "id": f"{n}-{last}",
+            "problem": f"What is {n} + {n} + 1? {HOSTILE}",
+            "answer": str(2 * n + 1),
+            "steps": [f"{n} + {n} = {2 * n}.", f"{HOSTILE} {2 * n} + 1 = {last}.", f"The answer is {last}."],
+        }
+        for n in range(first, first + PROBLEMS)
+        for last in (2 * n + 1, 2 * n + 3)
+    ]
+
+
+def labelled(folder: Path, *settings: str, given: list[dict[str, Any]] | None = None) -> Path:
+    data = write_rows(folder / "rows.jsonl", given or rows())
+    small = ["policy=oracle", "estimator=fixed", "run.unit_problems=20", *settings]
+    label_in_process(compose_label([f"data.path={data}", f"run_dir={folder / 'run'}", *small]))
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def label(tmp_path_factory: pytest.TempPathFactory) -> Label:
+    """A run by its name, labelled once."""
+    made: dict[str, Path] = {}
+
+    def run(name: str, *settings: str) -> Path:
+        if name not in made:
+            made[name] = labelled(tmp_path_factory.mktemp(name), *settings)
+        return made[name]
+
+    return run
+
+
+def compared(a: Path, b: Path) -> Comparison:
+    return compare((str(a), str(b)))
+
+
+def told(found: Comparison) -> str:
+    console = Console(highlight=False, width=160)
+    with console.capture() as captured:
+        tell(console, found)
+    return captured.get()
+
+
+def said(found: Comparison) -> str:
+    return verdict(found.shift, found.noise, found.flips)
+
+
+def test_the_short_form(label: Label) -> None:
+    text = told(compared(label("plain"), label("other", "policy.oracle.seed=5", "sampling.temperature=0.7")))
+    folders = re.sub(r"\S+/(\w+?)\d+/run", r"\1", text)
+    golden = Path(__file__).with_name("short_form.txt")
+    assert "\n".join(line.rstrip() for line in folders.splitlines()) + "\n" == golden.read_text()
+
+
+def test_another_estimator_of_the_same_truth_shows_no_shift(label: Label) -> None:
+    for estimator in ("pooled", "first_success", "bisect"):
+        found = compared(label("plain"), label(estimator, f"estimator={estimator}"))
+        shift = found.shift.shift
+        assert shift.low is not None
+        assert shift.high is not None
+        assert shift.low <= 0 <= shift.high
+        assert "no mean shift" in said(found)
+        assert not found.noise.excess.told or (found.noise.excess.value or 0) < 0
+        assert "estimator.name" in {difference.key for difference in found.differing}
+    assert "what noise explains is not told" in told(found)
+
+
+def test_another_truth_shows(label: Label) -> None:
+    found = compared(label("plain"), label("other", "policy.oracle.seed=5", "sampling.temperature=0.7"))
+    assert [(part.key, part.a, part.b) for part in found.differing if part.key != "policy"] == [
+        ("policy.oracle.seed", "0", "5"),
+        ("sampling.temperature", "1.0", "0.7"),
+    ]
+    assert found.noise.excess.told
+    assert (found.noise.correlation.value or 0) < 0.5
+    assert len(found.moved) == 20
+    assert found.moved[0].distance == max(part.distance for part in found.moved)
+
+
+def test_the_same_run_twice_is_the_same(label: Label) -> None:
+    found = compared(label("plain"), label("plain"))
+    assert said(found) == f"the same values and labels, on all of {found.shift.prefixes} common prefixes"
+    assert (found.differing, found.moved, found.flips.flipped.value) == ((), (), 0)
+    assert found.overlap.chains == 2 * PROBLEMS
+    assert found.overlap.prefixes == found.a.prefixes == found.shift.equal == 4 * PROBLEMS
+    assert found.a.rollouts == 8 * found.a.prefixes == found.a.on_common
+
+
+def test_an_edition_of_labels_differs_in_labels_alone(label: Label, tmp_path: Path) -> None:
+    edited = copied(label("plain"), tmp_path)
+    relabel(RelabelConfig(run_dir=str(edited), estimator=EstimatorChange(rule=LabelRule.threshold, threshold=0.5)))
+    found = compared(label("plain"), edited)
+    assert {difference.key for difference in found.differing} == {"estimator.rule"}
+    assert found.shift.shift.value == 0
+    assert (found.flips.flipped.value or 0) > 0
+    assert "of labels flip" in said(found)
+
+
+def test_more_rollouts_are_a_difference(label: Label) -> None:
+    found = compared(label("plain"), label("more", "sampling.rollouts=12"))
+    assert [(part.key, part.a, part.b) for part in found.differing] == [("sampling.rollouts", "8", "12")]
+
+
+def test_problems_that_are_not_common_are_left_out_and_counted(label: Label, tmp_path: Path) -> None:
+    shifted = rows(first=10)
+    for row in shifted[:2]:
+        row["answer"] = "20.5"
+    found = compared(label("plain"), labelled(tmp_path, given=shifted))
+    assert found.overlap.problems == PROBLEMS - 11
+    assert found.overlap.chains_only_a == 22
+    assert found.other_answers == 1
+    assert "1 problems are in both by their words, with other known answers" in told(found)
+
+
+def test_chains_that_the_policy_sampled_are_matched_with_their_text(tmp_path: Path) -> None:
+    bare = [{key: row[key] for key in ("id", "problem", "answer")} for row in rows()[::2]]
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    drawn = labelled(tmp_path / "a", "sampling.solutions=2", given=bare)
+    import polars as pl
+
+    chains = pl.read_parquet(drawn / "labels" / "*.parquet").rows(named=True)
+    given = [{"problem": row["problem"], "answer": row["gold_answer"], "steps": row["steps"]} for row in chains]
+    found = compared(drawn, labelled(tmp_path / "b", "policy.oracle.seed=2", given=given))
+    assert found.overlap.by_words == found.overlap.chains == len(chains)
+    assert found.overlap.prefixes_only_a == found.overlap.prefixes_only_b == 0
+    assert "by the words of their steps" in told(found)
+
+
+def test_an_unfinished_run_is_compared_as_far_as_it_is(label: Label, tmp_path: Path) -> None:
+    with pytest.raises(EngineDied), patch.object(oracle, "_CHUNK", 64):
+        labelled(tmp_path, "run.max_failures=1", "policy.oracle.fail_after=1000", "run.units_in_flight=1")
+    found = compared(label("plain"), tmp_path / "run")
+    assert 0 < found.b.owed < found.b.units
+    assert found.overlap.chains == found.b.chains < found.a.chains
+    assert f"b is not finished: {found.b.owed} of its {found.b.units} units are owed" in told(found)
+
+
+def refused(a: Path, b: Path) -> str:
+    with pytest.raises(UsageError) as caught:
+        compared(a, b)
+    return str(caught.value)
+
+
+def test_runs_without_a_common_prefix_are_refused_with_the_cause(label: Label, tmp_path: Path) -> None:
+    for name in ("others", "answers", "rejected"):
+        (tmp_path / name).mkdir()
+    others = labelled(tmp_path / "others", given=rows(first=1000))
+    assert "no problem is in both; label the same rows in both" in refused(label("plain"), others)
+    wrong = [{**row, "answer": "1000"} for row in rows()]
+    answers = labelled(tmp_path / "answers", given=wrong)
+    assert f"{PROBLEMS} problems have the same words and other known answers" in refused(label("plain"), answers)
+    bare = labelled(tmp_path / "rejected", "sampling.solutions=1", "sampling.keep=mixed", given=[
+        {"problem": "p", "answer": "1"}
+    ])  # fmt: skip
+    assert "holds no labels" in refused(bare, label("plain"))
+
+
+def test_no_run_and_an_older_one_are_refused(label: Label, tmp_path: Path) -> None:
+    assert "holds no run" in refused(label("plain"), tmp_path)
+    claim(LocalStorage(tmp_path / "old"), {"schema": 2})
+    assert "was written with schema 2" in refused(tmp_path / "old", label("plain"))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_page_holds_texts_as_texts_and_takes_the_place_of_its_like(label: Label, here: Path) -> None:
+    runs = str(label("plain")), str(label("other", "policy.oracle.seed=5", "sampling.temperature=0.7"))
+    for _ in range(2):
+        out = checked_out(None, runs)
+        assert out == Path("compare.html")
+        write(out, compare(runs), "the command")
+    page = (here / "compare.html").read_text()
+    assert "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;" in page
+    assert "<script>alert" not in page
+    for part in ("Prefixes that moved most", "policy.oracle.seed", "Shift by position", "the command", "<svg"):
+        assert part in page
+    assert all(where.startswith(("data:", "#")) for where in re.findall(r'\b(?:src|href)="([^"]*)"', page))
+    assert HOSTILE not in told(compare(runs))
+
+
+def test_a_file_that_is_no_comparison_stays(label: Label, here: Path) -> None:
+    runs = (str(label("plain")),) * 2
+    (here / "notes.html").write_text("mine")
+    with pytest.raises(UsageError, match="is there already, and no comparison"):
+        checked_out("notes.html", runs)
+    with pytest.raises(UsageError, match="which is read"):
+        checked_out(f"{runs[0]}/compare.html", runs)
+    with pytest.raises(UsageError, match="there is no folder"):
+        checked_out("none/compare.html", runs)
+    assert (here / "notes.html").read_text() == "mine"

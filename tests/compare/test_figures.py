@@ -1,0 +1,189 @@
+"""Shifts, noise and flips: against truths that are known, and against each other when the runs are exchanged."""
+
+from collections import Counter
+from dataclasses import asdict, replace
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from pipeline.agree.rating import NO_ERROR, first_error
+from pipeline.choices import EstimatorName, LabelRule, ValueColumn
+from pipeline.compare.common import Common
+from pipeline.compare.flips import flips
+from pipeline.compare.noise import Z, beyond_by_chance, noise, right_of_b
+from pipeline.compare.shift import shift
+from pipeline.compare.verdict import verdict
+from pipeline.config import EstimatorConfig
+from tests.compare.synthetic import counted, sampled, truths
+
+ANY = EstimatorConfig(name=EstimatorName.fixed, rule=LabelRule.any)
+VALUE = ValueColumn.value
+N_A, N_B = 8, 5
+
+rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, N_A), st.integers(0, N_B)), min_size=1, max_size=40)
+
+
+def both_ways(drawn: list[tuple[int, int, int]]) -> tuple[Common, Common]:
+    problems, a, b = (list(column) for column in zip(*drawn, strict=True))
+    return counted(problems, a, b, N_A, N_B), counted(problems, b, a, N_B, N_A)
+
+
+@settings(max_examples=30)
+@given(rows)
+def test_exchanged_runs_shift_the_other_way(drawn: list[tuple[int, int, int]]) -> None:
+    there, back = (shift(found, VALUE, VALUE) for found in both_ways(drawn))
+    assert (there.mean_a, there.mean_b, there.equal) == (back.mean_b, back.mean_a, back.equal)
+    assert there.shift.value == pytest.approx(-(back.shift.value or 0), abs=1e-12)
+    assert there.pearson.value == pytest.approx(back.pearson.value)
+    assert there.spearman == pytest.approx(back.spearman)
+    assert sum(part.prefixes for part in there.by_position) == there.prefixes == len(drawn)
+    spans = [(part.first, part.last) for part in there.by_position]
+    assert spans == sorted(spans)
+    assert all(first <= last for first, last in spans)
+    assert all(last < first for (_, last), (first, _) in pairwise(spans))
+    whole = sum(part.prefixes * (part.shift.value or 0) for part in there.by_position)
+    assert whole / len(drawn) == pytest.approx(there.shift.value, abs=1e-12)
+
+
+@settings(max_examples=30)
+@given(rows)
+def test_exchanged_runs_are_as_noisy_and_flip_as_much(drawn: list[tuple[int, int, int]]) -> None:
+    there, back = both_ways(drawn)
+    noisy, again = noise(there, "fixed", "fixed"), noise(back, "fixed", "fixed")
+    assert noisy.beyond == again.beyond
+    assert noisy.by_chance == pytest.approx(again.by_chance, abs=1e-12)
+    assert noisy.correlation.value == pytest.approx(again.correlation.value)
+    flipped, returned = flips(there, ANY, ANY), flips(back, ANY, ANY)
+    assert flipped.table == tuple(zip(*returned.table, strict=True))
+    assert sum(map(sum, flipped.table)) == len(drawn)
+    assert flipped.by_chance == pytest.approx(returned.by_chance, abs=1e-12)
+    errors, reversed_errors = flipped.first_errors, returned.first_errors
+    assert (errors.earlier, errors.appeared) == (reversed_errors.later, reversed_errors.vanished)
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.data())
+def test_chances_are_hypergeometric(n_a: int, n_b: int, data: st.DataObject) -> None:
+    correct = data.draw(st.integers(0, n_a + n_b))
+    right, mass = right_of_b(n_a, n_b, correct)
+    assert mass == pytest.approx(stats.hypergeom(n_a + n_b, correct, n_b).pmf(right), abs=1e-9)
+    share = correct / (n_a + n_b)
+    sd = np.sqrt(share * (1 - share) * (1 / n_a + 1 / n_b))
+    beyond = sum(m for k, m in zip(right, mass, strict=True) if abs(k / n_b - (correct - k) / n_a) > Z * sd + 1e-9)
+    assert beyond_by_chance(n_a, n_b, correct) == pytest.approx(beyond, abs=1e-12)
+
+
+def test_where_nothing_has_changed_noise_explains_it() -> None:
+    truth, problems = truths(1500, 4, seed=1)
+    found = sampled(truth, truth, problems, 8, 8, seed=2)
+    noisy, flipped, moved = noise(found, "fixed", "fixed"), flips(found, ANY, ANY), shift(found, VALUE, VALUE)
+    assert not noisy.excess.told
+    assert not moved.shift.told
+    assert noisy.correlation.value == pytest.approx(1, abs=0.02)
+    assert (moved.pearson.value or 0) < 0.9
+    assert flipped.by_chance is not None
+    assert flipped.flipped.low is not None
+    assert flipped.flipped.high is not None
+    assert flipped.flipped.low < flipped.by_chance < flipped.flipped.high
+    assert "no mean shift" in verdict(moved, noisy, flipped)
+    assert "no more than by noise" in verdict(moved, noisy, flipped)
+
+
+def test_a_shift_is_found_as_large_as_it_is() -> None:
+    truth, problems = truths(1000, 4, seed=3)
+    other = np.clip(truth - 0.08, 0, 1)
+    found = sampled(truth, other, problems, 8, 4, seed=4)
+    moved = shift(found, VALUE, VALUE)
+    assert moved.shift.low is not None
+    assert moved.shift.high is not None
+    assert moved.shift.low < (other - truth).mean() < moved.shift.high < 0
+    told = verdict(moved, noise(found, "fixed", "fixed"), flips(found, ANY, ANY))
+    assert told.startswith("values of b are lower by 0.07")
+
+
+def test_movements_both_ways_are_told_though_they_cancel_out() -> None:
+    truth, problems = truths(500, 4, seed=5)
+    other = np.random.default_rng(6).permutation(truth)
+    found = sampled(truth, other, problems, 8, 8, seed=7)
+    moved, noisy = shift(found, VALUE, VALUE), noise(found, "fixed", "fixed")
+    assert not moved.shift.told
+    assert noisy.excess.told
+    assert noisy.correlation.value == pytest.approx(np.corrcoef(truth, other)[0, 1], abs=0.05)
+    assert "differ by more than noise" in verdict(moved, noisy, flips(found, ANY, ANY))
+
+
+def test_estimators_that_stop_at_right_rollouts_have_no_noise_told() -> None:
+    found = counted([0, 1], [1, 2], [3, 4], 8, 8)
+    for estimators in (("fixed", "first_success"), ("bisect", "pooled")):
+        noisy = noise(found, *estimators)
+        assert (noisy.tested, noisy.beyond, noisy.excess.value, noisy.correlation.value) == (0, None, None, None)
+
+
+@pytest.mark.parametrize("rule", [LabelRule.any, LabelRule.threshold, LabelRule.posterior])
+def test_flips_by_chance_are_those_of_two_samples(rule: LabelRule) -> None:
+    config = EstimatorConfig(name=EstimatorName.fixed, rule=rule, threshold=0.3, certainty=0.8)
+    truth, problems = truths(1500, 2, seed=8)
+    found = sampled(truth, truth, problems, 8, 6, seed=9)
+    by_chance = flips(found, config, config).by_chance
+    from pipeline.compare.flips import _rule
+
+    label = _rule(config)
+    pairs = [(label(a, 8), label(b, 6)) for a, b in found.prefixes.select("correct_a", "correct_b").iter_rows()]
+    decided = [a != b for a, b in pairs if None not in (a, b)]
+    assert by_chance == pytest.approx(np.mean(decided), abs=0.02)
+
+
+def test_flips_by_chance_are_not_told_where_counts_do_not_decide() -> None:
+    found = counted([0, 1], [1, 2], [3, 4], 8, 8)
+    for config in (
+        EstimatorConfig(name=EstimatorName.fixed, rule=LabelRule.relative),
+        EstimatorConfig(name=EstimatorName.pooled, rule=LabelRule.any),
+    ):
+        assert flips(found, ANY, config).by_chance is None
+
+
+labels_of_a_chain = st.lists(st.tuples(*[st.sampled_from([1, 0, 2, None]) | st.just(1)] * 2), min_size=1, max_size=5)
+
+
+@settings(max_examples=50)
+@given(st.lists(labels_of_a_chain, min_size=1, max_size=6))
+def test_first_errors_are_those_of_the_labels(chains: list[list[tuple[int | None, int | None]]]) -> None:
+    steps = [
+        (f"{at}", 0, place, f"{at}:{place}", a, b, False)
+        for at, chain in enumerate(chains)
+        for place, (a, b) in enumerate(chain)
+    ]
+    schema = {"chain_id": pl.String, "problem": pl.Int64, "position": pl.Int32, "prefix_id": pl.String,
+              "label_a": pl.Int8, "label_b": pl.Int8, "terminal": pl.Boolean}  # fmt: skip
+    empty = counted([], [], [], 8, 8)
+    found = flips(replace(empty, steps=pl.DataFrame(steps, schema=schema, orient="row")), ANY, ANY).first_errors
+    told = Counter(became(*map(error_of, zip(*chain, strict=True))) for chain in chains)
+    assert asdict(found) == {"chains": len(chains), **{name: told[name] for name in CASES}}
+
+
+CASES = ("none", "same", "earlier", "later", "appeared", "vanished", "undecided")
+
+
+def error_of(labels: tuple[int | None, ...]) -> int | None:
+    return first_error([None if label is None else label != 0 for label in labels])
+
+
+def became(a: int | None, b: int | None) -> str:
+    if a is None or b is None:
+        return "undecided"
+    if a == b:
+        return "none" if a == NO_ERROR else "same"
+    if NO_ERROR in (a, b):
+        return "appeared" if a == NO_ERROR else "vanished"
+    return "earlier" if b < a else "later"
+
+
+def test_nothing_in_common_has_no_figures() -> None:
+    nothing = counted([], [], [], 8, 8)
+    moved, noisy, flipped = shift(nothing, VALUE, VALUE), noise(nothing, "fixed", "fixed"), flips(nothing, ANY, ANY)
+    assert (moved.shift.value, noisy.beyond, flipped.flipped.value) == (None, None, None)
+    assert "nothing can be said" in verdict(moved, noisy, flipped)
