@@ -5,6 +5,10 @@ from pipeline.report.settings import ReportConfig
 
 
 def _report(config: ReportConfig) -> int:
+    return _one(config) if len(config.run_dir) == 1 else _two(config)
+
+
+def _one(config: ReportConfig) -> int:
     from rich.console import Console
 
     from pipeline.report.run import report
@@ -16,9 +20,24 @@ def _report(config: ReportConfig) -> int:
     return 0
 
 
+def _two(config: ReportConfig) -> int:
+    from rich.console import Console
+
+    from pipeline.compare.told import tell
+    from pipeline.compare.written import compared
+    from pipeline.report.terminal import print_lines
+
+    with interruptible():
+        found, out = compared(config)
+    console = Console(highlight=False)
+    tell(console, found)
+    print_lines(console, ["", f"report    {out.resolve().as_uri()}"])
+    return 0
+
+
 REPORT = Command(
     name="report",
-    summary="what a run came to, as one HTML page and in a few lines; also of an unfinished run",
+    summary="what a run came to, as one HTML page and in a few lines, also of an unfinished run; or two runs side by side",
     examples="""\
 report: a page with charts of values, labels, rollouts and cost, and all chains to browse; nothing in it needs a network.
 
@@ -27,6 +46,11 @@ report: a page with charts of values, labels, rollouts and cost, and all chains 
 
 The page is report.html in the run directory, where `label` has written it too. It shows the current labels, those of `relabel`
 and `regrade` too, and of an unfinished run what is there so far.
+
+  python -m pipeline report run_dir=[old,new]
+
+puts two runs side by side on the prefixes that both have labelled: what their settings differ in, how far values shifted, how
+many labels flip, what of it is sampling noise, and what each cost. The page is compare.html here, or out=FILE.
 """,
     schema=ReportConfig,
     run=_report,

@@ -10,8 +10,8 @@ from pipeline.report.speed import percent
 KIND = "comparison"
 
 
-def page(found: Comparison, command: str) -> bytes:
-    """The file; `command` made it."""
+def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
+    """The file; `foot` says what made it."""
     figures = tuple(figure for figure in (charts.scatter(found), charts.by_position(found)) if figure)
     settings = (
         "What is not the same in the settings of the two runs." if found.differing else "All settings are the same."
@@ -46,7 +46,7 @@ def page(found: Comparison, command: str) -> bytes:
                 *_moved(found),
                 Section(anchor="cost", heading="Cost", tables=(tables.overlap(found), tables.cost(found))),
             ),
-            foot=(command,),
+            foot=foot,
         )
     )  # fmt: skip
 

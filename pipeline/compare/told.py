@@ -1,5 +1,7 @@
 """A comparison in the terminal; more, and the prefixes that moved, stand in the page."""
 
+from collections.abc import Iterator
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -8,6 +10,7 @@ from pipeline.compare import tables
 from pipeline.compare.compared import Comparison, Side
 from pipeline.compare.verdict import verdict
 from pipeline.report import parts
+from pipeline.report.terminal import print_lines
 
 _SETTINGS = 8
 """So many that differ are named."""
@@ -18,35 +21,30 @@ _WIDTH = 160
 def tell(console: Console, found: Comparison) -> None:
     """What was compared, the verdict, then tables."""
     console.width = max(console.width, _WIDTH)
-
-    def line(text: str) -> None:
-        console.print(Text(printable(text)), soft_wrap=True)
-
-    for name, side in (("a", found.a), ("b", found.b)):
-        line(f"{name:<10}{_made(side)}")
-    shown = found.differing[:_SETTINGS]
-    for at, difference in enumerate(shown):
-        line(f"{'' if at else 'differ':<10}{difference.key}: {difference.a} in a, {difference.b} in b")
-    if len(found.differing) > len(shown):
-        line(f"{'':<10}... and {len(found.differing) - len(shown)} more settings")
-    if not found.differing:
-        line(f"{'differ':<10}no settings")
-    both = found.overlap
-    line(
-        f"{'common':<10}{both.problems:,} problems, {both.chains:,} chains ({both.chains_only_a:,} only in a, "
-        f"{both.chains_only_b:,} only in b), {both.prefixes:,} distinct prefixes with rollouts"
-    )
-    for remark in tables.remarks(found):
-        line(f"{'':<10}{remark}")
-    line(f"{'verdict':<10}{verdict(found.shift, found.noise, found.flips)}")
+    print_lines(console, list(_lines(found)))
     for table in (tables.values, tables.positions, tables.labels, tables.flipped, tables.cost):
         console.print()
         console.print(_rich(table(found)))
 
 
-def printable(text: str) -> str:
-    """Without control characters, which a terminal would obey."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+def _lines(found: Comparison) -> Iterator[str]:
+    for name, side in (("a", found.a), ("b", found.b)):
+        yield f"{name:<10}{_made(side)}"
+    shown = found.differing[:_SETTINGS]
+    for at, difference in enumerate(shown):
+        yield f"{'' if at else 'differ':<10}{difference.key}: {difference.a} in a, {difference.b} in b"
+    if len(found.differing) > len(shown):
+        yield f"{'':<10}... and {len(found.differing) - len(shown)} more settings"
+    if not found.differing:
+        yield f"{'differ':<10}no settings"
+    both = found.overlap
+    yield (
+        f"{'common':<10}{both.problems:,} problems, {both.chains:,} chains ({both.chains_only_a:,} only in a, "
+        f"{both.chains_only_b:,} only in b), {both.prefixes:,} distinct prefixes with rollouts"
+    )
+    for remark in tables.remarks(found):
+        yield f"{'':<10}{remark}"
+    yield f"{'verdict':<10}{verdict(found.shift, found.noise, found.flips)}"
 
 
 def _made(side: Side) -> str:
@@ -58,5 +56,5 @@ def _rich(table: parts.Table) -> Table:
     for at, head in enumerate(table.heads):
         shown.add_column(head, justify="left" if at < table.words else "right", no_wrap=True)
     for row in table.rows:
-        shown.add_row(*(Text(printable(cell)) for cell in row))
+        shown.add_row(*(Text(cell) for cell in row))
     return shown

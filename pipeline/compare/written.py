@@ -1,42 +1,43 @@
-"""The page of a comparison, put where it is wanted."""
+"""`report` of two runs: compared, and the page put where it is wanted."""
 
-from collections.abc import Sequence
+import shlex
+import time
 from pathlib import Path
 
+from pipeline import __version__
 from pipeline.compare.compared import Comparison
-from pipeline.compare.page import KIND, page
+from pipeline.compare.page import page
+from pipeline.compare.run import compare
 from pipeline.errors import UsageError
-from pipeline.store.disk import blamed
+from pipeline.report.contents import moment
+from pipeline.report.run import refuse_foreign
+from pipeline.report.settings import ReportConfig
 from pipeline.store.files import check_output_file, refuse_overwriting, replaced_at_end
 from pipeline.store.place import folder_at
 
 NAME = "compare.html"
-_OURS = f'content="stepvalue {KIND}"'.encode()
-_HEAD = 4096
-"""So far into a page the name of what it is stands."""
+"""In the current folder: the page belongs to neither run."""
 
 
-def checked_out(out: str | None, run_dirs: Sequence[str]) -> Path:
-    """Where the page goes: `out`, or `NAME` in the current folder.
+def compared(config: ReportConfig) -> tuple[Comparison, Path]:
+    """What the two runs came to, and where the page of it is.
 
-    Raises UsageError where that cannot be, lies in one of the runs, or is a file that is no comparison; StoreError where it
-    cannot be read.
+    Raises as `compare` does, UsageError for a plan and for an `out` that cannot be written, lies in one of the runs, or
+    is there and no page of ours; StoreError.
     """
-    path = Path(NAME if out is None else out)
-    check_output_file("out", path)
-    refuse_overwriting({"out": path}, [folder_at(run_dir) for run_dir in run_dirs])
-    if path.exists() and not _ours(path):
-        raise UsageError(f"out={path} is there already, and no comparison of stepvalue's: name another file")
-    return path
-
-
-def write(path: Path, found: Comparison, command: str) -> None:
-    """Raises StoreError."""
-    data = page(found, command)
-    with replaced_at_end(path) as file:
+    if config.plan is not None:
+        raise UsageError(f"plan={config.plan} is the plan of one run: leave it out where two are compared")
+    out = Path(NAME if config.out is None else config.out).expanduser()
+    check_output_file("out", out)
+    refuse_overwriting({"out": out}, [folder_at(run_dir) for run_dir in config.run_dir])
+    refuse_foreign(out)
+    found = compare(config.run_dir)
+    data = page(found, (f"stepvalue {__version__}, {moment(time.time())} UTC", _command(config)))
+    with replaced_at_end(out) as file:
         file.write(data)
+    return found, out
 
 
-def _ours(path: Path) -> bool:
-    with blamed(path), path.open("rb") as file:
-        return _OURS in file.read(_HEAD)
+def _command(config: ReportConfig) -> str:
+    words = [f"run_dir=[{','.join(config.run_dir)}]", *([] if config.out is None else [f"out={config.out}"])]
+    return shlex.join(["python", "-m", "pipeline", "report", *words])

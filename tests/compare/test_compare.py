@@ -9,17 +9,19 @@ from unittest.mock import patch
 import pytest
 from rich.console import Console
 
-from pipeline.__main__ import compose_label
+from pipeline.__main__ import compose_label, main
 from pipeline.changes import EstimatorChange, RelabelConfig
 from pipeline.choices import LabelRule
 from pipeline.compare.compared import Comparison
 from pipeline.compare.run import compare
 from pipeline.compare.told import tell
 from pipeline.compare.verdict import verdict
-from pipeline.compare.written import checked_out, write
+from pipeline.compare.written import compared as compare_command
 from pipeline.engine import oracle
 from pipeline.errors import EngineDied, UsageError
 from pipeline.relabel.labels import relabel
+from pipeline.report.page import GENERATOR
+from pipeline.report.settings import ReportConfig
 from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import claim
 from tests.audit.runs import copied
@@ -29,6 +31,8 @@ from tests.run.in_process import label_in_process
 PROBLEMS = 40
 HOSTILE = "<script>alert('x')</script>\x1b[31m"
 Label = Callable[..., Path]
+Told = pytest.CaptureFixture[str]
+OTHER = ("policy.oracle.seed=5", "sampling.temperature=0.7")
 
 
 def rows(first: int = 0) -> list[dict[str, Any]]:
@@ -81,7 +85,7 @@ def said(found: Comparison) -> str:
 
 
 def test_the_short_form(label: Label) -> None:
-    text = told(compared(label("plain"), label("other", "policy.oracle.seed=5", "sampling.temperature=0.7")))
+    text = told(compared(label("plain"), label("other", *OTHER)))
     folders = re.sub(r"\S+/(\w+?)\d+/run", r"\1", text)
     golden = Path(__file__).with_name("short_form.txt")
     assert "\n".join(line.rstrip() for line in folders.splitlines()) + "\n" == golden.read_text()
@@ -101,7 +105,7 @@ def test_another_estimator_of_the_same_truth_shows_no_shift(label: Label) -> Non
 
 
 def test_another_truth_shows(label: Label) -> None:
-    found = compared(label("plain"), label("other", "policy.oracle.seed=5", "sampling.temperature=0.7"))
+    found = compared(label("plain"), label("other", *OTHER))
     assert [(part.key, part.a, part.b) for part in found.differing if part.key != "policy"] == [
         ("policy.oracle.seed", "0", "5"),
         ("sampling.temperature", "1.0", "0.7"),
@@ -197,34 +201,43 @@ def test_no_run_and_an_older_one_are_refused(label: Label, tmp_path: Path) -> No
     assert "was written with schema 2" in refused(tmp_path / "old", label("plain"))
 
 
+def report(a: Path, b: Path, *more: str) -> int:
+    return main(["report", f"run_dir=[{a},{b}]", *more])
+
+
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_the_page_holds_texts_as_texts_and_takes_the_place_of_its_like(label: Label, here: Path) -> None:
-    runs = str(label("plain")), str(label("other", "policy.oracle.seed=5", "sampling.temperature=0.7"))
-    for _ in range(2):
-        out = checked_out(None, runs)
-        assert out == Path("compare.html")
-        write(out, compare(runs), "the command")
+def test_the_command_writes_a_page_in_the_place_of_its_like(label: Label, here: Path, capsys: Told) -> None:
+    runs = label("plain"), label("other", *OTHER)
+    (here / "compare.html").write_text(f'{GENERATOR} report">')
+    assert report(*runs) == 0
+    text = capsys.readouterr().out
+    assert f"report    {(here / 'compare.html').as_uri()}" in text
     page = (here / "compare.html").read_text()
     assert "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;" in page
     assert "<script>alert" not in page
-    for part in ("Prefixes that moved most", "policy.oracle.seed", "Shift by position", "the command", "<svg"):
+    for part in ("Prefixes that moved most", "policy.oracle.seed", "Shift by position", "run_dir=[", "<svg"):
         assert part in page
     assert all(where.startswith(("data:", "#")) for where in re.findall(r'\b(?:src|href)="([^"]*)"', page))
-    assert HOSTILE not in told(compare(runs))
 
 
-def test_a_file_that_is_no_comparison_stays(label: Label, here: Path) -> None:
-    runs = (str(label("plain")),) * 2
+def test_what_cannot_be_done_is_told_in_a_line(label: Label, here: Path, capsys: Told) -> None:
+    run = label("plain")
     (here / "notes.html").write_text("mine")
-    with pytest.raises(UsageError, match="is there already, and no comparison"):
-        checked_out("notes.html", runs)
-    with pytest.raises(UsageError, match="which is read"):
-        checked_out(f"{runs[0]}/compare.html", runs)
-    with pytest.raises(UsageError, match="there is no folder"):
-        checked_out("none/compare.html", runs)
+    for more, said in (
+        ("out=notes.html", "out=notes.html is there, and no report"),
+        (f"out={run}/compare.html", "which is read: name another out"),
+        ("out=none/compare.html", "there is no folder"),
+    ):
+        assert report(run, run, more) == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert error.count("\n") == 1
+    with pytest.raises(UsageError, match=r"plan=plan.json is the plan of one run"):
+        compare_command(ReportConfig(run_dir=[str(run), str(run)], plan="plan.json"))
+    assert [path.name for path in here.iterdir()] == ["notes.html"]
     assert (here / "notes.html").read_text() == "mine"
