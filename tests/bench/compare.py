@@ -1,0 +1,156 @@
+"""How far `report run_dir=[a,b]` can be trusted: runs of the same truth, in which nothing has changed, and of a truth that has.
+
+The oracle's truth is kept and its rollouts are drawn anew, so that two runs of one seed differ by chance alone; or every value
+is lowered by `SHIFT`, as far as 0 lets it be. Then what a million prefixes cost.
+"""
+
+import json
+import re
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+
+from pipeline.__main__ import compose_label
+from pipeline.compare.common import common
+from pipeline.compare.compared import Comparison
+from pipeline.compare.frames import COLUMNS, frames
+from pipeline.compare.run import compare as compare_runs
+from pipeline.engine import oracle
+from pipeline.records import Problem
+from pipeline.store.place import storage_at
+from pipeline.stored_labels import label_frames
+from tests.run.in_process import label_in_process
+
+SEEDS = 100
+PROBLEMS = 60
+CHAINS = 2
+SHIFT = 0.05
+MILLION_PROBLEMS = 72_000
+MILLION_CHAINS = 4
+"""Of five steps, the first of which they share: fourteen prefixes of a problem have rollouts."""
+_ROLLOUT = re.compile(r"-\d{5}$")
+
+
+def compare() -> None:
+    print(f"\ncompare: {SEEDS} seeds, {PROBLEMS} problems with {CHAINS} chains each")
+    pairs: dict[str, list[Comparison]] = {}
+    truths: list[float] = []
+    for seed in range(SEEDS):
+        with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name:
+            folder = Path(name)
+            _write(folder / "rows.jsonl", PROBLEMS, CHAINS)
+            runs = {
+                "fixed": _labelled(folder, "a", seed, "fixed"),
+                "fixed again": _labelled(folder, "b", seed, "fixed", salt=1),
+                "pooled": _labelled(folder, "c", seed, "pooled", salt=2),
+                "pooled again": _labelled(folder, "d", seed, "pooled", salt=3),
+                "first_success": _labelled(folder, "e", seed, "first_success", salt=4),
+            }
+            lowered = _labelled(folder, "f", seed, "fixed", salt=5, lower=SHIFT)
+            for a, b in (("fixed", "fixed again"), ("fixed", "pooled"), ("pooled", "pooled again"), ("fixed", "first_success")):
+                pairs.setdefault(f"{a} and {b}", []).append(compare_runs((runs[a], runs[b])))
+            pairs.setdefault("fixed and lowered", []).append(compare_runs((runs["fixed"], lowered)))
+            truths.append(_true_shift(runs["fixed"], lowered, seed))
+    for name, found in pairs.items():
+        _tell(name, found, np.array(truths) if name.endswith("lowered") else np.zeros(SEEDS))
+    _tell_million()
+
+
+def _tell(name: str, found: list[Comparison], truths: np.ndarray) -> None:
+    shifts = [each.shift.shift for each in found]
+    held = [each.low <= truth <= each.high for each, truth in zip(shifts, truths, strict=True)]
+    told = [each.told for each in shifts]
+    excess = [each.noise.excess for each in found]
+    moved = [each.told and each.value > 0 for each in excess if each.value is not None]
+    mean = np.mean([each.value for each in shifts])
+    half = np.mean([(each.high - each.low) / 2 for each in shifts])
+    print(
+        f"  {name:<28} mean shift {mean:+.4f} (true {truths.mean():+.4f}), +-{half:.4f}; told in {np.mean(told):.1%}, interval holds "
+        f"the truth in {np.mean(held):.1%}; beyond noise told in {np.mean(moved) if moved else float('nan'):.1%}"
+    )
+    noisy = [each.noise for each in found if each.noise.beyond is not None]
+    if noisy:
+        correlations = [each.correlation.value for each in noisy]
+        print(
+            f"  {'':<28} beyond {np.mean([each.beyond for each in noisy]):.2%}, by chance "
+            f"{np.mean([each.by_chance for each in noisy]):.2%}; correlation without noise {np.mean(correlations):.3f}"
+        )
+    chances = [each.flips.by_chance for each in found if each.flips.by_chance is not None]
+    flipped = np.mean([each.flips.flipped.value for each in found])
+    print(f"  {'':<28} labels flip {flipped:.2%}" + (f", by chance {np.mean(chances):.2%}" if chances else ""), flush=True)
+
+
+def _true_shift(a: str, b: str, seed: int) -> float:
+    """Mean of what the values were lowered by, over common prefixes."""
+    sides = [frames(label_frames(storage_at(run), COLUMNS)) for run in (a, b)]
+    assert sides[0] is not None
+    assert sides[1] is not None
+    rows = common(sides[0], sides[1]).prefixes.select("problem_id", "prefix_id").iter_rows()
+    values = [oracle.true_value(seed, 0.35, Problem(problem_id=p, text="", golds=()), prefix) for p, prefix in rows]
+    return float(np.mean([max(0.0, value - SHIFT) - value for value in values]))
+
+
+def _labelled(folder: Path, name: str, seed: int, estimator: str, *, salt: int = 0, lower: float = 0.0) -> str:
+    run_dir = str(folder / name)
+    settings = ["policy=oracle", f"policy.oracle.seed={seed}", f"estimator={estimator}", "run.show_chains=0"]
+    with _oracle(salt, lower):
+        label_in_process(compose_label([f"data.path={folder / 'rows.jsonl'}", f"run_dir={run_dir}", *settings]))
+    return run_dir
+
+
+@contextmanager
+def _oracle(salt: int, lower: float) -> Iterator[None]:
+    """Rollouts that are drawn anew, of values that are lower."""
+    draw: Callable[[str], int] = oracle._draw
+    truth = oracle.true_value
+
+    def drawn(key: str) -> int:
+        return draw(f"{salt}:{key}" if _ROLLOUT.search(key) else key)
+
+    def lowered(seed: int, spread: float, problem: Problem, prefix_id: str) -> float:
+        return max(0.0, truth(seed, spread, problem, prefix_id) - lower)
+
+    with patch.object(oracle, "_draw", drawn), patch.object(oracle, "true_value", lowered):
+        yield
+
+
+def _write(path: Path, problems: int, chains: int) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for n in range(problems):
+            for chain in range(chains):
+                answer = 2 * n + 1 + 2 * (chain % 2)
+                ways = [f"Way {chain}, step {step}: nothing is added." for step in range(2)]
+                steps = [f"{n} + {n} = {2 * n}.", *ways, f"{2 * n} + 1 = {answer}.", f"The answer is {answer}."]
+                row = {"problem": f"What is {n} + {n} + 1?", "answer": str(2 * n + 1), "steps": steps}
+                file.write(json.dumps(row) + "\n")
+
+
+def _tell_million() -> None:
+    """Two runs of a million prefixes."""
+    with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name:
+        folder = Path(name)
+        _write(folder / "rows.jsonl", MILLION_PROBLEMS, MILLION_CHAINS)
+        settings = ["policy=oracle", "estimator=fixed", "sampling.rollouts=1", "run.show_chains=0", "run.unit_problems=500"]
+        runs = []
+        for seed in (0, 1):
+            runs.append(str(folder / str(seed)))
+            rows = f"data.path={folder / 'rows.jsonl'}"
+            label_in_process(
+                compose_label([rows, f"run_dir={runs[-1]}", f"policy.oracle.seed={seed}", *settings])
+            )
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        began = time.perf_counter()
+        found = compare_runs((runs[0], runs[1]))
+        seconds = time.perf_counter() - began
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(
+        f"  two runs of {found.overlap.prefixes:,} common prefixes: {seconds:.1f} s, peak memory {after / 2**20:.2f} GiB "
+        f"({before / 2**20:.2f} before, with both runs made in the same process)"
+    )
