@@ -104,7 +104,7 @@ def _by_chance(
 ) -> float | None:
     if not (_told_by_counts(config_a) and _told_by_counts(config_b)):
         return None
-    rules = _rule(config_a), _rule(config_b)
+    rules = rule_of_counts(config_a), rule_of_counts(config_b)
     counts = (
         steps.select("prefix_id")
         .join(found.prefixes, on="prefix_id")
@@ -128,7 +128,9 @@ def _told_by_counts(config: EstimatorConfig) -> bool:
     return config.name is EstimatorName.fixed and by_counts
 
 
-def _rule(config: EstimatorConfig) -> Callable[[int, int], int | None]:
+def rule_of_counts(config: EstimatorConfig) -> Callable[[int, int], int | None]:
+    """The label of a step of `fixed` with so many right of so many graded rollouts; of rules in which nothing else counts."""
+
     @cache
     def label(correct: int, graded: int) -> int | None:
         step = measured(Counts(correct=correct, graded=graded), config)

@@ -25,8 +25,8 @@ def compared(config: ReportConfig) -> tuple[Comparison, Path]:
     Raises as `compare` does, UsageError for a plan and for an `out` that cannot be written, lies in one of the runs, or
     is there and no page of ours; StoreError.
     """
-    if config.plan is not None:
-        raise UsageError(f"plan={config.plan} is the plan of one run: leave it out where two are compared")
+    if config.planned is not None:
+        raise UsageError(f"planned={config.planned} is the plan of one run: leave it out where two are compared")
     out = Path(NAME if config.out is None else config.out).expanduser()
     check_output_file("out", out)
     refuse_overwriting({"out": out}, [folder_at(run_dir) for run_dir in config.run_dir])

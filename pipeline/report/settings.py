@@ -16,7 +16,7 @@ class ReportConfig:
     run_dir: Any = "???"
     """A folder or a URL, as `label` takes it; or a list of two, which are compared. A tuple of texts from then on."""
     out: str | None = None
-    """null: report.html in the run directory."""
+    """null: report.html in the run directory; of two, compare.html in the current folder."""
     planned: str | None = None
     """The plan.json that the run is held against; null: that of the run directory, if it has one."""
     chains: int = 10_000

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 
+from tests.bench.compare import compare
 from tests.bench.control import control_plane
 from tests.bench.demo import demo
 from tests.bench.engine import engine_share
@@ -32,6 +33,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "plan": plan,
     "report": report,
     "page": page,
+    "compare": compare,
     "tiny": tiny,
     "demo": demo,
 }

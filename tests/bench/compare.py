@@ -9,15 +9,15 @@ import re
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-import polars as pl
 
 from pipeline.__main__ import compose_label
+from pipeline.compare.clustered import Floats
 from pipeline.compare.common import common
 from pipeline.compare.compared import Comparison
 from pipeline.compare.frames import COLUMNS, frames
@@ -54,7 +54,12 @@ def compare() -> None:
                 "first_success": _labelled(folder, "e", seed, "first_success", salt=4),
             }
             lowered = _labelled(folder, "f", seed, "fixed", salt=5, lower=SHIFT)
-            for a, b in (("fixed", "fixed again"), ("fixed", "pooled"), ("pooled", "pooled again"), ("fixed", "first_success")):
+            for a, b in (
+                ("fixed", "fixed again"),
+                ("fixed", "pooled"),
+                ("pooled", "pooled again"),
+                ("fixed", "first_success"),
+            ):
                 pairs.setdefault(f"{a} and {b}", []).append(compare_runs((runs[a], runs[b])))
             pairs.setdefault("fixed and lowered", []).append(compare_runs((runs["fixed"], lowered)))
             truths.append(_true_shift(runs["fixed"], lowered, seed))
@@ -63,28 +68,32 @@ def compare() -> None:
     _tell_million()
 
 
-def _tell(name: str, found: list[Comparison], truths: np.ndarray) -> None:
+def _tell(name: str, found: list[Comparison], truths: Floats) -> None:
     shifts = [each.shift.shift for each in found]
-    held = [each.low <= truth <= each.high for each, truth in zip(shifts, truths, strict=True)]
-    told = [each.told for each in shifts]
-    excess = [each.noise.excess for each in found]
-    moved = [each.told and each.value > 0 for each in excess if each.value is not None]
-    mean = np.mean([each.value for each in shifts])
-    half = np.mean([(each.high - each.low) / 2 for each in shifts])
+    values, lows, highs = (_floats([getattr(each, end) for each in shifts]) for end in ("value", "low", "high"))
+    held = (lows <= truths) & (truths <= highs)
+    told = np.mean([each.told for each in shifts])
     print(
-        f"  {name:<28} mean shift {mean:+.4f} (true {truths.mean():+.4f}), +-{half:.4f}; told in {np.mean(told):.1%}, interval holds "
-        f"the truth in {np.mean(held):.1%}; beyond noise told in {np.mean(moved) if moved else float('nan'):.1%}"
+        f"  {name:<28}shift {values.mean():+.4f} (true {truths.mean():+.4f}) +-{np.mean(highs - lows) / 2:.4f}, told in {told:.0%}; "
+        f"the interval holds the truth in {held.mean():.0%}"
     )
     noisy = [each.noise for each in found if each.noise.beyond is not None]
     if noisy:
-        correlations = [each.correlation.value for each in noisy]
+        moved = np.mean([each.excess.told and (each.excess.value or 0) > 0 for each in noisy])
+        beyond, chance = (_floats([getattr(each, part) for each in noisy]).mean() for part in ("beyond", "by_chance"))
+        correlation = _floats([each.correlation.value for each in noisy]).mean()
         print(
-            f"  {'':<28} beyond {np.mean([each.beyond for each in noisy]):.2%}, by chance "
-            f"{np.mean([each.by_chance for each in noisy]):.2%}; correlation without noise {np.mean(correlations):.3f}"
+            f"  {'':<28}beyond noise {beyond:.2%}, by chance {chance:.2%}, told in {moved:.0%}; correlation without noise "
+            f"{correlation:.3f}"
         )
+    flipped = _floats([each.flips.flipped.value for each in found]).mean()
     chances = [each.flips.by_chance for each in found if each.flips.by_chance is not None]
-    flipped = np.mean([each.flips.flipped.value for each in found])
-    print(f"  {'':<28} labels flip {flipped:.2%}" + (f", by chance {np.mean(chances):.2%}" if chances else ""), flush=True)
+    by_chance = f", by chance {np.mean(chances):.2%}" if chances else ""
+    print(f"  {'':<28}labels flip {flipped:.2%}{by_chance}", flush=True)
+
+
+def _floats(numbers: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if number is None else number for number in numbers])
 
 
 def _true_shift(a: str, b: str, seed: int) -> float:
@@ -137,14 +146,18 @@ def _tell_million() -> None:
     with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name:
         folder = Path(name)
         _write(folder / "rows.jsonl", MILLION_PROBLEMS, MILLION_CHAINS)
-        settings = ["policy=oracle", "estimator=fixed", "sampling.rollouts=1", "run.show_chains=0", "run.unit_problems=500"]
+        settings = [
+            "policy=oracle",
+            "estimator=fixed",
+            "sampling.rollouts=1",
+            "run.show_chains=0",
+            "run.unit_problems=500",
+        ]
         runs = []
         for seed in (0, 1):
             runs.append(str(folder / str(seed)))
             rows = f"data.path={folder / 'rows.jsonl'}"
-            label_in_process(
-                compose_label([rows, f"run_dir={runs[-1]}", f"policy.oracle.seed={seed}", *settings])
-            )
+            label_in_process(compose_label([rows, f"run_dir={runs[-1]}", f"policy.oracle.seed={seed}", *settings]))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         began = time.perf_counter()
         found = compare_runs((runs[0], runs[1]))

@@ -16,12 +16,10 @@ from pipeline.compare.compared import Comparison
 from pipeline.compare.run import compare
 from pipeline.compare.told import tell
 from pipeline.compare.verdict import verdict
-from pipeline.compare.written import compared as compare_command
 from pipeline.engine import oracle
 from pipeline.errors import EngineDied, UsageError
 from pipeline.relabel.labels import relabel
 from pipeline.report.page import GENERATOR
-from pipeline.report.settings import ReportConfig
 from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import claim
 from tests.audit.runs import copied
@@ -232,12 +230,11 @@ def test_what_cannot_be_done_is_told_in_a_line(label: Label, here: Path, capsys:
         ("out=notes.html", "out=notes.html is there, and no report"),
         (f"out={run}/compare.html", "which is read: name another out"),
         ("out=none/compare.html", "there is no folder"),
+        ("planned=plan.json", "planned=plan.json is the plan of one run"),
     ):
         assert report(run, run, more) == 2
         error = capsys.readouterr().err
         assert said in error
         assert error.count("\n") == 1
-    with pytest.raises(UsageError, match=r"plan=plan.json is the plan of one run"):
-        compare_command(ReportConfig(run_dir=[str(run), str(run)], plan="plan.json"))
     assert [path.name for path in here.iterdir()] == ["notes.html"]
     assert (here / "notes.html").read_text() == "mine"

@@ -14,7 +14,7 @@ from scipy import stats
 from pipeline.agree.rating import NO_ERROR, first_error
 from pipeline.choices import EstimatorName, LabelRule, ValueColumn
 from pipeline.compare.common import Common
-from pipeline.compare.flips import flips
+from pipeline.compare.flips import flips, rule_of_counts
 from pipeline.compare.noise import Z, beyond_by_chance, noise, right_of_b
 from pipeline.compare.shift import shift
 from pipeline.compare.verdict import verdict
@@ -129,9 +129,7 @@ def test_flips_by_chance_are_those_of_two_samples(rule: LabelRule) -> None:
     truth, problems = truths(1500, 2, seed=8)
     found = sampled(truth, truth, problems, 8, 6, seed=9)
     by_chance = flips(found, config, config).by_chance
-    from pipeline.compare.flips import _rule
-
-    label = _rule(config)
+    label = rule_of_counts(config)
     pairs = [(label(a, 8), label(b, 6)) for a, b in found.prefixes.select("correct_a", "correct_b").iter_rows()]
     decided = [a != b for a, b in pairs if None not in (a, b)]
     assert by_chance == pytest.approx(np.mean(decided), abs=0.02)
