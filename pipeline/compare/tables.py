@@ -6,6 +6,8 @@ from pipeline.compare.verdict import interval
 from pipeline.report.parts import Table
 from pipeline.report.speed import percent
 
+TEXT = 300
+"""Characters of a problem or a step that are shown."""
 _LABELS = {1: "1 good", 0: "0 bad", 2: "2 neutral", None: "undecided"}
 
 
@@ -153,7 +155,12 @@ def _per_chain(number: int, side: Side) -> str:
 
 def _moved(part: Moved) -> tuple[str, ...]:
     last = "(the bare problem)" if part.last is None else part.last
-    return (part.name, f"{part.position}", part.problem, last, _seen(part.a), _seen(part.b), f"{part.distance:.1f} sd")
+    texts = (_cut(part.name), f"{part.position}", _cut(part.problem), _cut(last))
+    return (*texts, _seen(part.a), _seen(part.b), f"{part.distance:.1f} sd")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT else f"{text[:TEXT]}..."
 
 
 def _seen(seen: Seen) -> str:

@@ -74,8 +74,8 @@ def _tell(name: str, found: list[Comparison], truths: Floats) -> None:
     held = (lows <= truths) & (truths <= highs)
     told = np.mean([each.told for each in shifts])
     print(
-        f"  {name:<28}shift {values.mean():+.4f} (true {truths.mean():+.4f}) +-{np.mean(highs - lows) / 2:.4f}, told in {told:.0%}; "
-        f"the interval holds the truth in {held.mean():.0%}"
+        f"  {name:<28}shift {values.mean():+.4f} (true {truths.mean():+.4f}) +-{np.mean(highs - lows) / 2:.4f}, "
+        f"told in {told:.0%}; the interval holds the truth in {held.mean():.0%}"
     )
     noisy = [each.noise for each in found if each.noise.beyond is not None]
     if noisy:

@@ -38,7 +38,7 @@ def rows(first: int = 0) -> list[dict[str, Any]]:
     return [
         {
             "id": f"{n}-{last}",
-            "problem": f"What is {n} + {n} + 1? {HOSTILE}",
+            "problem": f"What is {n} + {n} + 1? {HOSTILE} {'long ' * 200}",
             "answer": str(2 * n + 1),
             "steps": [f"{n} + {n} = {2 * n}.", f"{HOSTILE} {2 * n} + 1 = {last}.", f"The answer is {last}."],
         }
@@ -154,12 +154,9 @@ def test_chains_that_the_policy_sampled_are_matched_with_their_text(tmp_path: Pa
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     drawn = labelled(tmp_path / "a", "sampling.solutions=2", given=bare)
-    import polars as pl
-
-    chains = pl.read_parquet(drawn / "labels" / "*.parquet").rows(named=True)
-    given = [{"problem": row["problem"], "answer": row["gold_answer"], "steps": row["steps"]} for row in chains]
-    found = compared(drawn, labelled(tmp_path / "b", "policy.oracle.seed=2", given=given))
-    assert found.overlap.by_words == found.overlap.chains == len(chains)
+    again = (f"data.path={drawn / 'labels'}", "data.columns.answer=gold_answers", "policy.oracle.seed=2")
+    found = compared(drawn, labelled(tmp_path / "b", *again))
+    assert found.overlap.by_words == found.overlap.chains == found.a.chains > 0
     assert found.overlap.prefixes_only_a == found.overlap.prefixes_only_b == 0
     assert "by the words of their steps" in told(found)
 
@@ -218,6 +215,8 @@ def test_the_command_writes_a_page_in_the_place_of_its_like(label: Label, here: 
     page = (here / "compare.html").read_text()
     assert "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;" in page
     assert "<script>alert" not in page
+    assert "long " * 30 in page
+    assert "long " * 60 not in page
     for part in ("Prefixes that moved most", "policy.oracle.seed", "Shift by position", "run_dir=[", "<svg"):
         assert part in page
     assert all(where.startswith(("data:", "#")) for where in re.findall(r'\b(?:src|href)="([^"]*)"', page))
