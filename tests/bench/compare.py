@@ -15,13 +15,19 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+import polars as pl
 
 from pipeline.__main__ import compose_label
+from pipeline.choices import EstimatorName, ValueColumn
 from pipeline.compare.clustered import Floats
 from pipeline.compare.common import common
 from pipeline.compare.compared import Comparison
+from pipeline.compare.flips import flips
 from pipeline.compare.frames import COLUMNS, frames
+from pipeline.compare.noise import noise
 from pipeline.compare.run import compare as compare_runs
+from pipeline.compare.shift import shift
+from pipeline.config import EstimatorConfig
 from pipeline.engine import oracle
 from pipeline.records import Problem
 from pipeline.store.place import storage_at
@@ -32,9 +38,10 @@ SEEDS = 100
 PROBLEMS = 60
 CHAINS = 2
 SHIFT = 0.05
-MILLION_PROBLEMS = 72_000
-MILLION_CHAINS = 4
+LABELLED_PROBLEMS = 2_000
+LABELLED_CHAINS = 4
 """Of five steps, the first of which they share: fourteen prefixes of a problem have rollouts."""
+COPIES = 36
 _ROLLOUT = re.compile(r"-\d{5}$")
 
 
@@ -142,28 +149,33 @@ def _write(path: Path, problems: int, chains: int) -> None:
 
 
 def _tell_million() -> None:
-    """Two runs of a million prefixes."""
+    """Two runs of a million prefixes: some that are labelled, again and again under other ids. Reading files is left out."""
     with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name:
         folder = Path(name)
-        _write(folder / "rows.jsonl", MILLION_PROBLEMS, MILLION_CHAINS)
-        settings = [
-            "policy=oracle",
-            "estimator=fixed",
-            "sampling.rollouts=1",
-            "run.show_chains=0",
-            "run.unit_problems=500",
-        ]
-        runs = []
-        for seed in (0, 1):
-            runs.append(str(folder / str(seed)))
-            rows = f"data.path={folder / 'rows.jsonl'}"
-            label_in_process(compose_label([rows, f"run_dir={runs[-1]}", f"policy.oracle.seed={seed}", *settings]))
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        began = time.perf_counter()
-        found = compare_runs((runs[0], runs[1]))
-        seconds = time.perf_counter() - began
-        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        _write(folder / "rows.jsonl", LABELLED_PROBLEMS, LABELLED_CHAINS)
+        runs = [_labelled(folder, "ab"[seed], seed, "fixed") for seed in (0, 1)]
+        units = [list(label_frames(storage_at(run), COLUMNS)) for run in runs]
+    began, before = time.process_time(), _peak()
+    sides = [frames(_again(unit, copy) for copy in range(COPIES) for unit in of_run) for of_run in units]
+    assert sides[0] is not None
+    assert sides[1] is not None
+    found = common(sides[0], sides[1])
+    config = EstimatorConfig(name=EstimatorName.fixed)
+    shift(found, ValueColumn.value, ValueColumn.value)
+    noise(found, "fixed", "fixed")
+    flips(found, config, config)
     print(
-        f"  two runs of {found.overlap.prefixes:,} common prefixes: {seconds:.1f} s, peak memory {after / 2**20:.2f} GiB "
-        f"({before / 2**20:.2f} before, with both runs made in the same process)"
+        f"  two runs of {found.overlap.prefixes:,} common prefixes in {found.overlap.chains:,} chains: "
+        f"{time.process_time() - began:.1f} s of processor time, {_peak() - before:.2f} GiB"
     )
+
+
+def _again(unit: pl.DataFrame, copy: int) -> pl.DataFrame:
+    ids = ("chain_id", "problem_id", "root_prefix_id")
+    return unit.with_columns(
+        *(pl.col(name) + f"-{copy}" for name in ids), pl.col("prefix_ids").list.eval(pl.element() + f"-{copy}")
+    )
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
