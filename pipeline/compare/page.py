@@ -5,7 +5,7 @@ from pipeline.compare.compared import Comparison, Side
 from pipeline.compare.verdict import interval, verdict
 from pipeline.report.page import html
 from pipeline.report.parts import Page, Section, Tile
-from pipeline.report.speed import percent
+from pipeline.words import percent
 
 KIND = "comparison"
 

@@ -4,7 +4,7 @@ from pipeline.compare.compared import Comparison, Moved, Seen, Side
 from pipeline.compare.flips import KINDS
 from pipeline.compare.verdict import interval
 from pipeline.report.parts import Table
-from pipeline.report.speed import percent
+from pipeline.words import percent
 
 TEXT = 300
 """Characters of a problem or a step that are shown."""

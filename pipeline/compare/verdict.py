@@ -8,7 +8,7 @@ from pipeline.compare.clustered import Figure
 from pipeline.compare.flips import Flips
 from pipeline.compare.noise import Noise
 from pipeline.compare.shift import Shift
-from pipeline.report.speed import percent
+from pipeline.words import percent
 
 
 def verdict(shift: Shift, noise: Noise, flips: Flips) -> str:
