@@ -208,7 +208,7 @@ def _planned(found: Gathered, plan: Sequence[Compared]) -> Section | None:
     return Section(
         anchor="planned",
         heading="Planned and actual",
-        intro=f"The plan of {found.plan.made_at}, and what the run came to{' so far' if found.owed else ''}. Rollouts and "
+        intro=f"The plan of {found.plan.made_at.replace('T', ' ')}, and what the run came to{' so far' if found.owed else ''}. Rollouts and "
         "tokens are those of rollouts and of sampled chains together.",
         tables=(Table(heads=heads, rows=tuple(rows), words=2),),
     )

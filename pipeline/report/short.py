@@ -27,7 +27,9 @@ def sparkline(counts: Sequence[int]) -> str:
 
 
 def figure(number: float, digits: int = 0) -> str:
-    """With commas, and `digits` behind the point."""
+    """With commas, and `digits` behind the point; of what is less than 1, its first two."""
+    if digits and 0 < abs(number) < 1:
+        return f"{number:.2g}"
     return f"{number:,.{digits}f}"
 
 
