@@ -204,12 +204,13 @@ def _planned(found: Gathered, plan: Sequence[Compared]) -> Section | None:
                 "-" if each.ratio is None else f"{each.ratio:.2f}",
             )
         )
+    made_at = found.plan.made_at.replace("T", " ")
     heads = ("", "in the range", "planned", "range", "came to", "over planned")
     return Section(
         anchor="planned",
         heading="Planned and actual",
-        intro=f"The plan of {found.plan.made_at.replace('T', ' ')}, and what the run came to{' so far' if found.owed else ''}. Rollouts and "
-        "tokens are those of rollouts and of sampled chains together.",
+        intro=f"The plan of {made_at}, and what the run came to{' so far' if found.owed else ''}. Rollouts and tokens "
+        "are those of rollouts and of sampled chains together.",
         tables=(Table(heads=heads, rows=tuple(rows), words=2),),
     )
 
