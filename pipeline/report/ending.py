@@ -23,5 +23,6 @@ def end_with_report(console: Console, storage: Storage, *, page: bool, changed: 
 
                 storage.replace(REPORT, page_data(storage, read, ReportConfig(run_dir=storage.place)))
             print_lines(console, [f"report    {link_in(storage)}"])
-    except StepvalueError as error:
-        print_lines(console, [f"report    none, though the run is done: {error}"])
+    except Exception as error:  # noqa: BLE001  charts are drawn by others' code; whatever it says, the run is done
+        reason = error if isinstance(error, StepvalueError) else f"{type(error).__name__}: {error}"
+        print_lines(console, [f"report    none, though the run is done: {reason}"])

@@ -1,0 +1,73 @@
+"""`python -m tests.report.screenshots PAGE FOLDER`: the README's pictures of a report, made anew."""
+
+import base64
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+
+from tests.chromium import INSTALLED, REMEDY, chromium
+
+MOST_BYTES = 300_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A part of the page, from the element `at` on, in a window of this size in CSS pixels; `scale` device pixels each."""
+
+    name: str
+    at: str
+    width: int
+    height: int
+    scheme: str
+    scale: float = 1.0
+    opened: str = ""
+    """Selectors of buttons that are pressed first, with `;` between."""
+
+
+OPENED = ".chain-head;.step-open"
+"""The first chain, and the rollouts of its first step."""
+PICTURES = (
+    Picture(name="report-light", at="body", width=1200, height=1500, scheme="light"),
+    Picture(name="report-dark", at="#chains", width=1200, height=1100, scheme="dark", opened=OPENED),
+    Picture(name="report-phone", at="#chains", width=360, height=800, scheme="light", scale=2.0, opened=OPENED),
+)
+
+
+def main() -> int:
+    page, folder = (Path(argument) for argument in sys.argv[1:])
+    if not INSTALLED:
+        print(REMEDY, file=sys.stderr)
+        return 1
+    folder.mkdir(parents=True, exist_ok=True)
+    browser = chromium()
+    try:
+        for picture in PICTURES:
+            data = _taken(browser, page, picture)
+            (folder / f"{picture.name}.png").write_bytes(data)
+            print(f"{picture.name}: {len(data):,} bytes, at most {MOST_BYTES:,}")
+    finally:
+        browser.quit()
+    return 0
+
+
+def _taken(browser: Chrome, page: Path, picture: Picture) -> bytes:
+    size = {"width": picture.width, "height": picture.height, "deviceScaleFactor": picture.scale, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    scheme = {"name": "prefers-color-scheme", "value": picture.scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    browser.get(page.resolve().as_uri())
+    browser.implicitly_wait(30)
+    for selector in filter(None, picture.opened.split(";")):
+        browser.find_element(By.CSS_SELECTOR, selector).click()
+    element = browser.find_element(By.CSS_SELECTOR, picture.at)
+    top = browser.execute_script("return arguments[0].getBoundingClientRect().top + scrollY", element)
+    clip = {"x": 0, "y": top, "width": picture.width, "height": picture.height, "scale": 1}
+    shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
+    return base64.b64decode(shot["data"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
