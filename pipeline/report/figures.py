@@ -194,8 +194,6 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
 
 def speed(course: Sequence[dict[str, float]]) -> Figure | None:
     """`course`: see `course.course`."""
-    if len(course) < 2:
-        return None
     return _over_time(
         course,
         ("tokens_per_second",),
@@ -208,8 +206,6 @@ def speed(course: Sequence[dict[str, float]]) -> Figure | None:
 
 def load(course: Sequence[dict[str, float]]) -> Figure | None:
     """`course`: see `course.course`."""
-    if len(course) < 2:
-        return None
     return _over_time(
         course,
         ("running", "waiting", "grading"),
@@ -284,7 +280,9 @@ def _over_time(
     reading: str,
     heads: tuple[str, ...],
     columns: tuple[str, ...],
-) -> Figure:
+) -> Figure | None:
+    if len(course) < 2 or not any(row[name] for row in course for name in series):
+        return None
     hours = course[-1]["hours"]
     unit, per = ("hours", 1.0) if hours >= 2 else ("minutes", 60.0) if hours * 60 >= 2 else ("seconds", 3600.0)
     rows = [
