@@ -60,8 +60,7 @@ def ray_head() -> Iterator[Cluster]:
     port, dashboard_port, agent_port = _free_port(), _free_port(), _free_port()
     with tempfile.TemporaryDirectory(prefix="sv-ray-", dir="/tmp") as folder:  # Ray's sockets want a short path
         token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "stepvalue-tests-" + "0" * 32}
-        # Ray's own 10 s is how long a test of metrics would wait.
-        environment = {**os.environ, **token, "RAY_metrics_report_interval_ms": "1000"}
+        environment = {**os.environ, **token}
         command = [
             str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--disable-usage-stats",
             "--node-ip-address=127.0.0.1", f"--port={port}", "--dashboard-host=127.0.0.1",

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import ROOT, Cluster
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.faults
 
 # A driver that tells two statuses, and what its node's agent then offers of them.
 _DRIVER = """
