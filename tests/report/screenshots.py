@@ -11,11 +11,12 @@ from selenium.webdriver.common.by import By
 from tests.chromium import INSTALLED, REMEDY, chromium
 
 MOST_BYTES = 300_000
+ABOVE_PIXELS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A part of the page, from the element `at` on, in a window of this size in CSS pixels; `scale` device pixels each."""
+    """A part of the page, from a little above the element `at` on, in a window of this size in CSS pixels; `scale` device pixels each."""
 
     name: str
     at: str
@@ -32,7 +33,7 @@ OPENED = ".chain-head;.step-open"
 PICTURES = (
     Picture(name="report-light", at="body", width=1200, height=1500, scheme="light"),
     Picture(name="report-dark", at="#chains", width=1200, height=1100, scheme="dark", opened=OPENED),
-    Picture(name="report-phone", at="#chains", width=360, height=800, scheme="light", scale=2.0, opened=OPENED),
+    Picture(name="report-phone", at="#browser-list", width=360, height=800, scheme="light", scale=2.0, opened=OPENED),
 )
 
 
@@ -64,6 +65,7 @@ def _taken(browser: Chrome, page: Path, picture: Picture) -> bytes:
         browser.find_element(By.CSS_SELECTOR, selector).click()
     element = browser.find_element(By.CSS_SELECTOR, picture.at)
     top = browser.execute_script("return arguments[0].getBoundingClientRect().top + scrollY", element)
+    top = max(0, top - ABOVE_PIXELS)
     clip = {"x": 0, "y": top, "width": picture.width, "height": picture.height, "scale": 1}
     shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
     return base64.b64decode(shot["data"])

@@ -7,6 +7,8 @@ const STRIP_HEIGHT = 24;
 const BAR_WIDTH = 10;
 const NARROW_BAR_WIDTH = 5;
 const MANY_STEPS = 20;
+// A smaller drop is 0.00.
+const LEAST_TOLD = 0.005;
 
 function element(name, attributes, ...children) {
   const made = document.createElement(name);
@@ -56,7 +58,7 @@ function outcomeMark(outcome) {
 }
 
 function lost(size, step) {
-  if (!size) return element("span", { class: "lost none" }, "no drop");
+  if (size < LEAST_TOLD) return element("span", { class: "lost none" }, "no drop");
   return element("span", { class: "lost" }, `▼ ${size.toFixed(2)} `, element("small", {}, `step ${step}`));
 }
 
