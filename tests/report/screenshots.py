@@ -16,7 +16,10 @@ ABOVE_PIXELS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A part of the page, from a little above the element `at` on, in a window of this size in CSS pixels; `scale` device pixels each."""
+    """A part of the page, from a little above the element `at` on, in a window of this size in CSS pixels.
+
+    `scale`: device pixels of each. `opened`: selectors of buttons that are pressed first, with `;` between.
+    """
 
     name: str
     at: str
@@ -25,7 +28,6 @@ class Picture:
     scheme: str
     scale: float = 1.0
     opened: str = ""
-    """Selectors of buttons that are pressed first, with `;` between."""
 
 
 OPENED = ".chain-head;.step-open"
