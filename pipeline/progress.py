@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, fields
 from pipeline.hardware import Throughput
 from pipeline.records import Totals
 
+SECONDS_PER_HOUR = 3600.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
@@ -87,6 +89,10 @@ class Status:
     workers: int = 0
     device_seconds: float = 0.0
     share_of_bound: float | None = None
+
+    @property
+    def device_hours(self) -> float:
+        return self.device_seconds / SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

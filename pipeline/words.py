@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from pipeline.pace import Pace
 from pipeline.progress import Status, Verdicts
 
-HOUR = 3600.0
-
 
 def facts_of(status: Status, pace: Pace, price: float | None) -> Iterator[tuple[str, str]]:
     """What is known, by name: (name, words). `price`: of a device for an hour."""
@@ -23,8 +21,8 @@ def facts_of(status: Status, pace: Pace, price: float | None) -> Iterator[tuple[
     if status.rollouts:
         yield "verdicts", shares(status.verdicts)
         yield "cut", f"{percent(status.verdicts.truncated / status.rollouts)} by sampling.max_tokens"
-    if price is not None and status.device_seconds:
-        yield "money", money(status.device_seconds, price)
+    if price is not None and status.device_hours:
+        yield "money", money(status.device_hours, price)
     if pace.seconds_left is not None:
         yield "left", duration(pace.seconds_left)
 
@@ -50,10 +48,9 @@ def shares(verdicts: Verdicts) -> str:
     return ", ".join(f"{percent(count / total)} {name}" for name, count in counts.items() if count or name in always)
 
 
-def money(device_seconds: float, price: float) -> str:
+def money(device_hours: float, price: float) -> str:
     """What devices have cost so far, in the currency of the price."""
-    hours = device_seconds / HOUR
-    return f"{hours * price:,.2f} for {hours:,.2f} device hours"
+    return f"{device_hours * price:,.2f} for {device_hours:,.2f} device hours"
 
 
 def duration(seconds: float) -> str:

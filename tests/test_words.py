@@ -48,7 +48,7 @@ def test_progress_is_one_line(status: Status, pace: Pace, seconds: float, line: 
 
 def test_without_a_price_there_is_no_money() -> None:
     assert "money" not in line_of(Status(stage="labelling", device_seconds=99.0), Pace(), 1, None)
-    assert money(3600.0, 0.0) == "0.00 for 1.00 device hours"
+    assert money(1.0, 0.0) == "0.00 for 1.00 device hours"
 
 
 _count = st.integers(0, 10**12)

@@ -13,13 +13,13 @@ from pipeline.estimate.tree import Tree
 from pipeline.forecast import Cost, Range
 from pipeline.plan.extrapolated import added, inverse, mean, product, scaled, total
 from pipeline.plan.simulated import NOTHING, Believed, simulated
+from pipeline.progress import SECONDS_PER_HOUR
 from pipeline.records import Trials
 
 _REPLICATES = 8
 """Of a simulation: what is told is their mean."""
 _KNOWN_WELL = 64
 """Chains behind which the pooled estimator trusts what it has learnt: what it is taken to know for most of a large run."""
-_SECONDS = 3600.0
 _START_OFF_BY = 2.0
 """A later start of a worker may take so many times as long as the pilot's, or as short."""
 
@@ -130,7 +130,7 @@ def cost_of(estimator: EstimatorName, amounts: Amounts, fleet: Fleet) -> Cost:
     wall = device_hours = money = None
     if speed is not None:
         working = scaled(product(amounts.tokens, inverse(speed)), 1 / fleet.workers)
-        wall = scaled(added(working, _about(fleet.start_seconds, _START_OFF_BY)), 1 / _SECONDS)
+        wall = scaled(added(working, _about(fleet.start_seconds, _START_OFF_BY)), 1 / SECONDS_PER_HOUR)
         device_hours = scaled(wall, fleet.workers * fleet.devices)
         money = None if fleet.price is None else scaled(device_hours, fleet.price)
     return Cost(

@@ -8,9 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.forecast import Cost, Forecast, Pilot, Planned, Range
+from pipeline.progress import SECONDS_PER_HOUR
+from pipeline.words import duration
 
 _SHOWN_UNFIT = 5
-SECONDS_PER_HOUR = 3600
 
 
 def print_plan(console: Console, forecast: Forecast, written: Path) -> None:
@@ -86,7 +87,7 @@ def _table(forecast: Forecast) -> Table:
 def _row(cost: Cost, *, chosen: bool) -> list[Text]:
     cells = [cost.estimator, _cell(cost.rollouts, _amount), _cell(cost.tokens, _amount)]
     if cost.device_hours is not None and cost.wall_hours is not None:
-        cells += [_cell(cost.device_hours, _hours), _cell(cost.wall_hours, _duration)]
+        cells += [_cell(cost.device_hours, _hours), _cell(cost.wall_hours, _wall)]
     if cost.money is not None:
         cells.append(_cell(cost.money, _hours))
     return [Text(cell, style="bold" if chosen else "") for cell in cells]
@@ -119,7 +120,5 @@ def _hours(number: float) -> str:
     return f"{number:,.2f}" if number >= 1 or not number else f"{number:.2g}"
 
 
-def _duration(hours: float) -> str:
-    minutes, seconds = divmod(round(hours * SECONDS_PER_HOUR), 60)
-    whole, minutes = divmod(minutes, 60)
-    return f"{whole}:{minutes:02d}:{seconds:02d}"
+def _wall(hours: float) -> str:
+    return duration(round(hours * SECONDS_PER_HOUR))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from pipeline.progress import SECONDS_PER_HOUR
 from pipeline.store.starts import Start
 
 POINTS = 240
@@ -21,7 +22,7 @@ def course(starts: Sequence[Start]) -> list[dict[str, float]]:
             if sample.seconds > seconds:
                 points.append(
                     {
-                        "hours": (worked + sample.seconds) / 3600,
+                        "hours": (worked + sample.seconds) / SECONDS_PER_HOUR,
                         "start": number,
                         "tokens_per_second": (sample.tokens - tokens) / (sample.seconds - seconds),
                         "workers": sample.workers,
@@ -37,11 +38,11 @@ def course(starts: Sequence[Start]) -> list[dict[str, float]]:
 
 def device_hours(starts: Sequence[Start]) -> float | None:
     """What all starts took of devices; None where none tells."""
-    return sum(start.status.device_seconds for start in starts) / 3600 if starts else None
+    return sum(start.status.device_hours for start in starts) if starts else None
 
 
 def money(starts: Sequence[Start]) -> float | None:
     """What they cost, each by its own price; None where one has none."""
     if not starts or any(start.price is None for start in starts):
         return None
-    return sum(start.status.device_seconds / 3600 * (start.price or 0.0) for start in starts)
+    return sum(start.status.device_hours * (start.price or 0.0) for start in starts)

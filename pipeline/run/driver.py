@@ -21,7 +21,7 @@ from pipeline.run.budget import Spent, goals
 from pipeline.run.crew import Crew
 from pipeline.run.hands import Offer, Watcher
 from pipeline.run.intake import stage
-from pipeline.run.spending import LOOK_SECONDS, SECONDS_PER_HOUR, Outlay, Seldom, Spending, planned_budget
+from pipeline.run.spending import LOOK_SECONDS, Outlay, Seldom, Spending, planned_budget
 from pipeline.run.state import RunState, identity, run_name, state_of
 from pipeline.run.stop import INTERRUPTED, StopSignal
 from pipeline.run.telling import telling
@@ -143,10 +143,9 @@ def _limited(
     """
     if limit is None:
         return watch, config
-    seconds = sum(start.status.device_seconds for start in read_starts(storage))
+    hours = sum(start.status.device_hours for start in read_starts(storage))
     tokens = before.logged.tokens + before.logged.solution_tokens
-    spending = Spending(limit, Outlay(tokens=tokens, device_hours=seconds / SECONDS_PER_HOUR))
-
+    spending = Spending(limit, Outlay(tokens=tokens, device_hours=hours))
     shown = Seldom(watch, config.progress_seconds)
 
     def watch_spending(status: Status) -> None:

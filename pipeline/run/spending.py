@@ -13,7 +13,6 @@ from pipeline.settings import flat
 
 LOOK_SECONDS = 1.0
 """How often at least a run with a limit looks at what it has spent."""
-SECONDS_PER_HOUR = 3600.0
 _ASKED = {"sampling": ("rollouts",), "estimator": ("target_sd", "budget", "run_budget", "budget_unit")}
 
 
@@ -89,7 +88,7 @@ class Spending:
         if tokens != self._last_tokens:
             self._at_next_look = 2 * tokens - self._last_tokens
             self._last_tokens = tokens
-        hours = self._before.device_hours + status.device_seconds / SECONDS_PER_HOUR
+        hours = self._before.device_hours + status.device_hours
         limit = self._limit
         if limit.tokens is not None and (tokens >= limit.tokens or self._at_next_look > limit.tokens):
             self._stop(status, f"{tokens:,} of {limit.tokens:,} tokens")

@@ -14,7 +14,6 @@ from pipeline.store.run_record import STAGED_INPUT, recorded_identity
 from pipeline.store.starts import PLAN, Start, process_with, read_starts, same_machine
 from pipeline.store.storage import Storage
 from pipeline.store.stored_run import refuse_no_run
-from pipeline.words import HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +91,11 @@ def seen(start: Start, now: float) -> Seen:
 
 
 def _spent(starts: Sequence[Start]) -> Spent:
-    costs = [start.status.device_seconds / HOUR * start.price for start in starts if start.price is not None]
+    costs = [start.status.device_hours * start.price for start in starts if start.price is not None]
     return Spent(
         starts=len(starts),
         unpriced=len(starts) - len(costs),
-        device_hours=sum(start.status.device_seconds for start in starts) / HOUR,
+        device_hours=sum(start.status.device_hours for start in starts),
         money=sum(costs) if costs else None,
     )
 

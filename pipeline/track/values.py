@@ -5,8 +5,6 @@ from dataclasses import asdict
 from pipeline.pace import Pace
 from pipeline.progress import Status
 
-HOUR = 3600.0
-
 
 def step_of(status: Status) -> int:
     """Where a status stands on the axis: rollouts of all starts, so that a later start goes on where the one before ended."""
@@ -15,7 +13,7 @@ def step_of(status: Status) -> int:
 
 def values_of(status: Status, pace: Pace, price: float | None) -> dict[str, float]:
     """By name; what is not known is left out. `price`: of a device for an hour."""
-    hours = status.device_seconds / HOUR
+    hours = status.device_hours
     known = {
         "units_done": status.units_done,
         "prefixes_decided": status.prefixes_decided,
