@@ -37,7 +37,7 @@ class Compared:
 def compared(
     plan: Forecast, totals: Totals, *, steps: int, drawn: int, starts: Sequence[Start]
 ) -> tuple[Compared, ...]:
-    """`steps` are those of all chains, `drawn` the chains that the policy sampled. `plan`: see `checked`."""
+    """`steps` are those of all chains, `drawn` the chains that the policy sampled."""
     of_plan, cost = plan.planned, plan.cost
     hours = device_hours(starts)
     paid = money(starts) if plan.gpu_hour_price is None else None if hours is None else hours * plan.gpu_hour_price
@@ -69,21 +69,3 @@ def compared(
 
 def _exactly(count: int) -> Range:
     return Range(low=count, expected=count, high=count)
-
-
-def checked(plan: Forecast) -> Forecast:
-    """Raises ValueError for one that a hand has put something else than numbers into where numbers belong."""
-    counted = (plan.planned.used, plan.planned.rejected, plan.planned.problems, plan.planned.chains, plan.planned.steps)
-    ranges = (plan.cost.rollouts, plan.cost.tokens, plan.cost.device_hours, plan.cost.money)
-    told = [*counted, plan.planned.prefixes, *(number for each in ranges if each for number in _numbers(each))]
-    if not all(_is_number(number) for number in [*told, plan.gpu_hour_price or 0]):
-        raise ValueError("it holds something else than a number where a number belongs")
-    return plan
-
-
-def _numbers(each: Range) -> tuple[float, float, float]:
-    return each.low, each.expected, each.high
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

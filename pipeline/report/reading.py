@@ -6,7 +6,7 @@ from pathlib import Path
 from pipeline.errors import Absent, UsageError
 from pipeline.forecast import Forecast, decoded_forecast
 from pipeline.report.gathered import Gathered, gathered, staged_input
-from pipeline.report.planned import Compared, checked, compared
+from pipeline.report.planned import Compared, compared
 from pipeline.report.short import short_lines
 from pipeline.report.sums import in_all
 from pipeline.schemas import SCHEMA_VERSION
@@ -63,7 +63,7 @@ def _readable(storage: Storage) -> StoredRun:
 def _of_run(storage: Storage) -> tuple[Forecast | None, tuple[str, ...]]:
     """A report is made without a plan that cannot be used."""
     try:
-        return checked(decoded_forecast(storage.read(PLAN))), ()
+        return decoded_forecast(storage.read(PLAN)), ()
     except Absent:
         return None, ()
     except ValueError as error:
@@ -72,7 +72,7 @@ def _of_run(storage: Storage) -> tuple[Forecast | None, tuple[str, ...]]:
 
 def _named(plan: str) -> Forecast:
     try:
-        return checked(decoded_forecast(Path(plan).expanduser().read_bytes()))
+        return decoded_forecast(Path(plan).expanduser().read_bytes())
     except OSError as error:
         raise UsageError(f"planned={plan} cannot be read: {error.strerror or error}") from error
     except ValueError as error:

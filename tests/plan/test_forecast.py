@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.forecast import (
@@ -73,6 +73,42 @@ def test_what_is_no_plan_is_a_value_error(forecast: Forecast, cut: int, noise: b
     for broken in (data[: cut * len(data) // 31], noise, b"[1]", b'{"stepvalue_plan": 2}'):
         with pytest.raises(ValueError, match=r"\S"):
             decoded_forecast(broken)
+
+
+EDITS: dict[str, object] = {
+    "limit: tokens": "500",
+    "limit: device_hours": "x",
+    "limit: tokens ": -5,
+    "limit: tokens  ": True,
+    "limit: tokens   ": 1.5,
+    "identity": 3,
+    "cost": [],
+    "cost: rollouts: low": "much",
+    "others": {},
+    "planned: unfit": [1],
+    "gpus": None,
+}
+
+
+@settings(max_examples=5)
+@given(forecasts)
+@pytest.mark.parametrize("place", list(EDITS))
+def test_what_a_hand_has_spoilt_is_named(place: str, forecast: Forecast) -> None:
+    values = json.loads(encoded_forecast(forecast))
+    *parts, last = place.strip().split(": ")
+    inner = values
+    for part in parts:
+        inner = inner[part]
+    inner[last] = EDITS[place]
+    with pytest.raises(ValueError, match=place.strip().split(": ")[-1]):
+        decoded_forecast(json.dumps(values).encode())
+
+
+def test_a_limit_is_a_number_and_no_other_part() -> None:
+    with pytest.raises(ValueError, match="the plan lacks its part 'cost'"):
+        decoded_forecast(b'{"stepvalue_plan": 1}')
+    with pytest.raises(ValueError, match="does not know"):
+        decoded_forecast(b'{"stepvalue_plan": 1, "extra": 1}')
 
 
 @given(forecasts, st.sampled_from(["planned", "pilot", "cost", "limit", "gpus"]))
