@@ -100,6 +100,7 @@ class Summary:
     """What a run directory holds, and what this start of the run added to it.
 
     `damaged` names files that it set aside. `labels` says whose the current labels are, where editions were made of them.
+    `overspent` says by what it went beyond its budget.
     `throughput` is None where this start's engines made nothing, or nothing that could be compared.
     """
 
@@ -113,6 +114,7 @@ class Summary:
     seconds_labelling: float
     damaged: tuple[str, ...] = ()
     labels: str = ""
+    overspent: str = ""
     throughput: Throughput | None = None
 
 

@@ -10,9 +10,9 @@ from pipeline.compare.page import page
 from pipeline.compare.run import compare
 from pipeline.errors import UsageError
 from pipeline.report.contents import moment
-from pipeline.report.run import refuse_foreign
+from pipeline.report.page import GENERATOR
 from pipeline.report.settings import ReportConfig
-from pipeline.store.files import check_output_file, refuse_overwriting, replaced_at_end
+from pipeline.store.files import check_output_file, refuse_foreign, refuse_overwriting, replaced_at_end
 from pipeline.store.place import folder_at
 
 NAME = "compare.html"
@@ -30,7 +30,7 @@ def compared(config: ReportConfig) -> tuple[Comparison, Path]:
     out = Path(NAME if config.out is None else config.out).expanduser()
     check_output_file("out", out)
     refuse_overwriting({"out": out}, [folder_at(run_dir) for run_dir in config.run_dir])
-    refuse_foreign(out)
+    refuse_foreign("out", out, GENERATOR, "report")
     found = compare(config.run_dir)
     data = page(found, (f"stepvalue {__version__}, {moment(time.time())} UTC", _command(config)))
     with replaced_at_end(out) as file:

@@ -21,7 +21,7 @@ SHOWN = 20
 
 @dataclass(slots=True, kw_only=True)
 class Counted:
-    """Sums over rows that have been counted. `bare` are problems that came without a chain."""
+    """Sums over rows that have been counted; `bare` are further problems, whose chains are yet to be drawn."""
 
     problems: int = 0
     bare: int = 0
@@ -56,31 +56,39 @@ class Counter:
         return self._distinct.tokens
 
     async def count(self, rows: Sequence[InputRow], draws: Draws | None = None) -> list[Tree]:
-        """Add the rows, those without a chain only where `draws` has theirs. The trees of their problems."""
+        """Add rows; those without a chain need `draws`. The trees of their problems."""
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
-        known = fitting if draws is not None else [row for row in fitting if row.solution is not None]
-        await self._planner.plan_chains(plan, known, draws or Draws())
-        self._add(plan, fitting, rejects=plan.rejects)
-        return plan.trees
-
-    def _add(self, plan: UnitPlan, fitting: Iterable[InputRow], rejects: Iterable[Reject]) -> None:
+        await self._planner.plan_chains(plan, fitting, draws or Draws())
         counted = self.counted
         asked = [each for each in plan.asked.values() if each.fits]
         prompts = [each.prefix.prompt_ids for each in asked]
-        counted.problems += len({row.problem.problem_id for row in fitting})
-        counted.bare += len({row.problem.problem_id for row in fitting if row.solution is None})
+        counted.problems += _problems(fitting)
         counted.chains += len(plan.chains)
         counted.steps += sum(len(chain.prefix_ids) for chain in plan.chains)
         counted.prefixes += len(asked)
         counted.too_long += len(plan.asked) - len(asked)
         counted.prompt_tokens += sum(map(len, prompts))
         self._distinct.add(prompts)
+        self._note(plan.rejects)
+        return plan.trees
+
+    def count_bare(self, rows: Sequence[InputRow]) -> None:
+        """Add problems of which nothing is known but that the policy will draw chains for them."""
+        plan = UnitPlan()
+        self.counted.bare += _problems(self._planner.with_roots(plan, rows))
+        self._note(plan.rejects)
+
+    def _note(self, rejects: Iterable[Reject]) -> None:
         for reject in rejects:
             if reject.step_index is None:
-                counted.rejects[reject.reason.value] += 1
-            if len(counted.unfit) < SHOWN:
-                counted.unfit.append(f"{reject.place.file}:{reject.place.line}: {reject.detail}")
+                self.counted.rejects[reject.reason.value] += 1
+            if len(self.counted.unfit) < SHOWN:
+                self.counted.unfit.append(f"{reject.place.file}:{reject.place.line}: {reject.detail}")
+
+
+def _problems(rows: Iterable[InputRow]) -> int:
+    return len({row.problem.problem_id for row in rows})
 
 
 class Draw:
@@ -100,8 +108,8 @@ class Draw:
         elif entry > self._kept[0]:
             heapq.heapreplace(self._kept, entry)
 
-    def problems(self, most_rows: int) -> list[list[InputRow]]:
-        """The rows of each drawn problem, of those with more than `most_rows` as many, drawn at random too."""
+    def problems(self, most_rows: int | None = None) -> list[list[InputRow]]:
+        """The rows of each drawn problem, in the order of the draw; of more than `most_rows` as many, drawn at random too."""
         return [sorted(rows, key=self._ticket)[:most_rows] for _, _, rows in sorted(self._kept, reverse=True)]
 
     def _ticket(self, row: InputRow) -> str:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import islice
 
 import numpy as np
 
@@ -25,19 +27,25 @@ _START_OFF_BY = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampled:
-    """Problems of which it is known, or assumed, what rollouts do there.
+class Stratum:
+    """Drawn problems of one kind: their `sizes` in the unit in which all problems of the kind have `size`."""
 
-    `trees` (None where nothing is left to label), their `sizes` in the unit that `size` has for all `problems`, `drawn_tokens`
-    of chains that the policy drew for each. `believed`: by prefix id, of all prefixes of the trees.
+    sizes: Sequence[float]
+    size: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """Problems of which it is known, or assumed, what rollouts do there, those of each stratum side by side.
+
+    `trees` (None where nothing is left to label), `drawn_tokens` of chains that the policy drew for each. `believed`: by prefix
+    id, of all prefixes of the trees.
     """
 
+    strata: Sequence[Stratum]
     trees: Sequence[Tree | None]
-    sizes: Sequence[float]
     drawn_tokens: Sequence[float]
     believed: Mapping[str, Believed]
-    size: float
-    problems: int
 
     @property
     def labelled(self) -> list[Tree]:
@@ -90,10 +98,13 @@ def by_simulation(
 
 def extrapolated(sampled: Sampled, rollouts: Sequence[float], tokens: Sequence[float]) -> Amounts:
     """What all problems cost where the sampled ones cost so much."""
-    return Amounts(
-        rollouts=total(rollouts, sampled.sizes, size=sampled.size, problems=sampled.problems),
-        tokens=total(tokens, sampled.sizes, size=sampled.size, problems=sampled.problems),
-    )
+    return Amounts(rollouts=_over_strata(sampled.strata, rollouts), tokens=_over_strata(sampled.strata, tokens))
+
+
+def _over_strata(strata: Sequence[Stratum], costs: Sequence[float]) -> Range:
+    rest = iter(costs)
+    totals = [total(list(islice(rest, len(each.sizes))), each.sizes, size=each.size) for each in strata]
+    return reduce(added, totals)
 
 
 def with_learning(

@@ -19,32 +19,18 @@ _LEAST = 2
 """Problems that tell how much they differ."""
 
 
-def total(costs: Sequence[float], sizes: Sequence[float], *, size: float, problems: int) -> Range:
-    """What `problems` of the given `size` together will cost, from sampled ones that cost `costs` at `sizes`.
+def total(costs: Sequence[float], sizes: Sequence[float], *, size: float) -> Range:
+    """What problems of the given `size` together will cost, from sampled ones that cost `costs` at `sizes`.
 
     Without sizes above 0 nothing is known and nothing expected. One sampled problem tells nothing of the spread: then the
     range is from nothing to twice as much.
     """
-    sampled = np.asarray(sizes, dtype=np.float64)
-    if not sampled.sum() or not size:
-        return Range(low=0.0, expected=0.0, high=0.0)
-    ratio = float(np.sum(costs) / sampled.sum())
-    expected = ratio * size
-    if len(sampled) < _LEAST:
-        return Range(low=0.0, expected=expected, high=2 * expected)
-    n = len(sampled)
-    residual = np.asarray(costs) - ratio * sampled
-    variance = float(residual @ residual) / (n - 1)
-    open_to_draw = (size / float(sampled.mean())) ** 2 * variance / n
-    open_to_chance = problems * variance
-    half = float(student.ppf((1 + CONFIDENCE) / 2, n - 1)) * math.sqrt(open_to_draw + open_to_chance)
-    return Range(low=max(0.0, expected - half), expected=expected, high=expected + half)
+    return _predicted(costs, sizes, size=size, chance=1.0)
 
 
 def mean(parts: Sequence[float], weights: Sequence[float]) -> Range:
     """The weighted mean of what sampled problems say, sum(parts) / sum(weights), and its range over other draws of problems."""
-    found = total(parts, weights, size=1.0, problems=0)
-    return Range(low=found.low, expected=found.expected, high=found.high)
+    return _predicted(parts, weights, size=1.0, chance=0.0)
 
 
 def scaled(known: Range, factor: float) -> Range:
@@ -80,3 +66,20 @@ def added(first: Range, second: Range) -> Range:
 def spread(known: Range, other: float) -> Range:
     """The range, wide enough to hold what another way to expect it says."""
     return Range(low=min(known.low, other), expected=known.expected, high=max(known.high, other))
+
+
+def _predicted(costs: Sequence[float], sizes: Sequence[float], *, size: float, chance: float) -> Range:
+    """`chance`: 1 where the problems will be labelled anew, so that their costs differ by chance too; else 0."""
+    sampled = np.asarray(sizes, dtype=np.float64)
+    if not sampled.sum() or not size:
+        return Range(low=0.0, expected=0.0, high=0.0)
+    ratio = float(np.sum(costs) / sampled.sum())
+    expected = ratio * size
+    n = len(sampled)
+    if n < _LEAST:
+        return Range(low=0.0, expected=expected, high=2 * expected)
+    residual = np.asarray(costs) - ratio * sampled
+    variance = float(residual @ residual) / (n - 1)
+    as_many = size / float(sampled.mean())
+    half = float(student.ppf((1 + CONFIDENCE) / 2, n - 1)) * math.sqrt(variance * (as_many**2 / n + chance * as_many))
+    return Range(low=max(0.0, expected - half), expected=expected, high=expected + half)

@@ -13,7 +13,7 @@ from pipeline.forecast import Pilot, Planned
 from pipeline.grading.choose import checker_for
 from pipeline.plan import assumed
 from pipeline.plan.counted import Counter, Draws
-from pipeline.plan.expected import Sampled, success_rate
+from pipeline.plan.expected import Sampled, Stratum, success_rate
 from pipeline.plan.extrapolated import mean
 from pipeline.plan.pilot import UNKNOWN_SD, Measured
 from pipeline.plan.simulated import Believed
@@ -33,21 +33,23 @@ class Ground:
 
 
 def measured_ground(config: LabelConfig, policy: PolicyFacts, survey: Survey, pilot: Measured) -> Ground:
-    """What a pilot found out."""
-    counter, trees = asyncio.run(_drawn_trees(config, policy, survey.drawn, Draws(solutions=pilot.solutions)))
+    """What a pilot found out, of problems with chains and then of bare ones."""
+    draws = Draws(solutions=pilot.solutions)
+    given, trees = asyncio.run(_drawn_trees(config, policy, survey.drawn, draws))
+    drawn, trees_of_bare = asyncio.run(_drawn_trees(config, policy, survey.drawn_bare, draws))
+    trees += trees_of_bare
     of_rollouts = zip(pilot.tokens, pilot.tokens_of_rollouts, strict=True)
-    sampled = _sampled(
-        survey,
-        trees,
-        _completed(pilot.believed, trees),
+    sampled = Sampled(
+        strata=_strata(survey, trees),
+        trees=trees,
         drawn_tokens=[float(tokens - own) for tokens, own in of_rollouts],
+        believed=_completed(pilot.believed, trees),
     )
-    counted = counter.counted
     told = Pilot(
         measured=True,
-        problems=len(survey.drawn),
-        chains=counted.chains,
-        prefixes=counted.prefixes,
+        problems=len(trees),
+        chains=given.counted.chains + drawn.counted.chains,
+        prefixes=given.counted.prefixes + drawn.counted.prefixes,
         rollouts=sum(pilot.rollouts),
         tokens=sum(pilot.tokens),
         seconds=pilot.summary.seconds_labelling,
@@ -58,7 +60,7 @@ def measured_ground(config: LabelConfig, policy: PolicyFacts, survey: Survey, pi
         devices=pilot.offer.devices,
         start_seconds=pilot.summary.seconds_starting,
     )
-    planned = _with_drawn_chains(survey.planned, counter) if survey.bare else survey.planned
+    planned = _with_drawn_chains(survey, drawn) if survey.bare else survey.planned
     return Ground(planned=planned, sampled=sampled, pilot=told)
 
 
@@ -68,7 +70,12 @@ def assumed_ground(config: LabelConfig, policy: PolicyFacts, survey: Survey, why
     length, rate = assumed.completion_tokens(config), assumed.success_rate(config)
     planned = survey.planned
     context = planned.prompt_tokens / max(1, planned.prefixes) + length.expected / 2
-    believed = assumed.believed([tree for tree in trees if tree is not None], length.expected, rate.expected)
+    sampled = Sampled(
+        strata=_strata(survey, trees),
+        trees=trees,
+        drawn_tokens=[0.0] * len(trees),
+        believed=assumed.believed([tree for tree in trees if tree is not None], length.expected, rate.expected),
+    )
     told = Pilot(
         measured=False,
         why_not=why_not,
@@ -78,36 +85,30 @@ def assumed_ground(config: LabelConfig, policy: PolicyFacts, survey: Survey, why
         workers=config.cluster.workers or 1,
         devices=config.cluster.gpus_per_worker or float(config.policy.tensor_parallel or 1),
     )
-    return Ground(planned=planned, sampled=_sampled(survey, trees, believed, [0.0] * len(trees)), pilot=told)
+    return Ground(planned=planned, sampled=sampled, pilot=told)
 
 
-def _sampled(
-    survey: Survey, trees: Sequence[Tree | None], believed: Mapping[str, Believed], drawn_tokens: Sequence[float]
-) -> Sampled:
-    """What a problem asks for grows with its prefixes; where the policy draws the chains, these are not known of the others."""
-    planned = survey.planned
-    sizes = [0.0 if tree is None else float((~tree.closed).sum()) for tree in trees]
-    return Sampled(
-        trees=trees,
-        sizes=[1.0] * len(trees) if survey.bare else sizes,
-        drawn_tokens=drawn_tokens,
-        believed=believed,
-        size=float(planned.problems if survey.bare else planned.prefixes),
-        problems=planned.problems,
-    )
+def _strata(survey: Survey, trees: Sequence[Tree | None]) -> list[Stratum]:
+    """What a problem asks for grows with its prefixes; where the policy draws its chains, these are not known beforehand."""
+    given = trees[: len(survey.drawn)]
+    sizes = [0.0 if tree is None else float((~tree.closed).sum()) for tree in given]
+    return [
+        Stratum(sizes=sizes, size=float(survey.planned.prefixes)),
+        Stratum(sizes=[1.0] * len(survey.drawn_bare), size=float(survey.bare)),
+    ]
 
 
-def _with_drawn_chains(planned: Planned, drawn: Counter) -> Planned:
-    """The counts of the drawn problems, for all of them."""
-    counted = drawn.counted
-    factor = planned.problems / max(1, counted.problems)
+def _with_drawn_chains(survey: Survey, drawn: Counter) -> Planned:
+    """What was counted, and for bare problems what the drawn ones of them come to."""
+    planned, counted = survey.planned, drawn.counted
+    factor = survey.bare / max(1, len(survey.drawn_bare))
     return replace(
         planned,
-        chains=round(counted.chains * factor),
-        steps=round(counted.steps * factor),
-        prefixes=round(counted.prefixes * factor),
-        prompt_tokens=round(counted.prompt_tokens * factor),
-        distinct_prompt_tokens=round(drawn.distinct_prompt_tokens * factor),
+        chains=planned.chains + round(counted.chains * factor),
+        steps=planned.steps + round(counted.steps * factor),
+        prefixes=planned.prefixes + round(counted.prefixes * factor),
+        prompt_tokens=planned.prompt_tokens + round(counted.prompt_tokens * factor),
+        distinct_prompt_tokens=planned.distinct_prompt_tokens + round(drawn.distinct_prompt_tokens * factor),
         chains_drawn=True,
     )
 

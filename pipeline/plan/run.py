@@ -103,9 +103,9 @@ def _piloted(
     shared = None if config.cluster.address is None else Path(config.plan.out).resolve().parent
     with tempfile.TemporaryDirectory(prefix=".stepvalue-pilot-", dir=shared) as folder:
         storage = LocalStorage(Path(folder))
-        estimator = _alone(config.estimator, survey.planned.chains or survey.bare * config.sampling.solutions)
+        estimator = _alone(config.estimator, survey.planned.chains + survey.bare * config.sampling.solutions)
         scratch = replace(config, run_dir=storage.place, budget=None, estimator=estimator)
-        return measured(scratch, survey.drawn, storage, identity_of_run, hiring, watch, stop)
+        return measured(scratch, [*survey.drawn, *survey.drawn_bare], storage, identity_of_run, hiring, watch, stop)
 
 
 def _alone(estimator: EstimatorConfig, chains: int) -> EstimatorConfig:

@@ -31,11 +31,13 @@ LEAST_PROBLEMS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What was counted of all rows, and the rows of the drawn problems."""
+    """What was counted of all rows, and the rows of the drawn problems: of those with chains, some or all of their chains, and
+    of the `bare` ones, for which the policy draws chains. A problem with both kinds of rows counts as bare."""
 
     planned: Planned
     bare: int
     drawn: Sequence[Sequence[InputRow]]
+    drawn_bare: Sequence[Sequence[InputRow]]
 
 
 def surveyed(
@@ -53,28 +55,34 @@ def surveyed(
         )
         judge = Judge(checker, config.grader.processes)
         counter = Counter(config, policy, judge)
-        draw = Draw(config.plan.pilot_problems, config.plan.seed)
+        draws = {bare: Draw(config.plan.pilot_problems, config.plan.seed) for bare in (False, True)}
         try:
             units = list(units_of(storage, commit))
             for number, unit in enumerate(units):
                 stop.check()
                 watch(Status(stage="counting", units=len(units), units_done=number))
                 rows = unit_rows(storage, unit)
-                asyncio.run(counter.count(rows))
+                by_kind: dict[bool, list[InputRow]] = {False: [], True: []}
                 for problem_id, together in groupby(rows, key=lambda row: row.problem.problem_id):
-                    draw.offer(problem_id, list(together))
+                    of_problem = list(together)
+                    bare = any(row.solution is None for row in of_problem)
+                    by_kind[bare] += of_problem
+                    draws[bare].offer(problem_id, of_problem)
+                asyncio.run(counter.count(by_kind[False]))
+                counter.count_bare(by_kind[True])
         finally:
             judge.close()
         reasons = Tally(_reject_reasons(storage, commit))
     counted = counter.counted
     too_long = counted.rejects.total()
+    drawn_bare = _share_of_bare(counted, config.plan.pilot_problems)
     return Survey(
         planned=Planned(
             rows=staged.totals.rows,
             used=staged.totals.used - too_long,
             rejected=staged.totals.rejected + too_long,
             rejects=dict((reasons + counted.rejects).most_common()),
-            problems=counted.problems,
+            problems=counted.problems + counted.bare,
             chains=counted.chains,
             steps=counted.steps,
             prefixes=counted.prefixes,
@@ -85,18 +93,25 @@ def surveyed(
             unfit=tuple(counted.unfit),
         ),
         bare=counted.bare,
-        drawn=_affordable(draw, counted, config.sampling.rollouts, most_rollouts),
+        drawn=_affordable(
+            draws[False], config.plan.pilot_problems - drawn_bare, counted, config.sampling.rollouts, most_rollouts
+        ),
+        drawn_bare=draws[True].problems()[:drawn_bare],
     )
 
 
-def _affordable(draw: Draw, counted: Counted, rollouts: int, most_rollouts: int) -> list[list[InputRow]]:
-    """The drawn problems, with fewer of their chains and then fewer of them where they would ask for more."""
-    problems = draw.problems(most_rows=1)
+def _share_of_bare(counted: Counted, drawn: int) -> int:
+    """How many of the `drawn` problems are bare: their share of all, but not so few that they tell nothing."""
+    share = round(drawn * counted.bare / max(1, counted.bare + counted.problems))
+    return min(counted.bare, max(LEAST_PROBLEMS, share))
+
+
+def _affordable(draw: Draw, problems: int, counted: Counted, rollouts: int, most_rollouts: int) -> list[list[InputRow]]:
+    """So many drawn problems, with fewer of their chains and then fewer of them where they would ask for more."""
     of_a_chain = rollouts * max(1.0, counted.prefixes / max(1, counted.chains))
-    affordable = max(LEAST_PROBLEMS, int(most_rollouts / of_a_chain))
-    if len(problems) >= affordable:
-        return problems[:affordable]
-    return draw.problems(most_rows=max(1, int(most_rollouts / of_a_chain / max(1, len(problems)))))
+    chains = int(most_rollouts / of_a_chain)
+    taken = max(LEAST_PROBLEMS, min(problems, chains))
+    return draw.problems(most_rows=max(1, chains // taken))[:taken]
 
 
 def _reject_reasons(storage: Storage, staged: Commit) -> Iterator[str]:

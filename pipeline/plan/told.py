@@ -12,6 +12,8 @@ from pipeline.progress import SECONDS_PER_HOUR
 from pipeline.words import duration
 
 _SHOWN_UNFIT = 5
+_WIDTH = 160
+"""No table is wider; a narrower terminal wraps its lines, and no figure is cut."""
 
 
 def print_plan(console: Console, forecast: Forecast, written: Path) -> None:
@@ -22,9 +24,10 @@ def print_plan(console: Console, forecast: Forecast, written: Path) -> None:
 
     for text in (*_input_lines(forecast.planned), *_pilot_lines(forecast.pilot)):
         line(text)
+    console.width = max(console.width, _WIDTH)
     console.print(_table(forecast))
     line("          ranges hold what a run comes to in 95 of 100 cases" + _devices(forecast))
-    line(f"plan      {written}: `label budget={written}` with the same settings ends before {_limit(forecast)}")
+    line(f"plan      {written}: `label budget={written}` with the same settings ends at about {_limit(forecast)}")
 
 
 def _devices(forecast: Forecast) -> str:

@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 from pipeline import __version__
-from pipeline.errors import UsageError
 from pipeline.report.browser.build import built
 from pipeline.report.contents import moment, page_of
 from pipeline.report.page import GENERATOR, html
@@ -13,13 +12,10 @@ from pipeline.report.parts import Inset
 from pipeline.report.reading import Read, link_in, read_run
 from pipeline.report.settings import ReportConfig
 from pipeline.report.terminal import totals_lines
-from pipeline.store.files import check_output_file, replaced_at_end
+from pipeline.store.files import check_output_file, refuse_foreign, replaced_at_end
 from pipeline.store.place import storage_at
 from pipeline.store.starts import REPORT
 from pipeline.store.storage import Storage
-
-_HEAD = 4096
-"""Bytes of a page in which it says what made it."""
 
 
 def report(config: ReportConfig) -> list[str]:
@@ -30,7 +26,7 @@ def report(config: ReportConfig) -> list[str]:
     out = None if config.out is None else Path(config.out).expanduser()
     if out:
         check_output_file("out", out)
-        refuse_foreign(out)
+        refuse_foreign("out", out, GENERATOR, "report")
     read = read_run(storage, config.planned)
     page = page_data(storage, read, config)
     if out:
@@ -59,15 +55,3 @@ def _chains(storage: Storage, read: Read, most: int) -> Inset | None:
     if not browser.shown:
         return None
     return Inset(html=browser.html, css=browser.css, js=browser.js, data=browser.data)
-
-
-def refuse_foreign(out: Path) -> None:
-    """Raise UsageError for a file that is there and is no page of ours."""
-    if out.exists():
-        try:
-            with out.open("rb") as file:
-                head = file.read(_HEAD)
-        except OSError as error:
-            raise UsageError(f"out={out} cannot be read: {error.strerror or error}") from error
-        if GENERATOR.encode() not in head:
-            raise UsageError(f"out={out} is there, and no report: name another file, or remove it")

@@ -79,6 +79,8 @@ def print_summary(console: Console, summary: Summary) -> None:
         )
     if summary.throughput:
         line("engine    " + "\n          ".join(speed_lines(summary.throughput)))
+    if summary.overspent:
+        line(f"budget    {summary.overspent}")
     for name in summary.damaged:
         line(f"damaged   {name}: set aside in damaged/; what it held was made anew")
     line(f"labels    {summary.run_dir}/labels/*.parquet" if totals.chains else f"labels    none in {summary.run_dir}")

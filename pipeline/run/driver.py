@@ -21,7 +21,7 @@ from pipeline.run.budget import Spent, goals
 from pipeline.run.crew import Crew
 from pipeline.run.hands import Offer, Watcher
 from pipeline.run.intake import stage
-from pipeline.run.spending import LOOK_SECONDS, Outlay, Seldom, Spending, planned_budget
+from pipeline.run.spending import LOOK_SECONDS, Outlay, Seldom, Spending, overspent, planned_budget
 from pipeline.run.state import RunState, identity, run_name, state_of
 from pipeline.run.stop import INTERRUPTED, StopSignal
 from pipeline.run.telling import telling
@@ -71,7 +71,12 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
             telling(storage, config.plan.gpu_hour_price, tracking) as told,
         ):
             summary = label_held(config, storage, facts, hiring, told, stop, run, limit=limit)
-        return replace(summary, damaged=(*damaged, *summary.damaged))
+        spent = summary.totals.tokens + summary.totals.solution_tokens
+        return replace(
+            summary,
+            damaged=(*damaged, *summary.damaged),
+            overspent="" if limit is None else overspent(limit, spent),
+        )
 
 
 def label_held(

@@ -1,6 +1,8 @@
 """The limit of a plan: a run that would go beyond it ends, and keeps what it has."""
 
+import math
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from pipeline.settings import flat
 
 LOOK_SECONDS = 1.0
 """How often at least a run with a limit looks at what it has spent."""
+_WINDOW_SECONDS = 10.0
 _ASKED = {"sampling": ("rollouts",), "estimator": ("target_sd", "budget", "run_budget", "budget_unit")}
 
 
@@ -70,33 +73,57 @@ class Seldom:
 class Spending:
     """Looks at every status of a run that has a limit; `before`: what earlier starts have spent.
 
-    It ends the run before the tokens of the limit are reached, if the run goes on until the next look as fast as between the
-    last two.
+    It ends the run where the tokens of the limit would be gone by the next look, if the engines go on as fast as in the last
+    `_WINDOW_SECONDS` and so much is owed still. A run may go beyond its limit by what its engines do between two looks, and by
+    what is under way when it ends.
     """
 
-    def __init__(self, limit: Limit, before: Outlay) -> None:
+    def __init__(self, limit: Limit, before: Outlay, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit = limit
         self._before = before
-        self._last_tokens = before.tokens
-        self._at_next_look = before.tokens
+        self._clock = clock
+        self._looks: deque[tuple[float, int]] = deque([(clock(), 0)])
 
     def check(self, status: Status) -> None:
-        """Raise BudgetSpent where the limit is reached, or will be at the next look."""
+        """Raise BudgetSpent where the limit is reached, or would be at the next look."""
         if status.units and status.units_done == status.units:
             return
         tokens = self._before.tokens + status.generated
-        if tokens != self._last_tokens:
-            self._at_next_look = 2 * tokens - self._last_tokens
-            self._last_tokens = tokens
-        hours = self._before.device_hours + status.device_hours
         limit = self._limit
-        if limit.tokens is not None and (tokens >= limit.tokens or self._at_next_look > limit.tokens):
-            self._stop(status, f"{tokens:,} of {limit.tokens:,} tokens")
+        if limit.tokens is not None:
+            outlook = tokens + min(self._until_next_look(status.generated), _owed(status))
+            if tokens >= limit.tokens or outlook > limit.tokens:
+                self._stop(status, f"{tokens:,} tokens are spent, of {limit.tokens:,}")
+        hours = self._before.device_hours + status.device_hours
         if limit.device_hours is not None and hours >= limit.device_hours:
-            self._stop(status, f"{hours:.2f} of {limit.device_hours:.2f} device hours")
+            self._stop(status, f"{hours:.3g} device hours are spent, of {limit.device_hours:.3g}")
+
+    def _until_next_look(self, generated: int) -> float:
+        now = self._clock()
+        if not generated:
+            self._looks.clear()
+        self._looks.append((now, generated))
+        while len(self._looks) > 2 and now - self._looks[0][0] > _WINDOW_SECONDS:
+            self._looks.popleft()
+        since, before = self._looks[0]
+        return (generated - before) / max(now - since, LOOK_SECONDS) * LOOK_SECONDS
 
     def _stop(self, status: Status, spent: str) -> None:
         raise BudgetSpent(
-            f"the budget is spent: {spent}; {status.units_done} of {status.units} units are whole "
-            "and what came of others is kept. To go on, raise `limit` in the plan, or start again without budget="
+            f"the run ends at its limit: {spent}; {status.units_done} of {status.units} units are whole and what came of "
+            "others is kept. To go on, raise `limit` in the plan, or start again without budget="
         )
+
+
+def _owed(status: Status) -> float:
+    """Tokens that rollouts may still take, as far as it is known."""
+    if not status.rollouts or not status.rollouts_expected:
+        return math.inf
+    return (status.rollouts_expected - status.rollouts) * status.tokens / status.rollouts
+
+
+def overspent(limit: Limit, tokens: int) -> str:
+    """What a finished run of so many `tokens` went beyond its limit by, for the user; empty where it kept to it."""
+    if limit.tokens is None or tokens <= limit.tokens:
+        return ""
+    return f"{tokens:,} tokens, of {limit.tokens:,}: the run was done before a look at what it had spent could end it"

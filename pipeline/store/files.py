@@ -10,6 +10,8 @@ from typing import IO
 from pipeline.errors import UsageError
 from pipeline.store.disk import OsDisk, blamed
 
+_HEAD_BYTES = 4096
+
 
 def check_output_file(key: str, path: Path) -> None:
     """Raise UsageError for a file that cannot be made where the setting `key` wants it: a folder, or nothing to put it in."""
@@ -17,6 +19,20 @@ def check_output_file(key: str, path: Path) -> None:
         raise UsageError(f"{key}={path} is a folder: name a file in it")
     if not path.parent.is_dir():
         raise UsageError(f"{key}={path}: there is no folder {path.parent}; make it, or correct the name")
+
+
+def refuse_foreign(key: str, path: Path, mark: str, kind: str) -> None:
+    """Raise UsageError where the setting `key` names a file that is there and is no `kind` of ours, which has `mark` near its
+    beginning."""
+    if not path.exists():
+        return
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        raise UsageError(f"{key}={path} cannot be read: {error.strerror or error}") from error
+    if mark.encode() not in head:
+        raise UsageError(f"{key}={path} is there, and no {kind}: name another file, or remove it")
 
 
 def refuse_overwriting(outputs: Mapping[str, Path], inputs: Iterable[Path]) -> None:

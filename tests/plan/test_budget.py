@@ -7,7 +7,7 @@ import pytest
 from pipeline.errors import BudgetSpent, UsageError
 from pipeline.forecast import Limit, decoded_forecast
 from pipeline.progress import Status
-from pipeline.run.spending import Outlay, Seldom, Spending
+from pipeline.run.spending import Outlay, Seldom, Spending, overspent
 from pipeline.store.local import LocalStorage
 from pipeline.store.stored_run import stored_run
 from tests.plan.planning import edited, labelled, planned, problems
@@ -21,8 +21,9 @@ SLOWLY = [
 
 
 def looked(limit: Limit, *statuses: Status, before: Outlay | None = None) -> int:
-    """How many of the statuses a limit lets pass."""
-    spending = Spending(limit, before or Outlay())
+    """How many of the statuses, a second apart, a limit lets pass."""
+    clock = iter(range(100))
+    spending = Spending(limit, before or Outlay(), lambda: next(clock))
     for number, status in enumerate(statuses):
         try:
             spending.check(status)
@@ -31,22 +32,42 @@ def looked(limit: Limit, *statuses: Status, before: Outlay | None = None) -> int
     return len(statuses)
 
 
-def told(generated: int = 0, hours: float = 0.0, done: int = 0) -> Status:
-    return Status(stage="labelling", units=2, units_done=done, generated=generated, device_seconds=3600 * hours)
+def told(generated: int = 0, hours: float = 0.0, done: int = 0, rollouts: int = 0, expected: int = 0) -> Status:
+    return Status(
+        stage="labelling", units=2, units_done=done, generated=generated, device_seconds=3600 * hours,
+        tokens=generated, rollouts=rollouts, rollouts_expected=expected,
+    )  # fmt: skip
 
 
 def test_a_run_ends_before_the_tokens_of_the_next_look_go_beyond_its_limit() -> None:
     statuses = [told(100), told(200), told(300), told(400)]
-    assert looked(Limit(tokens=450), *statuses) == 3
+    assert looked(Limit(tokens=390), *statuses) == 2
     assert looked(Limit(tokens=1000), *statuses) == 4
     assert looked(Limit(tokens=None), *statuses) == 4
-    assert looked(Limit(tokens=450), *statuses, before=Outlay(tokens=200)) == 1
+    assert looked(Limit(tokens=390), *statuses, before=Outlay(tokens=200)) == 0
+
+
+def test_a_run_that_has_little_left_to_sample_is_not_ended_for_its_speed() -> None:
+    statuses = [told(100, rollouts=10, expected=40), told(390, rollouts=39, expected=40)]
+    assert looked(Limit(tokens=500), *statuses) == 2
+    assert looked(Limit(tokens=399), *statuses) == 1
+
+
+def test_the_time_of_loading_does_not_count_as_time_of_sampling() -> None:
+    loading = [told() for _ in range(30)]
+    assert looked(Limit(tokens=1900), *loading, told(1000), told(2000)) == 30
 
 
 def test_hours_count_over_all_starts_and_a_finished_run_is_left_alone() -> None:
     assert looked(Limit(tokens=None, device_hours=1.5), told(hours=1.0), told(hours=1.6)) == 1
     assert looked(Limit(tokens=None, device_hours=1.5), told(hours=1.0), before=Outlay(device_hours=1.0)) == 0
     assert looked(Limit(tokens=5), told(10, done=2)) == 1
+
+
+def test_a_run_that_was_done_too_soon_says_that_it_went_beyond_its_limit() -> None:
+    assert overspent(Limit(tokens=100), 100) == ""
+    assert overspent(Limit(tokens=None), 100) == ""
+    assert overspent(Limit(tokens=99), 100).startswith("100 tokens, of 99")
 
 
 def test_more_looks_are_not_more_lines() -> None:
@@ -67,11 +88,13 @@ def test_a_run_within_its_plan_is_finished_and_holds_the_plan(tmp_path: Path) ->
 
 def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path: Path) -> None:
     planned(tmp_path, problems(24), "plan.pilot=false", *SLOWLY)
-    with pytest.raises(BudgetSpent, match=r"the budget is spent: [0-9,]+ of 3,000 tokens; [0-9]+ of 6 units are whole"):
+    with pytest.raises(
+        BudgetSpent, match=r"ends at its limit: [0-9,]+ tokens are spent, of 3,000; [0-9]+ of 6 units are whole"
+    ):
         labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=3000))
     run = stored_run(LocalStorage(tmp_path / "run"))
     assert run.owed
-    with pytest.raises(BudgetSpent, match="the budget is spent"):
+    with pytest.raises(BudgetSpent, match="ends at its limit"):
         labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=1))
     summary = labelled(tmp_path, "run.unit_problems=4", edited(tmp_path, tokens=10**9))
     assert summary.units == 6

@@ -53,6 +53,17 @@ def test_chains_that_the_policy_draws_are_planned_from_the_pilots(tmp_path: Path
         planned(tmp_path, rows, "plan.pilot=false")
 
 
+def test_a_few_problems_without_a_chain_do_not_speak_for_the_others(tmp_path: Path) -> None:
+    rows = [*problems(30, most_chains=30), *({"problem": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(5))]
+    forecast = planned(tmp_path, rows, "estimator=fixed")
+    totals = labelled(tmp_path, "estimator=fixed").totals
+    assert forecast.pilot.chains < totals.chains / 2
+    assert totals.rollouts in forecast.cost.rollouts
+    assert totals.tokens + totals.solution_tokens in forecast.cost.tokens
+    assert abs(forecast.planned.chains - totals.chains) <= 5 * 4
+    assert forecast.planned.problems == totals.problems
+
+
 def test_without_a_pilot_the_cost_rests_on_what_is_assumed(tmp_path: Path) -> None:
     settings = ["plan.pilot=false", "plan.completion_tokens=30", "plan.tokens_per_second=1000", "plan.gpu_hour_price=2"]
     forecast = planned(tmp_path, problems(40), "estimator=fixed", "plan.gpus=4", *settings)
@@ -98,7 +109,7 @@ def test_how_a_plan_is_told(tmp_path: Path) -> None:
     forecast = planned(tmp_path, [*problems(40), {"problem": ""}], "plan.pilot=false", "plan.tokens_per_second=1e3")
     shown = io.StringIO()
     told = replace(forecast, gpu_hour_price=1.5)
-    print_plan(Console(file=shown, width=100, highlight=False), told, Path("plan.json"))
+    print_plan(Console(file=shown, width=80, highlight=False), told, Path("plan.json"))
     assert shown.getvalue() == GOLDEN
 
 
@@ -111,13 +122,13 @@ pilot     none (plan.pilot=false): what follows is assumed
           success rate 0.50 (0.20–0.80), tokens per rollout 512.0 (256.0–1,024.0), tokens/s 1,000 (500–2,000) of a worker
 estimator         rollouts             tokens  device hours        wall time
 pooled               2,743          1,404,501          0.39          0:23:25
-               1,815–2,879  626,731–2,813,725     0.13–1.04  0:08:05–1:02:28
+               1,824–2,876  628,303–2,813,563     0.13–1.04  0:08:06–1:02:27
 fixed                2,808          1,437,696           0.4          0:23:58
                             718,848–2,875,392     0.15–1.06  0:08:59–1:03:52
 first_success          951            486,768          0.14          0:08:07
-                 414–2,302  164,932–1,497,029    0.037–0.51  0:02:15–0:30:22
+                 417–2,296  165,808–1,494,341    0.038–0.51  0:02:15–0:30:20
 bisect                 241            123,624         0.034          0:02:04
-                    29–765     13,266–474,792   0.0033–0.16  0:00:12–0:09:22
+                    31–759     14,138–471,771   0.0035–0.16  0:00:13–0:09:18
           ranges hold what a run comes to in 95 of 100 cases; 1 device at 1.5 an hour
-plan      plan.json: `label budget=plan.json` with the same settings ends before 2,813,726 tokens
+plan      plan.json: `label budget=plan.json` with the same settings ends at about 2,813,563 tokens
 """
