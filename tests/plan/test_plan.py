@@ -1,7 +1,6 @@
 """The `plan` command on the oracle policy: what it counts is what `label` labels, what it expects is what that costs."""
 
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,11 +104,11 @@ def test_an_input_without_a_usable_row_is_told(tmp_path: Path) -> None:
         planned(tmp_path, [{"problem": "What is 1?"}])
 
 
-def test_how_a_plan_is_told(tmp_path: Path) -> None:
-    forecast = planned(tmp_path, [*problems(40), {"problem": ""}], "plan.pilot=false", "plan.tokens_per_second=1e3")
+def test_how_a_plan_is_told_in_a_narrow_terminal(tmp_path: Path) -> None:
+    settings = ["plan.pilot=false", "plan.tokens_per_second=1e3", "plan.gpu_hour_price=1.5"]
+    forecast = planned(tmp_path, [*problems(40), {"problem": ""}], *settings)
     shown = io.StringIO()
-    told = replace(forecast, gpu_hour_price=1.5)
-    print_plan(Console(file=shown, width=80, highlight=False), told, Path("plan.json"))
+    print_plan(Console(file=shown, width=80, highlight=False), forecast, Path("plan.json"))
     assert shown.getvalue() == GOLDEN
 
 
@@ -120,15 +119,15 @@ work      40 problems, 78 chains, 389 steps, 351 distinct prefixes to measure
 prompts   75,485 tokens, 20,509 where what several begin with counts once
 pilot     none (plan.pilot=false): what follows is assumed
           success rate 0.50 (0.20–0.80), tokens per rollout 512.0 (256.0–1,024.0), tokens/s 1,000 (500–2,000) of a worker
-estimator         rollouts             tokens  device hours        wall time
-pooled               2,743          1,404,501          0.39          0:23:25
-               1,824–2,876  628,303–2,813,563     0.13–1.04  0:08:06–1:02:27
-fixed                2,808          1,437,696           0.4          0:23:58
-                            718,848–2,875,392     0.15–1.06  0:08:59–1:03:52
-first_success          951            486,768          0.14          0:08:07
-                 417–2,296  165,808–1,494,341    0.038–0.51  0:02:15–0:30:20
-bisect                 241            123,624         0.034          0:02:04
-                    31–759     14,138–471,771   0.0035–0.16  0:00:13–0:09:18
+estimator         rollouts             tokens  device hours        wall time        money
+pooled               2,743          1,404,501          0.39          0:23:25         0.59
+               1,824–2,876  628,303–2,813,563     0.13–1.04  0:08:06–1:02:27     0.2–1.56
+fixed                2,808          1,437,696           0.4          0:23:58          0.6
+                            718,848–2,875,392     0.15–1.06  0:08:59–1:03:52    0.22–1.60
+first_success          951            486,768          0.14          0:08:07          0.2
+                 417–2,296  165,808–1,494,341    0.038–0.51  0:02:15–0:30:20   0.056–0.76
+bisect                 241            123,624         0.034          0:02:04        0.052
+                    31–759     14,138–471,771   0.0035–0.16  0:00:13–0:09:18  0.0053–0.23
           ranges hold what a run comes to in 95 of 100 cases; 1 device at 1.5 an hour
-plan      plan.json: `label budget=plan.json` with the same settings ends at about 2,813,563 tokens
+plan      plan.json: `label budget=plan.json` with the same settings ends at about 2,813,563 tokens or 1.04 device hours
 """
