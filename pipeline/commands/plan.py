@@ -9,24 +9,24 @@ from pipeline.commands.command import Command
 from pipeline.commands.label import set_up_ray
 from pipeline.config import LabelConfig
 from pipeline.errors import Interrupted, UsageError
+from pipeline.forecast import MARK, encoded_forecast
+from pipeline.store.files import check_output_file, refuse_foreign, refuse_overwriting, replaced_at_end
 
 
 def _plan(config: LabelConfig) -> int:
+    if config.budget is not None:
+        raise UsageError("budget= is for `label`: a plan makes one")
+    out = Path(config.plan.out)
+    check_output_file("plan.out", out)
+    refuse_foreign("plan.out", out, MARK, "plan")
     set_up_ray(config.cluster.address)
-    from pipeline.forecast import MARK, encoded_forecast
     from pipeline.plan.run import plan
     from pipeline.plan.told import print_plan
     from pipeline.report.live import LiveView
     from pipeline.rows import input_files
     from pipeline.run.actors import actors
     from pipeline.run.stop import StopSignal
-    from pipeline.store.files import check_output_file, refuse_foreign, refuse_overwriting, replaced_at_end
 
-    if config.budget is not None:
-        raise UsageError("budget= is for `label`: a plan makes one")
-    out = Path(config.plan.out)
-    check_output_file("plan.out", out)
-    refuse_foreign("plan.out", out, MARK, "plan")
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
     console = Console(highlight=False)
     stop = StopSignal()
@@ -35,7 +35,7 @@ def _plan(config: LabelConfig) -> int:
         with LiveView(console, config.plan.gpu_hour_price) as view:
             forecast = plan(config, actors, view, stop, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
     except Interrupted as error:
-        raise Interrupted("interrupted; a plan that is not whole is nothing: start the same command again") from error
+        raise Interrupted("interrupted; nothing was written: start the same command again") from error
     finally:
         stop.release()
     with replaced_at_end(out) as file:

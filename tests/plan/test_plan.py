@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from pipeline.__main__ import main
 from pipeline.errors import InputError, UsageError
 from pipeline.forecast import Range
 from pipeline.plan.told import print_plan
@@ -97,6 +98,16 @@ def test_a_budget_of_the_run_is_no_more_than_it_will_cost(tmp_path: Path) -> Non
     forecast = planned(tmp_path, problems(60), *settings)
     assert labelled(tmp_path, *settings).totals.rollouts in forecast.cost.rollouts
     assert forecast.cost.rollouts.expected <= 440
+
+
+def test_a_file_that_is_no_plan_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run.json").write_text('{"schema": 3}')
+    command = ["plan", "policy=oracle", "data=sample"]
+    assert main([*command, f"plan.out={tmp_path / 'run.json'}"]) == 2
+    assert "run.json is there, and no plan: name another file, or remove it" in capsys.readouterr().err
+    assert main([*command, f"plan.out={tmp_path}"]) == 2
+    assert main([*command, f"budget={tmp_path / 'plan.json'}"]) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
 def test_an_input_without_a_usable_row_is_told(tmp_path: Path) -> None:
