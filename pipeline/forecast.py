@@ -1,6 +1,6 @@
 """What a run is expected to cost, as `plan.json` holds it: written by `plan`, a limit for `label`, read by `report`.
 
-Rollouts and tokens are those of rollouts and of sampled solutions together; hours are those of devices, see
+Tokens are those of rollouts and of sampled solutions together; hours are those of devices, see
 `run_settings.PlanConfig`.
 """
 

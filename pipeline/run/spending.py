@@ -116,10 +116,10 @@ class Spending:
 
 
 def _owed(status: Status) -> float:
-    """Tokens that rollouts may still take, as far as it is known."""
+    """Tokens that are still to be generated, as far as it is known."""
     if not status.rollouts or not status.rollouts_expected:
         return math.inf
-    return (status.rollouts_expected - status.rollouts) * status.tokens / status.rollouts
+    return max(0.0, status.rollouts_expected * status.tokens / status.rollouts - status.generated)
 
 
 def overspent(limit: Limit, tokens: int) -> str:

@@ -49,6 +49,8 @@ def test_a_run_ends_before_the_tokens_of_the_next_look_go_beyond_its_limit() -> 
 
 def test_a_run_that_has_little_left_to_sample_is_not_ended_for_its_speed() -> None:
     statuses = [told(100, rollouts=10, expected=40), told(390, rollouts=39, expected=40)]
+    half_told = Status(stage="", units=2, generated=300, tokens=100, rollouts=10, rollouts_expected=40)
+    assert looked(Limit(tokens=410), half_told) == 1
     assert looked(Limit(tokens=500), *statuses) == 2
     assert looked(Limit(tokens=399), *statuses) == 1
 
