@@ -16,6 +16,8 @@ from pipeline.settings import flat
 LOOK_SECONDS = 1.0
 """How often at least a run with a limit looks at what it has spent."""
 _WINDOW_SECONDS = 10.0
+_MOST_AHEAD = 0.05
+"""Of the limit: no run is ended sooner than so short of it. One that makes more in a second may go beyond it instead."""
 _ASKED = {"sampling": ("rollouts",), "estimator": ("target_sd", "budget", "run_budget", "budget_unit")}
 
 
@@ -91,7 +93,8 @@ class Spending:
         tokens = self._before.tokens + status.generated
         limit = self._limit
         if limit.tokens is not None:
-            outlook = tokens + min(self._until_next_look(status.generated), _owed(status))
+            ahead = min(self._until_next_look(status.generated), _owed(status), _MOST_AHEAD * limit.tokens)
+            outlook = tokens + ahead
             if tokens >= limit.tokens or outlook > limit.tokens:
                 self._stop(status, f"{tokens:,} tokens are spent, of {limit.tokens:,}")
         hours = self._before.device_hours + status.device_hours

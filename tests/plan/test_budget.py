@@ -40,24 +40,27 @@ def told(generated: int = 0, hours: float = 0.0, done: int = 0, rollouts: int = 
 
 
 def test_a_run_ends_before_the_tokens_of_the_next_look_go_beyond_its_limit() -> None:
-    statuses = [told(100), told(200), told(300), told(400)]
-    assert looked(Limit(tokens=390), *statuses) == 2
-    assert looked(Limit(tokens=1000), *statuses) == 4
-    assert looked(Limit(tokens=None), *statuses) == 4
-    assert looked(Limit(tokens=390), *statuses, before=Outlay(tokens=200)) == 0
+    statuses = [told(100 * second) for second in range(1, 60)]
+    assert looked(Limit(tokens=5050), *statuses) == 49
+    assert looked(Limit(tokens=5450), *statuses, before=Outlay(tokens=400)) == 49
+    assert looked(Limit(tokens=20_000), *statuses) == 59
+    assert looked(Limit(tokens=None), *statuses) == 59
+
+
+def test_a_run_is_ended_at_most_a_little_short_of_its_limit() -> None:
+    assert looked(Limit(tokens=1000), told(500), told(940), told(960)) == 2
 
 
 def test_a_run_that_has_little_left_to_sample_is_not_ended_for_its_speed() -> None:
     statuses = [told(100, rollouts=10, expected=40), told(390, rollouts=39, expected=40)]
-    half_told = Status(stage="", units=2, generated=300, tokens=100, rollouts=10, rollouts_expected=40)
-    assert looked(Limit(tokens=410), half_told) == 1
-    assert looked(Limit(tokens=500), *statuses) == 2
+    half_told = Status(stage="", units=2, generated=390, tokens=100, rollouts=10, rollouts_expected=40)
+    assert looked(Limit(tokens=405), *statuses, half_told) == 3
     assert looked(Limit(tokens=399), *statuses) == 1
 
 
 def test_the_time_of_loading_does_not_count_as_time_of_sampling() -> None:
     loading = [told() for _ in range(30)]
-    assert looked(Limit(tokens=1900), *loading, told(1000), told(2000)) == 30
+    assert looked(Limit(tokens=1040), *loading, told(1000)) == 30
 
 
 def test_hours_count_over_all_starts_and_a_finished_run_is_left_alone() -> None:
