@@ -1,9 +1,12 @@
 """A status of a run in words: what of it is known, in one line or in several."""
 
 from collections.abc import Iterator
+from math import floor, log10
 
 from pipeline.pace import Pace
 from pipeline.progress import Status, Verdicts
+
+_MOST_DIGITS = 9
 
 
 def facts_of(status: Status, pace: Pace, price: float | None) -> Iterator[tuple[str, str]]:
@@ -50,7 +53,19 @@ def shares(verdicts: Verdicts) -> str:
 
 def money(device_hours: float, price: float) -> str:
     """What devices have cost so far, in the currency of the price."""
-    return f"{device_hours * price:,.2f} for {device_hours:,.2f} device hours"
+    return f"{figure(device_hours * price, 2)} for {figure(device_hours, 2)} device hours"
+
+
+def figure(number: float, digits: int = 0) -> str:
+    """With commas, and `digits` behind the point; of what is less than 1, its first two."""
+    if digits and 0 < abs(number) < 1:
+        digits = min(_MOST_DIGITS, 1 - floor(log10(abs(number))))
+    return f"{number:,.{digits}f}"
+
+
+def ranged(low: float, high: float, digits: int = 0) -> str:
+    """A range of figures; one figure where both ends are the same."""
+    return figure(low, digits) if low == high else f"{figure(low, digits)} to {figure(high, digits)}"
 
 
 def duration(seconds: float) -> str:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeline.pace import Pace
 from pipeline.progress import Load, Status, Verdicts
-from pipeline.words import line_of, money, printable, shares
+from pipeline.words import figure, line_of, money, printable, ranged, shares
 
 STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
 
@@ -49,6 +49,26 @@ def test_progress_is_one_line(status: Status, pace: Pace, seconds: float, line: 
 def test_without_a_price_there_is_no_money() -> None:
     assert "money" not in line_of(Status(stage="labelling", device_seconds=99.0), Pace(), 1, None)
     assert money(1.0, 0.0) == "0.00 for 1.00 device hours"
+
+
+@pytest.mark.parametrize(
+    ("number", "digits", "told"),
+    [
+        (0, 2, "0.00"), (0.00182, 2, "0.0018"), (0.5, 2, "0.50"), (0.999, 2, "1.00"), (-0.0123, 2, "-0.012"),
+        (1234.567, 2, "1,234.57"), (0.00001, 2, "0.000010"), (1e-300, 2, "0.000000000"), (0.4, 0, "0"), (2345.0, 0, "2,345"),
+    ],
+)  # fmt: skip
+def test_of_small_figures_the_first_digits_are_told(number: float, digits: int, told: str) -> None:
+    assert figure(number, digits) == told
+
+
+def test_a_small_cost_is_not_nothing() -> None:
+    assert money(0.0018, 1.5) == "0.0027 for 0.0018 device hours"
+
+
+def test_a_range_whose_ends_are_one_is_one_figure() -> None:
+    assert ranged(0.0012, 3.0, 2) == "0.0012 to 3.00"
+    assert ranged(120, 120) == "120"
 
 
 _count = st.integers(0, 10**12)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from pipeline.forecast import Cost, Forecast, Pilot, Planned, Range
 from pipeline.progress import SECONDS_PER_HOUR
-from pipeline.words import duration
+from pipeline.words import duration, figure
 
 _SHOWN_UNFIT = 5
 _WIDTH = 160
@@ -119,8 +119,7 @@ def _amount(number: float) -> str:
 
 
 def _hours(number: float) -> str:
-    """Two digits behind the point, and of what is small two that are not 0."""
-    return f"{number:,.2f}" if number >= 1 or not number else f"{number:.2g}"
+    return figure(number, 2)
 
 
 def _wall(hours: float) -> str:

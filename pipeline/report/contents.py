@@ -10,9 +10,8 @@ from pipeline.report.course import course, device_hours, money
 from pipeline.report.gathered import EXAMPLES, Gathered
 from pipeline.report.parts import Figure, Inset, Page, Section, Table, Tile
 from pipeline.report.planned import Compared
-from pipeline.report.short import figure
 from pipeline.report.steps import FIXED
-from pipeline.words import percent
+from pipeline.words import figure, percent, ranged
 
 KIND = "report"
 TEXT = 300
@@ -199,7 +198,7 @@ def _planned(found: Gathered, plan: Sequence[Compared]) -> Section | None:
                 each.name,
                 verdict,
                 "-" if planned is None else figure(planned.expected, each.digits),
-                "-" if planned is None else _span(planned.low, planned.high, each.digits),
+                "-" if planned is None else ranged(planned.low, planned.high, each.digits),
                 "-" if each.actual is None else figure(each.actual, each.digits),
                 "-" if each.ratio is None else f"{each.ratio:.2f}",
             )
@@ -213,10 +212,6 @@ def _planned(found: Gathered, plan: Sequence[Compared]) -> Section | None:
         "are those of rollouts and of sampled chains together.",
         tables=(Table(heads=heads, rows=tuple(rows), words=2),),
     )
-
-
-def _span(low: float, high: float, digits: int) -> str:
-    return figure(low, digits) if low == high else f"{figure(low, digits)} to {figure(high, digits)}"
 
 
 def _rejects(found: Gathered) -> Section | None:

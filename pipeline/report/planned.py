@@ -62,7 +62,7 @@ def compared(
         *exact,
         Compared(name="rollouts", planned=cost.rollouts, actual=totals.rollouts + drawn),
         Compared(name="tokens", planned=cost.tokens, actual=totals.tokens + totals.solution_tokens),
-        Compared(name="device hours", planned=cost.device_hours, actual=hours, digits=3),
+        Compared(name="device hours", planned=cost.device_hours, actual=hours, digits=2),
         Compared(name="money", planned=cost.money, actual=paid, digits=2),
     )
 

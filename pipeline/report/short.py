@@ -7,7 +7,7 @@ import polars as pl
 from pipeline.report import sums
 from pipeline.report.gathered import Gathered
 from pipeline.report.planned import Compared
-from pipeline.words import percent
+from pipeline.words import figure, percent, ranged
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NONE = "·"
@@ -24,13 +24,6 @@ def sparkline(counts: Sequence[int]) -> str:
     """A character per count: a point for none, else a block whose height tells the share of the largest count."""
     most = max(counts, default=0)
     return "".join(_BLOCKS[-(-len(_BLOCKS) * count // most) - 1] if count else _NONE for count in counts)
-
-
-def figure(number: float, digits: int = 0) -> str:
-    """With commas, and `digits` behind the point; of what is less than 1, its first two."""
-    if digits and 0 < abs(number) < 1:
-        return f"{number:.2g}"
-    return f"{number:,.{digits}f}"
 
 
 def _values(found: Gathered) -> list[str]:
@@ -71,9 +64,8 @@ def _planned(found: Gathered, plan: Sequence[Compared]) -> list[str]:
         planned = each.planned
         if planned is None or each.actual is None or (each.name in _UNTOLD and (each.inside or found.owed)):
             continue
-        actual, expected, low, high = (
-            figure(number, each.digits) for number in (each.actual, planned.expected, planned.low, planned.high)
-        )
+        actual, expected = figure(each.actual, each.digits), figure(planned.expected, each.digits)
+        between = ranged(planned.low, planned.high, each.digits)
         verdict = "" if found.owed else ", inside" if each.inside else ", OUTSIDE"
-        told.append(f"{actual} {each.name} of {expected} planned ({low} to {high}{verdict})")
+        told.append(f"{actual} {each.name} of {expected} planned ({between}{verdict})")
     return ["planned   " + "\n          ".join(told)] if told else []

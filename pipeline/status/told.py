@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pipeline.forecast import Range
 from pipeline.status.read import RunStatus
 from pipeline.status.state import Seen, State
-from pipeline.words import facts_of, printable
+from pipeline.words import facts_of, figure, printable, ranged
 
 SHOWN_DAMAGE = 3
 
@@ -76,9 +76,9 @@ def _cost(status: RunStatus) -> Iterator[str]:
     spent = status.spent
     if spent.starts:
         starts = f"{spent.starts:,} start{'s' if spent.starts > 1 else ''}"
-        price = "" if spent.money is None else f", {spent.money:,.2f} in money"
+        price = "" if spent.money is None else f", {figure(spent.money, 2)} in money"
         unpriced = f" ({spent.unpriced:,} without a price)" if spent.money is not None and spent.unpriced else ""
-        yield _line("cost", f"{spent.device_hours:,.2f} device hours{price}, in {starts}{unpriced}")
+        yield _line("cost", f"{figure(spent.device_hours, 2)} device hours{price}, in {starts}{unpriced}")
     if status.plan_fault:
         yield _line("planned", f"plan.json cannot be read: {printable(status.plan_fault)}")
     if status.planned:
@@ -88,9 +88,9 @@ def _cost(status: RunStatus) -> Iterator[str]:
         yield _line("planned", f"rollouts {_range(cost.rollouts, 0)}, so far {done:,}")
         yield _line("", f"tokens {_range(cost.tokens, 0)}, so far {tokens:,}")
         if cost.device_hours:
-            yield _line("", f"device hours {_range(cost.device_hours, 2)}, so far {spent.device_hours:,.2f}")
+            yield _line("", f"device hours {_range(cost.device_hours, 2)}, so far {figure(spent.device_hours, 2)}")
         if cost.money and spent.money is not None:
-            yield _line("", f"money {_range(cost.money, 2)}, so far {spent.money:,.2f}")
+            yield _line("", f"money {_range(cost.money, 2)}, so far {figure(spent.money, 2)}")
 
 
 def _whose(seen: Seen) -> str:
@@ -100,7 +100,7 @@ def _whose(seen: Seen) -> str:
 
 
 def _range(planned: Range, digits: int) -> str:
-    return f"{planned.expected:,.{digits}f} ({planned.low:,.{digits}f} to {planned.high:,.{digits}f})"
+    return f"{figure(planned.expected, digits)} ({ranged(planned.low, planned.high, digits)})"
 
 
 def _line(name: str, words: str) -> str:

@@ -132,7 +132,7 @@ pilot     none (plan.pilot=false): what follows is assumed
           success rate 0.50 (0.20–0.80), tokens per rollout 512.0 (256.0–1,024.0), tokens/s 1,000 (500–2,000) of a worker
 estimator         rollouts             tokens  device hours        wall time        money
 pooled               2,743          1,404,501          0.39          0:23:25         0.59
-               1,824–2,876  628,303–2,813,563     0.13–1.04  0:08:06–1:02:27     0.2–1.56
+               1,824–2,876  628,303–2,813,563     0.13–1.04  0:08:06–1:02:27    0.20–1.56
 fixed                2,808          1,437,696           0.4          0:23:58          0.6
                             718,848–2,875,392     0.15–1.06  0:08:59–1:03:52    0.22–1.60
 first_success          951            486,768          0.14          0:08:07          0.2

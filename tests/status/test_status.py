@@ -226,11 +226,13 @@ def test_what_is_committed_of_a_unit_in_work_is_counted_apart(run_dir: Path) -> 
 
 def test_planned_beside_so_far(run_dir: Path) -> None:
     (run_dir / PLAN).write_bytes(encoded_forecast(FORECAST))
+    six_seconds = replace(the_start(run_dir).status, device_seconds=6.0)
+    tell(run_dir, status=six_seconds)
     text = printed(run_dir)
     assert "planned   rollouts 100 (80 to 130), so far 45\n" in text
     assert "          tokens 2,000 (1,500 to 2,500), so far 1,461\n" in text
-    assert "          device hours 1.50 (1.00 to 2.00), so far 0.00\n" in text
-    assert "          money 3.00 (2.00 to 4.00), so far 0.00\n" in text
+    assert "          device hours 1.50 (1.00 to 2.00), so far 0.0017\n" in text
+    assert "          money 3.00 (2.00 to 4.00), so far 0.0033\n" in text
     (run_dir / PLAN).write_text("{")
     assert "planned   plan.json cannot be read: it is not JSON" in printed(run_dir)
 
