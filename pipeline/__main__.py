@@ -17,7 +17,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from rich.console import Console
 
 from pipeline.commands import COMMANDS
-from pipeline.commands.command import Command
+from pipeline.commands.command import Command, write_out
 from pipeline.commands.label import LABEL
 from pipeline.config import LabelConfig
 from pipeline.errors import Interrupted, StepvalueError, UsageError
@@ -77,7 +77,7 @@ def compose_label(overrides: Sequence[str]) -> LabelConfig:
 
 def _dispatch(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        sys.stdout.write(_HELP.format(commands=_commands_text()))
+        write_out(_HELP.format(commands=_commands_text()))
         return 0 if arguments else UsageError.exit_code
     name, rest = arguments[0], arguments[1:]
     if name not in COMMANDS:
@@ -85,7 +85,7 @@ def _dispatch(arguments: list[str]) -> int:
     command = COMMANDS[name]
     invocation = _parse(command, rest)
     if invocation.show_help:
-        sys.stdout.write(
+        write_out(
             _COMMAND_HELP.format(
                 examples=command.examples,
                 flags=_flags_text(command),
@@ -95,7 +95,7 @@ def _dispatch(arguments: list[str]) -> int:
         )
         return 0
     if invocation.show_config:
-        sys.stdout.write(_yaml(command, invocation.overrides))
+        write_out(_yaml(command, invocation.overrides))
         return 0
     return command.run(_settings(command, invocation.overrides))
 

@@ -1,6 +1,7 @@
 """The command line: every file of `conf/` composes, every mistake is one line that says what to do, nothing starts for it."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,23 @@ def test_every_file_of_conf_composes(group: str, option: str) -> None:
             if value != "???" and not isinstance(value, dict) and f"{section}.{name}" != "data.path":
                 found = getattr(getattr(config, section), name)
                 assert getattr(found, "value", found) == value
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-h"], ["label", "-h"], ["status", "--cfg", "job"], ["status"], ["status", "json=true"], ["audit"]]
+)
+def test_nobody_who_reads_the_output_is_no_traceback(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Told
+) -> None:
+    claim(LocalStorage(tmp_path), {"schema": SCHEMA_VERSION, "staged_input": "a" * 20}, alone=True)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as unread, monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", unread)
+        with pytest.raises(SystemExit) as ended:
+            main([*arguments, f"run_dir={tmp_path}"] if "-h" not in arguments else arguments)
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == ""
 
 
 def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:

@@ -1,5 +1,7 @@
 """What a command is."""
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +23,19 @@ class Command:
     schema: type
     run: Callable[[Any], int]
     flags: tuple[str, ...] = ()
+
+
+def write_out(text: str) -> None:
+    """Write to standard output, at once. Where nobody reads it any more, the command ends silently with 1, as rich ends it."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        # What is left in the stream must not fail again when Python flushes it at exit.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        raise SystemExit(1) from error
 
 
 @contextmanager

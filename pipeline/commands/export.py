@@ -1,8 +1,6 @@
 """The command `export`."""
 
-import sys
-
-from pipeline.commands.command import Command, interruptible
+from pipeline.commands.command import Command, interruptible, write_out
 from pipeline.export.settings import ExportConfig
 
 
@@ -12,8 +10,7 @@ def _export(config: ExportConfig) -> int:
 
     with interruptible():
         exported = export(config)
-    for line in told(exported):
-        sys.stdout.write(f"{line}\n")
+    write_out("".join(f"{line}\n" for line in told(exported)))
     return 0
 
 

@@ -1,10 +1,9 @@
 """The command `status`."""
 
 import json
-import sys
 import time
 
-from pipeline.commands.command import Command, interruptible
+from pipeline.commands.command import Command, interruptible, write_out
 from pipeline.status.settings import StatusConfig
 
 
@@ -16,8 +15,7 @@ def _status(config: StatusConfig) -> int:
     with interruptible():
         status = run_status(storage_at(config.run_dir), time.time())
     told = [json.dumps(as_json(status))] if config.json else lines(status)
-    for line in told:
-        sys.stdout.write(f"{line}\n")
+    write_out("".join(f"{line}\n" for line in told))
     return 0
 
 

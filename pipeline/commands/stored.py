@@ -1,11 +1,9 @@
 """The commands that work on a finished run: `relabel`, `regrade` and `audit`."""
 
-import sys
-
 from rich.console import Console
 
 from pipeline.changes import AuditConfig, RegradeConfig, RelabelConfig
-from pipeline.commands.command import Command, interruptible
+from pipeline.commands.command import Command, interruptible, write_out
 
 
 def _relabel(config: RelabelConfig) -> int:
@@ -32,8 +30,7 @@ def _audit(config: AuditConfig) -> int:
 
     with interruptible():
         report = audit(config)
-    for line in told(report):
-        sys.stdout.write(f"{line}\n")
+    write_out("".join(f"{line}\n" for line in told(report)))
     return 0 if report.sound else 1
 
 

@@ -1,8 +1,6 @@
 """The commands `train` and `score`."""
 
-import sys
-
-from pipeline.commands.command import Command, interruptible
+from pipeline.commands.command import Command, interruptible, write_out
 from pipeline.errors import UsageError
 from pipeline.train.settings import EMBEDDED, ScoreConfig, TrainConfig
 
@@ -43,8 +41,7 @@ def _score(config: ScoreConfig) -> int:
 
 
 def _tell(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    write_out(f"{line}\n")
 
 
 def _not_installed(error: ImportError) -> UsageError:
