@@ -1,6 +1,6 @@
 """A status of a run in words: what of it is known, in one line or in several."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import floor, log10
 
 from pipeline.pace import Pace
@@ -66,6 +66,11 @@ def figure(number: float, digits: int = 0) -> str:
 def ranged(low: float, high: float, digits: int = 0) -> str:
     """A range of figures; one figure where both ends are the same."""
     return figure(low, digits) if low == high else f"{figure(low, digits)} to {figure(high, digits)}"
+
+
+def first_of(names: Sequence[str]) -> str:
+    """The first of the names, and how many more there are."""
+    return names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
 
 
 def duration(seconds: float) -> str:

@@ -10,6 +10,7 @@ from pipeline.report.course import course, device_hours, money
 from pipeline.report.gathered import EXAMPLES, Gathered
 from pipeline.report.parts import Figure, Inset, Page, Section, Table, Tile
 from pipeline.report.planned import Compared
+from pipeline.report.short import missing_costs
 from pipeline.report.steps import FIXED
 from pipeline.words import figure, percent, ranged
 
@@ -27,7 +28,7 @@ def page_of(
         title=found.place,
         kind=KIND,
         facts=_facts(found),
-        banners=(*banners, *_banners(found)),
+        banners=(*banners, *_banners(found), *(f"{words}." for words in missing_costs(found))),
         tiles=tuple(_tiles(found)),
         sections=tuple(section for section in sections if section),
         inset=inset,

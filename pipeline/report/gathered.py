@@ -44,7 +44,8 @@ class Gathered:
 
     `steps`, `chains`, `makers`: see `steps`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict. `rejects`:
     the first ones, `reject_counts`: all by reason, rows and single prefixes. `drawn`: chains that the policy has sampled.
-    Where no row could be used, rejects are those that were written. `edition` is None where the labels are the run's own.
+    `damaged_starts` names files that are none of `starts`. Where no row could be used, rejects are those that were written.
+    `edition` is None where the labels are the run's own.
     """
 
     place: str
@@ -61,6 +62,7 @@ class Gathered:
     rejects: pl.DataFrame
     reject_counts: pl.DataFrame
     starts: tuple[Start, ...]
+    damaged_starts: tuple[str, ...]
     plan: Forecast | None
 
 
@@ -73,6 +75,7 @@ def gathered(storage: Storage, run: StoredRun, plan: Forecast | None) -> Gathere
     log = _log(storage, run)
     rejects, counts = _rejects(_tables_of(storage, commits, _REJECTS) if commits else _uncommitted(storage))
     unused = sum(counts["rejects"])
+    starts = read_starts(storage)
     nothing_staged = Totals(rows=unused, rejected=unused)
     totals = reduce(add, (commit.totals for commit in commits)) if commits else nothing_staged
     return Gathered(
@@ -89,7 +92,8 @@ def gathered(storage: Storage, run: StoredRun, plan: Forecast | None) -> Gathere
         log=log,
         rejects=rejects,
         reject_counts=counts,
-        starts=tuple(read_starts(storage)),
+        starts=starts.told,
+        damaged_starts=starts.damaged,
         plan=plan,
     )
 

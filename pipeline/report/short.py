@@ -7,7 +7,7 @@ import polars as pl
 from pipeline.report import sums
 from pipeline.report.gathered import Gathered
 from pipeline.report.planned import Compared
-from pipeline.words import figure, percent, ranged
+from pipeline.words import figure, first_of, percent, ranged
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NONE = "·"
@@ -17,13 +17,21 @@ _UNTOLD = ("rows used", "rows rejected", "problems", "chains", "steps", "distinc
 
 def short_lines(found: Gathered, plan: Sequence[Compared]) -> list[str]:
     """Values, labels, verdicts, and the plan: what the totals do not say, see `terminal.totals_lines`."""
-    return [*_values(found), *_labels(found), *_verdicts(found), *_planned(found, plan)]
+    return [*_values(found), *_labels(found), *_verdicts(found), *_planned(found, plan), *_damaged(found)]
 
 
 def sparkline(counts: Sequence[int]) -> str:
     """A character per count: a point for none, else a block whose height tells the share of the largest count."""
     most = max(counts, default=0)
     return "".join(_BLOCKS[-(-len(_BLOCKS) * count // most) - 1] if count else _NONE for count in counts)
+
+
+def missing_costs(found: Gathered) -> list[str]:
+    """What is missing of device hours and money, in at most one sentence."""
+    if not found.damaged_starts:
+        return []
+    told = "what they tell, device hours and money too, is not counted"
+    return [f"{first_of(found.damaged_starts)} cannot be read: {told}"]
 
 
 def _values(found: Gathered) -> list[str]:
@@ -69,3 +77,7 @@ def _planned(found: Gathered, plan: Sequence[Compared]) -> list[str]:
         verdict = "" if found.owed else ", inside" if each.inside else ", OUTSIDE"
         told.append(f"{actual} {each.name} of {expected} planned ({between}{verdict})")
     return ["planned   " + "\n          ".join(told)] if told else []
+
+
+def _damaged(found: Gathered) -> list[str]:
+    return [f"damaged   {words}" for words in missing_costs(found)]

@@ -1,6 +1,7 @@
 """The driver: which units are owed, who works on them, what the run directory holds in the end. It never sees a row."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -38,6 +39,7 @@ from pipeline.store.storage import Storage
 from pipeline.store.units import UnitRef, unit_rows, units_of
 from pipeline.track.tracked import tracked
 from pipeline.track.trackers import tracker_for
+from pipeline.words import first_of
 
 DEFAULT_FOLDER = Path("runs")
 
@@ -148,7 +150,13 @@ def _limited(
     """
     if limit is None:
         return watch, config
-    hours = sum(start.status.device_hours for start in read_starts(storage))
+    starts = read_starts(storage)
+    if starts.damaged and limit.device_hours is not None:
+        sys.stderr.write(
+            f"stepvalue: {first_of(starts.damaged)} cannot be read: the limit of {limit.device_hours:g} device hours "
+            "cannot count what these starts took; lower limit.device_hours in the plan by as much as you know of\n"
+        )
+    hours = sum(start.status.device_hours for start in starts.told)
     tokens = before.logged.tokens + before.logged.solution_tokens
     spending = Spending(limit, Outlay(tokens=tokens, device_hours=hours))
     shown = Seldom(watch, config.progress_seconds)

@@ -29,7 +29,8 @@ class Spent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatus:
     """`units` is None while nobody knows how many there are. `totals` are those of the input and of `units_done` whole units,
-    `unfinished` counts rollouts and tokens that are committed of other units. `unreadable` names damaged records.
+    `unfinished` counts rollouts and tokens that are committed of other units. `unreadable` names damaged records,
+    `damaged_starts` files of starts, whose costs are not in `spent`.
 
     `pace` is that of the start that `condition` speaks of. `plan_fault`: why `plan.json` cannot be read."""
 
@@ -40,6 +41,7 @@ class RunStatus:
     totals: Totals
     unfinished: Totals
     unreadable: tuple[str, ...]
+    damaged_starts: tuple[str, ...]
     pace: Pace
     spent: Spent
     planned: Forecast | None
@@ -57,7 +59,8 @@ def run_status(storage: Storage, now: float) -> RunStatus:
             "stepvalue that wrote it"
         )
     # First what starts say: what they commit meanwhile is then seen.
-    starts = read_starts(storage)
+    told = read_starts(storage)
+    starts = told.told
     found = committed(storage, str(identity.get(STAGED_INPUT)))
     units = (
         (starts[-1].status.units if starts else None) or (found.staged and unit_count(storage, found.staged)) or None
@@ -75,6 +78,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         totals=(found.staged.totals if found.staged else Totals()) + found.totals,
         unfinished=found.unfinished,
         unreadable=found.unreadable,
+        damaged_starts=told.damaged,
         pace=pace(start.samples, start.status.rollouts_expected) if start else Pace(),
         spent=_spent(starts),
         planned=planned,

@@ -54,7 +54,7 @@ def condition_of(starts: Sequence[Seen], *, finished: bool) -> Condition:
     elif finished:
         state, why = State.FINISHED, "all units are whole"
     elif last is None:
-        state, why = State.UNFINISHED, f"no start has told of itself; {_GO_ON}"
+        state, why = State.UNFINISHED, f"no start says why; {_GO_ON}"
     elif not last.start.ended:
         state, why = State.DEAD, f"{_silence(last)}; {_GO_ON}"
     elif last.start.ended == INTERRUPTED:

@@ -1,7 +1,7 @@
 """How a run stands, in lines for people and as an object for programs."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from pipeline.forecast import Range
@@ -44,10 +44,8 @@ def lines(status: RunStatus) -> Iterator[str]:
         yield _line("tokens", f"{tokens:,} in rollouts{solutions}")
     yield from _now(status)
     yield from _cost(status)
-    for name in status.unreadable[:SHOWN_DAMAGE]:
-        yield _line("damaged", f"{name}: start `label` again, which redoes what it held")
-    if (more := len(status.unreadable) - SHOWN_DAMAGE) > 0:
-        yield _line("", f"{more:,} more records")
+    yield from _damage(status.unreadable, "start `label` again, which redoes what it held", "records")
+    yield from _damage(status.damaged_starts, "it says nothing, and what that start took is not counted", "starts")
 
 
 def as_json(status: RunStatus) -> dict[str, object]:
@@ -91,6 +89,13 @@ def _cost(status: RunStatus) -> Iterator[str]:
             yield _line("", f"device hours {_range(cost.device_hours, 2)}, so far {figure(spent.device_hours, 2)}")
         if cost.money and spent.money is not None:
             yield _line("", f"money {_range(cost.money, 2)}, so far {figure(spent.money, 2)}")
+
+
+def _damage(names: Sequence[str], comment: str, kind: str) -> Iterator[str]:
+    for name in names[:SHOWN_DAMAGE]:
+        yield _line("damaged", f"{name}: {comment}")
+    if (more := len(names) - SHOWN_DAMAGE) > 0:
+        yield _line("", f"{more:,} more {kind}")
 
 
 def _whose(seen: Seen) -> str:

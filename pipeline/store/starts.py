@@ -75,6 +75,14 @@ class Start:
     samples: tuple[Sample, ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starts:
+    """The last `READ` starts of a run, the earliest first; `damaged` names files of others, which tell nothing."""
+
+    told: tuple[Start, ...]
+    damaged: tuple[str, ...]
+
+
 _Record = TypeVar("_Record", Load, Verdicts, Status, Start)
 
 
@@ -90,11 +98,15 @@ def write_start(storage: Storage, start: Start) -> None:
     storage.replace(f"{FOLDER}/{record_name(_KIND, start.start_id, 0)}", data)
 
 
-def read_starts(storage: Storage) -> list[Start]:
-    """The last `READ` starts that can be read, the earliest first; a file that is damaged tells nothing."""
+def read_starts(storage: Storage) -> Starts:
+    """Raises StoreError where the directory cannot be read."""
     names = [name for name in storage.names(FOLDER) if _is_start(name.removeprefix(f"{FOLDER}/"))]
-    found = filter(None, each(storage, partial(_start, storage), names[-READ:]))
-    return sorted(found, key=lambda start: (start.began_at, start.start_id))
+    found = list(each(storage, partial(_start, storage), names[-READ:]))
+    told = (start for start in found if isinstance(start, Start))
+    return Starts(
+        told=tuple(sorted(told, key=lambda start: (start.began_at, start.start_id))),
+        damaged=tuple(name for name in found if isinstance(name, str)),
+    )
 
 
 def _is_start(name: str) -> bool:
@@ -102,10 +114,14 @@ def _is_start(name: str) -> bool:
     return parts is not None and parts[0] == _KIND
 
 
-def _start(storage: Storage, name: str) -> Start | None:
-    with suppress(Absent, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+def _start(storage: Storage, name: str) -> Start | str | None:
+    """The name of a file that is no start; None where it was taken away meanwhile."""
+    try:
         return _decoded(storage.read(name))
-    return None
+    except Absent:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return name
 
 
 def _decoded(data: bytes) -> Start:

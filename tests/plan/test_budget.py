@@ -1,5 +1,6 @@
 """`label budget=plan.json`: a run does not cost more than its plan allows, and what it has is kept."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from pipeline.forecast import Limit, decoded_forecast
 from pipeline.progress import Status
 from pipeline.run.spending import Outlay, Seldom, Spending, overspent
 from pipeline.store.local import LocalStorage
+from pipeline.store.starts import FOLDER
 from pipeline.store.stored_run import stored_run
 from tests.plan.planning import edited, labelled, planned, problems
 
@@ -73,6 +75,21 @@ def test_a_run_that_was_done_too_soon_says_that_it_went_beyond_its_limit() -> No
     assert overspent(Limit(tokens=100), 100) == ""
     assert overspent(Limit(tokens=None), 100) == ""
     assert overspent(Limit(tokens=99), 100).startswith("100 tokens, of 99")
+
+
+def test_hours_that_damaged_starts_took_are_told_to_be_uncounted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned(tmp_path, problems(2), "plan.pilot=false")
+    labelled(tmp_path)
+    (start,) = (tmp_path / "run" / FOLDER).iterdir()
+    start.write_text("{")
+    shutil.rmtree(tmp_path / "run" / "commits")
+    labelled(tmp_path, edited(tmp_path, device_hours=None))
+    assert capsys.readouterr().err == ""
+    shutil.rmtree(tmp_path / "run" / "commits")
+    labelled(tmp_path, edited(tmp_path, device_hours=100.0))
+    assert f"{FOLDER}/{start.name} cannot be read: the limit of 100 device hours cannot" in capsys.readouterr().err
 
 
 def test_more_looks_are_not_more_lines() -> None:

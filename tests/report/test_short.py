@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.__main__ import main
 from pipeline.report.short import sparkline
+from pipeline.store.starts import FOLDER
 from tests.audit.runs import labelled
 
 
@@ -28,6 +29,21 @@ verdicts  71 % correct, 29 % incorrect
 report    {(run_dir / "report.html").as_uri()}
 """
     )
+
+
+def test_damaged_starts_are_named_in_the_short_form_and_on_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = labelled(tmp_path)
+    (start,) = (run_dir / FOLDER).iterdir()
+    start.write_bytes(start.read_bytes()[:100])
+    start.with_name(f"start-{'f' * 20}-00000.json").write_text("{}")
+    assert main(["report", f"run_dir={run_dir}"]) == 0
+    words = (
+        f"{FOLDER}/{start.name} and 1 more cannot be read: what they tell, device hours and money too, is not counted"
+    )
+    assert f"\ndamaged   {words}\n" in capsys.readouterr().out
+    assert f"{words}." in (run_dir / "report.html").read_text()
 
 
 @given(st.lists(st.integers(0, 10**9), max_size=20))

@@ -24,7 +24,7 @@ OWED = Status(stage="labelling", units=2, units_done=1, rollouts=5, tokens=50, r
 
 
 def told(run_dir: Path) -> list[Start]:
-    return read_starts(LocalStorage(run_dir))
+    return list(read_starts(LocalStorage(run_dir)).told)
 
 
 def ignore(_: Status) -> None:

@@ -62,7 +62,7 @@ def run_dir(finished: Path, tmp_path: Path) -> Path:
 
 
 def the_start(run_dir: Path) -> Start:
-    (start,) = read_starts(LocalStorage(run_dir))
+    (start,) = read_starts(LocalStorage(run_dir)).told
     return start
 
 
@@ -84,7 +84,7 @@ def owe_a_unit(run_dir: Path) -> None:
 
 
 def status(run_dir: Path, now: float | None = None) -> RunStatus:
-    starts = read_starts(LocalStorage(run_dir))
+    starts = read_starts(LocalStorage(run_dir)).told
     return run_status(LocalStorage(run_dir), now or (starts[-1].at + 3 if starts else 0.0))
 
 
@@ -205,7 +205,7 @@ def test_a_run_of_before_there_were_starts(run_dir: Path, owed: bool) -> None:
     if owed:
         owe_a_unit(run_dir)
     text = printed(run_dir)
-    assert ("state     unfinished: no start has told of itself" if owed else "state     finished:") in text
+    assert ("state     unfinished: no start says why" if owed else "state     finished:") in text
     assert f"units     {1 if owed else 2} of 2 whole\n" in text
     assert "cost" not in text
     assert "start  " not in text
@@ -241,7 +241,7 @@ def test_a_run_that_has_only_been_claimed(run_dir: Path) -> None:
     for folder in (FOLDER, "commits", "inputs", "labels", "rollouts"):
         shutil.rmtree(run_dir / folder)
     text = printed(run_dir)
-    assert "state     unfinished: no start has told of itself" in text
+    assert "state     unfinished: no start says why" in text
     assert "units     not known yet" in text
     assert "rollouts" not in text
 
@@ -252,7 +252,10 @@ def test_damaged_records_are_named_and_the_rest_is_told(run_dir: Path, content: 
         victim.write_bytes(content)
     text = printed(run_dir)
     assert "damaged   commits/unit-" in text
+    assert "damaged   starts/start-" in text
+    assert "it says nothing, and what that start took is not counted" in text
     assert "units     1 of 2 whole" in text
+    shutil.rmtree(run_dir / FOLDER)
     for victim in (*(run_dir / "commits").iterdir(), *(run_dir / "inputs").iterdir()):
         victim.write_bytes(content)
     text = printed(run_dir)

@@ -19,6 +19,7 @@ from pipeline.store.local import LocalStorage
 from pipeline.store.starts import (
     FOLDER,
     Start,
+    Starts,
     new_start_id,
     process_with,
     read_starts,
@@ -47,7 +48,7 @@ def test_starts_come_back_in_the_order_of_time(tmp_path: Path) -> None:
     told = [start(1_800_000_000.0 + at, ended="failed", message="\ud800 no", price=2.5) for at in (20, 0, 10)]
     for each in told:
         write_start(storage, each)
-    first, second, third = read_starts(storage)
+    first, second, third = read_starts(storage).told
     assert [first.began_at, second.began_at, third.began_at] == sorted(each.began_at for each in told)
     assert first == replace(told[1], message="? no")
 
@@ -56,7 +57,7 @@ def test_a_start_is_replaced_by_what_it_tells_later(tmp_path: Path) -> None:
     storage, told = LocalStorage(tmp_path), start()
     write_start(storage, told)
     write_start(storage, replace(told, ended="done"))
-    (found,) = read_starts(storage)
+    (found,) = read_starts(storage).told
     assert found.ended == "done"
 
 
@@ -66,7 +67,7 @@ def test_of_very_many_starts_the_last_ones_are_read(tmp_path: Path) -> None:
     for each in told:
         write_start(storage, each)
     with patch.object(starts, "READ", 3):
-        assert read_starts(storage) == told[2:]
+        assert read_starts(storage).told == tuple(told[2:])
 
 
 def _fields(**changes: object) -> str:
@@ -85,13 +86,15 @@ def _fields(**changes: object) -> str:
         _fields(samples=[["a"] * 10]), _fields(status=3), _fields(status={"stage": "", "load": [], "verdicts": {}}),
     ],
 )  # fmt: skip
-def test_a_damaged_file_tells_nothing(tmp_path: Path, content: str) -> None:
+def test_a_damaged_file_tells_nothing_and_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / FOLDER).mkdir()
-    (tmp_path / FOLDER / f"start-{new_start_id(1.0)}-00000.json").write_text(content)
+    name = f"{FOLDER}/start-{new_start_id(1.0)}-00000.json"
+    (tmp_path / name).write_text(content)
     (tmp_path / FOLDER / "notes.txt").write_text("not ours")
-    assert read_starts(LocalStorage(tmp_path)) == []
+    assert read_starts(LocalStorage(tmp_path)) == Starts(told=(), damaged=(name,))
     (tmp_path / FOLDER / f"start-{new_start_id(2.0)}-00000.json").write_text(_fields())
-    assert len(read_starts(LocalStorage(tmp_path))) == 1
+    found = read_starts(LocalStorage(tmp_path))
+    assert (len(found.told), found.damaged) == (1, (name,))
 
 
 def test_a_process_is_told_from_those_before_and_behind_it() -> None:
