@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from pipeline.errors import Interrupted, StoreError
+from pipeline.errors import BudgetSpent, Interrupted, StoreError
 from pipeline.progress import Status
 from pipeline.run.hands import Watcher
 from pipeline.store.commits import FOLDER as COMMITS
 from pipeline.store.course import Course
 from pipeline.store.place import hasty
-from pipeline.store.starts import DONE, FAILED, INTERRUPTED, Start, new_start_id, this_process, write_start
+from pipeline.store.starts import DONE, FAILED, INTERRUPTED, LIMITED, Start, new_start_id, this_process, write_start
 from pipeline.store.storage import Storage
 
 TELL_SECONDS = 10.0
@@ -36,9 +36,19 @@ def telling(storage: Storage, price: float | None, watch: Watcher) -> Iterator[W
     try:
         yield told
     except BaseException as error:
-        told.end(INTERRUPTED if isinstance(error, Interrupted) else FAILED, str(error) or type(error).__name__)
+        told.end(_ending(error), str(error) or type(error).__name__)
         raise
     told.end(DONE)
+
+
+def _ending(error: BaseException) -> str:
+    match error:
+        case Interrupted():
+            return INTERRUPTED
+        case BudgetSpent():
+            return LIMITED
+        case _:
+            return FAILED
 
 
 class _Telling:

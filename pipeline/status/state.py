@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pipeline.store.starts import FAILED, INTERRUPTED, Start
+from pipeline.store.starts import FAILED, INTERRUPTED, LIMITED, Start
 from pipeline.words import printable
 
 SILENT_SECONDS = 60.0
@@ -17,6 +17,7 @@ class State(StrEnum):
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
+    LIMITED = "stopped at its limit"
     DEAD = "dead"
     UNFINISHED = "unfinished"
     """Something is owed, and no start says why."""
@@ -59,8 +60,8 @@ def condition_of(starts: Sequence[Seen], *, finished: bool) -> Condition:
         state, why = State.DEAD, f"{_silence(last)}; {_GO_ON}"
     elif last.start.ended == INTERRUPTED:
         state, why = State.INTERRUPTED, f"{span(last.silent_seconds)} ago; {_GO_ON}"
-    elif last.start.ended == FAILED:
-        state, why = State.FAILED, printable(last.start.message)
+    elif last.start.ended in (FAILED, LIMITED):
+        state, why = State(last.start.ended), printable(last.start.message)
     else:
         state, why = State.UNFINISHED, f"units are owed again since the last start; {_GO_ON}"
     return Condition(state=state, why=why, seen=last)

@@ -31,6 +31,7 @@ READ = 1000
 DONE = "done"
 INTERRUPTED = "interrupted"
 FAILED = "failed"
+LIMITED = "stopped at its limit"
 _KIND = "start"
 _RANDOM_BYTES = 4
 _ENDED = "ZX"
@@ -58,8 +59,8 @@ class Start:
     """One start of `label`. Times are seconds since 1970, UTC, by its machine's clock.
 
     `process` tells the process among all of this boot of its machine (see `this_process`); `at` is its last sign of life.
-    `ended` is empty while it works, else DONE, INTERRUPTED or FAILED, for the reason in `message`. `price`: of a device for an
-    hour.
+    `ended` is empty while it works, else DONE, INTERRUPTED, LIMITED or FAILED, for the reason in `message`.
+    `price`: of a device for an hour.
     """
 
     start_id: str

@@ -1,6 +1,7 @@
 """`label budget=plan.json`: a run does not cost more than its plan allows, and what it has is kept."""
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from pipeline.errors import BudgetSpent, UsageError
 from pipeline.forecast import Limit, decoded_forecast
 from pipeline.progress import Status
 from pipeline.run.spending import Outlay, Seldom, Spending, overspent
+from pipeline.status.read import run_status
+from pipeline.status.state import State
 from pipeline.store.local import LocalStorage
 from pipeline.store.starts import FOLDER
 from pipeline.store.stored_run import stored_run
@@ -114,6 +117,9 @@ def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path
         labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=3000))
     run = stored_run(LocalStorage(tmp_path / "run"))
     assert run.owed
+    condition = run_status(LocalStorage(tmp_path / "run"), time.time()).condition
+    assert condition.state is State.LIMITED
+    assert "raise `limit` in the plan" in condition.why
     with pytest.raises(BudgetSpent, match="ends at its limit"):
         labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=1))
     summary = labelled(tmp_path, "run.unit_problems=4", edited(tmp_path, tokens=10**9))

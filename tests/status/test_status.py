@@ -166,6 +166,7 @@ def test_a_process_with_the_number_of_a_dead_one_is_another(run_dir: Path) -> No
     [
         ("interrupted", "state     interrupted: 3 s ago; start `label` again to go on"),
         ("failed", "state     failed: worker died: �[31m CUDA error"),
+        ("stopped at its limit", "state     stopped at its limit: worker died: �[31m CUDA error"),
         ("done", "state     unfinished: units are owed again since the last start; start `label` again to go on"),
     ],
 )
