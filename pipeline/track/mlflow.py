@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +14,8 @@ EXPERIMENT = "stepvalue"
 VALUE_CHARS = 500
 """Of a setting: what all versions of the server take."""
 REASON_CHARS = 300
+"""Of what MLflow says first, before it advises."""
+_SENTENCE_END = re.compile(r"[.!?] ")
 
 
 class Mlflow:
@@ -22,7 +25,8 @@ class Mlflow:
         try:
             mlflow.MlflowClient()
         except Exception as error:  # each kind of store has errors of its own
-            reason = " ".join(str(error).split())[:REASON_CHARS]
+            first, *_ = _SENTENCE_END.split(" ".join(str(error).split()), maxsplit=1)
+            reason = first[:REASON_CHARS]
             raise UsageError(
                 f"run.track=mlflow cannot write to {mlflow.get_tracking_uri()}: {reason}; set MLFLOW_TRACKING_URI to a "
                 "server's http:// address, or install `mlflow` for a data base"
