@@ -98,6 +98,7 @@ def _tiles(found: Gathered) -> list[Tile]:
         (totals.no_answer, "without an answer"),
         (totals.ungraded, "ungraded"),
     ]
+    before_ends = whole.steps - whole.ends
     aborted = [(totals.aborted, "stopped")] if totals.aborted else []
     tiles = [
         Tile(name="Rows", value=figure(totals.rows), note=f"{totals.used:,} used + {totals.rejected:,} rejected"),
@@ -109,8 +110,9 @@ def _tiles(found: Gathered) -> list[Tile]:
         Tile(
             name="Labelled steps",
             value=figure(whole.labelled),
-            note=f"of {whole.steps:,}; {whole.undecided:,} undecided"
-            + (f" ({percent(whole.undecided / whole.steps)})" if whole.undecided else ""),
+            note=f"of {before_ends:,}; {whole.undecided:,} undecided"
+            + (f" ({percent(whole.undecided / before_ends)})" if whole.undecided else "")
+            + (f"; {whole.ends:,} ends of chains are not counted" if whole.ends else ""),
         ),
         Tile(
             name="Rollouts",
@@ -125,7 +127,7 @@ def _tiles(found: Gathered) -> list[Tile]:
             Tile(
                 name="Mean value",
                 value=" / ".join("-" if mean is None else f"{mean:.2f}" for _, mean in means),
-                note=f"of the steps of right / wrong chains; {_shown(found)}",
+                note=f"of the steps of right / wrong chains, without their ends; {_shown(found)}",
             )
         )
     if (hours := device_hours(found.starts)) is not None:
@@ -159,7 +161,8 @@ def _values(found: Gathered) -> Section | None:
     return _section(
         "values",
         "Values and labels",
-        f"A value is the share of the policy's continuations that end right. Shown: {_shown(found)}.",
+        f"A value is the share of the policy's continuations that end right. Shown: {_shown(found)}. The end of a chain with an "
+        "outcome has that for its value and label: it says nothing of the policy, and is left out where nothing else is said.",
         figures.values(sums.value_counts(steps), "value"),
         figures.by_place(sums.value_by_place(steps)),
         figures.drops(sums.drop_counts(found.chains)),

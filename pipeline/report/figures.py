@@ -34,7 +34,8 @@ def values(counts: pl.DataFrame, shown: str) -> Figure | None:
     return _histogram(
         counts,
         title="Values of steps",
-        reading=f"How many steps have which {shown}, by what their chain came to. Much at both ends: steps that settle it.",
+        reading=f"How many steps have which {shown}, by what their chain came to; ends of chains are left out. Much at both "
+        "sides: steps that settle it.",
         axis="value of the step",
         what="steps",
     )
@@ -45,7 +46,8 @@ def drops(counts: pl.DataFrame) -> Figure | None:
     return _histogram(
         counts,
         title="Largest drop of each chain",
-        reading="By how much the value falls at the worst step of a chain. To the right stand chains with a clear error.",
+        reading="By how much the value falls at the worst step of a chain. Ends count: a wrong chain whose steps look good falls "
+        "at its end, to 0. To the right stand chains with a clear error, or with such an end.",
         axis="largest drop of the value from one step to the next",
         what="chains",
     )
@@ -67,7 +69,8 @@ def by_place(found: pl.DataFrame) -> Figure | None:
     points = base.mark_point(filled=True, size=30, opacity=1).encode(x=x, y=_unit("mean:Q", "value"), color=colour)
     return Figure(
         title="Value along the chain",
-        reading=f"Mean value, and the middle half of all values as a band, in right and in wrong chains. {_PLACES}",
+        reading=f"Mean value, and the middle half of all values as a band, in right and in wrong chains. {_PLACES} At 1 stand "
+        "ends of chains, whose value is the outcome.",
         svg=drawn(band + lines + points),
         numbers=Table(
             heads=("chains", "place", "mean", "lower quartile", "upper quartile", "values"),
@@ -98,7 +101,8 @@ def labels(counts: pl.DataFrame) -> Figure | None:
     )
     return Figure(
         title="Labels",
-        reading="What the steps of right, wrong and open chains are labelled: good is 1, bad 0, neutral 2, undecided null.",
+        reading="What the steps of right, wrong and open chains are labelled, their ends left out: good is 1, bad 0, neutral 2, "
+        "undecided null.",
         svg=drawn(chart, height=_BESIDE_BARS + (_BAR + 14) * len(totals)),
         numbers=Table(
             heads=("chains", "label", "steps", "share"),
@@ -115,7 +119,8 @@ def undecided(found: pl.DataFrame) -> Figure | None:
     return _shares(
         found,
         title="Undecided steps",
-        reading=f"Share of the steps whose label the rollouts do not decide yet, along the chain. {_PLACES}",
+        reading=f"Share of the steps whose label the rollouts do not decide yet, along the chain; ends of chains are left out. "
+        f"{_PLACES}",
         part="undecided",
         whole="steps",
     )

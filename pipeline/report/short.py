@@ -44,17 +44,22 @@ def _values(found: Gathered) -> list[str]:
         for outcome, mean in (("right", whole.mean_right), ("wrong", whole.mean_wrong))
         if mean is not None
     ]
-    return [f"values    0 {sparkline(counts)} 1" + (f"  mean {', '.join(means)}" if means else "")]
+    return [f"values    0 {sparkline(counts)} 1" + (f"  mean {', '.join(means)}, without ends" if means else "")]
 
 
 def _labels(found: Gathered) -> list[str]:
     whole = sums.in_all(found.steps)
     if not whole.steps:
         return []
+    ends = f"{whole.ends:,} ends of chains, whose value is the outcome" if whole.ends else ""
+    if whole.steps == whole.ends:
+        return [f"steps     {ends}"]
     by_label = dict(sums.label_counts(found.steps).group_by("label").agg(pl.sum("steps")).iter_rows())
     parts = [f"{by_label[name]:,} {name}" for name in sums.LABELS.values() if name in by_label]
-    share = f" ({percent(whole.undecided / whole.steps)})" if whole.undecided else ""
-    return [f"steps     {whole.steps:,} = {' + '.join(parts)}{share}"]
+    before_ends = whole.steps - whole.ends
+    share = f" ({percent(whole.undecided / before_ends)})" if whole.undecided else ""
+    told = f"{before_ends:,} = {' + '.join(parts)}{share}"
+    return [f"steps     {'; beside them '.join(filter(None, [told, ends]))}"]
 
 
 def _verdicts(found: Gathered) -> list[str]:

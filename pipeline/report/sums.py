@@ -1,14 +1,15 @@
 """What the tables of a run come to: counts, shares and means, by outcome, by value and by place in the chain. Pure.
 
 `steps`, `chains`: see `steps`; `log`: see `gathered.Gathered`. A chain's outcome is `right`, `wrong`, or `open` where it states
-no answer that can be graded. Of figures over steps those without a value are left out, where they have none to show.
+no answer that can be graded. Of figures over steps those without a value are left out, where they have none to show. The end of
+a chain with an outcome has that for its value and its label, whatever the policy: it counts along the chain and among drops alone.
 """
 
 from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.records import Finish
+from pipeline.records import Finish, Origin
 
 VALUE_BINS = 20
 DROP_BINS = 20
@@ -23,9 +24,11 @@ _SAMPLED = pl.col("n_rollouts") + pl.col("n_ungraded")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What steps are as a whole. `mean_*`: of the values in right and in wrong chains, None where there are none."""
+    """What steps are as a whole: of all `steps`, `ends` have their chain's outcome for a value, the rest is `labelled` or
+    `undecided`. `mean_*`: of the values of the rest in right and in wrong chains, None where there are none."""
 
     steps: int
+    ends: int
     labelled: int
     undecided: int
     mean_right: float | None
@@ -33,11 +36,13 @@ class Step:
 
 
 def in_all(steps: pl.DataFrame) -> Step:
-    found = _steps(steps)
+    found = _with_outcome(_before_ends(steps))
+    every = steps.filter(pl.col("step") > 0).height
     means = dict(found.group_by("outcome").agg(pl.mean("value")).iter_rows())
     undecided = found["label"].null_count()
     return Step(
-        steps=found.height,
+        steps=every,
+        ends=every - found.height,
         labelled=found.height - undecided,
         undecided=undecided,
         mean_right=means.get("right"),
@@ -47,7 +52,7 @@ def in_all(steps: pl.DataFrame) -> Step:
 
 def value_counts(steps: pl.DataFrame) -> pl.DataFrame:
     """Steps per bin of their value, [low, high), the last one closed: `low`, `high`, a column per outcome, `all`."""
-    binned = _steps(steps).drop_nulls("value").with_columns(bin=_bin(pl.col("value"), VALUE_BINS))
+    binned = _with_outcome(_before_ends(steps)).drop_nulls("value").with_columns(bin=_bin(pl.col("value"), VALUE_BINS))
     return _with_edges(_by_outcome(binned, VALUE_BINS), 0.0, 1.0)
 
 
@@ -79,7 +84,7 @@ def value_by_place(steps: pl.DataFrame) -> pl.DataFrame:
 
 def label_counts(steps: pl.DataFrame) -> pl.DataFrame:
     """`steps` per `outcome` and `label` (in words), all pairs that occur."""
-    named = _steps(steps).with_columns(
+    named = _with_outcome(_before_ends(steps)).with_columns(
         label=pl.col("label").cast(pl.Int64).replace_strict(list(LABELS), list(LABELS.values()), return_dtype=pl.String)
     )
     counted = named.group_by("outcome", "label").agg(steps=pl.len().cast(pl.Int64))
@@ -88,8 +93,8 @@ def label_counts(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def undecided_by_place(steps: pl.DataFrame) -> pl.DataFrame:
-    """`undecided` of all `steps` per place (from 1, as in `value_by_place`), and their `share`."""
-    found = _placed(steps).filter(pl.col("place") > 0)
+    """`undecided` of all `steps` before ends per place (from 1, as in `value_by_place`), and their `share`."""
+    found = _placed(_before_ends(steps))
     return _shares(found, pl.col("label").is_null().sum(), pl.len(), "undecided", "steps")
 
 
@@ -135,8 +140,8 @@ def verdict_counts(log: pl.DataFrame) -> pl.DataFrame:
 _LABEL_ORDER = (list(LABELS.values()), list(range(len(LABELS))))
 
 
-def _steps(steps: pl.DataFrame) -> pl.DataFrame:
-    return _with_outcome(steps.filter(pl.col("step") > 0))
+def _before_ends(steps: pl.DataFrame) -> pl.DataFrame:
+    return steps.filter((pl.col("step") > 0) & (pl.col("origin") != Origin.TERMINAL.value))
 
 
 def _with_outcome(frame: pl.DataFrame) -> pl.DataFrame:

@@ -85,15 +85,17 @@ def test_what_is_told_is_what_the_tables_hold(finished: Path, page: Page, capsys
     told = short(capsys, f"run_dir={finished}", f"out={finished.parent / 'again.html'}")
     labels = pl.read_parquet(finished / "labels" / "*.parquet")
     rollouts = pl.read_parquet(finished / "rollouts" / "*.parquet")
-    steps = labels["label"].list.len().sum()
-    undecided = labels["label"].list.explode(empty_as_null=False).null_count()
-    right = labels.filter("outcome")["value"].list.explode(empty_as_null=False).mean()
+    of_steps = labels.select("outcome", "label", "value", "origin").explode("label", "value", "origin")
+    measured = of_steps.filter(pl.col("origin") != "terminal")
+    steps, undecided = measured.height, measured["label"].null_count()
+    right = measured.filter("outcome")["value"].mean()
     correct = (rollouts["verdict"].cast(pl.String) == "correct").sum()
     assert isinstance(right, float)
     assert f"{rollouts.height:,} = {correct:,} correct" in told
     assert f"steps     {steps:,} = " in told
     assert f"{undecided:,} undecided" in told
     assert f"mean {right:.2f} in right chains" in told
+    assert f"{of_steps.height - steps:,} ends of chains, whose value is the outcome" in told
     assert f"{labels.height:,} chains" in told
     assert f"of {steps:,}; {undecided:,} undecided" in page.text
     assert f"Rollouts {rollouts.height:,} {correct:,} correct" in page.text

@@ -23,8 +23,8 @@ work      5 problems, 9 chains, 16 distinct prefixes
 rollouts  45 = 32 correct + 13 incorrect + 0 without an answer + 0 ungraded
           1 prefixes were too long for the policy's context: see rejects/
 tokens    1,313 in rollouts, 148 in sampled solutions
-values    0 ▄·····▃······▂·····█ 1  mean 0.90 in right chains, 0.40 in wrong chains
-steps     23 = 17 good + 5 bad + 1 undecided (4.3 %)
+values    0 ▂·····▅······▃·····█ 1  mean 0.83 in right chains, 0.67 in wrong chains, without ends
+steps     15 = 13 good + 1 bad + 1 undecided (6.7 %); beside them 8 ends of chains, whose value is the outcome
 verdicts  71 % correct, 29 % incorrect
 report    {(run_dir / "report.html").as_uri()}
 """

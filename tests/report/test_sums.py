@@ -22,6 +22,11 @@ def shown(row: dict[str, Any]) -> list[float | None]:
     return [row[f"root_{name}"], *row[name]]
 
 
+def before_end(row: dict[str, Any], of_steps: list[Any]) -> list[Any]:
+    """Of one entry a step, those that are no end with an outcome."""
+    return [each for each, origin in zip(of_steps, row["origin"], strict=True) if origin != "terminal"]
+
+
 def worst(row: dict[str, Any]) -> float | None:
     values = shown(row)
     falls = [a - b for a, b in pairwise(values) if a is not None and b is not None]
@@ -34,8 +39,11 @@ def test_every_step_with_a_value_stands_in_one_bin(rows: Rows) -> None:
     steps, _ = tables(rows)
     found = sums.value_counts(steps)
     expected = Counter(
-        (OUTCOME[row["outcome"]], min(int(value * 20), 19)) for row in rows for value in shown(row)[1:] if value is not None
-    )  # fmt: skip
+        (OUTCOME[row["outcome"]], min(int(value * 20), 19))
+        for row in rows
+        for value in before_end(row, shown(row)[1:])
+        if value is not None
+    )
     for outcome in sums.OUTCOMES:
         assert found[outcome].to_list() == [expected[outcome, at] for at in range(sums.VALUE_BINS)]
     assert found["all"].sum() == expected.total()
@@ -47,12 +55,31 @@ def test_every_step_with_a_value_stands_in_one_bin(rows: Rows) -> None:
 def test_labels_add_up_to_the_steps(rows: Rows) -> None:
     steps, chains = tables(rows)
     found = sums.label_counts(steps)
-    expected = Counter((OUTCOME[row["outcome"]], sums.LABELS[label]) for row in rows for label in row["label"])
+    expected = Counter(
+        (OUTCOME[row["outcome"]], sums.LABELS[label]) for row in rows for label in before_end(row, row["label"])
+    )
     assert {(outcome, label): count for outcome, label, count in found.iter_rows()} == expected
     whole = sums.in_all(steps)
-    assert whole.steps == expected.total() == whole.labelled + whole.undecided
-    assert whole.undecided == sum(label is None for row in rows for label in row["label"])
+    assert whole.labelled + whole.undecided == expected.total() == whole.steps - whole.ends
+    assert whole.steps == sum(len(row["label"]) for row in rows)
+    assert whole.undecided == sum(label is None for row in rows for label in before_end(row, row["label"]))
     assert dict(sums.outcome_counts(chains).iter_rows()) == Counter(OUTCOME[row["outcome"]] for row in rows)
+
+
+@FEW
+@given(label_rows())
+def test_means_say_nothing_of_outcomes(rows: Rows) -> None:
+    steps, _ = tables(rows)
+    whole = sums.in_all(steps)
+    for outcome, mean in ((True, whole.mean_right), (False, whole.mean_wrong)):
+        values = [
+            value
+            for row in rows
+            if row["outcome"] is outcome
+            for value in before_end(row, shown(row)[1:])
+            if value is not None
+        ]
+        assert mean == (pytest.approx(sum(values) / len(values)) if values else None)
 
 
 @FEW
@@ -60,7 +87,7 @@ def test_labels_add_up_to_the_steps(rows: Rows) -> None:
 def test_shares_along_the_chain_count_every_step_and_every_rollout_once(rows: Rows) -> None:
     steps, _ = tables(rows)
     undecided = sums.undecided_by_place(steps)
-    assert undecided["steps"].sum() == sum(len(row["label"]) for row in rows)
+    assert undecided["steps"].sum() == sum(len(before_end(row, row["label"])) for row in rows)
     assert undecided["undecided"].sum() == sums.in_all(steps).undecided
     assert set(undecided["place"]) <= set(range(1, sums.PLACE_BINS + 1))
     cut = sums.truncated_by_place(steps)
