@@ -161,8 +161,8 @@ def _values(found: Gathered) -> Section | None:
     return _section(
         "values",
         "Values and labels",
-        f"A value is the share of the policy's continuations that end right. Shown: {_shown(found)}. The end of a chain with an "
-        "outcome has that for its value and label: it says nothing of the policy, and is left out where nothing else is said.",
+        f"A value is the share of the policy's continuations that end right. Shown: {_shown(found)}. The end of a chain with "
+        "an outcome has that for its value and label: it says nothing of the policy, and is left out unless said otherwise.",
         figures.values(sums.value_counts(steps), "value"),
         figures.by_place(sums.value_by_place(steps)),
         figures.drops(sums.drop_counts(found.chains)),

@@ -46,8 +46,8 @@ def drops(counts: pl.DataFrame) -> Figure | None:
     return _histogram(
         counts,
         title="Largest drop of each chain",
-        reading="By how much the value falls at the worst step of a chain. Ends count: a wrong chain whose steps look good falls "
-        "at its end, to 0. To the right stand chains with a clear error, or with such an end.",
+        reading="By how much the value falls at the worst step of a chain. Ends count: a wrong chain whose steps look good "
+        "falls at its end, to 0. To the right stand chains with a clear error, or with such an end.",
         axis="largest drop of the value from one step to the next",
         what="chains",
     )
@@ -101,8 +101,8 @@ def labels(counts: pl.DataFrame) -> Figure | None:
     )
     return Figure(
         title="Labels",
-        reading="What the steps of right, wrong and open chains are labelled, their ends left out: good is 1, bad 0, neutral 2, "
-        "undecided null.",
+        reading="What the steps of right, wrong and open chains are labelled, their ends left out: good is 1, bad 0, neutral "
+        "2, undecided null.",
         svg=drawn(chart, height=_BESIDE_BARS + (_BAR + 14) * len(totals)),
         numbers=Table(
             heads=("chains", "label", "steps", "share"),

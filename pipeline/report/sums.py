@@ -2,7 +2,8 @@
 
 `steps`, `chains`: see `steps`; `log`: see `gathered.Gathered`. A chain's outcome is `right`, `wrong`, or `open` where it states
 no answer that can be graded. Of figures over steps those without a value are left out, where they have none to show. The end of
-a chain with an outcome has that for its value and its label, whatever the policy: it counts along the chain and among drops alone.
+a chain with an outcome has that for its value and its label, whatever the policy: it counts along the chain and among drops
+alone.
 """
 
 from dataclasses import dataclass
