@@ -21,10 +21,11 @@ from pipeline.config import EstimatorConfig
 from pipeline.errors import UsageError
 from pipeline.estimate.labels import value_column
 from pipeline.records import Totals
+from pipeline.report.reading import readable
 from pipeline.settings import Settings, section
 from pipeline.store.place import storage_at
 from pipeline.store.storage import Storage
-from pipeline.store.stored_run import StoredRun, stored_run
+from pipeline.store.stored_run import StoredRun
 from pipeline.stored_labels import frames_of
 
 MOST_MOVED = 20
@@ -80,7 +81,7 @@ def compare(run_dirs: tuple[str, str]) -> Comparison:
 
 def _read(run_dir: str) -> _Run:
     storage = storage_at(run_dir)
-    stored = stored_run(storage)
+    stored = readable(storage)
     read = frames(frames_of(storage, stored, COLUMNS))
     if read is None:
         raise UsageError(

@@ -37,7 +37,7 @@ class Read:
 def read_run(storage: Storage, plan: str | None) -> Read:
     """`plan` names a file; None: that of the run directory. Raises UsageError for no run, one of another version and a
     plan that is none, StoreError for a damaged run."""
-    run = _readable(storage)
+    run = readable(storage)
     forecast, banners = _of_run(storage) if plan is None else (_named(plan), ())
     found = gathered(storage, run, forecast)
     steps = in_all(found.steps).steps
@@ -50,8 +50,9 @@ def link_in(storage: Storage) -> str:
     return (Path(storage.place) / REPORT).as_uri() if isinstance(storage, LocalStorage) else f"{storage.place}/{REPORT}"
 
 
-def _readable(storage: Storage) -> StoredRun:
-    """The run; one whose input was rejected as a whole has no units."""
+def readable(storage: Storage) -> StoredRun:
+    """The run; one whose input was rejected as a whole has no units. Raises UsageError for no run and one of another version,
+    StoreError for a damaged run."""
     refuse_no_run(storage)
     identity = recorded_identity(storage)
     begun = any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER))
