@@ -59,7 +59,7 @@ def noise(found: Common, estimator_a: str, estimator_b: str) -> Noise:
         tested=len(tested),
         beyond=float(beyond.mean()) if len(tested) else None,
         by_chance=float(by_chance.mean()) if len(tested) else None,
-        excess=mean(tested["problem"].to_numpy(), beyond - by_chance),
+        excess=within(mean(tested["problem"].to_numpy(), beyond - by_chance), -1, 1),
         correlated=rows,
         correlation=correlation,
     )

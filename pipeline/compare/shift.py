@@ -66,13 +66,13 @@ def shift(found: Common, soft_a: ValueColumn, soft_b: ValueColumn) -> Shift:
         equal=int((a == b).sum()),
         mean_a=float(a.mean()) if len(a) else None,
         mean_b=float(b.mean()) if len(b) else None,
-        shift=mean(problems, b - a),
+        shift=within(mean(problems, b - a), -1, 1),
         by_position=tuple(
             Positioned(
                 first=int(first[here][0]),
                 last=int(last[here][0]),
                 prefixes=int(here.sum()),
-                shift=mean(problems[here], (b - a)[here]),
+                shift=within(mean(problems[here], (b - a)[here]), -1, 1),
             )
             for start in np.unique(first)
             if (here := first == start).any()

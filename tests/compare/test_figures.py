@@ -93,6 +93,14 @@ def test_where_nothing_has_changed_noise_explains_it() -> None:
     assert "no more than by noise" in verdict(moved, noisy, flipped)
 
 
+def test_intervals_end_where_no_shift_can_be() -> None:
+    few = counted([0, 1], [0, 8], [8, 8], 8, 8)
+    moved, noisy = shift(few, VALUE, VALUE), noise(few, "fixed", "fixed")
+    assert (moved.shift.value, moved.shift.low, moved.shift.high) == (0.5, -1, 1)
+    assert [part.shift.low for part in moved.by_position] == [None, None]
+    assert noisy.excess.high == 1
+
+
 def test_a_shift_is_found_as_large_as_it_is() -> None:
     truth, problems = truths(1000, 4, seed=3)
     other = np.clip(truth - 0.08, 0, 1)
