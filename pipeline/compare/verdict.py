@@ -12,16 +12,18 @@ from pipeline.words import percent
 
 
 def verdict(shift: Shift, noise: Noise, flips: Flips) -> str:
-    if _same(shift, flips):
-        return f"the same values and labels, on all of {shift.prefixes:,} common prefixes"
-    parts = [_shift(shift), *_moved(noise), *_flipped(flips)]
-    return "; ".join(parts)
-
-
-def _same(shift: Shift, flips: Flips) -> bool:
+    if not _same_values(shift):
+        return "; ".join([_shift(shift), *_moved(noise), *_flipped(flips)])
     unlike = sum(number for i, row in enumerate(flips.table) for j, number in enumerate(row) if i != j)
+    where = f"on all of {shift.prefixes:,} common prefixes"
+    if not unlike:
+        return f"the same values and labels, {where}"
+    return f"the same values, {where}; {unlike:,} of {sum(map(sum, flips.table)):,} labels differ, as they are made otherwise"
+
+
+def _same_values(shift: Shift) -> bool:
     alike = shift.pearson.value is None or shift.pearson.value == 1
-    return 0 < shift.prefixes == shift.equal and not unlike and alike
+    return 0 < shift.prefixes == shift.equal and alike
 
 
 def _shift(shift: Shift) -> str:
@@ -32,7 +34,8 @@ def _shift(shift: Shift) -> str:
         return f"values of b differ by {found.value:+.3f}, of a single problem: of a shift nothing can be said"
     if not found.told:
         most = max(abs(found.low), abs(found.high))
-        return f"no mean shift that {shift.prefixes:,} prefixes could show (b - a {interval(found)}, so at most {most:.3f})"
+        told = f"b - a {interval(found)}: at 95 %, no more than {most:.3f}"
+        return f"no mean shift that {shift.prefixes:,} prefixes could show ({told})"
     way = "lower" if found.value < 0 else "higher"
     low, high = sorted((abs(found.low), abs(found.high)))
     return f"values of b are {way} by {abs(found.value):.3f} ({low:.3f} to {high:.3f})"

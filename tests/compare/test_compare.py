@@ -17,7 +17,7 @@ from pipeline.compare.run import compare
 from pipeline.compare.told import tell
 from pipeline.compare.verdict import verdict
 from pipeline.engine import oracle
-from pipeline.errors import EngineDied, UsageError
+from pipeline.errors import EngineDied, InputError, UsageError
 from pipeline.relabel.labels import relabel
 from pipeline.report.page import GENERATOR
 from pipeline.store.local import LocalStorage
@@ -129,8 +129,12 @@ def test_an_edition_of_labels_differs_in_labels_alone(label: Label, tmp_path: Pa
     found = compared(label("plain"), edited)
     assert {difference.key for difference in found.differing} == {"estimator.rule"}
     assert found.shift.shift.value == 0
-    assert (found.flips.flipped.value or 0) > 0
-    assert "of labels flip" in said(found)
+    unlike = round((found.flips.flipped.value or 0) * found.flips.decided)
+    assert unlike > 0
+    assert said(found) == (
+        f"the same values, on all of {found.shift.prefixes} common prefixes; {unlike} of {found.flips.decided} labels differ, "
+        "as they are made otherwise"
+    )
 
 
 def test_more_rollouts_are_a_difference(label: Label) -> None:
@@ -188,6 +192,12 @@ def test_runs_without_a_common_prefix_are_refused_with_the_cause(label: Label, t
         {"problem": "p", "answer": "1"}
     ])  # fmt: skip
     assert "holds no labels" in refused(bare, label("plain"))
+
+
+def test_an_input_that_was_rejected_as_a_whole_is_no_damage(label: Label, tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        labelled(tmp_path, given=[{"problem": "", "answer": "1", "steps": ["a"]}])
+    assert "holds no labels: see its rejects/" in refused(label("plain"), tmp_path / "run")
 
 
 def test_no_run_and_an_older_one_are_refused(label: Label, tmp_path: Path) -> None:
