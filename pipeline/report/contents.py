@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import polars as pl
 
+from pipeline.forecast import Forecast
 from pipeline.report import figures, sums
-from pipeline.report.course import course, device_hours, money
+from pipeline.report.course import course, device_hours, money, unpriced
 from pipeline.report.gathered import EXAMPLES, Gathered
 from pipeline.report.parts import Figure, Inset, Page, Section, Table, Tile
 from pipeline.report.planned import Compared
@@ -137,10 +138,15 @@ def _tiles(found: Gathered) -> list[Tile]:
                 name="Device hours",
                 value=figure(hours, 2),
                 note=f"{len(found.starts):,} start{'s' if len(found.starts) > 1 else ''} of label"
-                + ("" if paid is None else f"; {figure(paid, 2)} in money"),
+                + ("" if paid is None else f"; {figure(paid, 2)} in money{_without_price(found)}"),
             )
         )
     return tiles
+
+
+def _without_price(found: Gathered) -> str:
+    count = unpriced(found.starts)
+    return f" ({count:,} without a price)" if count else ""
 
 
 def _token_note(found: Gathered, labelled: int) -> str:
@@ -213,9 +219,24 @@ def _planned(found: Gathered, plan: Sequence[Compared]) -> Section | None:
         anchor="planned",
         heading="Planned and actual",
         intro=f"The plan of {made_at}, and what the run came to{' so far' if found.owed else ''}. Rollouts and tokens "
-        "are those of rollouts and of sampled chains together.",
+        f"are those of rollouts and of sampled chains together.{_prices(found, found.plan)}",
         tables=(Table(heads=heads, rows=tuple(rows), words=2),),
     )
+
+
+def _prices(found: Gathered, plan: Forecast) -> str:
+    """Which prices money goes by, where that is not the plan's alone."""
+    if plan.gpu_hour_price is None:
+        return ""
+    of_starts = {start.price for start in found.starts if start.price is not None} - {plan.gpu_hour_price}
+    own = " and ".join(f"{price:,g}" for price in sorted(of_starts))
+    told = f" Money: the plan counts {plan.gpu_hour_price:,g} for a device hour"
+    if own:
+        told += f", starts of the run {own}"
+    count = unpriced(found.starts)
+    if count:
+        told += f"; starts without a price ({count:,}) go by the plan's"
+    return f"{told}." if own or count else ""
 
 
 def _rejects(found: Gathered) -> Section | None:

@@ -41,8 +41,16 @@ def device_hours(starts: Sequence[Start]) -> float | None:
     return sum(start.status.device_hours for start in starts) if starts else None
 
 
-def money(starts: Sequence[Start]) -> float | None:
-    """What they cost, each by its own price; None where one has none."""
-    if not starts or any(start.price is None for start in starts):
-        return None
-    return sum(start.status.device_hours * (start.price or 0.0) for start in starts)
+def money(starts: Sequence[Start], otherwise: float | None = None) -> float | None:
+    """What starts with a price cost, each by its own, and the others by the price `otherwise`, without which they are left out;
+    None where there is no price at all."""
+    prices = [otherwise if start.price is None else start.price for start in starts]
+    costs = [
+        start.status.device_hours * price for start, price in zip(starts, prices, strict=True) if price is not None
+    ]
+    return sum(costs) if costs else None
+
+
+def unpriced(starts: Sequence[Start]) -> int:
+    """How many told no price."""
+    return sum(start.price is None for start in starts)

@@ -1,11 +1,12 @@
 """What a run was planned to come to, beside what it came to. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.forecast import Forecast, Range
 from pipeline.records import Totals
 from pipeline.report.course import device_hours, money
+from pipeline.store.run_record import STAGED_INPUT
 from pipeline.store.starts import Start
 
 
@@ -37,10 +38,11 @@ class Compared:
 def compared(
     plan: Forecast, totals: Totals, *, steps: int, drawn: int, starts: Sequence[Start]
 ) -> tuple[Compared, ...]:
-    """`steps` are those of all chains, `drawn` the chains that the policy sampled."""
+    """`steps` are those of all chains, `drawn` the chains that the policy sampled. Money goes by the prices that starts
+    have told, and by the plan's where they told none."""
     of_plan, cost = plan.planned, plan.cost
     hours = device_hours(starts)
-    paid = money(starts) if plan.gpu_hour_price is None else None if hours is None else hours * plan.gpu_hour_price
+    paid = money(starts, otherwise=plan.gpu_hour_price)
     exact = [
         Compared(name=name, planned=_exactly(planned), actual=actual)
         for name, planned, actual in (
@@ -65,6 +67,12 @@ def compared(
         Compared(name="device hours", planned=cost.device_hours, actual=hours, digits=2),
         Compared(name="money", planned=cost.money, actual=paid, digits=2),
     )
+
+
+def differing(plan: Forecast, identity: Mapping[str, object]) -> tuple[str, ...]:
+    """Keys of what the plan was made for and the run is not the result of; empty for the plan of this run."""
+    keys = sorted({*plan.identity, *identity} - {STAGED_INPUT})
+    return tuple(key for key in keys if plan.identity.get(key) != identity.get(key))
 
 
 def _exactly(count: int) -> Range:

@@ -6,8 +6,8 @@ from pathlib import Path
 from pipeline.errors import Absent, UsageError
 from pipeline.forecast import Forecast, decoded_forecast
 from pipeline.report.gathered import Gathered, gathered, staged_input
-from pipeline.report.planned import Compared, compared
-from pipeline.report.short import short_lines
+from pipeline.report.planned import Compared, compared, differing
+from pipeline.report.short import named, short_lines
 from pipeline.report.sums import in_all
 from pipeline.schemas import SCHEMA_VERSION
 from pipeline.store.commits import FOLDER, UNIT
@@ -21,17 +21,19 @@ from pipeline.store.stored_run import StoredRun, refuse_no_run, stored_run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """`beside`: what was planned and what it came to; empty without a plan. `banners`: why a plan that is there is left out."""
+    """`beside`: what was planned and what it came to; empty without a plan. `other`: in which settings the plan is that of
+    another run. `banners`: why a plan that is there is left out, or is to be read with care."""
 
     run: StoredRun
     found: Gathered
     beside: tuple[Compared, ...]
+    other: tuple[str, ...]
     banners: tuple[str, ...]
 
     @property
     def short(self) -> list[str]:
         """The lines behind the totals."""
-        return short_lines(self.found, self.beside)
+        return short_lines(self.found, self.beside, self.other)
 
 
 def read_run(storage: Storage, plan: str | None) -> Read:
@@ -42,7 +44,10 @@ def read_run(storage: Storage, plan: str | None) -> Read:
     found = gathered(storage, run, forecast)
     steps = in_all(found.steps).steps
     beside = compared(forecast, found.totals, steps=steps, drawn=found.drawn, starts=found.starts) if forecast else ()
-    return Read(run=run, found=found, beside=beside, banners=banners)
+    other = differing(forecast, run.identity) if forecast else ()
+    if other:
+        banners = (*banners, f"The plan is that of another run: {named(other)}.")
+    return Read(run=run, found=found, beside=beside, other=other, banners=banners)
 
 
 def link_in(storage: Storage) -> str:

@@ -13,11 +13,19 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _NONE = "·"
 _UNTOLD = ("rows used", "rows rejected", "problems", "chains", "steps", "distinct prefixes")
 """What a plan knows exactly is told where it was wrong."""
+_NAMED = 3
 
 
-def short_lines(found: Gathered, plan: Sequence[Compared]) -> list[str]:
-    """Values, labels, verdicts, and the plan: what the totals do not say, see `terminal.totals_lines`."""
-    return [*_values(found), *_labels(found), *_verdicts(found), *_planned(found, plan), *_damaged(found)]
+def short_lines(found: Gathered, plan: Sequence[Compared], other: Sequence[str]) -> list[str]:
+    """Values, labels, verdicts, and the plan: what the totals do not say, see `terminal.totals_lines`. `other`: in which
+    settings the plan is that of another run."""
+    return [*_values(found), *_labels(found), *_verdicts(found), *_planned(found, plan, other), *_damaged(found)]
+
+
+def named(settings: Sequence[str]) -> str:
+    """Settings that differ, the first of them by name."""
+    more = f" and {len(settings) - _NAMED} more" if len(settings) > _NAMED else ""
+    return f"{', '.join(settings[:_NAMED])}{more} differ{'s' if len(settings) == 1 else ''}"
 
 
 def sparkline(counts: Sequence[int]) -> str:
@@ -71,8 +79,8 @@ def _verdicts(found: Gathered) -> list[str]:
     return [f"verdicts  {', '.join(parts)}"]
 
 
-def _planned(found: Gathered, plan: Sequence[Compared]) -> list[str]:
-    told = []
+def _planned(found: Gathered, plan: Sequence[Compared], other: Sequence[str]) -> list[str]:
+    told = [f"for another run: {named(other)}"] if other else []
     for each in plan:
         planned = each.planned
         if planned is None or each.actual is None or (each.name in _UNTOLD and (each.inside or found.owed)):

@@ -6,8 +6,8 @@ import pytest
 
 from pipeline.progress import Status
 from pipeline.records import Totals
-from pipeline.report.course import POINTS, course, device_hours, money
-from pipeline.report.planned import compared
+from pipeline.report.course import POINTS, course, device_hours, money, unpriced
+from pipeline.report.planned import compared, differing
 from pipeline.store.starts import Sample, Start
 from tests.report.forecasts import forecast, without_cost_of_time
 
@@ -43,7 +43,27 @@ def test_each_figure_stands_beside_its_plan() -> None:
     assert (told["tokens"].actual, told["tokens"].inside) == (1461, False)
     assert told["tokens"].ratio == pytest.approx(1.461)
     assert (told["device hours"].actual, told["device hours"].inside) == (0.5, True)
-    assert (told["money"].actual, told["money"].inside) == (1.0, True)
+    assert (told["money"].actual, told["money"].inside) == (1.5, False)
+
+
+def test_money_goes_by_the_prices_of_starts_and_else_by_that_of_the_plan() -> None:
+    starts = [start(sample(900, 5)), start(sample(900, 5), price=None)]
+    paid = {
+        price: compared(forecast(rollouts=50, tokens=1000, price=price), TOTALS, steps=23, drawn=4, starts=starts)[
+            -1
+        ].actual
+        for price in (2.0, None)
+    }
+    assert paid == {2.0: 0.5 * 3 + 0.5 * 2, None: 0.5 * 3}
+    assert unpriced(starts) == 1
+
+
+def test_the_plan_of_another_run_names_what_differs() -> None:
+    plan = replace(
+        forecast(rollouts=50, tokens=1000), identity={"input": "a", "policy.model": "m", "staged_input": "x"}
+    )
+    assert differing(plan, {"input": "a", "policy.model": "m", "staged_input": "y", "data.limit": None}) == ()
+    assert differing(plan, {"input": "b", "policy.model": "m"}) == ("input",)
 
 
 def test_what_is_not_known_is_neither_inside_nor_outside() -> None:
@@ -69,7 +89,8 @@ def test_starts_follow_each_other_over_the_time_of_work() -> None:
     assert [point["tokens_per_second"] for point in points] == [0.5, 1.5, 2.0]
     assert device_hours([first, second]) == pytest.approx(2.2)
     assert money([first, second]) == pytest.approx(6.6)
-    assert money([first, start(price=None)]) is None
+    assert money([first, start(price=None)]) == pytest.approx(6.0)
+    assert money([start(price=None)]) is None
     assert (device_hours([]), money([]), course([start()])) == (None, None, [])
 
 

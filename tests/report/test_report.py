@@ -3,6 +3,7 @@
 import re
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -21,7 +22,7 @@ from pipeline.report.reading import read_run
 from pipeline.report.sums import in_all
 from pipeline.schemas import SCHEMA_VERSION
 from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import claim
+from pipeline.store.run_record import claim, recorded_identity
 from tests.audit.runs import config, copied, labelled
 from tests.conftest import write_rows
 from tests.report.forecasts import forecast
@@ -190,9 +191,8 @@ def test_hostile_names_stay_text(tmp_path: Path, capsys: Told) -> None:
     folder.mkdir()
     run_dir = labelled(folder, "run.unit_problems=50")
     storage = LocalStorage(run_dir)
-    storage.replace(
-        "plan.json", encoded_forecast(forecast(rollouts=45, tokens=1400)).replace(b"2026-11-22 08:00 UTC", b"<i>now")
-    )
+    plan = replace(forecast(rollouts=45, tokens=1400), identity=recorded_identity(storage))
+    storage.replace("plan.json", encoded_forecast(plan).replace(b"2026-11-22 08:00 UTC", b"<i>now"))
     told = short(capsys, f"run_dir={run_dir}")
     page = Page(run_dir / "report.html")
     assert page.texts.count(str(run_dir)) == 1
@@ -201,6 +201,16 @@ def test_hostile_names_stay_text(tmp_path: Path, capsys: Told) -> None:
     assert "planned   49 rollouts of 45 planned (36 to 54, inside)" in told
     assert "1,461 tokens of 1,400 planned (1,120 to 1,680, inside)" in told
     assert "1.04" in page.texts
+
+
+def test_the_plan_of_another_run_is_told_of(finished: Path, tmp_path: Path, capsys: Told) -> None:
+    plan = replace(
+        forecast(rollouts=45, tokens=1400), identity={**recorded_identity(LocalStorage(finished)), "input": "b"}
+    )
+    (tmp_path / "plan.json").write_bytes(encoded_forecast(plan))
+    told = short(capsys, f"run_dir={finished}", f"planned={tmp_path / 'plan.json'}", f"out={tmp_path / 'page.html'}")
+    assert "planned   for another run: input differs\n          49 rollouts of 45 planned" in told
+    assert "The plan is that of another run: input differs." in Page(tmp_path / "page.html").text
 
 
 def test_a_plan_that_is_none_is_left_out_or_refused(finished: Path, tmp_path: Path, capsys: Told) -> None:
