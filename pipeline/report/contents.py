@@ -11,13 +11,11 @@ from pipeline.report.course import course, device_hours, money, unpriced
 from pipeline.report.gathered import EXAMPLES, Gathered
 from pipeline.report.parts import Figure, Inset, Page, Section, Table, Tile
 from pipeline.report.planned import Compared
-from pipeline.report.short import missing_costs
+from pipeline.report.short import TEXT, cut, last_end, missing_costs
 from pipeline.report.steps import FIXED
 from pipeline.words import figure, percent, ranged
 
 KIND = "report"
-TEXT = 300
-"""Characters of a reject's words that are shown."""
 
 
 def page_of(
@@ -82,11 +80,16 @@ def _banners(found: Gathered) -> list[str]:
     if found.owed:
         return [
             f"{found.owed:,} of {found.units:,} units are owed: everything below is about the other "
-            f"{found.units - found.owed:,}. Finish the run with `label`, then write this page again."
+            f"{found.units - found.owed:,}. {_sentence(last_end(found))}Finish the run with `label`, then write this "
+            "page again."
         ]
     if not found.totals.chains:
         return ["There is no chain: every row was rejected, or none of the sampled chains was kept. See Rejects."]
     return []
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}. " if text else ""
 
 
 def _tiles(found: Gathered) -> list[Tile]:
@@ -101,6 +104,9 @@ def _tiles(found: Gathered) -> list[Tile]:
     ]
     before_ends = whole.steps - whole.ends
     aborted = [(totals.aborted, "stopped")] if totals.aborted else []
+    unfinished = (
+        f"; {found.unfinished.rollouts:,} more of units that are not whole" if found.unfinished.rollouts else ""
+    )
     tiles = [
         Tile(name="Rows", value=figure(totals.rows), note=f"{totals.used:,} used + {totals.rejected:,} rejected"),
         Tile(
@@ -118,7 +124,7 @@ def _tiles(found: Gathered) -> list[Tile]:
         Tile(
             name="Rollouts",
             value=figure(totals.rollouts),
-            note=" + ".join(f"{count:,} {name}" for count, name in [*parts, *aborted]),
+            note=" + ".join(f"{count:,} {name}" for count, name in [*parts, *aborted]) + unfinished,
         ),
         Tile(name="Tokens", value=figure(totals.tokens), note=_token_note(found, whole.labelled)),
     ]
@@ -213,13 +219,14 @@ def _planned(found: Gathered, plan: Sequence[Compared]) -> Section | None:
                 "-" if each.ratio is None else f"{each.ratio:.2f}",
             )
         )
+    unfinished = ", with those of units that are not whole" if found.unfinished.rollouts else ""
     made_at = found.plan.made_at.replace("T", " ")
     heads = ("", "in the range", "planned", "range", "came to", "over planned")
     return Section(
         anchor="planned",
         heading="Planned and actual",
         intro=f"The plan of {made_at}, and what the run came to{' so far' if found.owed else ''}. Rollouts and tokens "
-        f"are those of rollouts and of sampled chains together.{_prices(found, found.plan)}",
+        f"are those of rollouts and of sampled chains together{unfinished}.{_prices(found, found.plan)}",
         tables=(Table(heads=heads, rows=tuple(rows), words=2),),
     )
 
@@ -275,8 +282,3 @@ def _rejects(found: Gathered) -> Section | None:
         intro="Rows that could not be used, and single prefixes that could not be measured, though their chain is.",
         tables=(counts, words),
     )
-
-
-def cut(text: str) -> str:
-    """The beginning of a long text."""
-    return text if len(text) <= TEXT else f"{text[:TEXT]} ... ({len(text):,} characters)"

@@ -1,7 +1,7 @@
 """What a run directory holds, read once and unit by unit, as tables small enough to be kept: about 70 bytes a step.
 
 Read through commit records, texts left out. What is made of the tables is in `sums`.
-Not covered: parts of units that are not whole yet, of which `starts` tell.
+Of units that are not whole yet, committed rollouts are counted and no more.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,11 +19,12 @@ from pipeline.records import UNGRADED, Finish, Totals, Verdict
 from pipeline.report.steps import COLUMNS, chains_of, makers_of, steps_of
 from pipeline.schemas import LABELS, REJECTS, ROLLOUTS
 from pipeline.settings import Settings
-from pipeline.store.commits import INPUT, Commit, chain
+from pipeline.store.commits import INPUT, UNIT, Commit, chain, chain_lengths
 from pipeline.store.editions import VERDICTS, current_shards
+from pipeline.store.reading import each
 from pipeline.store.run_record import STAGED_INPUT
 from pipeline.store.shards import ShardRecord, read_shard
-from pipeline.store.standing import standing
+from pipeline.store.standing import logged_totals, standing
 from pipeline.store.starts import Start, read_starts
 from pipeline.store.storage import Storage, sha256_of
 from pipeline.store.stored_run import StoredRun
@@ -40,7 +41,7 @@ EXAMPLES = 200
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
     """`totals` are those of the input and of the whole units, of which `owed` are missing, with the verdicts behind the current
-    labels.
+    labels. `unfinished` has the rollouts and tokens that are committed beyond whole units.
 
     `steps`, `chains`, `makers`: see `steps`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict. `rejects`:
     the first ones, `reject_counts`: all by reason, rows and single prefixes. `drawn`: chains that the policy has sampled.
@@ -54,6 +55,7 @@ class Gathered:
     owed: int
     edition: int | None
     totals: Totals
+    unfinished: Totals
     drawn: int
     steps: pl.DataFrame
     chains: pl.DataFrame
@@ -85,6 +87,7 @@ def gathered(storage: Storage, run: StoredRun, plan: Forecast | None) -> Gathere
         owed=run.owed,
         edition=run.edition.number if run.edition else None,
         totals=judged_anew(totals, log) if run.edition else totals,
+        unfinished=_unfinished(storage, run),
         drawn=sum(shard.rows for whole in wholes for shard in whole.shards if shard.table == "solutions"),
         steps=steps,
         chains=chains,
@@ -101,6 +104,20 @@ def gathered(storage: Storage, run: StoredRun, plan: Forecast | None) -> Gathere
 def staged_input(storage: Storage, identity: Settings) -> Commit | None:
     """The record of the input; None where no row of it could be used, or it was not read to its end yet."""
     return standing(chain(storage, INPUT, str(identity.get(STAGED_INPUT)))).whole
+
+
+def _unfinished(storage: Storage, run: StoredRun) -> Totals:
+    """As `status` counts them."""
+
+    def beyond(unit_id: str) -> Totals:
+        whole = run.wholes.get(unit_id)
+        if whole and whole.number == lengths.get(unit_id, 0) - 1:
+            return Totals()
+        logged, known = logged_totals(chain(storage, UNIT, unit_id)), whole.totals if whole else Totals()
+        return Totals(rollouts=logged.rollouts - known.rollouts, tokens=logged.tokens - known.tokens)
+
+    lengths = chain_lengths(storage, UNIT)
+    return sum(each(storage, beyond, [unit.unit_id for unit in run.units if unit.unit_id in lengths]), Totals())
 
 
 def judged_anew(totals: Totals, log: pl.DataFrame) -> Totals:

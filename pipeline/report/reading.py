@@ -43,7 +43,8 @@ def read_run(storage: Storage, plan: str | None) -> Read:
     forecast, banners = _of_run(storage) if plan is None else (_named(plan), ())
     found = gathered(storage, run, forecast)
     steps = in_all(found.steps).steps
-    beside = compared(forecast, found.totals, steps=steps, drawn=found.drawn, starts=found.starts) if forecast else ()
+    totals = found.totals + found.unfinished
+    beside = compared(forecast, totals, steps=steps, drawn=found.drawn, starts=found.starts) if forecast else ()
     other = differing(forecast, run.identity) if forecast else ()
     if other:
         banners = (*banners, f"The plan is that of another run: {named(other)}.")

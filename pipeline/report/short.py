@@ -7,25 +7,47 @@ import polars as pl
 from pipeline.report import sums
 from pipeline.report.gathered import Gathered
 from pipeline.report.planned import Compared
-from pipeline.words import figure, first_of, percent, ranged
+from pipeline.store.starts import DONE, FAILED, INTERRUPTED
+from pipeline.words import figure, first_of, percent, printable, ranged
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NONE = "·"
 _UNTOLD = ("rows used", "rows rejected", "problems", "chains", "steps", "distinct prefixes")
 """What a plan knows exactly is told where it was wrong."""
 _NAMED = 3
+TEXT = 300
+"""Characters of a message or of a reject's words that are shown."""
+_ENDS = {DONE: "came to its end", INTERRUPTED: "was interrupted", FAILED: "failed"}
 
 
 def short_lines(found: Gathered, plan: Sequence[Compared], other: Sequence[str]) -> list[str]:
-    """Values, labels, verdicts, and the plan: what the totals do not say, see `terminal.totals_lines`. `other`: in which
-    settings the plan is that of another run."""
-    return [*_values(found), *_labels(found), *_verdicts(found), *_planned(found, plan, other), *_damaged(found)]
+    """What is owed, values, labels, verdicts, and the plan: what the totals do not say, see `terminal.totals_lines`.
+
+    `other`: in which settings the plan is that of another run.
+    """
+    return [*_owed(found), *_values(found), *_labels(found), *_verdicts(found), *_planned(found, plan, other), *_damaged(found)]
 
 
 def named(settings: Sequence[str]) -> str:
     """Settings that differ, the first of them by name."""
     more = f" and {len(settings) - _NAMED} more" if len(settings) > _NAMED else ""
     return f"{', '.join(settings[:_NAMED])}{more} differ{'s' if len(settings) == 1 else ''}"
+
+
+def last_end(found: Gathered) -> str:
+    """How the last start of an unfinished run ended; empty where none has told of itself."""
+    if not found.starts:
+        return ""
+    last = found.starts[-1]
+    if not last.ended:
+        return "the last start has not told its end: see `status`"
+    why = f": {cut(printable(last.message))}" if last.message else ""
+    return f"the last start {_ENDS.get(last.ended, 'ended')}{why}"
+
+
+def cut(text: str) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= TEXT else f"{text[:TEXT]} ... ({len(text):,} characters)"
 
 
 def sparkline(counts: Sequence[int]) -> str:
@@ -40,6 +62,16 @@ def missing_costs(found: Gathered) -> list[str]:
         return []
     told = "what they tell, device hours and money too, is not counted"
     return [f"{first_of(found.damaged_starts)} cannot be read: {told}"]
+
+
+def _owed(found: Gathered) -> list[str]:
+    if not found.owed:
+        return []
+    parts = [f"{found.owed:,} of {found.units:,} units"]
+    if found.unfinished.rollouts:
+        more = f"{found.unfinished.rollouts:,} more rollouts with {found.unfinished.tokens:,} tokens"
+        parts.append(f"{more} are committed of units that are not whole")
+    return [f"owed      {'; '.join(filter(None, [*parts, last_end(found)]))}"]
 
 
 def _values(found: Gathered) -> list[str]:

@@ -21,8 +21,10 @@ from pipeline.relabel.verdicts import regrade
 from pipeline.report.reading import read_run
 from pipeline.report.sums import in_all
 from pipeline.schemas import SCHEMA_VERSION
+from pipeline.status.read import run_status
 from pipeline.store.local import LocalStorage
 from pipeline.store.run_record import claim, recorded_identity
+from pipeline.store.starts import FAILED, new_start_id, read_starts, write_start
 from tests.audit.runs import config, copied, labelled
 from tests.conftest import write_rows
 from tests.report.forecasts import forecast
@@ -149,13 +151,38 @@ def test_an_unfinished_run_tells_of_what_is_there(finished: Path, tmp_path: Path
     first = min((run_dir / "commits").glob("unit-*.json"))
     for record in (run_dir / "commits").glob(f"{first.name[:25]}-*.json"):
         record.unlink()
+    (start,) = read_starts(LocalStorage(run_dir))
+    later = replace(start, start_id=new_start_id(start.at), ended=FAILED, message=f"no worker is left:\n{HOSTILE}")
+    write_start(LocalStorage(run_dir), replace(later, began_at=start.at))
     told = short(capsys, f"run_dir={run_dir}")
     page = Page(run_dir / "report.html")
+    assert "owed      1 of 2 units; the last start failed: no worker is left: </title>" in told
     assert "1 of 2 units are owed" in page.text
+    assert "The last start failed: no worker is left: </title>" in page.text
     assert "values" in told
     found = read_run(LocalStorage(run_dir), None).found
     assert found.totals.rollouts == found.log["rollouts"].sum() < 45
     assert in_all(found.steps).steps < 23
+
+
+def test_what_is_committed_of_a_unit_in_work_stands_beside_the_plan(
+    finished: Path, tmp_path: Path, capsys: Told
+) -> None:
+    """As `status` tells it. Of a unit that was flushed and then completed, the last record is taken away."""
+    run_dir = copied(finished, tmp_path)
+    max((run_dir / "commits").glob("unit-*-00001.json")).unlink()
+    storage = LocalStorage(run_dir)
+    plan = replace(forecast(rollouts=45, tokens=1400), identity=recorded_identity(storage))
+    storage.replace("plan.json", encoded_forecast(plan))
+    found = run_status(storage, 0.0)
+    assert found.unfinished.rollouts > 0
+    told = short(capsys, f"run_dir={run_dir}")
+    more = f"{found.unfinished.rollouts} more rollouts with {found.unfinished.tokens:,} tokens"
+    assert f"{more} are committed of units that are not whole" in told
+    so_far = found.totals.rollouts + found.unfinished.rollouts + read_run(storage, None).found.drawn
+    assert f"planned   {so_far} rollouts of 45" in told
+    assert f"{found.totals.tokens + found.unfinished.tokens + found.totals.solution_tokens:,} tokens of 1,400" in told
+    assert f"{found.unfinished.rollouts} more of units that are not whole" in Page(run_dir / "report.html").text
 
 
 @pytest.mark.parametrize(
