@@ -2,6 +2,7 @@
 
 None where there is nothing to show."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ _SHORT = 170
 """Height of a chart with few bars."""
 _BAR = 26
 _BESIDE_BARS = 60
+_FEW = 5
+"""Up to so many, each has a tick."""
 
 
 def values(counts: pl.DataFrame, shown: str) -> Figure | None:
@@ -204,8 +207,8 @@ def speed(course: Sequence[dict[str, float]]) -> Figure | None:
         ("tokens_per_second",),
         title="Tokens per second",
         reading="What all engines together generated while the run was at work; between starts the line is broken.",
-        heads=("hours", "start", "tokens/s", "workers"),
-        columns=("hours", "start", "tokens_per_second", "workers"),
+        heads=("start", "tokens/s", "workers"),
+        columns=("start", "tokens_per_second", "workers"),
     )
 
 
@@ -216,8 +219,8 @@ def load(course: Sequence[dict[str, float]]) -> Figure | None:
         ("running", "waiting", "grading"),
         title="Requests",
         reading="Requests that engines work on, that wait for one, and completions that wait for the checker.",
-        heads=("hours", "start", "running", "waiting", "grading"),
-        columns=("hours", "start", "running", "waiting", "grading"),
+        heads=("start", "running", "waiting", "grading"),
+        columns=("start", "running", "waiting", "grading"),
     )
 
 
@@ -236,7 +239,7 @@ def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, wha
         .encode(
             x=alt.X("low:Q", bin="binned", title=axis, axis=alt.Axis(tickCount=5), scale=alt.Scale(domain=[0, 1])),
             x2="high:Q",
-            y=alt.Y("count:Q", title=what, axis=alt.Axis(format="~s")),
+            y=alt.Y("count:Q", title=what, axis=_counts(max(counts["all"]))),
             color=alt.Color("outcome:N", scale=scale(BY_OUTCOME, {row["outcome"] for row in shown})),
             order=alt.Order("at:Q"),
         )
@@ -295,19 +298,20 @@ def _over_time(
         for row in course
         for name in series
     ]
+    most = max(row[name] for row in course for name in series)
+    legend = alt.Legend(symbolType="stroke", symbolSize=_LONG) if len(series) > 1 else None
     colours = dict(zip([name.replace("_", " ") for name in series], _SERIES, strict=False))
     chart = (
         alt.Chart(rows_of(rows))
         .mark_line(strokeWidth=2, interpolate="step-before")
         .encode(
             x=alt.X("at:Q", title=f"{unit} of work"),
-            y=alt.Y("value:Q", title=None, axis=alt.Axis(format="~s"), scale=alt.Scale(zero=True)),
+            y=alt.Y("value:Q", title=None, axis=_counts(most), scale=alt.Scale(zero=True)),
             detail="start:O",
-            color=alt.Color(
-                "what:N",
-                scale=scale(colours, set(colours)),
-                legend=alt.Legend(symbolType="stroke") if len(series) > 1 else None,
+            strokeDash=alt.StrokeDash(
+                "what:N", scale=alt.Scale(domain=list(colours), range=list(_DASHES[: len(series)])), legend=legend
             ),
+            color=alt.Color("what:N", scale=scale(colours, set(colours)), legend=legend),
         )
     )
     return Figure(
@@ -315,11 +319,8 @@ def _over_time(
         reading=reading,
         svg=drawn(chart),
         numbers=Table(
-            heads=heads,
-            rows=tuple(
-                tuple(f"{row[name]:.3f}" if name == "hours" else f"{row[name]:,.0f}" for name in columns)
-                for row in course
-            ),
+            heads=(unit, *heads),
+            rows=tuple((f"{row['hours'] * per:.2f}", *(f"{row[name]:,.0f}" for name in columns)) for row in course),
             words=0,
         ),
     )
@@ -327,7 +328,11 @@ def _over_time(
 
 _QUARTILES = ("mean", "low", "high")
 _TENTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
-_SERIES = (ACCENT, BY_OUTCOME["wrong"], BY_OUTCOME["right"])
+_SERIES = (ACCENT, BY_OUTCOME["wrong"], TEXT)
+_DASHES = ([1, 0], [6, 3], [2, 2])
+"""Of lines that colour alone does not tell apart."""
+_LONG = 600
+"""Size of a line in a legend, so that its dashes are seen."""
 
 
 def _centred(row: dict[str, Any]) -> dict[str, Any]:
@@ -338,6 +343,14 @@ def _centred(row: dict[str, Any]) -> dict[str, Any]:
 def _names() -> alt.Axis:
     """Letters of the reader's system may be wider than those that the room was measured with."""
     return alt.Axis(labelFontSize=12, labelColor=TEXT, minExtent=80)
+
+
+def _counts(most: float) -> alt.Axis:
+    """Of counts up to `most`: whole ones have whole ticks."""
+    axis = alt.Axis(format="~s", labelExpr="datum.value ? datum.label : '0'")
+    if most <= _FEW:
+        axis.values = list(range(math.ceil(most) + 1))
+    return axis
 
 
 def _percents() -> alt.Axis:

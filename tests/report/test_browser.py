@@ -189,6 +189,9 @@ def test_text_is_found_in_problems_steps_and_ids_whatever_its_case(reader: Reade
     }.items():
         reader.search(text)
         reader.counts(f"{found} of {CHAINS} chains")
+    reader.wait("#browser-all").click()
+    reader.counts(f"{CHAINS} chains")
+    assert not reader.all("#browser-all")[0].is_displayed()
 
 
 def test_orders_put_the_largest_drop_and_the_most_uncertain_first(reader: Reader) -> None:
@@ -219,7 +222,10 @@ def test_a_chain_shows_its_steps_as_they_are_stored_and_a_step_its_rollouts(read
     assert reader.texts(".step-open .counts")[1:-1] == counts[:-1]
     values = [stored["root_value"], *stored["value"]]
     steepest = max(range(1, len(values)), key=lambda step: values[step - 1] - values[step])
-    assert reader.wait(".step.fell .number-of").text == str(steepest)
+    assert reader.wait(".step:has(.largest) .number-of").text == str(steepest)
+    lows, highs = ([stored[f"root_{name}"], *stored[name]] for name in ("low", "high"))
+    assert len(reader.all(".step.fell")) == (highs[steepest] < lows[steepest - 1])
+    assert len(reader.all(".largest.unsure")) == (highs[steepest] >= lows[steepest - 1])
     assert "wrong" in body.text
     first = reader.all(".step-open")[1]
     ActionChains(reader.driver, duration=0).move_to_element(first).perform()

@@ -5,7 +5,7 @@ const HASH_DELAY = 300;
 
 function partsOfPage() {
   const named = (name) => document.getElementById(`browser-${name}`);
-  const names = ["filters", "text", "drop", "drop-told", "sort", "count", "list", "pager", "earlier", "later", "place"];
+  const names = ["filters", "text", "drop", "drop-told", "sort", "count", "list", "pager", "earlier", "later", "place", "nothing", "all"];
   return Object.fromEntries(names.map((name) => [name, named(name)]));
 }
 
@@ -34,6 +34,7 @@ function start(parts, index) {
     const whole = reading.done || !view.wanted.text.trim();
     const reads = whole ? "" : `, ${Math.round(100 * reading.share)} % of the texts are read`;
     parts.count.textContent = found === all ? counted(all, "chain") : `${found.toLocaleString("en")} of ${counted(all, "chain")}${reads}`;
+    parts.nothing.hidden = found > 0 || !whole;
     parts.pager.hidden = found <= ROWS;
     parts.place.textContent = `${view.first + 1}–${Math.min(found, view.first + ROWS)} of ${found.toLocaleString("en")}`;
     parts.earlier.disabled = view.first === 0;
@@ -112,6 +113,12 @@ function start(parts, index) {
     parts["drop-told"].textContent = drop.toFixed(2);
     ask({ text: parts.text.value, outcome: parts.filters.elements.outcome.value, drop, sort: parts.sort.value });
     filter();
+  });
+  parts.all.addEventListener("click", () => {
+    ask({ text: "", outcome: "", drop: 0 });
+    fill();
+    filter();
+    parts.text.focus();
   });
   parts.filters.addEventListener("submit", (event) => event.preventDefault());
   parts.list.addEventListener("click", (event) => {

@@ -53,6 +53,13 @@ function labelMark(label) {
   return element("span", { class: `label label-${label[0]}`, title: label[0] }, label[1], quiet(` ${label[0]}`));
 }
 
+// Whether a value lies below the last known one before it with its whole interval.
+function apart(chain, at) {
+  const before = chain.values.slice(0, at).findLastIndex((value) => value !== null);
+  const [high, low] = [chain.high[at], chain.low[before]];
+  return high !== null && low !== null && high !== undefined && low !== undefined && high < low;
+}
+
 // `at` counts prefixes: 0 is the bare problem.
 function step(chain, at, place, view) {
   const label = at ? (LABELS[chain.labels[at - 1]] ?? UNDECIDED) : null;
@@ -60,7 +67,9 @@ function step(chain, at, place, view) {
   const drop = at > 0 && at === view.index.dropped[place] ? view.index.drops[place] : 0;
   const text = element("div", { class: "step-text" });
   text.append(at ? prose(chain.texts[at - 1]) : element("span", { class: "bare" }, "the bare problem"));
-  if (drop) text.append(" ", element("span", { class: "largest" }, `▼ ${drop.toFixed(2)} largest drop`));
+  const clear = drop > 0 && apart(chain, at);
+  const told = `▼ ${drop.toFixed(2)} largest drop`;
+  if (drop) text.append(" ", element("span", { class: clear ? "largest" : "largest unsure" }, clear ? told : `${told}, intervals overlap`));
   const counts = chain.rollouts[at] ? `${chain.correct[at]}/${chain.rollouts[at]}` : (chain.origins[at] ?? "");
   const shown = element("span", { class: "value" }, fixed(chain.values[at]));
   const open = element(
@@ -78,11 +87,11 @@ function step(chain, at, place, view) {
     element("span", { class: "counts" }, counts),
     label ? labelMark(label) : element("span", {}),
   );
-  const told = numbers(chain, at, label, view.index.confidence);
-  const tip = element("span", { class: "numbers", role: "tooltip", id: `${id}-numbers` }, told);
+  const facts = numbers(chain, at, label, view.index.confidence);
+  const tip = element("span", { class: "numbers", role: "tooltip", id: `${id}-numbers` }, facts);
   const rollouts = element("div", { class: "rollouts", id: `${id}-rollouts`, hidden: "" });
   const number = element("span", { class: "number-of", "aria-hidden": "true" }, at ? String(at) : "");
-  const made = element("li", { class: drop ? "step fell" : "step" }, number, text, element("div", { class: "step-value" }, open, tip), rollouts);
+  const made = element("li", { class: clear ? "step fell" : "step" }, number, text, element("div", { class: "step-value" }, open, tip), rollouts);
   open.addEventListener("click", () => toggleRollouts(open, rollouts, chain, at, place, view));
   return made;
 }
