@@ -25,7 +25,14 @@ def short_lines(found: Gathered, plan: Sequence[Compared], other: Sequence[str])
 
     `other`: in which settings the plan is that of another run.
     """
-    return [*_owed(found), *_values(found), *_labels(found), *_verdicts(found), *_planned(found, plan, other), *_damaged(found)]
+    return [
+        *_owed(found),
+        *_values(found),
+        *_labels(found),
+        *_verdicts(found),
+        *_planned(found, plan, other),
+        *_damaged(found),
+    ]
 
 
 def named(settings: Sequence[str]) -> str:
