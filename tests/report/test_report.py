@@ -165,7 +165,7 @@ def test_an_unfinished_run_tells_of_what_is_there(finished: Path, tmp_path: Path
     first = min((run_dir / "commits").glob("unit-*.json"))
     for record in (run_dir / "commits").glob(f"{first.name[:25]}-*.json"):
         record.unlink()
-    (start,) = read_starts(LocalStorage(run_dir))
+    (start,) = read_starts(LocalStorage(run_dir)).told
     later = replace(start, start_id=new_start_id(start.at), ended=FAILED, message=f"no worker is left:\n{HOSTILE}")
     write_start(LocalStorage(run_dir), replace(later, began_at=start.at))
     told = short(capsys, f"run_dir={run_dir}")
