@@ -44,8 +44,8 @@ class Gathered:
     labels. `unfinished` has the rollouts and tokens that are committed beyond whole units.
 
     `steps`, `chains`, `makers`: see `steps`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict. `rejects`:
-    the first ones, `reject_counts`: all by reason, rows and single prefixes. `drawn`: chains that the policy has sampled.
-    `damaged_starts` names files that are none of `starts`. Where no row could be used, rejects are those that were written.
+    the first ones, `reject_counts`: all by reason, rows and single prefixes. `damaged_starts` names files that are none of
+    `starts`. Where no row could be used, rejects are those that were written.
     `edition` is None where the labels are the run's own.
     """
 
@@ -56,7 +56,6 @@ class Gathered:
     edition: int | None
     totals: Totals
     unfinished: Totals
-    drawn: int
     steps: pl.DataFrame
     chains: pl.DataFrame
     makers: pl.DataFrame
@@ -88,7 +87,6 @@ def gathered(storage: Storage, run: StoredRun, plan: Forecast | None) -> Gathere
         edition=run.edition.number if run.edition else None,
         totals=judged_anew(totals, log) if run.edition else totals,
         unfinished=_unfinished(storage, run),
-        drawn=sum(shard.rows for whole in wholes for shard in whole.shards if shard.table == "solutions"),
         steps=steps,
         chains=chains,
         makers=makers,

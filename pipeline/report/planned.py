@@ -35,11 +35,8 @@ class Compared:
         return self.actual / self.planned.expected
 
 
-def compared(
-    plan: Forecast, totals: Totals, *, steps: int, drawn: int, starts: Sequence[Start]
-) -> tuple[Compared, ...]:
-    """`steps` are those of all chains, `drawn` the chains that the policy sampled. Money goes by the prices that starts
-    have told, and by the plan's where they told none."""
+def compared(plan: Forecast, totals: Totals, *, steps: int, starts: Sequence[Start]) -> tuple[Compared, ...]:
+    """`steps` are those of all chains. Money goes by the prices that starts told, and by the plan's where they told none."""
     of_plan, cost = plan.planned, plan.cost
     hours = device_hours(starts)
     paid = money(starts, otherwise=plan.gpu_hour_price)
@@ -62,7 +59,7 @@ def compared(
     ]
     return (
         *exact,
-        Compared(name="rollouts", planned=cost.rollouts, actual=totals.rollouts + drawn),
+        Compared(name="rollouts", planned=cost.rollouts, actual=totals.rollouts),
         Compared(name="tokens", planned=cost.tokens, actual=totals.tokens + totals.solution_tokens),
         Compared(name="device hours", planned=cost.device_hours, actual=hours, digits=2),
         Compared(name="money", planned=cost.money, actual=paid, digits=2),

@@ -44,7 +44,7 @@ def read_run(storage: Storage, plan: str | None) -> Read:
     found = gathered(storage, run, forecast)
     steps = in_all(found.steps).steps
     totals = found.totals + found.unfinished
-    beside = compared(forecast, totals, steps=steps, drawn=found.drawn, starts=found.starts) if forecast else ()
+    beside = compared(forecast, totals, steps=steps, starts=found.starts) if forecast else ()
     other = differing(forecast, run.identity) if forecast else ()
     if other:
         banners = (*banners, f"The plan is that of another run: {named(other)}.")
