@@ -86,11 +86,14 @@ def test_an_unfinished_run_goes_on_with_what_is_owed(ray_head: Cluster, referenc
 @pytest.mark.parametrize(
     "overrides",
     [
-        ["cluster.workers=2", "run.units_in_flight=1", "run.unit_problems=3"],
-        ["policy.oracle.fail_after=500"],
-        ["policy.oracle.hang_after=500", "run.stall_seconds=3", "run.progress_seconds=0.5"],
+        pytest.param(["cluster.workers=2", "run.units_in_flight=1", "run.unit_problems=3"], id="two workers"),
+        pytest.param(["policy.oracle.fail_after=500"], id="an engine that dies"),
+        pytest.param(
+            ["policy.oracle.hang_after=500", "run.stall_seconds=3", "run.progress_seconds=0.5"],
+            id="an engine that hangs",
+            marks=pytest.mark.faults,
+        ),
     ],
-    ids=["two workers", "an engine that dies", "an engine that hangs"],
 )
 def test_labels_do_not_depend_on_workers_or_faults(
     ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path, overrides: list[str]
@@ -120,6 +123,7 @@ def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
     assert labels(tmp_path / "run").equals(labels(run_dir))
 
 
+@pytest.mark.faults
 def test_more_rollouts_are_added_to_a_finished_run(
     ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -222,6 +226,7 @@ def submit(head: Cluster, job: list[str]) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.faults
 def test_ray_job_submit_runs_the_job_on_a_cluster(
     ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
