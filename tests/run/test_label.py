@@ -87,7 +87,7 @@ def test_an_unfinished_run_goes_on_with_what_is_owed(ray_head: Cluster, referenc
     "overrides",
     [
         pytest.param(["cluster.workers=2", "run.units_in_flight=1", "run.unit_problems=3"], id="two workers"),
-        pytest.param(["policy.oracle.fail_after=500"], id="an engine that dies"),
+        pytest.param(["policy.oracle.fail_after=500"], id="an engine that dies", marks=pytest.mark.faults),
         pytest.param(
             ["policy.oracle.hang_after=500", "run.stall_seconds=3", "run.progress_seconds=0.5"],
             id="an engine that hangs",
@@ -106,6 +106,7 @@ def test_labels_do_not_depend_on_workers_or_faults(
         assert "replacing a worker" in done.stdout
 
 
+@pytest.mark.faults
 def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
     ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
