@@ -7,16 +7,12 @@ from pathlib import Path
 import pytest
 import ray
 import yaml
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.__main__ import compose_label, main
 from pipeline.choices import Layout, PolicyKind, PromptStyle, Splitter
 from pipeline.commands import COMMANDS
 from pipeline.config import GradeConfig, LabelConfig
 from pipeline.errors import UsageError
-from pipeline.overrides import quoted
 from pipeline.schemas import SCHEMA_VERSION
 from pipeline.store.commits import UNIT, Commit, State, publish
 from pipeline.store.local import LocalStorage
@@ -379,16 +375,6 @@ def test_a_run_dir_of_another_run_names_what_differs(tmp_path: Path, capsys: Tol
     line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
     assert "sampling.temperature was 0.5, now 1.0" in line
     assert not ray.is_initialized()
-
-
-texts = st.text(
-    st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from("'\"\\,[]{}=<>|$:# "), min_size=1, max_size=12
-)
-
-
-@given(texts)
-def test_any_text_can_be_quoted(text: str) -> None:
-    assert OverridesParser.create().parse_override(f"placeholder={quoted(text)}").value() == text
 
 
 @pytest.mark.parametrize("mark", ["<|fim_pad|>", "<extra_0>", "ки", "[PRM]", "日", "{x}", "\\n\\n", "a'b"])
