@@ -14,7 +14,7 @@ pytestmark = pytest.mark.faults
 
 # A driver that tells two statuses, and what its node's agent then offers of them.
 _DRIVER = """
-import sys, time
+import re, sys, time
 from urllib.request import urlopen
 import ray
 from pipeline.progress import Load, Status, Verdicts
@@ -31,7 +31,12 @@ watch(Status(
 ))
 deadline = time.monotonic() + 60
 text = ""
-while time.monotonic() < deadline and text.count("stepvalue_verdicts_total{") < 5:
+# What the agent has of the first status it may offer for a while.
+newest = [
+    r"units_done\\{.*\\} 4", r"rollouts_total\\{.*\\} 30", r"device_seconds_total\\{.*\\} 12.5",
+    r"verdicts_total\\{.*aborted.*\\} 1",
+]
+while time.monotonic() < deadline and not all(re.search(each, text) for each in newest):
     time.sleep(0.2)
     text = urlopen(f"http://{node['NodeManagerAddress']}:{node['MetricsExportPort']}").read().decode()
 print("\\n".join(line for line in text.splitlines() if line.startswith("ray_stepvalue")))
