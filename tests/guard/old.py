@@ -1,0 +1,166 @@
+"""Run directories made before, and what today's program makes of them.
+
+`tests/guard/before` holds them with their inputs. A run's file name in a table of inputs is relative, so that no path of
+the machine that made it is kept.
+"""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.guard.digests import digest, settings, tables
+from tests.guard.doors import HERE, ROOT, Answer, Doors, Part
+from tests.guard.runs import ORDERLY, exports, summary
+
+BEFORE = HERE / "before"
+INPUTS = ("problems.jsonl", "programs.jsonl")
+SETTINGS = f"{ORDERLY} data.path=problems.jsonl sampling.solutions=2"
+WAIT_SECONDS = 60.0
+SLOW = "policy.oracle.tokens_per_second=4000"
+"""Slow enough to be stopped between two units; it is no part of a run's identity."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Old:
+    """A stored run directory, the settings it was made with, and whether it was stopped before its end."""
+
+    name: str
+    settings: str
+    stopped: bool = False
+    extended: str = ""
+    """Settings with which it goes on."""
+    anew: bool = False
+    """Whether a new run is made to be compared with it; `label` refuses a run that is another one."""
+
+
+OLD = {
+    old.name: old
+    for old in (
+        Old(
+            name="fixed",
+            settings=f"{SETTINGS} estimator=fixed run.unit_problems=4",
+            extended="sampling.rollouts=12",
+            anew=True,
+        ),
+        Old(name="default", settings=f"{SETTINGS} run.unit_problems=4", extended="sampling.rollouts=12", anew=True),
+        Old(name="first_success", settings=f"{SETTINGS} estimator=first_success run.unit_problems=4"),
+        Old(name="bisect", settings=f"{SETTINGS} estimator=bisect run.unit_problems=4"),
+        Old(name="stopped", settings=f"{SETTINGS} estimator=fixed run.unit_problems=2", stopped=True),
+        Old(
+            name="programs",
+            settings=(
+                f"{ORDERLY} data.path=programs.jsonl data.answer_is_suite=true data.splitter=whole grader=code "
+                "estimator=fixed sampling.rollouts=2"
+            ),
+            anew=True,
+        ),
+    )
+}
+
+
+def placed(folder: Path) -> None:
+    """Copies of the inputs, under the names that the runs know them by."""
+    for name in INPUTS:
+        shutil.copy(BEFORE / name, folder / name)
+
+
+def copied(old: Old, folder: Path) -> Path:
+    """A copy of a stored run directory that may be written to."""
+    return Path(shutil.copytree(BEFORE / old.name, folder / old.name))
+
+
+def made_anew(old: Old, folder: Path) -> Part:
+    """What a new run with the same command comes to."""
+
+    def collect(answers: Sequence[Answer]) -> dict[str, Any]:
+        (answer,) = answers
+        if answer.code:
+            return summary(answer, folder)
+        return {**summary(answer, folder), **tables(folder / "anew"), "settings": settings(folder / "anew")}
+
+    return Part(folder=folder, commands=[f"label {old.settings} run_dir=anew"], collect=collect)
+
+
+def used(old: Old, folder: Path) -> Part:
+    """What each command makes of an old run directory. `folder` holds a copy of it."""
+    run_dir = folder / old.name
+    at = f"run_dir={old.name}"
+    first = digest((run_dir / "run.json").read_bytes())
+    lines = {
+        "status": f"status {at}",
+        "audit before": f"audit {at}",
+        "label": f"label {old.settings} {at}",
+        "audit after": f"audit {at}",
+        "report": f"report {at} out=report.html",
+        "status after": f"status {at}",
+        "copy": f"copy {old.name} labelled",
+        "relabel": f"relabel {at} estimator.rule=threshold estimator.threshold=0.4",
+        "regrade": f"regrade {at} grader.fallback=last_number",
+        "audit at last": f"audit {at}",
+    }
+    if old.extended:
+        lines["second copy"] = "copy labelled extended"
+        lines["extended"] = f"label {old.settings} {old.extended} run_dir=extended"
+        lines["audit of the extended"] = "audit run_dir=extended"
+    written = exports(folder / "labelled", folder, ["format=trl", "format=parquet"])
+
+    def collect(answers: Sequence[Answer]) -> dict[str, Any]:
+        found: dict[str, Any] = {"run.json": first}
+        for name, answer in zip(lines, answers, strict=False):
+            if "copy" not in name:
+                found[name] = summary(answer, folder)
+        found["label"] |= tables(folder / "labelled")
+        found["run.json after"] = digest((run_dir / "run.json").read_bytes())
+        found["export"] = written.collect(answers[len(lines) :])
+        found["at last"] = tables(run_dir)
+        if old.extended:
+            found["extended"] |= tables(folder / "extended")
+        return found
+
+    return Part(folder=folder, commands=[*lines.values(), *written.commands], collect=collect)
+
+
+def all_used(doors: Doors, folder: Path) -> dict[str, dict[str, Any]]:
+    """What becomes of copies of all old run directories, `NAME`, and of some new runs with the same commands, `NAME anew`."""
+    parts = {}
+    for old in OLD.values():
+        below = folder / old.name
+        below.mkdir()
+        placed(below)
+        copied(old, below)
+        parts[old.name] = used(old, below)
+        if old.anew:
+            parts[f"{old.name} anew"] = made_anew(old, below)
+    return doors.run_parts(parts)
+
+
+def make(doors: Doors, old: Old, folder: Path) -> None:
+    """Make a run directory as it is stored."""
+    command = f"label {old.settings} run_dir={old.name}"
+    if not old.stopped:
+        (answer,) = doors.run(folder, [command])
+        if answer.code:
+            raise RuntimeError(answer.err)
+        return
+    words = [*shlex.split(command), SLOW, f"cluster.address={doors.address}"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "pipeline", *words],
+        cwd=folder,
+        env={**os.environ, **doors.environment, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as started:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while len(list((folder / old.name).glob("commits/unit-*"))) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        started.send_signal(signal.SIGTERM)
+        if started.wait(WAIT_SECONDS) != 75:
+            raise RuntimeError(f"the run was not stopped in the middle: it ended with {started.returncode}")

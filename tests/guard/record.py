@@ -1,0 +1,85 @@
+"""Make what the guard compares with anew: `python -m tests.guard.record [PART ...]`, all parts or those named:
+
+    runs          stored/runs-*.json: runs over two data sets, relabelled, regraded and exported
+    before        before/*: run directories
+    used          stored/before-*.json: what the commands make of those
+    command_lines stored/command_lines.json, refused.json, settings.json: from the lines in `lines.py`
+
+Legitimate where a change means to alter what users have, and says so in CHANGELOG.md: a label rule that is corrected, a new
+column, a message in other words, a new setting. The difference in the stored files is then part of what is
+reviewed, line by line, and nothing else may be in it. `before` is the exception: directories are added for a new
+layout of the store, and never made again, because old runs do not change.
+
+Never legitimate because a test of the guard fails in a change that only moves code.
+"""
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.guard.doors import HERE, opened
+from tests.guard.lines import COMMANDS, accepted, answered, every_key
+from tests.guard.old import BEFORE, OLD, all_used, make, placed
+from tests.guard.runs import DATA, ESTIMATORS, everything
+
+STORED = HERE / "stored"
+
+
+def stored(name: str) -> Any:
+    """What was recorded under a name."""
+    return json.loads((STORED / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def write(name: str, found: Any) -> None:
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    (STORED / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def runs() -> None:
+    with opened() as doors:
+        for data in DATA:
+            with tempfile.TemporaryDirectory() as folder:
+                for estimator, found in everything(doors, Path(folder), data, ESTIMATORS).items():
+                    write(f"runs-{data}-{estimator}", found)
+
+
+def before() -> None:
+    with opened() as doors:
+        for old in OLD.values():
+            if (BEFORE / old.name).exists():
+                print(f"{old.name}: is there, and stays")
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                placed(Path(folder))
+                make(doors, old, Path(folder))
+                shutil.copytree(Path(folder) / old.name, BEFORE / old.name)
+
+
+def made_of_before() -> None:
+    with opened() as doors, tempfile.TemporaryDirectory() as folder:
+        found = all_used(doors, Path(folder))
+    for name in OLD:
+        write(f"before-{name}", found[name])
+
+
+def command_lines() -> None:
+    write("command_lines", accepted())
+    write("refused", dict(answered()))
+    write("settings", {command: every_key(command) for command in COMMANDS})
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "runs": runs,
+    "before": before,
+    "used": made_of_before,
+    "command_lines": command_lines,
+}
+
+if __name__ == "__main__":
+    STORED.mkdir(exist_ok=True)
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

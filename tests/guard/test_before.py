@@ -1,0 +1,54 @@
+"""Run directories made before: every command reads them, and `label` knows them for the runs they are."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.guard.digests import settings
+from tests.guard.doors import Doors
+from tests.guard.old import BEFORE, OLD, SETTINGS, all_used, copied, placed
+from tests.guard.record import stored
+
+Found = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def found(doors: Doors, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    return all_used(doors, tmp_path_factory.mktemp("old"))
+
+
+def confined(made: dict[str, Any]) -> None:
+    """Skip where this machine cannot confine programs."""
+    if "sandbox" in made.get("refusal", ""):
+        pytest.skip(made["refusal"])
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_commands_make_the_same_of_an_old_run(name: str, found: Found) -> None:
+    confined(found.get(f"{name} anew", {}))
+    for step, made in stored(f"before-{name}").items():
+        assert found[name][step] == made, step
+    assert found[name]["run.json after"] == found[name]["run.json"]
+
+
+@pytest.mark.parametrize("name", [name for name, old in OLD.items() if old.anew])
+def test_a_new_run_with_the_same_command_is_the_same_run(name: str, found: Found) -> None:
+    anew = found[f"{name} anew"]
+    confined(anew)
+    assert anew["settings"] == settings(BEFORE / name)
+    for kind in ("labels", "rollouts", "inputs"):
+        assert found[name]["label"][kind] == anew[kind]
+
+
+def test_what_was_stopped_becomes_what_was_not(found: Found) -> None:
+    assert found["stopped"]["label"]["labels"] == found["fixed"]["label"]["labels"]
+
+
+def test_another_run_is_told_from_an_old_one(doors: Doors, tmp_path: Path) -> None:
+    placed(tmp_path)
+    copied(OLD["fixed"], tmp_path)
+    line = f"label {SETTINGS} estimator=fixed run.unit_problems=4 sampling.temperature=0.5 run_dir=fixed"
+    (answer,) = doors.run(tmp_path, [line])
+    assert answer.code != 0
+    assert "sampling.temperature was 1.0, now 0.5" in answer.err

@@ -1,0 +1,55 @@
+"""Command lines that were accepted are, and what is refused is refused in the same words. Nothing of them is run."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.guard.lines import COMMANDS, REQUIRED, composed, dotted, refusal
+from tests.guard.record import stored
+
+LINES: dict[str, list[str]] = stored("command_lines")
+NO_SETTINGS = {"data", "policy", "sampling", "estimator", "grader", "run", "cluster", "plan"}
+"""Words that choose a group, where the setting of that name is a section."""
+
+
+def _is_like_another(kind: str, line: str) -> bool:
+    """Whether the line says what another one does of `label`, in the sections that commands share."""
+    return kind in ("keys", "groups") and line.split(" ")[0] in ("plan", "score", "agree")
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        pytest.param(kind, line, marks=pytest.mark.faults if _is_like_another(kind, line) else ())
+        for kind, lines in LINES.items()
+        for line in lines
+    ],
+)
+def test_a_command_line_is_accepted(kind: str, line: str) -> None:
+    code, out, said = composed(line)
+    assert (code, said) == (0, "")
+    if kind == "realistic":
+        settings = yaml.safe_load(out)
+        for word in line.split(" ")[1:]:
+            key, equals, value = word.partition("=")
+            if equals and key not in NO_SETTINGS and "'" not in value and "[" not in value:
+                assert _same(dotted(settings)[key], value), word
+
+
+@pytest.mark.parametrize("line", [f"{command} {REQUIRED[command]}" for command in COMMANDS])
+def test_a_setting_that_was_there_is(line: str) -> None:
+    code, out, _ = composed(line)
+    assert code == 0
+    assert set(stored("settings")[line.split(" ")[0]]) <= set(dotted(yaml.safe_load(out)))
+
+
+@pytest.mark.parametrize(("line", "message"), stored("refused").items())
+def test_a_refusal_has_the_same_words(line: str, message: str) -> None:
+    assert refusal(line) == message
+
+
+def _same(found: Any, given: str) -> bool:
+    """Whether a printed setting is what was written."""
+    wanted = yaml.safe_load(given)
+    return bool(found == wanted or str(found) == given or (isinstance(found, float) and found == float(given)))

@@ -1,0 +1,23 @@
+"""Runs of the oracle over the shipped sample come to what they came to: tables, verdicts, other labels, and exports."""
+
+from typing import Any
+
+import pytest
+
+from tests.guard.doors import Doors
+from tests.guard.record import stored
+from tests.guard.runs import everything
+
+Found = dict[str, dict[str, Any]]
+ESTIMATORS = ("fixed", "bisect")
+
+
+@pytest.fixture(scope="module")
+def found(doors: Doors, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    return everything(doors, tmp_path_factory.mktemp("sample"), "sample", ESTIMATORS)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("part", ["label", "changes", "exports"])
+def test_a_run_over_the_sample_comes_to_the_same(part: str, estimator: str, found: Found) -> None:
+    assert found[estimator][part] == stored(f"runs-sample-{estimator}")[part]

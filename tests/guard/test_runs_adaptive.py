@@ -1,0 +1,23 @@
+"""As `test_runs`, of the estimators that ask for rollouts where those before leave something to learn."""
+
+from typing import Any
+
+import pytest
+
+from tests.guard.doors import Doors
+from tests.guard.record import stored
+from tests.guard.runs import everything
+
+Found = dict[str, dict[str, Any]]
+ESTIMATORS = ("pooled", "first_success")
+
+
+@pytest.fixture(scope="module")
+def found(doors: Doors, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    return everything(doors, tmp_path_factory.mktemp("sample"), "sample", ESTIMATORS)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("part", ["label", "changes", "exports"])
+def test_a_run_over_the_sample_comes_to_the_same(part: str, estimator: str, found: Found) -> None:
+    assert found[estimator][part] == stored(f"runs-sample-{estimator}")[part]
