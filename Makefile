@@ -42,7 +42,7 @@ $(STAMP): $(LOCK) $(CONSUMERS) pyproject.toml
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r $(CONSUMERS)
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
 	# Writes the bytecode of what a first start loads, which some machines are told not to keep: it halves every later start.
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pipeline.engine.embedded
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pipeline.engines.embedded
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c "import ray, polars, math_verify, vllm.v1.engine.async_llm, vllm.v1.worker.cpu_worker" 2>/dev/null
 	touch $@
 

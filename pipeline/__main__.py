@@ -16,13 +16,13 @@ from omegaconf import OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from rich.console import Console
 
-from pipeline.commands import COMMANDS
-from pipeline.commands.command import Command, write_out
-from pipeline.commands.label import LABEL
-from pipeline.config import LabelConfig
-from pipeline.errors import Interrupted, StepvalueError, UsageError
-from pipeline.failpoints import arm
-from pipeline.overrides import check_overrides, first_line, open_keys, quoted, text_keys
+from pipeline.cli import COMMANDS
+from pipeline.cli.command import Command, write_out
+from pipeline.cli.label import LABEL
+from pipeline.cli.overrides import check_overrides, first_line, open_keys, quoted, text_keys
+from pipeline.config.label import LabelConfig
+from pipeline.core.errors import Interrupted, StepvalueError, UsageError
+from pipeline.core.failpoints import arm
 
 _PACKAGED_CONF = Path(__file__).parent / "conf"
 _CHECKOUT_CONF = Path(__file__).parents[1] / "conf"

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from pipeline.ids import rollout_id
-from pipeline.records import (
+from pipeline.core.ids import rollout_id
+from pipeline.core.records import (
     Completion,
     Finish,
     Grade,

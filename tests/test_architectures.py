@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.architectures import UnknownArchitecture, architecture_of
-from pipeline.hardware import Architecture
-from pipeline.roofline import parameters, weight_bytes
+from pipeline.core.hardware import Architecture
+from pipeline.engines.hardware.architectures import UnknownArchitecture, architecture_of
+from pipeline.engines.hardware.roofline import parameters, weight_bytes
 from tests import models
 
 

@@ -9,14 +9,14 @@ import ray
 import yaml
 
 from pipeline.__main__ import compose_label, main
-from pipeline.choices import Layout, PolicyKind, PromptStyle, Splitter
-from pipeline.commands import COMMANDS
-from pipeline.config import GradeConfig, LabelConfig
-from pipeline.errors import UsageError
-from pipeline.schemas import SCHEMA_VERSION
-from pipeline.store.commits import UNIT, Commit, State, publish
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import claim
+from pipeline.cli import COMMANDS
+from pipeline.config.choices import Layout, PolicyKind, PromptStyle, Splitter
+from pipeline.config.label import GradeConfig, LabelConfig
+from pipeline.core.errors import UsageError
+from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.storage.commits import UNIT, Commit, State, publish
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import claim
 
 CONF = Path(__file__).parents[1] / "conf"
 OPTIONS = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))

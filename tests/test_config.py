@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import config
-from pipeline.choices import GraderKind, PolicyKind, PromptStyle, Splitter
-from pipeline.config import (
+from pipeline.config import label as config
+from pipeline.config.choices import GraderKind, PolicyKind, PromptStyle, Splitter
+from pipeline.config.engines import DeviceConfig, OpenAiConfig, OracleConfig
+from pipeline.config.label import (
     DataConfig,
     EstimatorConfig,
     Example,
@@ -23,9 +24,8 @@ from pipeline.config import (
     PromptConfig,
     SamplingConfig,
 )
-from pipeline.engine_settings import DeviceConfig, OpenAiConfig, OracleConfig
-from pipeline.run.ending import answered, stops_at_answer
-from pipeline.run_settings import ClusterConfig, PlanConfig, RunConfig
+from pipeline.config.run import ClusterConfig, PlanConfig, RunConfig
+from pipeline.runtime.ending import answered, stops_at_answer
 
 SCHEMAS = [
     schema

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.devices import KNOWN, device_named, least_memory
+from pipeline.core.devices import KNOWN, device_named, least_memory
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from typing import Any, get_type_hints
 import pytest
 from omegaconf import OmegaConf
 
-from pipeline.choices import PolicyKind
-from pipeline.config import LabelConfig
+from pipeline.config.choices import PolicyKind
+from pipeline.config.label import LabelConfig
 
 DOCKER = Path(__file__).parents[1] / "docker"
 DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UsageError
-from pipeline.failpoints import ARMED, COUNTED, Injected, arm, failpoint
+from pipeline.core.errors import UsageError
+from pipeline.core.failpoints import ARMED, COUNTED, Injected, arm, failpoint
 from tests.conftest import ROOT, run_stepvalue
 
 
@@ -49,7 +49,7 @@ def test_reached_points_are_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("action", "signal"), [("kill", 9), ("stop", 19)])
 def test_kill_and_stop_are_signals_to_the_process_itself(action: str, signal: int) -> None:
-    code = f"from pipeline.failpoints import *; arm({{'{ARMED}': 'here:{action}:1'}}); failpoint('here')"
+    code = f"from pipeline.core.failpoints import *; arm({{'{ARMED}': 'here:{action}:1'}}); failpoint('here')"
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
     try:
         if action == "kill":

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.config import GradeConfig
-from pipeline.grade import grade_lines
+from pipeline.cli.grade_lines import grade_lines
+from pipeline.config.label import GradeConfig
 from tests.conftest import ROOT, run_stepvalue, write_rows
 
 CASES: list[dict[str, Any]] = [

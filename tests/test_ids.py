@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.ids import MAX_NUMBER, content_id, record_name, record_parts, rollout_id, shard_name
+from pipeline.core.ids import MAX_NUMBER, content_id, record_name, record_parts, rollout_id, shard_name
 from tests import strategies as our
 
 HEX = "0123456789abcdef"

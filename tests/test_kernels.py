@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.estimate.grid import POINTS
-from pipeline.estimate.kernel import PRIOR, PRIOR_VERSION, Kernel
-from pipeline.kernels import TABLE, kernel_of, kernel_table
-from pipeline.schemas import SCHEMAS
+from pipeline.core.schemas import SCHEMAS
+from pipeline.estimators.grid import POINTS
+from pipeline.estimators.kernel import PRIOR, PRIOR_VERSION, Kernel
+from pipeline.estimators.kernels import TABLE, kernel_of, kernel_table
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**40))

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from pipeline.choices import Layout, Splitter
-from pipeline.config import Columns, DataConfig
-from pipeline.ids import content_id
-from pipeline.problems import read_row
-from pipeline.records import Place, Problem, Reject, RejectReason, Solution
-from pipeline.steps import step_texts
+from pipeline.config.choices import Layout, Splitter
+from pipeline.config.label import Columns, DataConfig
+from pipeline.core.ids import content_id
+from pipeline.core.records import Place, Problem, Reject, RejectReason, Solution
+from pipeline.data.problems import read_row
+from pipeline.data.steps import step_texts
 from tests import strategies as our
 
 PLACE = Place(file="rows.jsonl", line=7)

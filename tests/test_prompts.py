@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.choices import PromptStyle, Splitter
-from pipeline.config import Example, PromptConfig
-from pipeline.engine.oracle import ByteTokenizer
-from pipeline.prompts import Prompter, TokenCut, cut_on_tokens
-from pipeline.records import Prefix, Problem, Solution
-from pipeline.steps import split
+from pipeline.config.choices import PromptStyle, Splitter
+from pipeline.config.label import Example, PromptConfig
+from pipeline.core.records import Prefix, Problem, Solution
+from pipeline.data.prompts import Prompter, TokenCut, cut_on_tokens
+from pipeline.data.steps import split
+from pipeline.engines.oracle import ByteTokenizer
 from tests import strategies as our
 
 PROBLEM = Problem(problem_id="p1", text="How many?", golds=("3",))

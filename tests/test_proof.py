@@ -5,10 +5,30 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.choices import EstimatorName
-from pipeline.ids import rollout_id
-from pipeline.proof import LoggedId, Planned, asked_of, draw_faults, expected_chains, id_faults, planned, totals_of
-from pipeline.records import Fact, Finish, Grade, InputRow, Place, Problem, SampledSolution, Solution, Totals, Verdict
+from pipeline.analysis.audit.proof import (
+    LoggedId,
+    Planned,
+    asked_of,
+    draw_faults,
+    expected_chains,
+    id_faults,
+    planned,
+    totals_of,
+)
+from pipeline.config.choices import EstimatorName
+from pipeline.core.ids import rollout_id
+from pipeline.core.records import (
+    Fact,
+    Finish,
+    Grade,
+    InputRow,
+    Place,
+    Problem,
+    SampledSolution,
+    Solution,
+    Totals,
+    Verdict,
+)
 from tests import strategies as our
 
 PROBLEM = Problem(problem_id="p" * 20, text="?", golds=("1",))

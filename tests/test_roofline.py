@@ -6,11 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.architectures import architecture_of
-from pipeline.devices import KNOWN, device_named
-from pipeline.hardware import Architecture, Device, Hardware
-from pipeline.progress import EngineWork
-from pipeline.roofline import Effort, decode_bound, decode_seconds, kv_bytes, prefill_seconds, throughput
+from pipeline.core.devices import KNOWN, device_named
+from pipeline.core.hardware import Architecture, Device, Hardware
+from pipeline.core.progress import EngineWork
+from pipeline.engines.hardware.architectures import architecture_of
+from pipeline.engines.hardware.roofline import (
+    Effort,
+    decode_bound,
+    decode_seconds,
+    kv_bytes,
+    prefill_seconds,
+    throughput,
+)
 from tests import models
 
 ARCHITECTURES = [

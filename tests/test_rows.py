@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline import jsonl, rows
-from pipeline.errors import InputError
-from pipeline.records import Place, Reject, RejectReason
-from pipeline.rows import input_digest, input_files, read_rows
+from pipeline.core.errors import InputError
+from pipeline.core.records import Place, Reject, RejectReason
+from pipeline.data import jsonl, rows
+from pipeline.data.rows import input_digest, input_files, read_rows
 
 ROWS: list[dict[str, object]] = [{"id": str(i), "problem": f"é{i}?", "steps": ["a", "b"]} for i in range(200)]
 JSONL = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS).encode()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from pipeline.choices import PolicyKind
-from pipeline.config import Example, PromptConfig, SamplingConfig
+from pipeline.config.choices import PolicyKind
+from pipeline.config.label import Example, PromptConfig, SamplingConfig
 
 EMBEDDED = Path(__file__).parents[1] / "conf" / "policy" / "embedded.yaml"
 NUMBER = r"\d+(?:\.\d+)?"
@@ -60,7 +60,7 @@ def _stated(step: str) -> Fraction:
     return Fraction(match[1])
 
 
-ROWS = [Row(**json.loads(line)) for line in (files("pipeline") / "sample.jsonl").read_text("utf-8").splitlines()]
+ROWS = [Row(**json.loads(line)) for line in (files("pipeline.data") / "sample.jsonl").read_text("utf-8").splitlines()]
 PAIRS = list(zip(ROWS[::2], ROWS[1::2], strict=True))
 pairs = pytest.mark.parametrize(("right", "wrong"), PAIRS, ids=[right.id.partition("-")[0] for right, _ in PAIRS])
 

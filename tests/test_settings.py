@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.changes import EstimatorChange, GraderChange
-from pipeline.choices import AfterError, BudgetUnit, EstimatorName, Fallback, GraderKind, Interval, LabelRule
-from pipeline.config import EstimatorConfig, GraderConfig
-from pipeline.settings import flat, section
-from pipeline.settings import given as named
+from pipeline.config.changes import EstimatorChange, GraderChange
+from pipeline.config.choices import AfterError, BudgetUnit, EstimatorName, Fallback, GraderKind, Interval, LabelRule
+from pipeline.config.label import EstimatorConfig, GraderConfig
+from pipeline.config.recorded import flat, section
+from pipeline.config.recorded import given as named
 
 estimators = st.builds(
     EstimatorConfig,

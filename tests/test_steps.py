@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.choices import Splitter
-from pipeline.formulas import formulas
-from pipeline.steps import join, prefix_text, split, step_texts
+from pipeline.config.choices import Splitter
+from pipeline.data.formulas import formulas
+from pipeline.data.steps import join, prefix_text, split, step_texts
 from tests import strategies as our
 
 PATTERN = r"[;.]|\n"

@@ -14,12 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.config import EstimatorConfig
-from pipeline.estimate.fixed import measured, terminal
-from pipeline.estimate.kernel import PRIOR
-from pipeline.ids import rollout_id
-from pipeline.kernels import kernel_table
-from pipeline.records import (
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.ids import rollout_id
+from pipeline.core.records import (
     Completion,
     Counts,
     Finish,
@@ -37,10 +34,8 @@ from pipeline.records import (
     Solution,
     Verdict,
 )
-from pipeline.schemas import SCHEMAS
-from pipeline.store.local import LocalStorage
-from pipeline.store.shards import write_shard
-from pipeline.tables import (
+from pipeline.core.schemas import SCHEMAS
+from pipeline.core.tables import (
     input_rows,
     inputs_table,
     labels_table,
@@ -49,6 +44,11 @@ from pipeline.tables import (
     solutions_table,
     storable,
 )
+from pipeline.estimators.fixed import measured, terminal
+from pipeline.estimators.kernel import PRIOR
+from pipeline.estimators.kernels import kernel_table
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.shards import write_shard
 from tests import strategies as our
 
 PROBLEM = Problem(problem_id="a" * 20, text="Сколько?\nHow many?", golds=("3", "three"))

@@ -7,9 +7,9 @@ the same chains come. Whole chains are left out, never steps. A chain without a 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.errors import UsageError
+from pipeline.core.errors import UsageError
+from pipeline.core.ids import content_id
 from pipeline.export.settings import Balance
-from pipeline.ids import content_id
 
 EXACT_STEPS = 4096
 """So many surplus steps, the last ones, are left out as exactly as their chains allow; those before as the hash has it."""

@@ -5,10 +5,10 @@ from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
 
+from pipeline.config.recorded import Settings, flat
 from pipeline.export.exported import Exported, FileCounts, Reason
 from pipeline.export.plan import Plan
 from pipeline.export.settings import ExportConfig
-from pipeline.settings import Settings, flat
 
 CARD = "README.md"
 _MARK = "Step labels exported by stepvalue"

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from pipeline.choices import ValueColumn
-from pipeline.errors import UsageError
-from pipeline.estimate.labels import NEGATIVE, NEUTRAL, POSITIVE, value_column
+from pipeline.config.choices import ValueColumn
+from pipeline.core.errors import UsageError
+from pipeline.core.records import Origin
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, value_column
 from pipeline.export.example import Example, StepTarget, known_as
 from pipeline.export.formats.base import Format
 from pipeline.export.settings import ExportConfig, Neutral, Target, Undecided
-from pipeline.records import Origin
 
 JOINT = " "
 """Between a step and the one it is merged into: no trainer separates steps by it."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from unicodedata import normalize
 
-from pipeline.records import Place
+from pipeline.core.records import Place
 
 _COMMAS = re.compile(r"(?<=\d)(?:,|\{,\}|\\,|\\!)(?=\d{3}(?!\d))")
 _ARRANGING = re.compile(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipeline.estimate.labels import NEGATIVE, NEUTRAL, POSITIVE
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE
 
 Pair = tuple[int, int]
 """Right and graded rollouts of a prefix."""

@@ -6,12 +6,12 @@ A list that cannot be read as a whole protects from nothing, so a single unusabl
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.errors import InputError
+from pipeline.core.errors import InputError
+from pipeline.core.records import Place, Reject
+from pipeline.data.layouts import column, column_names
+from pipeline.data.rows import blame, open_lines, read_rows
 from pipeline.export.decontaminate import Contamination, Listed
 from pipeline.export.settings import DecontaminateConfig
-from pipeline.layouts import column, column_names
-from pipeline.records import Place, Reject
-from pipeline.rows import blame, open_lines, read_rows
 
 SETTING = "decontaminate.paths"
 TEXT = ".txt"

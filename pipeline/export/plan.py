@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pipeline.errors import UsageError
+from pipeline.core.errors import UsageError
+from pipeline.core.schemas import LABELS
 from pipeline.export.choose import PLACE, VALUES, Choice, choice_of, columns_for
 from pipeline.export.formats import preference
 from pipeline.export.formats.base import Encoder, Marks
@@ -22,7 +23,6 @@ from pipeline.export.settings import (
     Target,
     Undecided,
 )
-from pipeline.schemas import LABELS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.errors import InputError, UsageError
+from pipeline.core.errors import InputError, UsageError
+from pipeline.data.splitting import in_validation
 from pipeline.export.balance import Counted, left_out
 from pipeline.export.card import CARD, card, is_card
 from pipeline.export.choose import SOMETIMES, LabelRow, LeftOut
@@ -24,14 +25,13 @@ from pipeline.export.made import Made
 from pipeline.export.plan import Plan, plan_of, refuse_useless
 from pipeline.export.settings import Balance, ExportConfig, ExportFormat, Offending
 from pipeline.export.write import RowFile, TableFile, row_file
-from pipeline.splitting import in_validation
-from pipeline.store.disk import blamed
-from pipeline.store.files import refuse_overwriting, replaced_at_end
-from pipeline.store.folders import folder_at_end
-from pipeline.store.place import folder_at, storage_at
-from pipeline.store.storage import Storage
-from pipeline.store.stored_run import StoredRun, readable_run
-from pipeline.stored_labels import frames_of
+from pipeline.storage.disk import blamed
+from pipeline.storage.files import refuse_overwriting, replaced_at_end
+from pipeline.storage.folders import folder_at_end
+from pipeline.storage.place import folder_at, storage_at
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_labels import frames_of
+from pipeline.storage.stored_run import StoredRun, readable_run
 
 TRAIN = "train"
 VALIDATION = "validation"

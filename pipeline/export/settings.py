@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-from pipeline.choices import ValueColumn
-from pipeline.ranges import check
+from pipeline.config.choices import ValueColumn
+from pipeline.config.ranges import check
 
 
 class ExportFormat(Enum):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.choices import Aggregation
+from pipeline.config.choices import Aggregation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipeline.grading.base import Checker
-from pipeline.grading.choose import checker_for
-from pipeline.grading.completion import outcome_of
-from pipeline.records import InputRow, Reject
-from pipeline.rows import read_rows
-from pipeline.steps import step_texts
-from pipeline.tables import storable
+from pipeline.core.records import InputRow, Reject
+from pipeline.core.tables import storable
+from pipeline.data.rows import read_rows
+from pipeline.data.steps import step_texts
+from pipeline.graders.base import Checker
+from pipeline.graders.choose import checker_for
+from pipeline.graders.completion import outcome_of
 from pipeline.train.rows import label_rows, read_chain
 from pipeline.train.settings import ScoreConfig
 

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.utils.data import Dataset
 
-from pipeline.ids import content_id
-from pipeline.splitting import in_validation
+from pipeline.core.ids import content_id
+from pipeline.data.splitting import in_validation
 from pipeline.train.rows import label_rows
 from pipeline.train.settings import TrainConfig, written_out
 from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, step_targets

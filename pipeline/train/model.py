@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
-from pipeline.errors import UsageError
+from pipeline.core.errors import UsageError
 
 BAD, GOOD = 0, 1
 SEPARATOR_KEY = "stepvalue_separator"

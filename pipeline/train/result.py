@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import StoreError, UsageError
-from pipeline.settings import flat
-from pipeline.store.files import replaced_at_end
+from pipeline.config.recorded import flat
+from pipeline.core.errors import StoreError, UsageError
+from pipeline.storage.files import replaced_at_end
 from pipeline.train.metrics import Metrics
 from pipeline.train.settings import TrainConfig
 

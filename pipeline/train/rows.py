@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.config import DataConfig
-from pipeline.ids import content_id
-from pipeline.layouts import Extract
-from pipeline.problems import read_row
-from pipeline.records import InputRow, Place, Reject, RejectReason
-from pipeline.store.place import storage_at
-from pipeline.store.stored_run import readable_run
-from pipeline.stored_labels import rows_of
+from pipeline.config.label import DataConfig
+from pipeline.core.ids import content_id
+from pipeline.core.records import InputRow, Place, Reject, RejectReason
+from pipeline.data.layouts import Extract
+from pipeline.data.problems import read_row
+from pipeline.storage.place import storage_at
+from pipeline.storage.stored_labels import rows_of
+from pipeline.storage.stored_run import readable_run
 
 _NO_ANSWER = "\x00"
 """Name of a column that no row has, and the answer in it: a reader of rows wants one."""

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from transformers.utils import logging as transformers_logging
 
-from pipeline.errors import InputError, UsageError
-from pipeline.rows import input_files
-from pipeline.scores import SCORES
-from pipeline.store.files import check_output_file, refuse_overwriting, replaced_at_end
-from pipeline.store.place import folder_at
+from pipeline.core.errors import InputError, UsageError
+from pipeline.core.scores import SCORES
+from pipeline.data.rows import input_files
+from pipeline.storage.files import check_output_file, refuse_overwriting, replaced_at_end
+from pipeline.storage.place import folder_at
 from pipeline.train.aggregate import chain_scores
 from pipeline.train.chains import GivenChain, LeftOut, given_chains
 from pipeline.train.forward import end_logits, good_probabilities

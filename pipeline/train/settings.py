@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-from pipeline.choices import Aggregation, ValueColumn
-from pipeline.config import DataConfig, GraderConfig
-from pipeline.ranges import check
+from pipeline.config.choices import Aggregation, ValueColumn
+from pipeline.config.label import DataConfig, GraderConfig
+from pipeline.config.ranges import check
 
 EMBEDDED = "embedded"
 """As `model`: the shipped one."""

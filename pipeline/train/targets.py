@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.errors import UsageError
-from pipeline.estimate.labels import NEGATIVE, NEUTRAL, POSITIVE, value_column
-from pipeline.records import Origin
+from pipeline.core.errors import UsageError
+from pipeline.core.records import Origin
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, value_column
 from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
 
 COLUMNS = (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.errors import UsageError
+from pipeline.core.errors import UsageError
 from pipeline.train.text import Encode
 
 

@@ -17,9 +17,9 @@ import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.utils import logging as transformers_logging
 
-from pipeline.errors import InputError
-from pipeline.estimate.labels import NEGATIVE, POSITIVE
-from pipeline.ids import content_id
+from pipeline.core.errors import InputError
+from pipeline.core.ids import content_id
+from pipeline.estimators.labels import NEGATIVE, POSITIVE
 from pipeline.train.data import StepCollator, StepDataset, target_tensors
 from pipeline.train.forward import end_logits, good_probabilities
 from pipeline.train.losses import batch_loss

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from pipeline.agree.human import HumanChain
-from pipeline.agree.match import LabelledChain, Pair
-from pipeline.agree.rating import first_error, goods_until
-from pipeline.agree.resampled import Resampling
-from pipeline.records import Place
+from pipeline.analysis.agree.human import HumanChain
+from pipeline.analysis.agree.match import LabelledChain, Pair
+from pipeline.analysis.agree.rating import first_error, goods_until
+from pipeline.analysis.agree.resampled import Resampling
+from pipeline.core.records import Place
 
 RESAMPLING = Resampling(replicates=100, seed=0, confidence=0.95)
 

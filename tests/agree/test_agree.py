@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.agree.rating import first_error
-from pipeline.agree.settings import AgreeConfig
-from pipeline.schemas import SCHEMA_VERSION
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import claim
-from pipeline.store.stored_run import stored_run
-from pipeline.stored_labels import label_frames
+from pipeline.analysis.agree.rating import first_error
+from pipeline.analysis.agree.settings import AgreeConfig
+from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import claim
+from pipeline.storage.stored_labels import label_frames
+from pipeline.storage.stored_run import stored_run
 from tests.audit.runs import copied, labelled
 from tests.conftest import write_rows
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.agree.first_errors import FirstErrors, first_errors
-from pipeline.agree.match import Pair
-from pipeline.agree.resampled import Estimated
-from pipeline.agree.rulings import Ruling, baselines, by_label, by_threshold
-from pipeline.agree.settings import Neutral
+from pipeline.analysis.agree.first_errors import FirstErrors, first_errors
+from pipeline.analysis.agree.match import Pair
+from pipeline.analysis.agree.resampled import Estimated
+from pipeline.analysis.agree.rulings import Ruling, baselines, by_label, by_threshold
+from pipeline.analysis.agree.settings import Neutral
 from tests.agree.pairs import RESAMPLING, labelled, pair
 
 TABLE = [

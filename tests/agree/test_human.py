@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.agree.human import HumanChain, Unusable, human_chains
-from pipeline.agree.rating import NO_ERROR, first_error, goods_until
-from pipeline.agree.settings import Neutral
-from pipeline.choices import Layout
-from pipeline.config import Columns, DataConfig
-from pipeline.problems import read_row
-from pipeline.records import InputRow, Place, Reject, RejectReason
-from pipeline.rows import read_rows
-from pipeline.steps import step_texts
+from pipeline.analysis.agree.human import HumanChain, Unusable, human_chains
+from pipeline.analysis.agree.rating import NO_ERROR, first_error, goods_until
+from pipeline.analysis.agree.settings import Neutral
+from pipeline.config.choices import Layout
+from pipeline.config.label import Columns, DataConfig
+from pipeline.core.records import InputRow, Place, Reject, RejectReason
+from pipeline.data.problems import read_row
+from pipeline.data.rows import read_rows
+from pipeline.data.steps import step_texts
 from tests.conftest import SHARED_DATA
 
 PLACE = Place(file="people.jsonl", line=7)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.agree.match import Pair
-from pipeline.agree.resampled import Estimated
-from pipeline.agree.rulings import Ruling, by_threshold
-from pipeline.agree.step_labels import StepLabels, auc, reliability, step_labels, wilson
+from pipeline.analysis.agree.match import Pair
+from pipeline.analysis.agree.resampled import Estimated
+from pipeline.analysis.agree.rulings import Ruling, by_threshold
+from pipeline.analysis.agree.step_labels import StepLabels, auc, reliability, step_labels, wilson
 from tests.agree.pairs import RESAMPLING, human, labelled, pair
 
 

@@ -6,14 +6,14 @@ from typing import Any
 from unittest.mock import patch
 
 from pipeline.__main__ import compose_label
-from pipeline.changes import EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
-from pipeline.choices import LabelRule
-from pipeline.config import LabelConfig
-from pipeline.engine import oracle
-from pipeline.relabel.labels import relabel
-from pipeline.relabel.verdicts import regrade
+from pipeline.analysis.relabel.labels import relabel
+from pipeline.analysis.relabel.verdicts import regrade
+from pipeline.config.changes import EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
+from pipeline.config.choices import LabelRule
+from pipeline.config.label import LabelConfig
+from pipeline.engines import oracle
 from tests.conftest import write_rows
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 
 ROLLOUTS = 3
 EXTENDED = 5

@@ -8,17 +8,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.audit.ledger import Check, Finding
-from pipeline.audit.run import audit
-from pipeline.changes import AuditConfig
-from pipeline.ids import rollout_id
-from pipeline.schemas import SCHEMAS
-from pipeline.store.commits import UNIT, chains
-from pipeline.store.standing import standing
+from pipeline.analysis.audit.ledger import Check, Finding
+from pipeline.analysis.audit.run import audit
+from pipeline.config.changes import AuditConfig
+from pipeline.core.ids import rollout_id
+from pipeline.core.schemas import SCHEMAS
+from pipeline.storage.commits import UNIT, chains
+from pipeline.storage.standing import standing
 from tests.audit.runs import copied
 from tests.audit.test_damage import Forger
-from tests.run.adaptive import log, proved, settings, sums
-from tests.run.in_process import label_in_process
+from tests.runtime.adaptive import log, proved, settings, sums
+from tests.runtime.in_process import label_in_process
 
 Rows = list[dict[str, Any]]
 ROWS = sums(4)

@@ -7,21 +7,21 @@ from unittest.mock import patch
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.audit.ledger import Check
-from pipeline.audit.run import Report, audit
-from pipeline.audit.told import MAX_SHOWN, told
-from pipeline.changes import AuditConfig, EstimatorChange, RelabelConfig
-from pipeline.choices import LabelRule
-from pipeline.errors import EngineDied, RunConflict, Unreachable, UsageError
-from pipeline.progress import Status
-from pipeline.relabel.labels import relabel
-from pipeline.run.driver import label
-from pipeline.run.stop import StopSignal
-from pipeline.store.local import LocalStorage
-from pipeline.store.lock import run_lock
-from pipeline.store.starts import FOLDER
+from pipeline.analysis.audit.ledger import Check
+from pipeline.analysis.audit.run import Report, audit
+from pipeline.analysis.audit.told import MAX_SHOWN, told
+from pipeline.analysis.relabel.labels import relabel
+from pipeline.config.changes import AuditConfig, EstimatorChange, RelabelConfig
+from pipeline.config.choices import LabelRule
+from pipeline.core.errors import EngineDied, RunConflict, Unreachable, UsageError
+from pipeline.core.progress import Status
+from pipeline.runtime.driver import label
+from pipeline.runtime.stop import StopSignal
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.lock import run_lock
+from pipeline.storage.starts import FOLDER
 from tests.audit.runs import EXTENDED, config, copied, edited, files, labelled
-from tests.run.in_process import in_process, label_in_process
+from tests.runtime.in_process import in_process, label_in_process
 
 Told = pytest.CaptureFixture[str]
 
@@ -167,7 +167,7 @@ def test_pruning_waits_for_no_one(with_editions: Path) -> None:
 def test_where_no_lock_keeps_others_away_pruning_needs_a_word(finished: Path, tmp_path: Path) -> None:
     run_dir = copied(finished, tmp_path)
     before = files(run_dir)
-    with patch("pipeline.audit.run.held", lambda storage, lock: nullcontext(False)):
+    with patch("pipeline.analysis.audit.run.held", lambda storage, lock: nullcontext(False)):
         with pytest.raises(UsageError, match="see to it that no job works on it, and say lock=false"):
             audited(run_dir, prune=True)
         assert files(run_dir) == before

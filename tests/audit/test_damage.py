@@ -10,12 +10,12 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from pipeline.audit.ledger import Check, Finding
-from pipeline.audit.run import audit
-from pipeline.changes import AuditConfig
-from pipeline.ids import content_id
-from pipeline.schemas import SCHEMA_VERSION
-from pipeline.store.commits import (
+from pipeline.analysis.audit.ledger import Check, Finding
+from pipeline.analysis.audit.run import audit
+from pipeline.config.changes import AuditConfig
+from pipeline.core.ids import content_id
+from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.storage.commits import (
     EDITION,
     INPUT,
     UNIT,
@@ -25,12 +25,12 @@ from pipeline.store.commits import (
     commit_name,
     encoded_commit,
 )
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import encoded_identity, recorded_identity
-from pipeline.store.shards import read_shard, write_shard
-from pipeline.store.starts import FOLDER as STARTS
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import encoded_identity, recorded_identity
+from pipeline.storage.shards import read_shard, write_shard
+from pipeline.storage.starts import FOLDER as STARTS
 from tests.audit.runs import EXTENDED, config, copied, edited, files
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 
 FLIPS_PER_FILE = 12
 MIN_FLIPS = 300

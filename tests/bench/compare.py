@@ -18,21 +18,21 @@ import numpy as np
 import polars as pl
 
 from pipeline.__main__ import compose_label
-from pipeline.choices import EstimatorName, ValueColumn
-from pipeline.compare.clustered import Floats
-from pipeline.compare.common import common
-from pipeline.compare.compared import Comparison
-from pipeline.compare.flips import flips
-from pipeline.compare.frames import COLUMNS, frames
-from pipeline.compare.noise import noise
-from pipeline.compare.run import compare as compare_runs
-from pipeline.compare.shift import shift
-from pipeline.config import EstimatorConfig
-from pipeline.engine import oracle
-from pipeline.records import Problem
-from pipeline.store.place import storage_at
-from pipeline.stored_labels import label_frames
-from tests.run.in_process import label_in_process
+from pipeline.analysis.compare.clustered import Floats
+from pipeline.analysis.compare.common import common
+from pipeline.analysis.compare.compared import Comparison
+from pipeline.analysis.compare.flips import flips
+from pipeline.analysis.compare.frames import COLUMNS, frames
+from pipeline.analysis.compare.noise import noise
+from pipeline.analysis.compare.run import compare as compare_runs
+from pipeline.analysis.compare.shift import shift
+from pipeline.config.choices import EstimatorName, ValueColumn
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import Problem
+from pipeline.engines import oracle
+from pipeline.storage.place import storage_at
+from pipeline.storage.stored_labels import label_frames
+from tests.runtime.in_process import label_in_process
 
 SEEDS = 100
 PROBLEMS = 60

@@ -13,10 +13,10 @@ from pathlib import Path
 from statistics import median
 
 from pipeline.__main__ import compose_label
-from pipeline.engine.oracle import OracleEngine
-from pipeline.grading.choose import checker_for
-from pipeline.grading.completion import grade_at_once
-from pipeline.records import Completion
+from pipeline.core.records import Completion
+from pipeline.engines.oracle import OracleEngine
+from pipeline.graders.choose import checker_for
+from pipeline.graders.completion import grade_at_once
 from tests.bench.recorder import requests_of
 from tests.bench.watched import Role, watched
 

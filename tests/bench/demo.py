@@ -10,7 +10,7 @@ import polars as pl
 from tests.conftest import ROOT, run_stepvalue
 
 LIMIT = 24
-SAMPLE_FILE = ROOT / "pipeline" / "sample.jsonl"
+SAMPLE_FILE = ROOT / "pipeline" / "data" / "sample.jsonl"
 
 
 def demo() -> None:

@@ -12,14 +12,14 @@ from pathlib import Path
 from statistics import median
 
 from pipeline.__main__ import compose_label
-from pipeline.config import LabelConfig
-from pipeline.engine.arguments import engine_arguments
-from pipeline.engine.defaults import CPU
-from pipeline.engine.embedded import embedded_model
-from pipeline.engine.tokenizer import HfTokenizer
-from pipeline.engine.vllm import cpu_dtype
-from pipeline.records import Request
-from pipeline.run.unique import unique_tokens
+from pipeline.config.label import LabelConfig
+from pipeline.core.records import Request
+from pipeline.engines.defaults import CPU
+from pipeline.engines.embedded import embedded_model
+from pipeline.engines.tokenizer import HfTokenizer
+from pipeline.engines.vllm.arguments import engine_arguments
+from pipeline.engines.vllm.engine import cpu_dtype
+from pipeline.runtime.unique import unique_tokens
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of
 from tests.bench.scale.cache import PrefixCache

@@ -16,7 +16,7 @@ from pipeline.__main__ import compose_label
 from pipeline.export.exported import Exported
 from pipeline.export.run import export as export_run
 from pipeline.export.settings import ExportConfig, ExportFormat, FileType, Offending
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 
 PROBLEMS = 5_000
 CHAINS = 4

@@ -17,16 +17,16 @@ from pathlib import Path
 from statistics import mean
 
 from pipeline.__main__ import compose_label
-from pipeline.architectures import UnknownArchitecture, architecture_of
-from pipeline.config import LabelConfig
-from pipeline.devices import device_named
-from pipeline.engine.arguments import engine_arguments
-from pipeline.engine.build import is_cpu_build
-from pipeline.engine.embedded import embedded_model
-from pipeline.engine.tokenizer import HfTokenizer
-from pipeline.engine.vllm import cpu_dtype
-from pipeline.records import Request
-from pipeline.roofline import decode_bound
+from pipeline.config.label import LabelConfig
+from pipeline.core.devices import device_named
+from pipeline.core.records import Request
+from pipeline.engines.embedded import embedded_model
+from pipeline.engines.hardware.architectures import UnknownArchitecture, architecture_of
+from pipeline.engines.hardware.roofline import decode_bound
+from pipeline.engines.tokenizer import HfTokenizer
+from pipeline.engines.vllm.arguments import engine_arguments
+from pipeline.engines.vllm.build import is_cpu_build
+from pipeline.engines.vllm.engine import cpu_dtype
 from tests.bench.engine import LabelRun, labelled
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of
@@ -198,7 +198,7 @@ def bound_lines(
         return
     device = device_named(gpu)
     if device is None:
-        yield f"  no bound: {gpu} is not in pipeline/devices.py"
+        yield f"  no bound: {gpu} is not in pipeline/core/devices.py"
         return
     if not (model / "config.json").is_file():
         yield "  no bound: give a local folder, whose config.json tells the model's sizes"

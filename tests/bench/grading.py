@@ -9,14 +9,14 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import mean
 
-from pipeline.config import GraderConfig
-from pipeline.grading.choose import checker_for
-from pipeline.records import Verdict
+from pipeline.config.label import GraderConfig
+from pipeline.core.records import Verdict
+from pipeline.graders.choose import checker_for
 from tests.bench import math_verify
 from tests.bench.grading_hostile import hostile_flood
 from tests.bench.grading_time import FILE, REPETITIONS, Times, decisions, quantile, repetitions
-from tests.grading.dev_files import FOLDER, REQUIRED, Outcome, Score, canaries, cases_of, judge, meets, score
-from tests.grading.flood import Wake
+from tests.graders.dev_files import FOLDER, REQUIRED, Outcome, Score, canaries, cases_of, judge, meets, score
+from tests.graders.flood import Wake
 
 LEAST_QUICK_PERCENT = 75.0
 MOST_MEAN_US = 50.0

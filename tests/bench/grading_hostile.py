@@ -11,11 +11,11 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from pipeline.config import GraderConfig
-from pipeline.grading.choose import checker_for
+from pipeline.config.label import GraderConfig
+from pipeline.graders.choose import checker_for
 from tests.conftest import ROOT
-from tests.grading.flood import Usage, Wake, flood
-from tests.grading.hostile import hostile_answers
+from tests.graders.flood import Usage, Wake, flood
+from tests.graders.hostile import hostile_answers
 
 ANSWERS = 100_000
 COUNT_VARIABLE = "STEPVALUE_BENCH_HOSTILE"

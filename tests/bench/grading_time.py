@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from statistics import mean, median
 
-from pipeline.config import GraderConfig
-from pipeline.grading.base import Checker
-from pipeline.grading.choose import checker_for
+from pipeline.config.label import GraderConfig
+from pipeline.graders.base import Checker
+from pipeline.graders.choose import checker_for
 from tests.conftest import ROOT
-from tests.grading.dev_files import cases_of
+from tests.graders.dev_files import cases_of
 
 FILE = "real_outputs"
 OWN_CASES = ROOT / "tests" / "grading" / "cases.jsonl"

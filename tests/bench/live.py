@@ -13,15 +13,15 @@ import psutil
 from rich.console import Console
 
 from pipeline.__main__ import compose_label
-from pipeline.progress import Load, Status, Verdicts
-from pipeline.report.live import LiveView
-from pipeline.run.telling import telling
-from pipeline.run_settings import RunConfig
-from pipeline.store import course
-from pipeline.store.local import LocalStorage
+from pipeline.analysis.report.live import LiveView
+from pipeline.config.run import RunConfig
+from pipeline.core.progress import Load, Status, Verdicts
+from pipeline.runtime.telling import telling
+from pipeline.storage import course
+from pipeline.storage.local import LocalStorage
 from tests.bench.control import STEPS, write_chains
 from tests.conftest import ROOT
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 
 SECONDS = 60.0
 GOAL_SHARE = 0.01

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.records import Verdict
+from pipeline.core.records import Verdict
 from tests.conftest import ROOT
-from tests.grading.dev_files import Case, Outcome
+from tests.graders.dev_files import Case, Outcome
 
 HANG_SECONDS = 10.0
 START_SECONDS = 120.0

@@ -15,10 +15,10 @@ from typing import Any
 from selenium.webdriver import Chrome
 
 from pipeline.__main__ import compose_label
-from pipeline.report.run import report
-from pipeline.report.settings import ReportConfig
+from pipeline.analysis.report.run import report
+from pipeline.analysis.report.settings import ReportConfig
 from tests.chromium import INSTALLED, REMEDY, chromium
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 
 PROBLEMS = 2_500
 CHAINS = 4

@@ -5,8 +5,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.choices import EstimatorName
-from pipeline.forecast import Range
+from pipeline.config.choices import EstimatorName
+from pipeline.core.forecast import Range
 from tests.plan.planning import labelled, planned, problems
 
 SEEDS = 20

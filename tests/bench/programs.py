@@ -7,11 +7,11 @@ from pathlib import Path
 
 import psutil
 
-from pipeline.choices import GraderKind
-from pipeline.config import GraderConfig
-from pipeline.grading.code.checker import CodeChecker
-from pipeline.records import Verdict
-from tests.grading.forgeries import FORGERIES
+from pipeline.config.choices import GraderKind
+from pipeline.config.label import GraderConfig
+from pipeline.core.records import Verdict
+from pipeline.graders.code.checker import CodeChecker
+from tests.graders.forgeries import FORGERIES
 
 SUITES = 300
 STREAMS = 100

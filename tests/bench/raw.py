@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from pipeline.config import LabelConfig
+from pipeline.config.label import LabelConfig
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / "tests" / "bench" / "raw_generate.py"

@@ -5,23 +5,23 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pipeline.config import LabelConfig
-from pipeline.errors import EngineDied
-from pipeline.grading.choose import checker_for
-from pipeline.progress import EngineWork, Load
-from pipeline.prompts import Tokenizer
-from pipeline.records import Completion, Request
-from pipeline.rows import input_digest
-from pipeline.run.goal import goal_of
-from pipeline.run.intake import stage
-from pipeline.run.journal import Journal
-from pipeline.run.state import identity
-from pipeline.run.unit import UnitLabeller
-from pipeline.store.commits import INPUT, Commit, State
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import STAGED_INPUT
-from pipeline.store.unit_log import UnitLog
-from pipeline.store.units import unit_rows, units_of
+from pipeline.config.label import LabelConfig
+from pipeline.core.errors import EngineDied
+from pipeline.core.progress import EngineWork, Load
+from pipeline.core.records import Completion, Request
+from pipeline.data.prompts import Tokenizer
+from pipeline.data.rows import input_digest
+from pipeline.graders.choose import checker_for
+from pipeline.runtime.goal import goal_of
+from pipeline.runtime.intake import stage
+from pipeline.runtime.journal import Journal
+from pipeline.runtime.state import identity
+from pipeline.runtime.unit import UnitLabeller
+from pipeline.storage.commits import INPUT, Commit, State
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import STAGED_INPUT
+from pipeline.storage.unit_log import UnitLog
+from pipeline.storage.units import unit_rows, units_of
 
 
 class _Recorder:

@@ -5,12 +5,12 @@ import time
 from pathlib import Path
 
 from pipeline.__main__ import compose_label
-from pipeline.report.reading import read_run
-from pipeline.report.run import page_data
-from pipeline.report.settings import ReportConfig
-from pipeline.store.local import LocalStorage
+from pipeline.analysis.report.reading import read_run
+from pipeline.analysis.report.run import page_data
+from pipeline.analysis.report.settings import ReportConfig
+from pipeline.storage.local import LocalStorage
 from tests.conftest import write_rows
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 
 PROBLEMS = 2_500
 CHAINS = 4

@@ -12,17 +12,17 @@ from typing import Any
 import psutil
 
 from pipeline.__main__ import compose_label
-from pipeline.grading.choose import checker_for
-from pipeline.rows import input_digest
-from pipeline.run.goal import goal_of
-from pipeline.run.intake import stage
-from pipeline.run.state import identity
-from pipeline.run.worker import Task, Worker, engine_for
-from pipeline.store.commits import INPUT, Commit, State
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import STAGED_INPUT
-from pipeline.store.unit_log import UnitLog
-from pipeline.store.units import units_of
+from pipeline.data.rows import input_digest
+from pipeline.graders.choose import checker_for
+from pipeline.runtime.goal import goal_of
+from pipeline.runtime.intake import stage
+from pipeline.runtime.state import identity
+from pipeline.runtime.worker import Task, Worker, engine_for
+from pipeline.storage.commits import INPUT, Commit, State
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import STAGED_INPUT
+from pipeline.storage.unit_log import UnitLog
+from pipeline.storage.units import units_of
 from tests.bench.control import STEPS, write_chains
 from tests.conftest import ROOT
 

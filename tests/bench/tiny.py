@@ -16,23 +16,23 @@ import numpy as np
 import polars as pl
 
 from pipeline.__main__ import compose_label
-from pipeline.config import LabelConfig
-from pipeline.engine.vllm import VllmEngine
-from pipeline.grading.choose import checker_for
-from pipeline.ids import content_id
-from pipeline.records import Verdict
-from pipeline.rows import input_digest
-from pipeline.run.goal import goal_of
-from pipeline.run.intake import stage
-from pipeline.run.state import identity
-from pipeline.run.worker import Learnt, Task, Worker
-from pipeline.store.arranged import LABELS
-from pipeline.store.commits import INPUT, UNIT, Commit, State, chain
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import STAGED_INPUT
-from pipeline.store.shards import read_shard
-from pipeline.store.standing import standing
-from pipeline.store.units import UnitRef, units_of
+from pipeline.config.label import LabelConfig
+from pipeline.core.ids import content_id
+from pipeline.core.records import Verdict
+from pipeline.data.rows import input_digest
+from pipeline.engines.vllm.engine import VllmEngine
+from pipeline.graders.choose import checker_for
+from pipeline.runtime.goal import goal_of
+from pipeline.runtime.intake import stage
+from pipeline.runtime.state import identity
+from pipeline.runtime.worker import Learnt, Task, Worker
+from pipeline.storage.arranged import LABELS
+from pipeline.storage.commits import INPUT, UNIT, Commit, State, chain
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import STAGED_INPUT
+from pipeline.storage.shards import read_shard
+from pipeline.storage.standing import standing
+from pipeline.storage.units import UnitRef, units_of
 from tests.bench.tiny_figures import FIXED, USUAL_TARGET, Blocks, Sampled, lines
 from tests.tiny.compared import Told, told, truth
 from tests.tiny.policy import OVERRIDES, TRUTH

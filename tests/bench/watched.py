@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 LOOK_SECONDS = 0.2
 """Between looks at the processes, which take 4 to 8 ms each; what a process does after the last one is not seen."""
 WORKER_TITLE = "ray::_Actor"
-"""What Ray calls the process of an actor of `pipeline.run.actors`."""
+"""What Ray calls the process of an actor of `pipeline.runtime.actors`."""
 GRACE_SECONDS = 5.0
 """For processes that are on their way out when the command ends."""
 

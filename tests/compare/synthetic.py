@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.compare.clustered import Floats, Ints
-from pipeline.compare.common import Common, Overlap
-from pipeline.estimate.posteriors import beta_moments
+from pipeline.analysis.compare.clustered import Floats, Ints
+from pipeline.analysis.compare.common import Common, Overlap
+from pipeline.estimators.posteriors import beta_moments
 
 NOTHING = Overlap(
     problems=0,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pipeline.compare.clustered import Figure, jackknifed, mean, ratio, sums_of
+from pipeline.analysis.compare.clustered import Figure, jackknifed, mean, ratio, sums_of
 
 numbers = st.floats(-1, 1).map(lambda number: round(number, 6))
 

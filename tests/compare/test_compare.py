@@ -10,21 +10,21 @@ import pytest
 from rich.console import Console
 
 from pipeline.__main__ import compose_label, main
-from pipeline.changes import EstimatorChange, RelabelConfig
-from pipeline.choices import LabelRule
-from pipeline.compare.compared import Comparison
-from pipeline.compare.run import compare
-from pipeline.compare.told import tell
-from pipeline.compare.verdict import verdict
-from pipeline.engine import oracle
-from pipeline.errors import EngineDied, InputError, UsageError
-from pipeline.relabel.labels import relabel
-from pipeline.report.page import GENERATOR
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import claim
+from pipeline.analysis.compare.compared import Comparison
+from pipeline.analysis.compare.run import compare
+from pipeline.analysis.compare.told import tell
+from pipeline.analysis.compare.verdict import verdict
+from pipeline.analysis.relabel.labels import relabel
+from pipeline.analysis.report.page import GENERATOR
+from pipeline.config.changes import EstimatorChange, RelabelConfig
+from pipeline.config.choices import LabelRule
+from pipeline.core.errors import EngineDied, InputError, UsageError
+from pipeline.engines import oracle
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import claim
 from tests.audit.runs import copied
 from tests.conftest import write_rows
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 
 PROBLEMS = 40
 HOSTILE = "<script>alert('x')</script>\x1b[31m"

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.agree.rating import NO_ERROR, first_error
-from pipeline.choices import EstimatorName, LabelRule, ValueColumn
-from pipeline.compare.common import Common
-from pipeline.compare.flips import flips, rule_of_counts
-from pipeline.compare.noise import Z, beyond_by_chance, noise, right_of_b
-from pipeline.compare.shift import shift
-from pipeline.compare.verdict import verdict
-from pipeline.config import EstimatorConfig
+from pipeline.analysis.agree.rating import NO_ERROR, first_error
+from pipeline.analysis.compare.common import Common
+from pipeline.analysis.compare.flips import flips, rule_of_counts
+from pipeline.analysis.compare.noise import Z, beyond_by_chance, noise, right_of_b
+from pipeline.analysis.compare.shift import shift
+from pipeline.analysis.compare.verdict import verdict
+from pipeline.config.choices import EstimatorName, LabelRule, ValueColumn
+from pipeline.config.label import EstimatorConfig
 from tests.compare.synthetic import counted, sampled, truths
 
 ANY = EstimatorConfig(name=EstimatorName.fixed, rule=LabelRule.any)

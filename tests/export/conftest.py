@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.engine.embedded import embedded_model
+from pipeline.engines.embedded import embedded_model
 from pipeline.export.formats.base import Encoder
 from pipeline.export.formats.tokens import load_encoder
 

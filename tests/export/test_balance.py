@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import UsageError
+from pipeline.core.errors import UsageError
 from pipeline.export import balance as module
 from pipeline.export.balance import Counted, left_out
 from pipeline.export.settings import Balance

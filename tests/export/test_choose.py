@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.choices import ValueColumn
-from pipeline.errors import UsageError
+from pipeline.config.choices import ValueColumn
+from pipeline.core.errors import UsageError
 from pipeline.export.choose import Choice, LeftOut, choice_of, example_of
 from pipeline.export.example import Example, counted
 from pipeline.export.formats.base import Format, Offence

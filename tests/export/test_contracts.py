@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.choices import Layout
-from pipeline.config import DataConfig
-from pipeline.errors import UsageError
+from pipeline.config.choices import Layout
+from pipeline.config.label import DataConfig
+from pipeline.core.errors import UsageError
+from pipeline.data.layouts import Fields, UnusableRowError, read_fields
 from pipeline.export.example import Example
 from pipeline.export.formats.base import Encoder, Format, Marks
 from pipeline.export.formats.math_shepherd import MATH_SHEPHERD, RENUMBERED
@@ -23,7 +24,6 @@ from pipeline.export.formats.processbench import PROCESSBENCH
 from pipeline.export.formats.qwen import QWEN, messages
 from pipeline.export.formats.rlhflow import RLHFLOW
 from pipeline.export.formats.scan import SCAN
-from pipeline.layouts import Fields, UnusableRowError, read_fields
 from tests.export.examples import cut_near, example, examples, kinds, lost, marks_of
 
 binary = st.sampled_from([1, 0])

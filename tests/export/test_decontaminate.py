@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.core.records import Place
 from pipeline.export.decontaminate import Contamination, Listed, words
-from pipeline.records import Place
 
 LONG = "A farmer has $1{,}200$ sheep, sells \\dfrac{1}{3} of them and buys 45 more. How many sheep has he now?"
 

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.engine.embedded import embedded_model
-from pipeline.errors import InputError, UsageError
+from pipeline.core.errors import InputError, UsageError
+from pipeline.core.schemas import LABELS
+from pipeline.engines.embedded import embedded_model
 from pipeline.export.card import CARD
 from pipeline.export.exported import Exported
 from pipeline.export.run import LEFT_OUT, export
@@ -26,13 +27,12 @@ from pipeline.export.settings import (
     Target,
     Undecided,
 )
-from pipeline.schemas import LABELS
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import claim
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import claim
 from tests.audit.runs import copied
 from tests.conftest import write_rows
-from tests.run.adaptive import settings, sums
-from tests.run.in_process import label_in_process
+from tests.runtime.adaptive import settings, sums
+from tests.runtime.in_process import label_in_process
 
 Told = pytest.CaptureFixture[str]
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.errors import InputError
+from pipeline.core.errors import InputError
+from pipeline.core.records import Place
 from pipeline.export.listed import contamination
 from pipeline.export.settings import DecontaminateConfig
-from pipeline.records import Place
 
 PROBLEMS = ["What is 1 + 1?", "What is 2 * 2?"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.errors import UsageError
+from pipeline.core.errors import UsageError
 from pipeline.export.example import LabelCounts
 from pipeline.export.paired import NO_PAIR, PairRows
 from pipeline.export.plan import plan_of
@@ -27,8 +27,8 @@ from pipeline.export.settings import (
 from tests.export.encoders import Characters
 from tests.export.rows import label_row
 from tests.export.rows import settings as asked
-from tests.run.adaptive import settings, sums
-from tests.run.in_process import label_in_process
+from tests.runtime.adaptive import settings, sums
+from tests.runtime.in_process import label_in_process
 
 PREFERENCE = ExportFormat.preference
 

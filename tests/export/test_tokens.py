@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import UsageError
+from pipeline.core.errors import UsageError
 from pipeline.export.formats.base import Encoder
 from pipeline.export.formats.tokens import load_encoder
 

@@ -179,7 +179,7 @@ class Gate(Protocol):
 
 
 class ProcessDisk:
-    """The disk as one process sees it; implements `pipeline.store.disk.Disk`."""
+    """The disk as one process sees it; implements `pipeline.storage.disk.Disk`."""
 
     def __init__(self, disk: FakeDisk, gate: Gate) -> None:
         self._disk = disk

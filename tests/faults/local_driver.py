@@ -22,18 +22,18 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import LabelConfig
-from pipeline.engine.oracle import OracleEngine
-from pipeline.errors import EngineDied, StepvalueError
-from pipeline.failpoints import arm
-from pipeline.progress import Status
-from pipeline.records import Completion, Request
-from pipeline.run import hands
-from pipeline.run.driver import label
-from pipeline.run.hands import Hand, Offer
-from pipeline.run.stop import StopSignal
-from pipeline.run.worker import Receipt, Snapshot, Task, Worker
-from pipeline.store.place import storage_at
+from pipeline.config.label import LabelConfig
+from pipeline.core.errors import EngineDied, StepvalueError
+from pipeline.core.failpoints import arm
+from pipeline.core.progress import Status
+from pipeline.core.records import Completion, Request
+from pipeline.engines.oracle import OracleEngine
+from pipeline.runtime import hands
+from pipeline.runtime.driver import label
+from pipeline.runtime.hands import Hand, Offer
+from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.worker import Receipt, Snapshot, Task, Worker
+from pipeline.storage.place import storage_at
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__, "pytest", "pyarrow.pandas_compat", "pyarrow.parquet", "tests.faults.runs"])

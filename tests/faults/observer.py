@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.errors import StoreError
-from pipeline.ids import record_parts
-from pipeline.schemas import LOG_KEYS
-from pipeline.store.commits import FOLDER, UNIT, chain
-from pipeline.store.shards import ShardRecord
-from pipeline.store.standing import standing
-from pipeline.store.storage import Storage
+from pipeline.core.errors import StoreError
+from pipeline.core.ids import record_parts
+from pipeline.core.schemas import LOG_KEYS
+from pipeline.storage.commits import FOLDER, UNIT, chain
+from pipeline.storage.shards import ShardRecord
+from pipeline.storage.standing import standing
+from pipeline.storage.storage import Storage
 from tests.faults.reading import rows_of
 
 Key = tuple[str, tuple[object, ...]]

@@ -4,22 +4,22 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.choices import EstimatorName
-from pipeline.config import LabelConfig
-from pipeline.estimate.chain import ChainValues, chain_values
-from pipeline.estimate.kernel import PRIOR
-from pipeline.estimate.tree import measured_prefixes
-from pipeline.estimate.trials import trials_of
-from pipeline.ids import content_id, rollout_id
-from pipeline.kernels import TABLE as KERNELS
-from pipeline.kernels import kernel_of
-from pipeline.records import ChainShape, Fact, Finish, StepValue, Verdict
-from pipeline.run.goal import goal_of, reached
-from pipeline.store.commits import UNIT, Chain, Commit, chains
-from pipeline.store.shards import read_shard
-from pipeline.store.standing import standing
-from pipeline.store.storage import Storage
-from pipeline.store.units import UnitRef, unit_rows
+from pipeline.config.choices import EstimatorName
+from pipeline.config.label import LabelConfig
+from pipeline.core.ids import content_id, rollout_id
+from pipeline.core.records import ChainShape, Fact, Finish, StepValue, Verdict
+from pipeline.estimators.chain import ChainValues, chain_values
+from pipeline.estimators.kernel import PRIOR
+from pipeline.estimators.kernels import TABLE as KERNELS
+from pipeline.estimators.kernels import kernel_of
+from pipeline.estimators.tree import measured_prefixes
+from pipeline.estimators.trials import trials_of
+from pipeline.runtime.goal import goal_of, reached
+from pipeline.storage.commits import UNIT, Chain, Commit, chains
+from pipeline.storage.shards import read_shard
+from pipeline.storage.standing import standing
+from pipeline.storage.storage import Storage
+from pipeline.storage.units import UnitRef, unit_rows
 from tests.faults.reading import rows_of
 from tests.faults.workers import Answers
 

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.errors import Absent, StoreError
-from pipeline.store.shards import ASIDE, ShardRecord
-from pipeline.store.storage import Storage
+from pipeline.core.errors import Absent, StoreError
+from pipeline.storage.shards import ASIDE, ShardRecord
+from pipeline.storage.storage import Storage
 
 Rows = tuple[dict[str, Any], ...]
 

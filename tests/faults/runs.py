@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.__main__ import compose_label
-from pipeline.config import LabelConfig
-from pipeline.store.commits import UNIT, chains
-from pipeline.store.local import LocalStorage
-from pipeline.store.shards import read_shard
-from pipeline.store.standing import standing
+from pipeline.config.label import LabelConfig
+from pipeline.storage.commits import UNIT, chains
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.shards import read_shard
+from pipeline.storage.standing import standing
 from tests.conftest import write_rows
 from tests.faults.local_driver import CONTEXT, Plan, drive
 

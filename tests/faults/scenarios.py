@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.choices import EstimatorName
+from pipeline.config.choices import EstimatorName
 from tests.faults.sim import Scenario
 
 

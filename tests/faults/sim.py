@@ -13,21 +13,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline.choices import EstimatorName, PolicyKind
-from pipeline.config import DataConfig, EstimatorConfig, LabelConfig, PolicyConfig, SamplingConfig
-from pipeline.errors import Interrupted, StepvalueError
-from pipeline.progress import Status, Summary
-from pipeline.rows import input_digest
-from pipeline.run.driver import label_held
-from pipeline.run.hands import Hand, Offer
-from pipeline.run.state import identity
-from pipeline.run.stop import StopSignal
-from pipeline.run_settings import RunConfig
-from pipeline.store.commits import INPUT, chains
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import check_claim, claim
-from pipeline.store.standing import standing
-from pipeline.store.units import UnitRef, units_of
+from pipeline.config.choices import EstimatorName, PolicyKind
+from pipeline.config.label import DataConfig, EstimatorConfig, LabelConfig, PolicyConfig, SamplingConfig
+from pipeline.config.run import RunConfig
+from pipeline.core.errors import Interrupted, StepvalueError
+from pipeline.core.progress import Status, Summary
+from pipeline.data.rows import input_digest
+from pipeline.runtime.driver import label_held
+from pipeline.runtime.hands import Hand, Offer
+from pipeline.runtime.state import identity
+from pipeline.runtime.stop import StopSignal
+from pipeline.storage.commits import INPUT, chains
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import check_claim, claim
+from pipeline.storage.standing import standing
+from pipeline.storage.units import UnitRef, units_of
 from tests.faults.disk import FakeDisk, Strike, flipped, torn
 from tests.faults.observer import Observer
 from tests.faults.proof import Claim, Reference, faults_of, labels_of, wholes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.failpoints import ARMED, COUNTED
+from pipeline.core.failpoints import ARMED, COUNTED
 from tests.conftest import ROOT
 from tests.faults.runs import MORE, Found, Scene, assert_same
 

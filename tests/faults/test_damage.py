@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import StoreError
-from pipeline.store.commits import INPUT, UNIT, chains
-from pipeline.store.local import LocalStorage
-from pipeline.store.repair import damaged_files
-from pipeline.store.run_record import recorded_identity
-from pipeline.store.starts import FOLDER as STARTS
-from pipeline.stored_labels import label_frames
+from pipeline.core.errors import StoreError
+from pipeline.storage.commits import INPUT, UNIT, chains
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.repair import damaged_files
+from pipeline.storage.run_record import recorded_identity
+from pipeline.storage.starts import FOLDER as STARTS
+from pipeline.storage.stored_labels import label_frames
 from tests.faults.runs import POLL_SECONDS, Found, Scene, assert_same, scene, tree, until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]

@@ -13,12 +13,12 @@ import polars as pl
 import psutil
 import pytest
 
-from pipeline.store.commits import UNIT, chains
-from pipeline.store.marker import MARKER, marked
-from pipeline.store.place import storage_at
-from pipeline.store.shards import intact_bytes
-from pipeline.store.standing import standing
-from pipeline.store.storage import Storage
+from pipeline.storage.commits import UNIT, chains
+from pipeline.storage.marker import MARKER, marked
+from pipeline.storage.place import storage_at
+from pipeline.storage.shards import intact_bytes
+from pipeline.storage.standing import standing
+from pipeline.storage.storage import Storage
 from tests.conftest import ROOT, run_stepvalue, write_rows
 from tests.object_store import DEAF, HONEST, ObjectServer, object_server
 

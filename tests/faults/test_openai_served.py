@@ -18,16 +18,16 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import compose_label
-from pipeline.audit.run import audit
-from pipeline.changes import AuditConfig
-from pipeline.config import LabelConfig
-from pipeline.engine import reaper
-from pipeline.engine.leftovers import mark_of_this_process
-from pipeline.engine.openai.engine import OpenAiEngine
-from pipeline.engine.tokenizer import HfTokenizer, load_tokenizer
-from pipeline.ids import rollout_id
-from pipeline.prompts import Prompter
-from pipeline.records import Completion, Finish, Prefix, Problem, Request
+from pipeline.analysis.audit.run import audit
+from pipeline.config.changes import AuditConfig
+from pipeline.config.label import LabelConfig
+from pipeline.core.ids import rollout_id
+from pipeline.core.records import Completion, Finish, Prefix, Problem, Request
+from pipeline.data.prompts import Prompter
+from pipeline.engines.openai.engine import OpenAiEngine
+from pipeline.engines.tokenizer import HfTokenizer, load_tokenizer
+from pipeline.engines.vllm import reaper
+from pipeline.engines.vllm.leftovers import mark_of_this_process
 from tests.conftest import ROOT
 from tests.tiny.compared import implausible, told, truth
 from tests.tiny.policy import ASSET, OVERRIDES, TRUTH

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.engine.fingerprint import policy_fingerprint
-from pipeline.errors import RunConflict
-from pipeline.rows import input_digest
-from pipeline.run.state import identity
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import claim
+from pipeline.core.errors import RunConflict
+from pipeline.data.rows import input_digest
+from pipeline.engines.fingerprint import policy_fingerprint
+from pipeline.runtime.state import identity
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import claim
 from tests.faults.runs import Found, Scene, assert_same, tree, until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]

@@ -179,7 +179,7 @@ def graders(start: Start) -> list[psutil.Process]:
     mine: list[psutil.Process] = []
     for pid in (start.pid, *start.pids("worker")):
         with contextlib.suppress(psutil.Error):
-            mine += [each for each in psutil.Process(pid).children() if "pipeline.grading.child" in each.cmdline()]
+            mine += [each for each in psutil.Process(pid).children() if "pipeline.graders.math.child" in each.cmdline()]
     return mine
 
 

@@ -14,8 +14,8 @@ import polars as pl
 import psutil
 import pytest
 
-from pipeline.engine.reaper import MARK
-from pipeline.ids import content_id, rollout_id
+from pipeline.core.ids import content_id, rollout_id
+from pipeline.engines.vllm.reaper import MARK
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.faults, pytest.mark.model, pytest.mark.timeout(900)]

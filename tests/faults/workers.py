@@ -7,13 +7,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pipeline.config import LabelConfig
-from pipeline.engine.oracle import OracleEngine
-from pipeline.errors import EngineDied, WorkerLost
-from pipeline.progress import EngineWork
-from pipeline.records import Completion, Request
-from pipeline.run.worker import Receipt, Snapshot, Task, Worker
-from pipeline.store.local import LocalStorage
+from pipeline.config.label import LabelConfig
+from pipeline.core.errors import EngineDied, WorkerLost
+from pipeline.core.progress import EngineWork
+from pipeline.core.records import Completion, Request
+from pipeline.engines.oracle import OracleEngine
+from pipeline.runtime.worker import Receipt, Snapshot, Task, Worker
+from pipeline.storage.local import LocalStorage
 from tests.faults.disk import Killed
 from tests.faults.world import Process
 

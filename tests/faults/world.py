@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from random import Random
 from typing import Any, TypeVar
 
-from pipeline.errors import StepvalueError
+from pipeline.core.errors import StepvalueError
 from tests.faults.disk import FakeDisk, Killed, ProcessDisk, Strike
 from tests.faults.loop import VirtualLoop, finished, pause
 

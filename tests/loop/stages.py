@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.ids import content_id
+from pipeline.core.ids import content_id
 from tests.conftest import ROOT
 from tests.loop.plan import Stage
 

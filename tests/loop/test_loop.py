@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.__main__ import main
-from pipeline.commands import COMMANDS
+from pipeline.cli import COMMANDS
 from tests.loop.plan import SIZE, Files, Stage, stages
 from tests.loop.problems import drawn, row
 from tests.loop.stages import Done, code_of, run_all, still_done

@@ -7,12 +7,12 @@ from random import Random
 from typing import Any
 
 from pipeline.__main__ import compose_label
-from pipeline.forecast import Forecast, encoded_forecast
-from pipeline.plan.run import plan
-from pipeline.progress import Summary
-from pipeline.run.stop import StopSignal
+from pipeline.analysis.plan.run import plan
+from pipeline.core.forecast import Forecast, encoded_forecast
+from pipeline.core.progress import Summary
+from pipeline.runtime.stop import StopSignal
 from tests.conftest import write_rows
-from tests.run.in_process import in_process, label_in_process
+from tests.runtime.in_process import in_process, label_in_process
 
 MADE_AT = "2026-01-02T03:04:05+00:00"
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import BudgetSpent, UsageError
-from pipeline.forecast import Limit, decoded_forecast
-from pipeline.progress import Status
-from pipeline.run.spending import Outlay, Seldom, Spending, overspent
-from pipeline.status.read import run_status
-from pipeline.status.state import State
-from pipeline.store.local import LocalStorage
-from pipeline.store.starts import FOLDER
-from pipeline.store.stored_run import stored_run
+from pipeline.analysis.status.read import run_status
+from pipeline.analysis.status.state import State
+from pipeline.core.errors import BudgetSpent, UsageError
+from pipeline.core.forecast import Limit, decoded_forecast
+from pipeline.core.progress import Status
+from pipeline.runtime.spending import Outlay, Seldom, Spending, overspent
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.starts import FOLDER
+from pipeline.storage.stored_run import stored_run
 from tests.plan.planning import edited, labelled, planned, problems
 
 SLOWLY = [

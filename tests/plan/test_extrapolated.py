@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.forecast import Range
-from pipeline.plan.extrapolated import added, inverse, mean, product, scaled, spread, total
+from pipeline.analysis.plan.extrapolated import added, inverse, mean, product, scaled, spread, total
+from pipeline.core.forecast import Range
 
 amounts = st.floats(0.01, 1e6)
 problems = st.lists(st.tuples(st.floats(0, 1e4), st.floats(0.1, 100)), min_size=2, max_size=40)

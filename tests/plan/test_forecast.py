@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.forecast import (
+from pipeline.core.forecast import (
     Cost,
     Forecast,
     Limit,

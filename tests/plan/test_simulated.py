@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.choices import EstimatorName
-from pipeline.config import EstimatorConfig
-from pipeline.estimate.kernel import PRIOR
-from pipeline.estimate.tree import Tree, trees_of
-from pipeline.plan.expected import settings_for
-from pipeline.plan.simulated import Believed, Spent, simulated
-from pipeline.records import ChainShape
+from pipeline.analysis.plan.expected import settings_for
+from pipeline.analysis.plan.simulated import Believed, Spent, simulated
+from pipeline.config.choices import EstimatorName
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import ChainShape
+from pipeline.estimators.kernel import PRIOR
+from pipeline.estimators.tree import Tree, trees_of
 
 
 def trees(problems: int, steps: int) -> list[Tree]:

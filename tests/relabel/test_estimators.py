@@ -6,14 +6,14 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.changes import EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
-from pipeline.choices import EstimatorName, Interval, LabelRule
-from pipeline.progress import Edited
-from pipeline.relabel.labels import relabel
-from pipeline.relabel.verdicts import regrade
+from pipeline.analysis.relabel.labels import relabel
+from pipeline.analysis.relabel.verdicts import regrade
+from pipeline.config.changes import EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
+from pipeline.config.choices import EstimatorName, Interval, LabelRule
+from pipeline.core.progress import Edited
 from tests.audit.runs import copied, files
-from tests.run.adaptive import labels, log, proved, settings, sums
-from tests.run.in_process import label_in_process
+from tests.runtime.adaptive import labels, log, proved, settings, sums
+from tests.runtime.in_process import label_in_process
 
 ROWS = sums(3)
 VALUES = ["chain_id", "value", "posterior_mean", "posterior_sd", "low", "high", "root_posterior_mean", "advantage"]

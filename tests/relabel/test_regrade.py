@@ -6,21 +6,21 @@ from unittest.mock import patch
 import polars as pl
 import pytest
 
-from pipeline.audit.run import audit
-from pipeline.changes import AuditConfig, EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
-from pipeline.choices import Fallback, GraderKind, LabelRule
-from pipeline.config import GraderConfig
-from pipeline.errors import StepvalueError, StoreError
-from pipeline.grading.choose import checker_for
-from pipeline.grading.pool import MathChecker
-from pipeline.progress import Edited
-from pipeline.records import Grade
-from pipeline.relabel import verdicts
-from pipeline.relabel.labels import relabel
-from pipeline.relabel.verdicts import regrade
-from pipeline.report.labels import first_chains
-from pipeline.store.commits import EDITION, chains
-from pipeline.store.local import LocalStorage
+from pipeline.analysis.audit.run import audit
+from pipeline.analysis.relabel import verdicts
+from pipeline.analysis.relabel.labels import relabel
+from pipeline.analysis.relabel.verdicts import regrade
+from pipeline.analysis.report.labels import first_chains
+from pipeline.config.changes import AuditConfig, EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
+from pipeline.config.choices import Fallback, GraderKind, LabelRule
+from pipeline.config.label import GraderConfig
+from pipeline.core.errors import StepvalueError, StoreError
+from pipeline.core.progress import Edited
+from pipeline.core.records import Grade
+from pipeline.graders.choose import checker_for
+from pipeline.graders.math.pool import MathChecker
+from pipeline.storage.commits import EDITION, chains
+from pipeline.storage.local import LocalStorage
 from tests.audit.runs import copied, files, labelled
 from tests.conftest import write_rows
 

@@ -6,18 +6,18 @@ from unittest.mock import patch
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.audit.run import audit
-from pipeline.changes import AuditConfig, EstimatorChange, RelabelConfig
-from pipeline.choices import Interval, LabelRule
-from pipeline.errors import EngineDied, RunConflict, StoreError, UsageError
-from pipeline.progress import Edited
-from pipeline.relabel import edition
-from pipeline.relabel.labels import relabel
-from pipeline.report.labels import first_chains
-from pipeline.store.local import LocalStorage
-from pipeline.store.lock import run_lock
+from pipeline.analysis.audit.run import audit
+from pipeline.analysis.relabel import edition
+from pipeline.analysis.relabel.labels import relabel
+from pipeline.analysis.report.labels import first_chains
+from pipeline.config.changes import AuditConfig, EstimatorChange, RelabelConfig
+from pipeline.config.choices import Interval, LabelRule
+from pipeline.core.errors import EngineDied, RunConflict, StoreError, UsageError
+from pipeline.core.progress import Edited
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.lock import run_lock
 from tests.audit.runs import config, copied, files, labelled
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 
 THRESHOLD = EstimatorChange(rule=LabelRule.threshold, threshold=0.4)
 

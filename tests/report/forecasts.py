@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pipeline.forecast import Cost, Forecast, Limit, Pilot, Planned, Range
+from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, Planned, Range
 
 
 def around(expected: float) -> Range:

@@ -5,8 +5,8 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from pipeline.report.steps import COLUMNS, chains_of, steps_of
-from pipeline.schemas import LABELS
+from pipeline.analysis.report.steps import COLUMNS, chains_of, steps_of
+from pipeline.core.schemas import LABELS
 
 MOST_STEPS = 5
 PROBLEMS = 3

@@ -12,11 +12,11 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 from pipeline.__main__ import compose_label
-from pipeline.engine import oracle
-from pipeline.report.run import report
-from pipeline.report.settings import ReportConfig
+from pipeline.analysis.report.run import report
+from pipeline.analysis.report.settings import ReportConfig
+from pipeline.engines import oracle
 from tests.conftest import write_rows
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 
 SCRIPT = "<script>document.title = 'owned'</script></script><!--"
 IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.changes import GraderChange, RegradeConfig
-from pipeline.records import Finish, Verdict
-from pipeline.relabel.verdicts import regrade
-from pipeline.report.browser import build, data
-from pipeline.report.browser.build import Browser, built
-from pipeline.report.browser.data import BLOCK, STRIP, strip
-from pipeline.report.browser.examples import PER_PREFIX, Example, affordable, examples
-from pipeline.report.browser.sample import LIMITS, TEXT_BYTES, Size, sample
-from pipeline.report.browser.shown import ShownChain, ShownStep, cut, drops, largest_drop, uncertainty
-from pipeline.store.place import storage_at
-from pipeline.store.stored_run import stored_run
+from pipeline.analysis.relabel.verdicts import regrade
+from pipeline.analysis.report.browser import build, data
+from pipeline.analysis.report.browser.build import Browser, built
+from pipeline.analysis.report.browser.data import BLOCK, STRIP, strip
+from pipeline.analysis.report.browser.examples import PER_PREFIX, Example, affordable, examples
+from pipeline.analysis.report.browser.sample import LIMITS, TEXT_BYTES, Size, sample
+from pipeline.analysis.report.browser.shown import ShownChain, ShownStep, cut, drops, largest_drop, uncertainty
+from pipeline.config.changes import GraderChange, RegradeConfig
+from pipeline.core.records import Finish, Verdict
+from pipeline.storage.place import storage_at
+from pipeline.storage.stored_run import stored_run
 from tests.audit.runs import copied, labelled
 
 VALUES = st.lists(st.none() | st.floats(0, 1), max_size=3 * STRIP)

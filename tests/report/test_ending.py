@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 
 from pipeline.__main__ import _settings, main
-from pipeline.commands.report import REPORT
-from pipeline.errors import StoreError
-from pipeline.report.ending import end_with_report
-from pipeline.report.settings import ReportConfig
-from pipeline.store.local import LocalStorage
+from pipeline.analysis.report.ending import end_with_report
+from pipeline.analysis.report.settings import ReportConfig
+from pipeline.cli.report import REPORT
+from pipeline.core.errors import StoreError
+from pipeline.storage.local import LocalStorage
 from tests.audit.runs import labelled
 
 

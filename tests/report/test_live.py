@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from pipeline.pace import Pace
-from pipeline.progress import Load, Status, Verdicts
-from pipeline.report.live import LiveView, panel
+from pipeline.analysis.report.live import LiveView, panel
+from pipeline.core.pace import Pace
+from pipeline.core.progress import Load, Status, Verdicts
 
 FULL = Status(
     stage="labelling",

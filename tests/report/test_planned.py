@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.progress import Status
-from pipeline.records import Totals
-from pipeline.report.course import POINTS, course, device_hours, money, unpriced
-from pipeline.report.planned import compared, differing
-from pipeline.store.starts import Sample, Start
+from pipeline.analysis.report.course import POINTS, course, device_hours, money, unpriced
+from pipeline.analysis.report.planned import compared, differing
+from pipeline.core.progress import Status
+from pipeline.core.records import Totals
+from pipeline.storage.starts import Sample, Start
 from tests.report.forecasts import forecast, without_cost_of_time
 
 TOTALS = Totals(rows=9, used=7, rejected=2, problems=5, chains=9, prefixes=16, too_long=1, rollouts=45, tokens=1313,

@@ -13,23 +13,23 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.audit.run import audit
-from pipeline.changes import AuditConfig, GraderChange, RegradeConfig
-from pipeline.errors import InputError
-from pipeline.forecast import encoded_forecast
-from pipeline.relabel.verdicts import regrade
-from pipeline.report.figures import load
-from pipeline.report.reading import read_run
-from pipeline.report.sums import in_all
-from pipeline.schemas import SCHEMA_VERSION
-from pipeline.status.read import run_status
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import claim, recorded_identity
-from pipeline.store.starts import FAILED, new_start_id, read_starts, write_start
+from pipeline.analysis.audit.run import audit
+from pipeline.analysis.relabel.verdicts import regrade
+from pipeline.analysis.report.figures import load
+from pipeline.analysis.report.reading import read_run
+from pipeline.analysis.report.sums import in_all
+from pipeline.analysis.status.read import run_status
+from pipeline.config.changes import AuditConfig, GraderChange, RegradeConfig
+from pipeline.core.errors import InputError
+from pipeline.core.forecast import encoded_forecast
+from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import claim, recorded_identity
+from pipeline.storage.starts import FAILED, new_start_id, read_starts, write_start
 from tests.audit.runs import config, copied, labelled
 from tests.conftest import write_rows
 from tests.report.forecasts import forecast
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 
 Told = pytest.CaptureFixture[str]
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(1)>&amp;‮"

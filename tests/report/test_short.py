@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.__main__ import main
-from pipeline.report.short import sparkline
-from pipeline.store.starts import FOLDER
+from pipeline.analysis.report.short import sparkline
+from pipeline.storage.starts import FOLDER
 from tests.audit.runs import labelled
 
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from pipeline.architectures import architecture_of
-from pipeline.devices import device_named
-from pipeline.hardware import Hardware, Throughput
-from pipeline.report.speed import speed_lines
+from pipeline.analysis.report.speed import speed_lines
+from pipeline.core.devices import device_named
+from pipeline.core.hardware import Hardware, Throughput
+from pipeline.engines.hardware.architectures import architecture_of
 from tests import models
 
 HARDWARE = Hardware(architecture=architecture_of(models.QWEN_7B), device=device_named("H100 SXM"))

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from pipeline.report import sums
+from pipeline.analysis.report import sums
 from tests.report.rows import label_rows, tables
 
 FEW = settings(max_examples=40)

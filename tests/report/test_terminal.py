@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from rich.console import Console
 
-from pipeline.devices import device_named
-from pipeline.hardware import Hardware, Throughput
-from pipeline.progress import Edited, Summary
-from pipeline.records import Totals
-from pipeline.report.terminal import print_chains, print_edited, print_summary
+from pipeline.analysis.report.terminal import print_chains, print_edited, print_summary
+from pipeline.core.devices import device_named
+from pipeline.core.hardware import Hardware, Throughput
+from pipeline.core.progress import Edited, Summary
+from pipeline.core.records import Totals
 from tests import strategies as our
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.scores import SCORES
+from pipeline.core.scores import SCORES
 
 Row = dict[str, object]
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from pipeline.select.candidates import Candidate, Contest
-from pipeline.select.compared import Method, compared
+from pipeline.analysis.select.candidates import Candidate, Contest
+from pipeline.analysis.select.compared import Method, compared
 
 
 def candidate(name: str, answer: str | None, score: float | None, orm: float | None = None) -> Candidate:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.select.intervals import Estimate, bootstrapped
+from pipeline.analysis.select.intervals import Estimate, bootstrapped
 
 
 def test_an_interval_is_as_wide_as_the_normal_law_has_it() -> None:

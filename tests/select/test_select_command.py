@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import compose_label, main
-from pipeline.select.read import as_often_as_drawn
-from tests.run.in_process import label_in_process
+from pipeline.analysis.select.read import as_often_as_drawn
+from tests.runtime.in_process import label_in_process
 from tests.select.scored import Row, row, written
 
 Told = pytest.CaptureFixture[str]

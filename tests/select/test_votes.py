@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.select.answers import answer_groups
-from pipeline.select.votes import MAX_SUBSETS, subsets_of, vote
+from pipeline.analysis.select.answers import answer_groups
+from pipeline.analysis.select.votes import MAX_SUBSETS, subsets_of, vote
 
 Voter = tuple[int, bool, float]
 

@@ -18,17 +18,17 @@ import fsspec
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.errors import UsageError
-from pipeline.forecast import Cost, Forecast, Limit, Pilot, Planned, Range, encoded_forecast
-from pipeline.progress import Load, Status, Verdicts
-from pipeline.status.read import RunStatus, run_status
-from pipeline.status.state import State
-from pipeline.status.told import SHOWN_DAMAGE, lines
-from pipeline.store.local import LocalStorage
-from pipeline.store.objects import ObjectStorage
-from pipeline.store.starts import FOLDER, PLAN, Sample, Start, read_starts, this_process, write_start
+from pipeline.analysis.status.read import RunStatus, run_status
+from pipeline.analysis.status.state import State
+from pipeline.analysis.status.told import SHOWN_DAMAGE, lines
+from pipeline.core.errors import UsageError
+from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, Planned, Range, encoded_forecast
+from pipeline.core.progress import Load, Status, Verdicts
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.objects import ObjectStorage
+from pipeline.storage.starts import FOLDER, PLAN, Sample, Start, read_starts, this_process, write_start
 from tests.audit.runs import config, files, labelled
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 
 FINISHED = """\
 run       RUN

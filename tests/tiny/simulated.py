@@ -9,12 +9,12 @@ from dataclasses import fields
 
 import numpy as np
 
-from pipeline.estimate.chain import chain_values
-from pipeline.estimate.kernel import PRIOR
-from pipeline.estimate.learning import learnt
-from pipeline.estimate.tree import tree_of
-from pipeline.records import ChainShape, Trials
-from tests.estimate.pooled import POOLED, played
+from pipeline.core.records import ChainShape, Trials
+from pipeline.estimators.chain import chain_values
+from pipeline.estimators.kernel import PRIOR
+from pipeline.estimators.learning import learnt
+from pipeline.estimators.tree import tree_of
+from tests.estimators.pooled import POOLED, played
 from tests.tiny.compared import Extremes, Told, Truth, extremes, truth
 
 RUNS = 4_000

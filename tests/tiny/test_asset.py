@@ -10,7 +10,7 @@ from safetensors import safe_open
 from tokenizers import Tokenizer
 
 from pipeline.__main__ import compose_label
-from pipeline.choices import PolicyKind
+from pipeline.config.choices import PolicyKind
 from tests.conftest import ROOT
 from tests.tiny.policy import ASSET, OVERRIDES, PARAMETERS, TRUTH
 

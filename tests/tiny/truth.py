@@ -19,15 +19,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.__main__ import compose_label
-from pipeline.config import LabelConfig
-from pipeline.engine.vllm import VllmEngine
-from pipeline.grading.base import Checker
-from pipeline.grading.choose import checker_for
-from pipeline.grading.completion import grade_at_once, grade_in_time, outcome_of
-from pipeline.ids import rollout_id
-from pipeline.problems import read_row
-from pipeline.prompts import Prompter
-from pipeline.records import UNGRADED, Completion, Finish, InputRow, Place, Prefix, Problem, Reject, Request, Verdict
+from pipeline.config.label import LabelConfig
+from pipeline.core.ids import rollout_id
+from pipeline.core.records import (
+    UNGRADED,
+    Completion,
+    Finish,
+    InputRow,
+    Place,
+    Prefix,
+    Problem,
+    Reject,
+    Request,
+    Verdict,
+)
+from pipeline.data.problems import read_row
+from pipeline.data.prompts import Prompter
+from pipeline.engines.vllm.engine import VllmEngine
+from pipeline.graders.base import Checker
+from pipeline.graders.choose import checker_for
+from pipeline.graders.completion import grade_at_once, grade_in_time, outcome_of
 from tests.tiny.arithmetic import Exercise, random_exercise
 from tests.tiny.policy import OVERRIDES, TRUTH
 

@@ -11,17 +11,17 @@ from unittest.mock import patch
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.audit.run import audit
-from pipeline.changes import AuditConfig
-from pipeline.choices import Tracker
-from pipeline.errors import UsageError
-from pipeline.pace import Pace
-from pipeline.progress import Load, Status, Verdicts
-from pipeline.track.tracked import folder_of, tracked
-from pipeline.track.trackers import tracker_for
-from pipeline.track.values import values_of
+from pipeline.analysis.audit.run import audit
+from pipeline.config.changes import AuditConfig
+from pipeline.config.choices import Tracker
+from pipeline.core.errors import UsageError
+from pipeline.core.pace import Pace
+from pipeline.core.progress import Load, Status, Verdicts
+from pipeline.runtime.track.tracked import folder_of, tracked
+from pipeline.runtime.track.trackers import tracker_for
+from pipeline.runtime.track.values import values_of
 from tests.audit.runs import config
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 
 STATUSES = [
     Status(stage="starting", units=2, rollouts_before=4),
@@ -203,7 +203,7 @@ def test_a_package_that_is_not_there_is_named_before_anything_starts(
     kind: Tracker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module = {Tracker.tensorboard: "tensorboard", Tracker.mlflow: "mlflow", Tracker.wandb: "wandb"}[kind]
-    with patch.dict(sys.modules, {f"pipeline.track.{module}": None}):
+    with patch.dict(sys.modules, {f"pipeline.runtime.track.{module}": None}):
         code = main(["label", "policy=oracle", "data=sample", f"run_dir={tmp_path / 'run'}", f"run.track={kind.value}"])
     assert code == UsageError.exit_code
     assert "pip install 'stepvalue[track]'" in capsys.readouterr().err

@@ -7,10 +7,10 @@ from typing import Any
 from unittest.mock import patch
 
 from pipeline.__main__ import compose_label
-from pipeline.engine import oracle
-from pipeline.records import Completion, Request
+from pipeline.core.records import Completion, Request
+from pipeline.engines import oracle
 from tests.conftest import write_rows
-from tests.run.in_process import label_in_process
+from tests.runtime.in_process import label_in_process
 from tests.tiny.arithmetic import Exercise, random_exercise
 
 PROBLEMS = 80

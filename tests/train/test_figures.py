@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.choices import Aggregation
+from pipeline.config.choices import Aggregation
 from pipeline.train.aggregate import ChainScores, chain_scores
 from pipeline.train.forward import like_lengths
 from pipeline.train.metrics import accuracy, auc, brier

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.choices import ValueColumn
-from pipeline.errors import UsageError
+from pipeline.config.choices import ValueColumn
+from pipeline.core.errors import UsageError
 from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
 from pipeline.train.targets import COLUMNS, StepTarget, counts_for, step_targets
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import UsageError
+from pipeline.core.errors import UsageError
 from pipeline.train.text import encode_chain
 from pipeline.train.tokens import check_separator
 from tests.strategies import texts

@@ -14,13 +14,13 @@ from torch.utils.data import DataLoader
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from pipeline.__main__ import main
-from pipeline.choices import Aggregation
-from pipeline.config import DataConfig
-from pipeline.errors import InputError, UsageError
-from pipeline.scores import SCORES
-from pipeline.splitting import in_validation
-from pipeline.store.local import LocalStorage
-from pipeline.stored_labels import label_frames
+from pipeline.config.choices import Aggregation
+from pipeline.config.label import DataConfig
+from pipeline.core.errors import InputError, UsageError
+from pipeline.core.scores import SCORES
+from pipeline.data.splitting import in_validation
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.stored_labels import label_frames
 from pipeline.train.data import StepCollator, StepDataset
 from pipeline.train.result import NAME
 from pipeline.train.score import score

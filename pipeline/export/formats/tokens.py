@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from pipeline.errors import UsageError
+from pipeline.core.errors import UsageError
 from pipeline.export.formats.base import Encoder
 
 _MAX_CAUSE_CHARACTERS = 300

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.choices import EstimatorName, Interval
-from pipeline.config import EstimatorConfig
+from pipeline.config.choices import EstimatorName, Interval
+from pipeline.config.label import EstimatorConfig
 from tests.bench.estimators.cell import SEED, USUAL_TARGET, pooled
 from tests.bench.estimators.chains import Chains, chains_of
 from tests.bench.estimators.families import length

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.choices import EstimatorName, Interval
-from pipeline.config import EstimatorConfig
+from pipeline.config.choices import EstimatorName, Interval
+from pipeline.config.label import EstimatorConfig
 from tests.bench.estimators.chains import Chains, chains_of
 from tests.bench.estimators.families import FAMILIES
 from tests.bench.estimators.figures import Point

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.records import ChainShape
+from pipeline.core.records import ChainShape
 from tests.bench.estimators.families import Family, starts
 from tests.bench.synthetic.draw import Integers, alias
 from tests.bench.synthetic.language import QUESTIONS, RENDERINGS, WORDINGS, answer_tokens, step_tokens

@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.config import EstimatorConfig
-from pipeline.estimate.allocation import next_rollouts
-from pipeline.estimate.kernel import PRIOR
-from pipeline.estimate.tree import Tree, tree_of
-from pipeline.estimate.trials import trials_of
-from pipeline.records import Fact, Finish, Trials, Verdict
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import Fact, Finish, Trials, Verdict
+from pipeline.estimators.allocation import next_rollouts
+from pipeline.estimators.kernel import PRIOR
+from pipeline.estimators.tree import Tree, tree_of
+from pipeline.estimators.trials import trials_of
 from tests.bench.estimators.chains import chains_of, shapes
 from tests.bench.estimators.families import length
 from tests.bench.estimators.ours import Ledger, decide

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.choices import EstimatorName
-from pipeline.config import EstimatorConfig
-from pipeline.estimate.allocation import next_rollouts
-from pipeline.estimate.chain import ChainValues, chain_values
-from pipeline.estimate.kernel import PRIOR, Kernel
-from pipeline.estimate.learning import learnt
-from pipeline.estimate.tree import Tree, tree_of
-from pipeline.records import ChainShape, Counts, StepValue, Trials
+from pipeline.config.choices import EstimatorName
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import ChainShape, Counts, StepValue, Trials
+from pipeline.estimators.allocation import next_rollouts
+from pipeline.estimators.chain import ChainValues, chain_values
+from pipeline.estimators.kernel import PRIOR, Kernel
+from pipeline.estimators.learning import learnt
+from pipeline.estimators.tree import Tree, tree_of
 from tests.bench.estimators.chains import Chains, shapes
 from tests.bench.estimators.measured import Measured, carried
 from tests.bench.estimators.rollouts import RIGHT, UNGRADED, WRONG, Rollouts

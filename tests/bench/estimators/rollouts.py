@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.grading.shared import grade
-from pipeline.records import Verdict
+from pipeline.core.records import Verdict
+from pipeline.graders.shared import grade
 from tests.bench.estimators.chains import Chains
 from tests.bench.estimators.families import Family
 from tests.bench.synthetic.draw import alias

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from pipeline.choices import EstimatorName
-from pipeline.config import EstimatorConfig
+from pipeline.config.choices import EstimatorName
+from pipeline.config.label import EstimatorConfig
 from tests.bench.estimators.bias import BINS
 from tests.bench.estimators.cell import SEED
 from tests.bench.estimators.chains import chains_of

@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 from random import Random
 
-from pipeline.records import Finish, Request
+from pipeline.core.records import Finish, Request
 from tests.bench.estimators.families import JUMP_CONCENTRATION, ROUTINE
 from tests.bench.scale.engine import Reply
 

@@ -18,24 +18,24 @@ from random import Random
 from typing import Any
 
 from pipeline.__main__ import compose_label
-from pipeline.config import LabelConfig
-from pipeline.ids import content_id, shard_name
-from pipeline.kernels import TABLE as KERNELS
-from pipeline.progress import EngineWork, Load
-from pipeline.records import InputRow, Place, Problem, Totals
-from pipeline.run.driver import label_held
-from pipeline.run.hands import Offer
-from pipeline.run.room import LOW
-from pipeline.run.state import identity
-from pipeline.run.stop import StopSignal
-from pipeline.run.worker import Learnt, Receipt, Snapshot, Task
-from pipeline.store.arranged import LABELS
-from pipeline.store.commits import INPUT, UNIT, Commit, State, publish
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import STAGED_INPUT, claim
-from pipeline.store.shards import ShardRecord
-from pipeline.store.storage import Storage, sha256_of
-from pipeline.store.units import write_units
+from pipeline.config.label import LabelConfig
+from pipeline.core.ids import content_id, shard_name
+from pipeline.core.progress import EngineWork, Load
+from pipeline.core.records import InputRow, Place, Problem, Totals
+from pipeline.estimators.kernels import TABLE as KERNELS
+from pipeline.runtime.driver import label_held
+from pipeline.runtime.hands import Offer
+from pipeline.runtime.room import LOW
+from pipeline.runtime.state import identity
+from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.worker import Learnt, Receipt, Snapshot, Task
+from pipeline.storage.arranged import LABELS
+from pipeline.storage.commits import INPUT, UNIT, Commit, State, publish
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import STAGED_INPUT, claim
+from pipeline.storage.shards import ShardRecord
+from pipeline.storage.storage import Storage, sha256_of
+from pipeline.storage.units import write_units
 from tests.bench.scale.run import CALL_SECONDS, CAPACITY, QuickDisk, on_a_virtual_clock
 
 ROLLOUTS_PER_UNIT = 1_700

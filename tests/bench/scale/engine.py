@@ -14,11 +14,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pipeline.engine.base import unanswered
-from pipeline.engine.oracle import ByteTokenizer
-from pipeline.hardware import Hardware
-from pipeline.progress import EngineWork, Load
-from pipeline.records import Completion, Finish, Request
+from pipeline.core.hardware import Hardware
+from pipeline.core.progress import EngineWork, Load
+from pipeline.core.records import Completion, Finish, Request
+from pipeline.engines.base import unanswered
+from pipeline.engines.oracle import ByteTokenizer
 from tests.bench.scale.cache import PrefixCache
 from tests.bench.scale.pace import Pace
 

@@ -5,12 +5,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.ids import content_id, shard_name
-from pipeline.store.arranged import LABELS
-from pipeline.store.commits import UNIT, Commit, State, publish
-from pipeline.store.local import LocalStorage
-from pipeline.store.shards import ShardRecord
-from pipeline.store.storage import sha256_of
+from pipeline.core.ids import content_id, shard_name
+from pipeline.storage.arranged import LABELS
+from pipeline.storage.commits import UNIT, Commit, State, publish
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.shards import ShardRecord
+from pipeline.storage.storage import sha256_of
 
 SECONDS = 3.0
 FILES_OF_A_UNIT = 4

@@ -12,24 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.__main__ import compose_label
-from pipeline.config import LabelConfig
-from pipeline.progress import EngineWork, Summary
-from pipeline.records import Request
-from pipeline.rows import input_digest
-from pipeline.run.driver import label_held
-from pipeline.run.hands import Hand, Offer
-from pipeline.run.state import identity
-from pipeline.run.stop import StopSignal
-from pipeline.run.worker import Receipt, Task, Worker
-from pipeline.store.disk import OsDisk
-from pipeline.store.local import LocalStorage
-from pipeline.store.run_record import claim
+from pipeline.config.label import LabelConfig
+from pipeline.core.progress import EngineWork, Summary
+from pipeline.core.records import Request
+from pipeline.data.rows import input_digest
+from pipeline.runtime.driver import label_held
+from pipeline.runtime.hands import Hand, Offer
+from pipeline.runtime.state import identity
+from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.worker import Receipt, Task, Worker
+from pipeline.storage.disk import OsDisk
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import claim
 from tests.bench.scale.cache import BLOCK, PrefixCache
 from tests.bench.scale.chains import MAX_TOKENS, reply_to, steps_in
 from tests.bench.scale.engine import Reply, VirtualEngine
 from tests.bench.scale.pace import Pace
 from tests.faults.loop import VirtualLoop, pause
-from tests.run.in_process import InProcessHand
+from tests.runtime.in_process import InProcessHand
 
 CAPACITY = 1024
 """Sequences at once: vLLM's default on an H100."""

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 import numpy as np
 
-from pipeline.engine.oracle import ByteTokenizer
-from pipeline.progress import EngineWork, Load
-from pipeline.records import Completion, Finish, Request
+from pipeline.core.progress import EngineWork, Load
+from pipeline.core.records import Completion, Finish, Request
+from pipeline.engines.oracle import ByteTokenizer
 from tests.bench.synthetic.language import RENDERINGS, WORDINGS, answer_text, question_of, state_of, step_text
 from tests.bench.synthetic.policy import Policy
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.records import Problem
+from pipeline.core.records import Problem
 from tests.bench.synthetic.draw import Integers
 
 _OPENINGS = ("So", "Hence", "Thus", "Now", "Then", "Next", "Therefore", "It follows that")

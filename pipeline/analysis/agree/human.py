@@ -1,0 +1,156 @@
+"""Rows with people's labels, read as `label` reads them, so that steps are the same; known answers are not needed.
+
+| layout | people's label |
+|---|---|
+| `rows`, `processbench` | the first wrong step or -1, or a list of ratings: column `label` or `first_error` |
+| `prm800k` | the rating of each chosen completion |
+| `math_shepherd` | its tags, `+` or `-`, which a machine set |
+
+A rating is 1 (good), 0 (neutral), -1 (bad) or null (unknown).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.analysis.agree.rating import first_error, goods_until
+from pipeline.analysis.agree.settings import Neutral
+from pipeline.config.choices import Layout
+from pipeline.config.label import DataConfig
+from pipeline.core.records import Place, Reject
+from pipeline.data.layouts import chosen_completions, column, column_names
+from pipeline.data.problems import read_row
+from pipeline.data.steps import STEP_TAG, step_texts
+
+FIRST_ERROR_COLUMNS = ("label", "first_error")
+"""ProcessBench's own name, and a plainer one."""
+NEUTRAL = {Neutral.good: True, Neutral.bad: False, Neutral.ignored: None}
+_RATINGS = {1: True, -1: False, None: None}
+_ANSWER = "(an answer that nobody reads)"
+
+
+class _UnusableError(Exception):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanChain:
+    """`goods`: one per step. `first_error`: from 0, -1 for none, None where the ratings do not tell."""
+
+    place: Place
+    source_id: str | None
+    problem: str
+    steps: tuple[str, ...]
+    goods: tuple[bool | None, ...]
+    first_error: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unusable:
+    """A row without a chain or without a label that can be used, and why."""
+
+    place: Place
+    detail: str
+
+
+def human_chains(
+    rows: Iterable[tuple[Place, Mapping[str, object] | Reject]], data: DataConfig, name: str | None, neutral: Neutral
+) -> Iterator[HumanChain | Unusable]:
+    """One for each row, in order. `name`: the column of people's labels. Raises nothing of its own."""
+    unanswered = replace(
+        data, columns=replace(data.columns, answer=_ANSWER), answer_in_text=False, answer_is_suite=False
+    )
+    for place, row in rows:
+        found = row if isinstance(row, Reject) else _chain(row, place, unanswered, name, neutral)
+        yield Unusable(place=place, detail=found.detail) if isinstance(found, Reject) else found
+
+
+def _chain(
+    row: Mapping[str, object], place: Place, data: DataConfig, name: str | None, neutral: Neutral
+) -> HumanChain | Unusable | Reject:
+    read = read_row({**row, _ANSWER: "-"}, place, data, lambda _text: None)
+    if isinstance(read, Reject):
+        return read
+    if read.solution is None:
+        return Unusable(place=place, detail="The row has no chain, neither steps nor a solution.")
+    steps = tuple(step_texts(read.solution.text, read.solution.ends))
+    try:
+        goods = _goods(row, data.layout, name, len(steps), NEUTRAL[neutral])
+    except _UnusableError as unusable:
+        return Unusable(place=place, detail=str(unusable))
+    return HumanChain(
+        place=place,
+        source_id=read.source_id,
+        problem=read.problem.text,
+        steps=steps,
+        goods=goods,
+        first_error=first_error(goods),
+    )
+
+
+def _goods(
+    row: Mapping[str, object], layout: Layout, name: str | None, n_steps: int, neutral: bool | None
+) -> tuple[bool | None, ...]:
+    if name is None and layout is Layout.prm800k:
+        steps = column(row, "label.steps")
+        assert isinstance(steps, Sequence)
+        return _of_ratings([column(step, "rating") for step in chosen_completions(steps)], n_steps, neutral)
+    if name is None and layout is Layout.math_shepherd:
+        return _of_ratings(_tags(row), n_steps, neutral)
+    value = _named(row, FIRST_ERROR_COLUMNS if name is None else (name,))
+    if isinstance(value, list | tuple):
+        return _of_ratings(value, n_steps, neutral)
+    index = _whole(value)
+    if index is None:
+        raise _UnusableError(f"The label is {value!r:.40}; it must be a step counted from 0, -1, or a list of ratings.")
+    if not -1 <= index < n_steps:
+        raise _UnusableError(f"The label names step {index}, counted from 0, of a chain of {n_steps} steps.")
+    return goods_until(index, n_steps)
+
+
+def _named(row: Mapping[str, object], names: Sequence[str]) -> object:
+    for name in names:
+        value = column(row, name)
+        if value is not None and value == value:  # NaN is how pandas writes null
+            return value
+    raise _UnusableError(
+        f"The row has no label by people in {' or '.join(map(repr, names))}; its columns are: {column_names(row)}. "
+        "Name the right one with column=NAME."
+    )
+
+
+def _of_ratings(ratings: Sequence[object], n_steps: int, neutral: bool | None) -> tuple[bool | None, ...]:
+    if len(ratings) != n_steps:
+        raise _UnusableError(f"The row has {len(ratings)} ratings for {n_steps} steps.")
+    wholes = [None if rating is None else _whole(rating) for rating in ratings]
+    known = {**_RATINGS, 0: neutral}
+    for rating, whole in zip(ratings, wholes, strict=True):
+        if whole not in known or (whole is None) != (rating is None):
+            raise _UnusableError(f"A rating is {rating!r:.40}; it must be 1, 0, -1 or null.")
+    if not any(whole is not None for whole in wholes):
+        raise _UnusableError("No step of the row is rated.")
+    return tuple(known[whole] for whole in wholes)
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _tags(row: Mapping[str, object]) -> list[int]:
+    """Math-Shepherd's `label` is its `input` with `+` or `-` in place of each tag."""
+    text, label = column(row, "input"), column(row, "label")
+    assert isinstance(text, str)
+    if not isinstance(label, str):
+        raise _UnusableError("The row has no 'label', the text of 'input' with + or - in place of each tag.")
+    ratings = []
+    at = 0
+    *pieces, _rest = STEP_TAG.split(text)
+    for piece in pieces:
+        at += len(piece)
+        sign = label[at : at + 1] if label.startswith(piece, at - len(piece)) else ""
+        if sign not in ("+", "-"):
+            raise _UnusableError("The 'label' is not the text of 'input' with + or - in place of each tag.")
+        ratings.append(1 if sign == "+" else -1)
+        at += 1
+    return ratings

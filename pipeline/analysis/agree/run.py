@@ -1,0 +1,216 @@
+"""The `agree` command: a run's labels and a file of people's, read, matched and compared."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from pipeline.analysis.agree.first_errors import FirstErrors, first_errors
+from pipeline.analysis.agree.human import HumanChain, Unusable, human_chains
+from pipeline.analysis.agree.match import LabelledChain, Matched, Pair, match, subsets
+from pipeline.analysis.agree.resampled import Resampling
+from pipeline.analysis.agree.rulings import baselines, by_label, by_threshold
+from pipeline.analysis.agree.settings import AgreeConfig
+from pipeline.analysis.agree.step_labels import Reliability, StepLabels, reliability, step_labels
+from pipeline.config.choices import ValueColumn
+from pipeline.core.errors import InputError, UsageError
+from pipeline.core.records import Origin
+from pipeline.data.rows import input_files, read_rows
+from pipeline.estimators.labels import value_column
+from pipeline.storage.files import check_output_file, refuse_overwriting, replaced_at_end
+from pipeline.storage.place import folder_at, storage_at
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_labels import rows_of
+from pipeline.storage.stored_run import StoredRun, readable_run
+
+MAX_LISTED = 100
+"""So many unusable rows are listed in the JSON report at most."""
+_COLUMNS = (
+    "source_id", "problem", "steps", "value", "posterior_mean", "origin", "label", "outcome",
+    "estimator", "label_rule", "policy",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What the labels were made with. `soft` is the column that their values are taken from."""
+
+    estimator: str
+    label_rule: str
+    policy: str
+    soft: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """`rows` = `unusable` + `repeated` + `unmatched` + `compared`; `labelled` chains of the run = `compared` + `not_by_people`.
+
+    `contradicting` of the repeated rows say something else than the first about their chain. `other_text` of the unmatched ones
+    have an id that the run knows. `open`: compared, but people's ratings leave the first error open.
+    """
+
+    rows: int
+    unusable: int
+    repeated: int
+    contradicting: int
+    unmatched: int
+    other_text: int
+    compared: int
+    open: int
+    labelled: int
+    not_by_people: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One ruling. `threshold`: None for the run's own labels and for baselines; `steps`: None for a baseline."""
+
+    name: str
+    threshold: float | None
+    first_errors: FirstErrors
+    steps: StepLabels | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Everything that is reported, as it stands in the JSON file. `owed_units`: of an unfinished run."""
+
+    run_dir: str
+    data: str
+    made: Made
+    owed_units: int
+    neutral: str
+    confidence: float
+    resamples: int
+    seed: int
+    counts: Counts
+    unusable: tuple[Unusable, ...]
+    rulings: tuple[Compared, ...]
+    reliability: Reliability
+
+
+def agree(config: AgreeConfig) -> Agreement:
+    """Compare, and write the report if `out` names a file.
+
+    Raises UsageError for an `out` that cannot be written or is read, for no run, one of another schema, or an unfinished one
+    without `partial`; InputError for a file that cannot be read, holds no labels by people, or none of the run's chains;
+    StoreError.
+    """
+    _check_out(config)
+    storage = storage_at(config.run_dir)
+    run = readable_run(storage, partial=config.partial)
+    humans, unusable = _humans(config)
+    made, labelled = _labelled(storage, run, config.soft)
+    matched = match(humans, labelled)
+    if not matched.pairs:
+        raise InputError(_no_overlap(config, matched, len(labelled)))
+    report = Agreement(
+        run_dir=config.run_dir,
+        data=config.data.path,
+        made=made,
+        owed_units=run.owed,
+        neutral=config.neutral.value,
+        confidence=config.confidence,
+        resamples=config.resamples,
+        seed=config.seed,
+        counts=_counts(matched, n_unusable=len(unusable), n_rows=len(humans) + len(unusable), n_labelled=len(labelled)),
+        unusable=tuple(unusable[:MAX_LISTED]),
+        rulings=tuple(_compared(config, made, matched.pairs)),
+        reliability=reliability(matched.pairs, config.bins, config.confidence),
+    )
+    if config.out is not None:
+        with replaced_at_end(Path(config.out)) as file:
+            file.write((json.dumps(asdict(report), indent=1, ensure_ascii=False) + "\n").encode())
+    return report
+
+
+def _check_out(config: AgreeConfig) -> None:
+    if config.out is not None:
+        check_output_file("out", Path(config.out))
+        refuse_overwriting({"out": Path(config.out)}, [*input_files(config.data.path), folder_at(config.run_dir)])
+
+
+def _humans(config: AgreeConfig) -> tuple[list[HumanChain], list[Unusable]]:
+    humans: list[HumanChain] = []
+    unusable: list[Unusable] = []
+    rows = read_rows(config.data.path, config.data.limit)
+    for found in human_chains(rows, config.data, config.column, config.neutral):
+        if isinstance(found, Unusable):
+            unusable.append(found)
+        else:
+            humans.append(found)
+    if not humans:
+        reason = (
+            f"; line {unusable[0].place.line} of {unusable[0].place.file}: {unusable[0].detail}" if unusable else ""
+        )
+        raise InputError(
+            f"data.path: none of the {len(unusable)} rows of {config.data.path} is a chain with a label by people{reason}"
+        )
+    return humans, unusable
+
+
+def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> tuple[Made, list[LabelledChain]]:
+    """All chains that have labels. Raises UsageError where none has."""
+    rows = rows_of(storage, run, _COLUMNS)
+    first = next(rows, None)
+    if first is None:
+        raise UsageError(f"{storage.place} holds no labels: see its rejects/, or wait until `label` has written some")
+    column = value_column(soft, first["estimator"])
+    made = Made(estimator=first["estimator"], label_rule=first["label_rule"], policy=first["policy"], soft=column.value)
+    return made, [_labelled_chain(row, column) for row in chain((first,), rows)]
+
+
+def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> LabelledChain:
+    return LabelledChain(
+        source_id=row["source_id"],
+        problem=row["problem"],
+        steps=tuple(row["steps"]),
+        values=tuple(row[soft.value]),
+        labels=tuple(row["label"]),
+        outcome=row["outcome"],
+        terminal=row["origin"][-1] == Origin.TERMINAL,
+    )
+
+
+def _no_overlap(config: AgreeConfig, matched: Matched, n_labelled: int) -> str:
+    remedy = (
+        f"{matched.other_text} of their ids are in the run, under other texts: read both files alike, see data.separator, "
+        "data.splitter and data.columns"
+        if matched.other_text
+        else f"label them first: label data=... data.path={config.data.path}"
+    )
+    return (
+        f"data.path: none of the {matched.unmatched_human} chains of {config.data.path} is among the {n_labelled} of "
+        f"run_dir={config.run_dir}: {remedy}"
+    )
+
+
+def _counts(matched: Matched, *, n_unusable: int, n_rows: int, n_labelled: int) -> Counts:
+    return Counts(
+        rows=n_rows,
+        unusable=n_unusable,
+        repeated=matched.repeated,
+        contradicting=matched.contradicting,
+        unmatched=matched.unmatched_human,
+        other_text=matched.other_text,
+        compared=len(matched.pairs),
+        open=sum(pair.human.first_error is None for pair in matched.pairs),
+        labelled=n_labelled,
+        not_by_people=matched.unmatched_labelled,
+    )
+
+
+def _compared(config: AgreeConfig, made: Made, pairs: Sequence[Pair]) -> Iterator[Compared]:
+    chains = [pair.labelled for pair in pairs]
+    names = subsets(pairs)
+    resampling = Resampling(replicates=config.resamples, seed=config.seed, confidence=config.confidence)
+    own = by_label(chains, f"label ({made.label_rule})", config.neutral)
+    for ruling in (own, *(by_threshold(chains, threshold) for threshold in config.thresholds), *baselines(chains)):
+        yield Compared(
+            name=ruling.name,
+            threshold=ruling.threshold,
+            first_errors=first_errors(pairs, names, ruling, resampling),
+            steps=step_labels(pairs, ruling, resampling),
+        )

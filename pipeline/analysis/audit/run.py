@@ -1,0 +1,227 @@
+"""The `audit` command: everything a run directory holds, proved anew without an engine.
+
+Covered: settings, records, files, rows of the input, ids of rollouts, totals, labels; memory does not grow with the log but
+for names. Reads only, unless it prunes. A run at work can be audited: it is then unfinished.
+Not covered: whether verdicts and outcomes are right, which `regrade` tells; a chain of records that was cut at its end, which
+looks like one that was never longer.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.analysis.audit.ledger import Check, Finding, Ledger
+from pipeline.analysis.audit.leftovers import Leftovers, leftovers
+from pipeline.analysis.audit.records import check_chain, checked_settings, remedy_for
+from pipeline.analysis.audit.shelf import Shelf
+from pipeline.analysis.audit.unit import Basis, CurrentEdition, prove_unit
+from pipeline.config.changes import AuditConfig
+from pipeline.config.label import EstimatorConfig, SamplingConfig
+from pipeline.config.recorded import Settings, section
+from pipeline.core.errors import UsageError
+from pipeline.core.records import InputRow, Totals
+from pipeline.core.tables import input_rows
+from pipeline.estimators.kernels import TABLE as KERNELS
+from pipeline.storage.arranged import LABELS
+from pipeline.storage.commits import EDITION, FOLDER, INPUT, UNIT, Chain, Commit, chains, commit_name
+from pipeline.storage.editions import (
+    VERDICTS,
+    current_edition,
+    current_label_files,
+    current_shards,
+    edition_chain,
+    edition_settings,
+)
+from pipeline.storage.place import held, storage_at
+from pipeline.storage.run_record import NAME, STAGED_INPUT
+from pipeline.storage.shards import ShardRecord
+from pipeline.storage.standing import standing
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import refuse_no_run
+from pipeline.storage.units import TABLE, UNITS, unit_id_of
+
+_RESUME = "start `label` with the same settings again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What an audit came to. `units` is how many the input has; `owed` of them are not whole."""
+
+    run_dir: str
+    looked_at: Mapping[Check, int]
+    findings: Sequence[Finding]
+    units: int
+    owed: int
+    leftovers: Leftovers
+    pruned: int = 0
+
+    @property
+    def sound(self) -> bool:
+        """Whether the run is finished and nothing is wrong with it."""
+        return not self.findings and not self.owed
+
+
+def audit(config: AuditConfig) -> Report:
+    """Prove a run directory, and prune it where that is asked for and nothing is wrong.
+
+    Raises UsageError for a directory that is no run of this version, and for pruning where no lock keeps others away;
+    RunConflict where a job works on what is to be pruned; Unreachable.
+    """
+    storage = storage_at(config.run_dir)
+    refuse_no_run(storage)
+    with held(storage, lock=config.prune and config.lock) as alone:
+        if config.prune and config.lock and not alone:
+            raise UsageError(
+                f"{storage.place} locks nobody out: see to it that no job works on it, and say lock=false to prune it"
+            )
+        report = _Audit(storage).report()
+        if not (config.prune and report.sound):
+            return report
+        for name in report.leftovers.garbage:
+            storage.remove(name)
+        return replace(report, pruned=len(report.leftovers.garbage))
+
+
+class _Audit:
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._ledger = Ledger()
+        self._shelf = Shelf(storage, self._ledger)
+        self._units = 0
+
+    def report(self) -> Report:
+        storage, ledger = self._storage, self._ledger
+        settings = checked_settings(storage, ledger)
+        units = {found.chain_id: found for found in chains(storage, UNIT)}
+        wholes = {unit_id: whole for unit_id, found in units.items() if (whole := standing(found).whole)}
+        editions = edition_chain(storage)
+        check_chain(storage, ledger, editions)
+        edition = current_edition(editions, wholes)
+        if settings is not None and (basis := self._basis(settings, wholes, edition)):
+            self._prove_units(str(settings.get(STAGED_INPUT)), units, basis)
+        self._look_at_editions(editions, edition, wholes)
+        found = leftovers(storage, self._shelf.needed, current_label_files(wholes, edition))
+        if not ledger.owed:
+            faults = [f"{name} is not where it belongs" for name in found.misplaced]
+            ledger.faults(Check.LABELS, f"{LABELS}/", faults, f"{_RESUME}: it moves label files to their places")
+        return Report(
+            run_dir=storage.place,
+            looked_at=ledger.looked_at,
+            findings=ledger.findings,
+            units=self._units,
+            owed=len(ledger.owed),
+            leftovers=found,
+        )
+
+    def _basis(self, settings: Settings, wholes: Mapping[str, Commit], edition: Commit | None) -> Basis | None:
+        try:
+            estimator = section(settings, "estimator", EstimatorConfig)
+            solutions = section(settings, "sampling", SamplingConfig).solutions
+        except (ValueError, TypeError) as error:
+            self._ledger.fault(
+                Check.SETTINGS, NAME, f"holds settings that cannot be ({error})", "put back a copy of it"
+            )
+            return None
+        current = self._current(edition, wholes) if edition else None
+        return Basis(estimator=estimator, solutions=solutions, edition=current)
+
+    def _current(self, edition: Commit, wholes: Mapping[str, Commit]) -> CurrentEdition | None:
+        name = commit_name(edition)
+        try:
+            estimator = section(edition_settings(edition), "estimator", EstimatorConfig)
+        except (ValueError, TypeError) as error:
+            fault = f"holds settings that cannot be ({error})"
+            self._ledger.fault(Check.RECORDS, name, fault, remedy_for(EDITION))
+            return None
+        return CurrentEdition(
+            name=name,
+            estimator=estimator,
+            labels=current_shards(wholes, edition, LABELS),
+            kernels=current_shards(wholes, edition, KERNELS),
+            verdicts=current_shards(wholes, edition, VERDICTS),
+        )
+
+    def _prove_units(self, staged_id: str, units: dict[str, Chain], basis: Basis) -> None:
+        staged = self._staged(staged_id)
+        intact = staged is not None
+        for unit in self._input(staged) if staged else ():
+            intact = intact and unit is not None
+            if unit is not None:
+                self._units += 1
+                chain = units.pop(unit.unit_id, Chain(kind=UNIT, chain_id=unit.unit_id))
+                check_chain(self._storage, self._ledger, chain)
+                prove_unit(unit.unit_id, unit.rows, chain, basis, self._shelf, self._ledger)
+        for unit_id, chain in units.items():
+            check_chain(self._storage, self._ledger, chain)
+            prove_unit(unit_id, None, chain, basis, self._shelf, self._ledger)
+            if intact:
+                place = f"{FOLDER}/{UNIT}-{unit_id}-*"
+                self._ledger.fault(Check.ROWS, place, "belongs to no unit of the input", "move these records away")
+
+    def _staged(self, staged_id: str) -> Commit | None:
+        """The record of the staged input, and a look at what records of other inputs and of earlier stages left."""
+        staged = None
+        for found in chains(self._storage, INPUT):
+            check_chain(self._storage, self._ledger, found)
+            whole = standing(found).whole if found.chain_id == staged_id else None
+            staged = whole or staged
+            for commit in found.commits:
+                for shard in commit.shards if commit is not whole else ():
+                    self._superseded(shard, found)
+        if staged is None:
+            self._ledger.fault(Check.ROWS, "inputs/", "the input is not staged, or damaged", _RESUME)
+        return staged
+
+    def _input(self, staged: Commit) -> Iterator["_Unit | None"]:
+        """The units of the input, None in the place of a damaged file; their rows and the rejects are counted."""
+        used = rejected = 0
+        intact = True
+        for shard in staged.shards:
+            content = self._shelf.content(shard, remedy_for(INPUT))
+            intact = intact and content is not None
+            if content is None:
+                yield None
+            elif shard.table != TABLE:
+                rejected += sum(group.num_rows for group in content.groups)
+            else:
+                for unit_id, group in zip(json.loads(content.notes[UNITS]), content.groups, strict=True):
+                    used += group.num_rows
+                    yield self._unit(unit_id, input_rows(group), shard)
+        self._ledger.count(Check.ROWS, used + rejected)
+        counted = Totals(rows=used + rejected, used=used, rejected=rejected)
+        if intact and counted != staged.totals:
+            fault = f"says {staged.totals}, its files hold {counted}"
+            self._ledger.fault(Check.ROWS, commit_name(staged), fault, f"move it away and {_RESUME}")
+
+    def _unit(self, unit_id: str, rows: Sequence[InputRow], shard: ShardRecord) -> "_Unit":
+        if unit_id_of(rows) != unit_id:
+            fault = f"its rows of unit {unit_id} are those of another unit"
+            self._ledger.fault(Check.ROWS, shard.file, fault, "start the run anew in another run_dir")
+        return _Unit(unit_id=unit_id, rows=rows)
+
+    def _look_at_editions(self, editions: Chain, current: Commit | None, wholes: Mapping[str, Commit]) -> None:
+        """The files of editions that are not current, and those of the current one that no proof of a unit came to."""
+        tables = (LABELS, KERNELS, VERDICTS) if current else ()
+        of_units = {
+            shard for name in tables for each in current_shards(wholes, current, name).values() for shard in each
+        }
+        for commit in editions.commits:
+            for shard in commit.shards:
+                if commit is not current:
+                    self._superseded(shard, editions)
+                elif shard.file not in self._shelf.needed:
+                    self._shelf.content(shard, remedy_for(EDITION))
+                if commit is current and shard not in of_units:
+                    fault = f"names {shard.file}, which is of no unit"
+                    self._ledger.fault(Check.RECORDS, commit_name(commit), fault, remedy_for(EDITION))
+
+    def _superseded(self, shard: ShardRecord, chain: Chain) -> None:
+        void = {name for commit in chain.commits for name in commit.void}
+        if not {shard.file} & (void | self._shelf.needed | self._shelf.superseded):
+            self._shelf.superseded_table(shard)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unit:
+    unit_id: str
+    rows: Sequence[InputRow]

@@ -1,0 +1,316 @@
+"""One unit, proved anew: its chains from the input, its rollouts by their ids, its totals and labels from the log."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.analysis.audit.ledger import Check, Ledger
+from pipeline.analysis.audit.proof import (
+    LoggedId,
+    Measurement,
+    ProvenChain,
+    asked_of,
+    draw_faults,
+    expected_chains,
+    id_faults,
+    needless_faults,
+    owed_faults,
+    planned,
+    totals_of,
+)
+from pipeline.analysis.audit.records import remedy_for
+from pipeline.analysis.audit.shelf import Shelf
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import Fact, InputRow, Place, SampledSolution, Solution, Totals
+from pipeline.core.tables import sampled_solutions
+from pipeline.estimators.kernel import PRIOR, Kernel
+from pipeline.estimators.kernels import TABLE as KERNELS
+from pipeline.estimators.kernels import kernel_of
+from pipeline.estimators.relabelled import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
+from pipeline.estimators.trials import trials_of
+from pipeline.storage.commits import UNIT, Chain, Commit, State, commit_name
+from pipeline.storage.shards import ShardRecord
+from pipeline.storage.standing import shards_in_use, standing
+
+_MAKE_AGAIN = "make the labels again with `relabel`"
+_LAST_DIGITS = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentEdition:
+    """The edition that holds the current labels: its record's name, estimator, and files by unit id."""
+
+    name: str
+    estimator: EstimatorConfig
+    labels: Mapping[str, Sequence[ShardRecord]]
+    kernels: Mapping[str, Sequence[ShardRecord]]
+    verdicts: Mapping[str, Sequence[ShardRecord]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What all units of a run are proved against: the estimator of its own labels, draws per problem, current edition."""
+
+    estimator: EstimatorConfig
+    solutions: int
+    edition: CurrentEdition | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stored:
+    """What is stored of a whole unit. `mended`: something of it was damaged once, and made anew."""
+
+    rollouts: Sequence[pa.Table]
+    later: Sequence[pa.Table]
+    drawn: Sequence[SampledSolution]
+    rejected: frozenset[Place]
+    too_long: Mapping[Measurement, int]
+    labels: pa.Table | None
+    kernel: Kernel
+    mended: bool
+
+
+def prove_unit(
+    unit_id: str, rows: Sequence[InputRow] | None, chain: Chain, basis: Basis, shelf: Shelf, ledger: Ledger
+) -> None:
+    """Find what is wrong with a unit. `rows` is None where the input itself is damaged; its files are checked all the same."""
+    tables = _tables(chain, shelf, ledger)
+    whole = standing(chain).whole
+    if whole is None:
+        ledger.owed.append(unit_id)
+        return
+    if rows is None or any(shard not in tables for shard in shards_in_use(chain)):
+        return
+    remedy = f"move commits/unit-{unit_id}-* away and start `label` again, which redoes the unit"
+    place = commit_name(whole)
+    try:
+        _Proof(rows, whole, _stored(whole, chain, tables), place, remedy, ledger).prove(unit_id, basis, shelf)
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        # Content that only a forged checksum lets through; what it breaks, and how, is not foreseen.
+        ledger.fault(Check.ROLLOUTS, place, f"names files that make no sense ({error!r})", remedy)
+
+
+def _tables(chain: Chain, shelf: Shelf, ledger: Ledger) -> dict[ShardRecord, pa.Table]:
+    """The intact files that the chain names and has not declared void. What parts say of themselves is checked on the way."""
+    tables: dict[ShardRecord, pa.Table] = {}
+    for shard in shards_in_use(chain):
+        table = shelf.table(shard, remedy_for(UNIT))
+        if table is not None:
+            tables[shard] = table
+    void = {name for commit in chain.commits for name in commit.void}
+    for commit in chain.commits:
+        own = [shard for shard in commit.shards if shard.file not in void]
+        found = {shard: _superseded(shard, tables, shelf) for shard in own}
+        if commit.state is State.PART and own and all(table is not None for table in found.values()):
+            log = [table for shard, table in found.items() if shard.table == "rollouts" and table is not None]
+            tokens = sum(int(pc.sum(table["n_tokens"]).as_py() or 0) for table in log)
+            added = Totals(rollouts=sum(table.num_rows for table in log), tokens=tokens)
+            if len(own) == len(commit.shards) and added != commit.totals:
+                fault = _differing_totals(commit.totals, added)
+                ledger.fault(Check.TOTALS, commit_name(commit), fault, remedy_for(UNIT))
+    return tables
+
+
+def _superseded(shard: ShardRecord, tables: Mapping[ShardRecord, pa.Table], shelf: Shelf) -> pa.Table | None:
+    if shard.file in shelf.needed:
+        return tables.get(shard)
+    return shelf.superseded_table(shard)
+
+
+def _stored(whole: Commit, chain: Chain, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
+    def named(name: str) -> list[pa.Table]:
+        return [tables[shard] for shard in whole.shards if shard.table == name]
+
+    rejects = [
+        (Place(file=row["file"], line=row["line"]), row["step_index"])
+        for table in named("rejects")
+        for row in table.select(["file", "line", "step_index"]).to_pylist()
+    ]
+    labels = named("labels")
+    return _Stored(
+        rollouts=named("rollouts"),
+        later=[table for shard, table in tables.items() if shard.table == "rollouts" and shard not in whole.shards],
+        drawn=[drawn for table in named("solutions") for drawn in sampled_solutions(table)],
+        rejected=frozenset(place for place, index in rejects if index is None),
+        too_long=Counter((place, index) for place, index in rejects if index is not None),
+        labels=pa.concat_tables(labels) if labels else None,
+        kernel=_kernel(named(KERNELS)),
+        mended=any(commit.void for commit in chain.commits),
+    )
+
+
+def _kernel(tables: Sequence[pa.Table]) -> Kernel:
+    return kernel_of(tables[0]) if tables else PRIOR
+
+
+class _Proof:
+    def __init__(
+        self, rows: Sequence[InputRow], whole: Commit, stored: _Stored, place: str, remedy: str, ledger: Ledger
+    ) -> None:
+        self._rows = rows
+        self._whole = whole
+        self._stored = stored
+        self._place = place
+        self._remedy = remedy
+        self._ledger = ledger
+
+    def prove(self, unit_id: str, basis: Basis, shelf: Shelf) -> None:
+        stored = self._stored
+        chains = list(expected_chains(self._rows, stored.drawn, stored.rejected))
+        labelled = [] if stored.labels is None else stored_chains(stored.labels)
+        faults = [
+            *draw_faults(self._rows, stored.drawn, stored.rejected, basis.solutions),
+            *_chain_faults(chains, labelled),
+        ]
+        self._ledger.count(Check.LABELS, len(chains))
+        if self._ledger.faults(Check.LABELS, self._place, faults, self._remedy):
+            return
+        facts = facts_of(stored.rollouts)
+        self._prove_log(chains, [chain.outcome for chain in labelled], facts, basis.estimator)
+        self._prove_labels(stored.labels, labelled, facts, basis.estimator, stored.kernel, self._place, self._remedy)
+        if basis.edition is not None:
+            self._prove_edition(unit_id, basis.edition, shelf, labelled, facts)
+
+    def _prove_log(
+        self,
+        chains: Sequence[ProvenChain],
+        outcomes: Sequence[bool | None],
+        facts: Mapping[str, Fact],
+        estimator: EstimatorConfig,
+    ) -> None:
+        stored, ledger = self._stored, self._ledger
+        asked = asked_of(chains, outcomes)
+        ends = {chain.prefix_ids[-1] for chain in chains} - asked.keys()
+        logged = [row for table in stored.rollouts for row in _logged(table)]
+        ledger.count(Check.ROLLOUTS, len(logged))
+        rollouts = self._whole.goal.rollouts
+        shapes = [chain.shape(outcome) for chain, outcome in zip(chains, outcomes, strict=True)]
+        sampled = {fact.prefix_id for fact in facts.values()}
+        without = {
+            prefix
+            for prefix, places in asked.items()
+            if prefix not in sampled and any(place in stored.too_long for place in places)
+        }
+        trials = trials_of(facts.values())
+        faults = [
+            *id_faults(logged, asked, stored.too_long, planned(estimator.name, rollouts), spare=ends),
+            *owed_faults(shapes, trials, without, rollouts, estimator),
+            *(() if stored.mended else needless_faults(trials, estimator)),
+            *_later_faults(stored.later, facts),
+        ]
+        ledger.faults(Check.ROLLOUTS, self._place, faults, self._remedy)
+        totals = replace(
+            totals_of(chains, asked, facts.values(), stored.drawn, len(stored.rejected)),
+            too_long=len(without),
+            undecided=self._whole.totals.undecided,
+        )
+        ledger.count(Check.TOTALS)
+        if totals != self._whole.totals:
+            ledger.fault(Check.TOTALS, self._place, _differing_totals(self._whole.totals, totals), self._remedy)
+
+    def _prove_labels(
+        self,
+        stored: pa.Table | None,
+        chains: Sequence[StoredChain],
+        facts: Mapping[str, Fact],
+        estimator: EstimatorConfig,
+        kernel: Kernel,
+        place: str,
+        remedy: str,
+    ) -> None:
+        if stored is not None and chains:
+            computed = labels_of(chains, trials_of(facts.values()), estimator, kernel)
+            self._ledger.faults(Check.LABELS, place, _label_faults(stored, computed), remedy)
+
+    def _prove_edition(
+        self,
+        unit_id: str,
+        edition: CurrentEdition,
+        shelf: Shelf,
+        own: Sequence[StoredChain],
+        facts: Mapping[str, Fact],
+    ) -> None:
+        by_unit = (edition.labels, edition.kernels, edition.verdicts)
+        named = [shard for shards in by_unit for shard in shards.get(unit_id, ())]
+        tables = {shard.table: shelf.table(shard, _MAKE_AGAIN) for shard in named}
+        if None in tables.values():
+            return
+        labels, verdicts = tables.get("labels"), tables.get("verdicts")
+        kernel = _kernel([table for name, table in tables.items() if name == KERNELS and table is not None])
+        chains = [] if labels is None else stored_chains(labels)
+        same = own if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in own]
+        found = chains if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in chains]
+        if found != same:
+            fault = f"its labels of unit {unit_id} are of other chains than the run's own"
+            self._ledger.fault(Check.LABELS, edition.name, fault, _MAKE_AGAIN)
+        elif verdicts is not None and verdicts["rollout_id"].to_pylist() != sorted(facts):
+            fault = f"its verdicts of unit {unit_id} are not one for each rollout"
+            self._ledger.fault(Check.ROLLOUTS, edition.name, fault, _MAKE_AGAIN)
+        else:
+            judged = with_verdicts(facts, verdicts)
+            self._prove_labels(labels, chains, judged, edition.estimator, kernel, edition.name, _MAKE_AGAIN)
+
+
+def _chain_faults(expected: Sequence[ProvenChain], stored: Sequence[StoredChain]) -> Iterator[str]:
+    if len(expected) != len(stored):
+        yield f"{len(stored)} chains have labels, the input and its draws give {len(expected)}"
+        return
+    for chain, row in zip(expected, stored, strict=True):
+        given = (chain.row.problem, _as_labelled(chain.solution), chain.root_prefix_id, chain.prefix_ids)
+        if given != (row.problem, row.solution, row.root_prefix_id, row.prefix_ids):
+            yield f"the labels of chain {row.solution.chain_id} are not of the chain that the input or a draw gives"
+
+
+def _as_labelled(solution: Solution) -> Solution:
+    return replace(solution, token_ids=(), token_ends=(), complete=True)
+
+
+def _logged(rollouts: pa.Table) -> Iterator[LoggedId]:
+    columns = (rollouts[name].to_pylist() for name in ("rollout_id", "prefix_id", "issue_index"))
+    for rollout, prefix, issue in zip(*columns, strict=True):
+        yield LoggedId(rollout_id=rollout, prefix_id=prefix, issue_index=issue)
+
+
+def _later_faults(later: Sequence[pa.Table], facts: Mapping[str, Fact]) -> Iterator[str]:
+    """Rollouts committed behind the whole record: the beginning of an extension, nothing of which may be there already."""
+    found = Counter(row.rollout_id for table in later for row in _logged(table))
+    for rollout, count in found.items():
+        if count > 1 or rollout in facts:
+            yield f"rollout {rollout} stands {count + (rollout in facts)} times"
+
+
+def _differing_totals(recorded: Totals, counted: Totals) -> str:
+    differing = [
+        f"{part.name} is {getattr(recorded, part.name)}, the log has {getattr(counted, part.name)}"
+        for part in fields(Totals)
+        if getattr(recorded, part.name) != getattr(counted, part.name)
+    ]
+    return f"its totals are wrong: {'; '.join(differing)}"
+
+
+def _label_faults(stored: pa.Table, computed: pa.Table) -> Iterator[str]:
+    if stored.equals(computed):
+        return
+    differing = [name for name in stored.column_names if not stored[name].equals(computed[name])]
+    columns = zip(*(zip(stored[name], computed[name], strict=True) for name in differing), strict=True)
+    for chain_id, cells in zip(stored["chain_id"].to_pylist(), columns, strict=True):
+        wrong = [
+            name
+            for name, (left, right) in zip(differing, cells, strict=True)
+            if not _alike(left.as_py(), right.as_py())
+        ]
+        if wrong:
+            yield f"the labels of chain {chain_id} are not what the log amounts to, in {', '.join(wrong)}"
+
+
+def _alike(left: object, right: object) -> bool:
+    """Equal, but for what another processor's arithmetic may do to the last digits."""
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_alike, left, right))
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=0, abs_tol=_LAST_DIGITS)
+    return left == right

@@ -1,0 +1,139 @@
+"""Labels of two runs, step by step and by the first error of their chains. Pure.
+
+A step that chains share counts once, as the first common chain labels it. The end of a chain with an outcome is left out of
+single steps: both runs take its label from the answer it states.
+
+`by_chance` is the share of flips that two samples of the same truth make: exact given all right rollouts of a prefix, see
+`noise`. It is told where both runs label by `fixed` and a step's own counts decide: `any`, `threshold` and `posterior`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import polars as pl
+
+from pipeline.analysis.compare.clustered import Figure, mean, within
+from pipeline.analysis.compare.common import Common
+from pipeline.analysis.compare.noise import right_of_b
+from pipeline.config.choices import AfterError, EstimatorName, LabelRule
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import Counts
+from pipeline.estimators.fixed import measured
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, step_labels
+
+KINDS = (POSITIVE, NEGATIVE, NEUTRAL, None)
+"""Rows and columns of the cross table."""
+_BY_COUNTS = (LabelRule.any, LabelRule.threshold, LabelRule.posterior)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstErrors:
+    """What became, in b, of the first step with label 0 of `chains`; those of which one run does not know it are `undecided`.
+    `none`: no error in either."""
+
+    chains: int
+    none: int
+    same: int
+    earlier: int
+    later: int
+    appeared: int
+    vanished: int
+    undecided: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flips:
+    """`table`: steps by label in a (rows) and in b (columns), in the order of `KINDS`. `flipped`: share of other labels among
+    the steps `decided` in both."""
+
+    table: tuple[tuple[int, ...], ...]
+    decided: int
+    flipped: Figure
+    by_chance: float | None
+    first_errors: FirstErrors
+
+
+def flips(found: Common, config_a: EstimatorConfig, config_b: EstimatorConfig) -> Flips:
+    """The settings are those that the labels were made with."""
+    steps = found.steps.filter(~pl.col("terminal")).unique("prefix_id", keep="first", maintain_order=True)
+    counted = {(a, b): number for a, b, number in steps.group_by("label_a", "label_b").len().iter_rows()}
+    decided = steps.drop_nulls(("label_a", "label_b"))
+    differ = (decided["label_a"] != decided["label_b"]).cast(pl.Float64).to_numpy()
+    problems = decided["problem"].to_numpy()
+    return Flips(
+        table=tuple(tuple(counted.get((a, b), 0) for b in KINDS) for a in KINDS),
+        decided=len(decided),
+        flipped=within(mean(problems, differ), 0, 1),
+        by_chance=_by_chance(found, steps, config_a, config_b),
+        first_errors=_first_errors(found.steps),
+    )
+
+
+def _first_errors(steps: pl.DataFrame) -> FirstErrors:
+    chains = steps.group_by("chain_id").agg(
+        *(expression for side in "ab" for expression in (_first(side, NEGATIVE), _first(side, None)))
+    )
+    known = [
+        pl.col(f"open_{side}").is_null() | (pl.col(f"error_{side}") < pl.col(f"open_{side}")).fill_null(value=False)
+        for side in "ab"
+    ]
+    told = chains.filter(pl.all_horizontal(known))
+    a, b = pl.col("error_a"), pl.col("error_b")
+    cases = {
+        "none": a.is_null() & b.is_null(),
+        "same": (a == b).fill_null(value=False),
+        "earlier": (b < a).fill_null(value=False),
+        "later": (b > a).fill_null(value=False),
+        "appeared": a.is_null() & b.is_not_null(),
+        "vanished": a.is_not_null() & b.is_null(),
+    }
+    counts = told.select(case.sum().alias(name) for name, case in cases.items()).row(0, named=True)
+    return FirstErrors(chains=len(chains), undecided=len(chains) - len(told), **counts)
+
+
+def _first(side: str, label: int | None) -> pl.Expr:
+    column = pl.col(f"label_{side}")
+    is_label = column.is_null() if label is None else column == label
+    name = "open" if label is None else "error"
+    return pl.col("position").filter(is_label).min().alias(f"{name}_{side}")
+
+
+def _by_chance(
+    found: Common, steps: pl.DataFrame, config_a: EstimatorConfig, config_b: EstimatorConfig
+) -> float | None:
+    if not (_told_by_counts(config_a) and _told_by_counts(config_b)):
+        return None
+    rules = rule_of_counts(config_a), rule_of_counts(config_b)
+    counts = (
+        steps.select("prefix_id")
+        .join(found.prefixes, on="prefix_id")
+        .filter((pl.col("rollouts_a") > 0) & (pl.col("rollouts_b") > 0))
+        .group_by("rollouts_a", "rollouts_b", (pl.col("correct_a") + pl.col("correct_b")).alias("correct"))
+        .len()
+    )
+    flipped = decided = 0.0
+    for n_a, n_b, correct, prefixes in counts.iter_rows():
+        right_of_each, masses = right_of_b(n_a, n_b, correct)
+        for right, mass in zip(right_of_each.tolist(), masses.tolist(), strict=True):
+            labels = rules[0](correct - right, n_a), rules[1](right, n_b)
+            if None not in labels:
+                decided += prefixes * mass
+                flipped += prefixes * mass * (labels[0] != labels[1])
+    return flipped / decided if decided else None
+
+
+def _told_by_counts(config: EstimatorConfig) -> bool:
+    by_counts = config.rule in _BY_COUNTS and config.after_error is AfterError.keep
+    return config.name is EstimatorName.fixed and by_counts
+
+
+def rule_of_counts(config: EstimatorConfig) -> Callable[[int, int], int | None]:
+    """The label of a step of `fixed` with so many right of so many graded rollouts; of rules in which nothing else counts."""
+
+    @cache
+    def label(correct: int, graded: int) -> int | None:
+        step = measured(Counts(correct=correct, graded=graded), config)
+        return step_labels(step, [step], config)[0]
+
+    return label

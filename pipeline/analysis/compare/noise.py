@@ -1,0 +1,145 @@
+"""What sampling alone explains of a difference between two runs, and what is left of it. Pure.
+
+**Beyond noise.** Of c right ones among n_a + n_b graded rollouts of a prefix, n_b of them b's, with p = c / (n_a + n_b), the
+difference of the two shares has about the standard deviation sqrt(p (1 - p) (1 / n_a + 1 / n_b)) where nothing has changed, and
+exceeds 1.96 of them in about 5 of 100 prefixes, less where n is small: eight rollouts come in ninths. How many it really are is
+exact: given c, the right ones of b are hypergeometric (Fisher 1935), whatever the value. `by_chance` is that. Which prefixes
+moved is not said; what `beyond` has above `by_chance` is the least share of those that did.
+
+Exactly so for `fixed`. `pooled` spends rollouts in the light of outcomes, which the figures of the README say the effect of.
+Under `first_success` and `bisect` sampling stops at a right one, shares of counts mean nothing, and nothing is told.
+
+**Correlation without noise.** Spearman's correction for attenuation (1904): noise of two runs is independent, so the covariance
+of their unbiased values is that of the truths; it is divided by the standard deviations of the truths instead of the values':
+Var V = Var(value) - mean(p (1 - p) / (n - 1)) for `fixed`, from two rollouts on, and Var V = Var(posterior_mean) +
+mean(posterior_sd^2) for `pooled`, whose posteriors keep that promise on average (law of total variance).
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+from scipy.special import gammaln
+
+from pipeline.analysis.compare.clustered import Figure, Floats, Ints, jackknifed, mean, sums_of, within
+from pipeline.analysis.compare.common import Common
+from pipeline.analysis.compare.shift import correlation_of
+from pipeline.config.choices import EstimatorName
+
+Z = 1.96
+_ROUNDING = 1e-9
+_FEWEST_ROLLOUTS = 2
+"""A single one says nothing of its own noise."""
+_COUNTED = (EstimatorName.fixed.value, EstimatorName.pooled.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """`beyond`: share of `tested` prefixes that differ by more than 1.96 standard deviations of their noise; `by_chance`: of
+    how many that is expected where nothing has changed; `excess`: the former less the latter. None and empty where counts
+    cannot tell. `correlation`: of the truths, over `correlated` prefixes."""
+
+    tested: int
+    beyond: float | None
+    by_chance: float | None
+    excess: Figure
+    correlated: int
+    correlation: Figure
+
+
+def noise(found: Common, estimator_a: str, estimator_b: str) -> Noise:
+    counted = estimator_a in _COUNTED and estimator_b in _COUNTED
+    prefixes = found.prefixes if counted else found.prefixes.clear()
+    tested = prefixes.filter((pl.col("rollouts_a") > 0) & (pl.col("rollouts_b") > 0))
+    beyond, by_chance = _beyond(tested), _by_chance(tested)
+    rows, correlation = _correlation(prefixes, estimator_a, estimator_b)
+    return Noise(
+        tested=len(tested),
+        beyond=float(beyond.mean()) if len(tested) else None,
+        by_chance=float(by_chance.mean()) if len(tested) else None,
+        excess=within(mean(tested["problem"].to_numpy(), beyond - by_chance), -1, 1),
+        correlated=rows,
+        correlation=correlation,
+    )
+
+
+@lru_cache(maxsize=65_536)
+def right_of_b(n_a: int, n_b: int, correct: int) -> tuple[Ints, Floats]:
+    """How many of b's rollouts may be right where `correct` of both runs' are, and with which probability, where nothing has
+    changed: hypergeometric."""
+    right = np.arange(max(0, correct - n_a), min(correct, n_b) + 1)
+    log = _log_choose(n_b, right) + _log_choose(n_a, correct - right)
+    mass = np.exp(log - log.max())
+    return right, mass / mass.sum()
+
+
+@lru_cache(maxsize=65_536)
+def beyond_by_chance(n_a: int, n_b: int, correct: int) -> float:
+    """Probability of a difference beyond noise where nothing has changed."""
+    right, mass = right_of_b(n_a, n_b, correct)
+    return float(mass[_exceeds(n_a, n_b, correct - right, right)].sum())
+
+
+def _exceeds(n_a: Ints | int, n_b: Ints | int, right_a: Ints, right_b: Ints) -> np.typing.NDArray[np.bool_]:
+    share = (right_a + right_b) / (np.asarray(n_a) + n_b)
+    sd = np.sqrt(share * (1 - share) * (1 / np.asarray(n_a) + 1 / np.asarray(n_b)))
+    return np.asarray(np.abs(right_b / np.asarray(n_b) - right_a / np.asarray(n_a)) > Z * sd + _ROUNDING)
+
+
+def _beyond(tested: pl.DataFrame) -> Floats:
+    names = ("rollouts_a", "rollouts_b", "correct_a", "correct_b")
+    return _exceeds(*(tested[name].cast(pl.Int64).to_numpy() for name in names)).astype(np.float64)
+
+
+def _by_chance(tested: pl.DataFrame) -> Floats:
+    counts = tested.select("rollouts_a", "rollouts_b", (pl.col("correct_a") + pl.col("correct_b")).alias("correct"))
+    distinct = counts.unique(maintain_order=True)
+    chances = pl.Series("chance", [beyond_by_chance(*row) for row in distinct.iter_rows()], pl.Float64)
+    return counts.join(distinct.with_columns(chances), on=counts.columns, maintain_order="left")["chance"].to_numpy()
+
+
+def _correlation(prefixes: pl.DataFrame, estimator_a: str, estimator_b: str) -> tuple[int, Figure]:
+    known = [_known(side, estimator) for side, estimator in (("a", estimator_a), ("b", estimator_b))]
+    rows = prefixes.filter(pl.all_horizontal(known))
+    if not len(rows):
+        return 0, Figure()
+    a, b = (_centred(rows[f"value_{side}"]) for side in "ab")
+    columns = [np.ones(len(rows)), a, b, a * b]
+    for side, estimator in (("a", estimator_a), ("b", estimator_b)):
+        columns.extend(_truth(rows, side, estimator))
+    problems = rows["problem"].to_numpy()
+    return len(rows), within(jackknifed(sums_of(problems, columns), _without_noise), -1, 1)
+
+
+def _known(side: str, estimator: str) -> pl.Expr:
+    if estimator == EstimatorName.fixed.value:
+        return pl.col(f"value_rollouts_{side}") >= _FEWEST_ROLLOUTS
+    return pl.col(f"value_{side}").is_not_null() & pl.col(f"sd_{side}").is_not_null()
+
+
+def _truth(rows: pl.DataFrame, side: str, estimator: str) -> tuple[Floats, Floats]:
+    """Of each row what is near its truth, and its square with the noise put right: their means give the variance of truths."""
+    if estimator == EstimatorName.fixed.value:
+        value, n = rows[f"value_{side}"].to_numpy(), rows[f"value_rollouts_{side}"].to_numpy()
+        centred = _centred(rows[f"value_{side}"])
+        return centred, centred**2 - value * (1 - value) / (n - 1)
+    centred = _centred(rows[f"mean_{side}"])
+    return centred, centred**2 + rows[f"sd_{side}"].to_numpy() ** 2
+
+
+def _without_noise(sums: Floats) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = sums[..., 1:] / sums[..., :1]
+    a, b, ab, near_a, square_a, near_b, square_b = (means[..., column] for column in range(7))
+    return correlation_of(ab - a * b, square_a - near_a**2, square_b - near_b**2)
+
+
+def _centred(column: pl.Series) -> Floats:
+    numbers = column.to_numpy()
+    return np.asarray(numbers - numbers.mean(), dtype=np.float64)
+
+
+def _log_choose(n: int, k: Ints) -> Floats:
+    return np.asarray(math.lgamma(n + 1) - gammaln(k + 1) - gammaln(n - k + 1), dtype=np.float64)

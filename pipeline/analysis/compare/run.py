@@ -1,0 +1,198 @@
+"""Two runs read, joined and compared.
+
+Labels are read unit by unit, and of the columns what is compared; texts are read again, of the prefixes alone that are shown.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from pipeline.analysis.compare.common import Common, common
+from pipeline.analysis.compare.compared import Bins, Comparison, Moved, Seen, Side
+from pipeline.analysis.compare.differing import asked, differing
+from pipeline.analysis.compare.flips import flips
+from pipeline.analysis.compare.frames import COLUMNS, Frames, frames
+from pipeline.analysis.compare.noise import noise
+from pipeline.analysis.compare.shift import SHORT, shift
+from pipeline.analysis.report.reading import readable
+from pipeline.config.choices import ValueColumn
+from pipeline.config.label import EstimatorConfig
+from pipeline.config.recorded import Settings, section
+from pipeline.core.errors import UsageError
+from pipeline.core.records import Totals
+from pipeline.estimators.labels import value_column
+from pipeline.storage.place import storage_at
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_labels import frames_of
+from pipeline.storage.stored_run import StoredRun
+
+MOST_MOVED = 20
+"""Prefixes that are shown, one of a problem."""
+BINS = 10
+_MADE = ("estimator", "label_rule", "policy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """`made`: what stands in its labels about how they were made."""
+
+    run_dir: str
+    storage: Storage
+    stored: StoredRun
+    frames: Frames
+    made: Mapping[str, str]
+
+    @property
+    def soft(self) -> ValueColumn:
+        return value_column(None, self.made["estimator"])
+
+    @property
+    def settings(self) -> Settings:
+        goals = (whole.goal for whole in self.stored.wholes.values())
+        return {**self.stored.identity, **self.stored.settings, **asked(goals), "policy": self.made["policy"]}
+
+    @property
+    def config(self) -> EstimatorConfig:
+        return section(self.stored.settings, "estimator", EstimatorConfig)
+
+
+def compare(run_dirs: tuple[str, str]) -> Comparison:
+    """Raises UsageError for no run, one of another schema, one without labels, and two without a common prefix; StoreError."""
+    a, b = (_read(run_dir) for run_dir in run_dirs)
+    found = common(a.frames, b.frames)
+    other_answers = _other_answers(a, b)
+    if not len(found.prefixes):
+        raise UsageError(_nothing_common(a, b, found, other_answers))
+    return Comparison(
+        a=_side(a, found, "a"),
+        b=_side(b, found, "b"),
+        differing=differing(a.settings, b.settings),
+        overlap=found.overlap,
+        other_answers=other_answers,
+        shift=shift(found, a.soft, b.soft),
+        noise=noise(found, a.made["estimator"], b.made["estimator"]),
+        flips=flips(found, a.config, b.config),
+        bins=_bins(found, a.soft, b.soft),
+        moved=_moved(found, a),
+    )
+
+
+def _read(run_dir: str) -> _Run:
+    storage = storage_at(run_dir)
+    stored = readable(storage)
+    read = frames(frames_of(storage, stored, COLUMNS))
+    if read is None:
+        raise UsageError(
+            f"run_dir={storage.place} holds no labels: see its rejects/, or wait until `label` has written some"
+        )
+    made = next(frame for frame in frames_of(storage, stored, _MADE) if len(frame)).row(0, named=True)
+    return _Run(run_dir=run_dir, storage=storage, stored=stored, frames=read, made=made)
+
+
+def _side(run: _Run, found: Common, side: str) -> Side:
+    totals = sum((whole.totals for whole in run.stored.wholes.values()), Totals())
+    return Side(
+        run_dir=run.run_dir,
+        **run.made,
+        soft=run.soft.value,
+        units=len(run.stored.units),
+        owed=run.stored.owed,
+        chains=len(run.frames.chains),
+        prefixes=len(run.frames.prefixes),
+        rollouts=totals.rollouts,
+        tokens=totals.tokens,
+        on_common=int(found.prefixes[f"rollouts_{side}"].sum()),
+    )
+
+
+def _bins(found: Common, soft_a: ValueColumn, soft_b: ValueColumn) -> Bins:
+    columns = (f"{SHORT[soft_a]}_a", f"{SHORT[soft_b]}_b")
+    places = [(pl.col(name) * BINS).cast(pl.Int32).clip(0, BINS - 1).alias(name) for name in columns]
+    counts = [[0] * BINS for _ in range(BINS)]
+    for i, j, number in found.prefixes.drop_nulls(columns).select(places).group_by(columns).len().iter_rows():
+        counts[i][j] = number
+    return Bins(counts=tuple(tuple(row) for row in counts))
+
+
+def _moved(found: Common, a: _Run) -> tuple[Moved, ...]:
+    distance = (pl.col("mean_b") - pl.col("mean_a")).abs() / (pl.col("sd_a") ** 2 + pl.col("sd_b") ** 2).sqrt()
+    farthest = (
+        found.prefixes.drop_nulls(("mean_a", "mean_b"))
+        .with_columns(distance.alias("distance"))
+        .filter(pl.col("distance").is_finite() & (pl.col("distance") > 0))
+        .sort("distance", "prefix_id", descending=(True, False))
+        .unique("problem", keep="first", maintain_order=True)
+        .head(MOST_MOVED)
+    )
+    texts = _texts(a, farthest["problem_id"].to_list(), farthest["prefix_id"].to_list())
+    return tuple(_moved_one(row, texts[row["prefix_id"]]) for row in farthest.iter_rows(named=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Text:
+    problem: str
+    name: str
+    last: str | None
+
+
+def _texts(a: _Run, problem_ids: Sequence[str], prefix_ids: Sequence[str]) -> dict[str, _Text]:
+    """By prefix id."""
+    wanted, problems = set(prefix_ids), set(problem_ids)
+    texts: dict[str, _Text] = {}
+    columns = ("problem_id", "problem", "steps", "prefix_ids", "root_prefix_id", "source_id", "chain_id")
+    for frame in frames_of(a.storage, a.stored, columns):
+        if len(texts) == len(wanted):
+            break
+        for row in frame.filter(pl.col("problem_id").is_in(problems)).iter_rows(named=True):
+            name = row["source_id"] or row["chain_id"]
+            for prefix_id, last in zip((row["root_prefix_id"], *row["prefix_ids"]), (None, *row["steps"]), strict=True):
+                if prefix_id in wanted:
+                    texts.setdefault(prefix_id, _Text(problem=row["problem"], name=name, last=last))
+    return texts
+
+
+def _moved_one(row: Mapping[str, Any], text: _Text) -> Moved:
+    return Moved(
+        problem=text.problem,
+        name=text.name,
+        last=text.last,
+        position=row["position"],
+        a=_seen(row, "a"),
+        b=_seen(row, "b"),
+        distance=row["distance"],
+    )
+
+
+def _seen(row: Mapping[str, Any], side: str) -> Seen:
+    return Seen(**{name: row[f"{name}_{side}"] for name in ("value", "mean", "sd", "correct", "rollouts")})
+
+
+def _other_answers(a: _Run, b: _Run) -> int:
+    """Problems of the same words in both whose ids, and so whose known answers, differ."""
+    of_a, of_b = (set(run.frames.chains["problem_id"]) for run in (a, b))
+    only_a, only_b = of_a - of_b, of_b - of_a
+    return len(_words(a, only_a) & _words(b, only_b)) if only_a and only_b else 0
+
+
+def _words(run: _Run, problem_ids: set[str]) -> set[int]:
+    found: set[int] = set()
+    for frame in frames_of(run.storage, run.stored, ("problem_id", "problem")):
+        found.update(frame.filter(pl.col("problem_id").is_in(problem_ids))["problem"].hash())
+    return found
+
+
+def _nothing_common(a: _Run, b: _Run, found: Common, other_answers: int) -> str:
+    places = f"run_dir: {a.run_dir} and {b.run_dir} have no labelled prefix in common"
+    if found.overlap.problems:
+        return (
+            f"{places}, though {found.overlap.problems:,} problems: their chains differ, and the bare problems "
+            "have no value in both; label the same chains in both"
+        )
+    if other_answers:
+        return (
+            f"{places}: {other_answers:,} problems have the same words and other known answers; give both runs the same answer "
+            "column, in the same spelling"
+        )
+    return f"{places}: no problem is in both; label the same rows in both, from the same data.path with the same data settings"

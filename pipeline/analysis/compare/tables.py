@@ -1,0 +1,171 @@
+"""A comparison as tables of texts, for the terminal and for the page. Pure."""
+
+from pipeline.analysis.compare.compared import Comparison, Moved, Seen, Side
+from pipeline.analysis.compare.flips import KINDS
+from pipeline.analysis.compare.verdict import interval
+from pipeline.analysis.report.parts import Table
+from pipeline.core.words import percent
+
+TEXT = 300
+"""Characters of a problem or a step that are shown."""
+_LABELS = {1: "1 good", 0: "0 bad", 2: "2 neutral", None: "undecided"}
+
+
+def settings(found: Comparison) -> Table:
+    """What was asked of the two runs and is not the same."""
+    rows = tuple((difference.key, difference.a, difference.b) for difference in found.differing)
+    return Table(heads=("setting", "a", "b"), rows=rows, words=3)
+
+
+def values(found: Comparison) -> Table:
+    shift, noise = found.shift, found.noise
+    rows = [
+        (f"mean of a, of {shift.prefixes:,} prefixes with a value in both", _number(shift.mean_a)),
+        ("mean of b", _number(shift.mean_b)),
+        ("b - a", interval(shift.shift)),
+        (f"correlation ({_softs(found)})", interval(shift.pearson, "")),
+        ("... of ranks", _number(shift.spearman)),
+    ]
+    if noise.correlation.value is not None:
+        rows.append((f"... without noise, of {noise.correlated:,} unbiased values", interval(noise.correlation, "")))
+    if noise.beyond is not None and noise.by_chance is not None:
+        rows.append((f"beyond 1.96 sd of noise, of {noise.tested:,}", percent(noise.beyond)))
+        rows.append(("... by chance alone", percent(noise.by_chance)))
+    return Table(heads=("values", ""), rows=tuple(rows))
+
+
+def positions(found: Comparison) -> Table:
+    rows = tuple(
+        (span(part.first, part.last), f"{part.prefixes:,}", interval(part.shift)) for part in found.shift.by_position
+    )
+    return Table(heads=("steps before", "prefixes", "b - a"), rows=rows)
+
+
+def labels(found: Comparison) -> Table:
+    """Rows are labels of a, columns those of b; only those that occur."""
+    table = found.flips.table
+    used = [at for at in range(len(KINDS)) if any(table[at]) or any(row[at] for row in table)]
+    return Table(
+        heads=("a \\ b", *(_LABELS[KINDS[at]] for at in used)),
+        rows=tuple((_LABELS[KINDS[i]], *(f"{table[i][j]:,}" for j in used)) for i in used),
+        caption="labels of steps",
+    )
+
+
+def flipped(found: Comparison) -> Table:
+    flips, errors = found.flips, found.flips.first_errors
+    chance = [] if flips.by_chance is None else [("... by chance alone", percent(flips.by_chance))]
+    rows = [
+        (f"flipped, of {flips.decided:,} decided in both", _share(found)),
+        *chance,
+        (f"first error of {errors.chains:,} chains: the same step", f"{errors.same:,}"),
+        ("... an earlier one in b", f"{errors.earlier:,}"),
+        ("... a later one in b", f"{errors.later:,}"),
+        ("... only b has one", f"{errors.appeared:,}"),
+        ("... only a has one", f"{errors.vanished:,}"),
+        ("... none in either", f"{errors.none:,}"),
+        ("... undecided in one of them", f"{errors.undecided:,}"),
+    ]
+    return Table(heads=("labels", ""), rows=tuple(rows))
+
+
+def cost(found: Comparison) -> Table:
+    sides = found.a, found.b
+    return Table(
+        heads=("cost", "a", "b"),
+        rows=(
+            ("chains labelled", *(f"{side.chains:,}" for side in sides)),
+            ("rollouts per chain", *(_per_chain(side.rollouts, side) for side in sides)),
+            ("tokens per chain", *(_per_chain(side.tokens, side) for side in sides)),
+            ("graded rollouts per common prefix", *(f"{side.on_common / found.overlap.prefixes:.2f}" for side in sides)),
+        ),
+    )  # fmt: skip
+
+
+def moved(found: Comparison) -> Table:
+    """The prefixes that moved farthest, with their texts."""
+    return Table(
+        heads=("chain", "step", "problem", "last step", "a", "b", "apart"),
+        rows=tuple(_moved(part) for part in found.moved),
+        words=4,
+    )
+
+
+def overlap(found: Comparison) -> Table:
+    both = found.overlap
+    return Table(
+        heads=("", "in both", "only a", "only b"),
+        rows=(
+            ("chains", f"{both.chains:,}", f"{both.chains_only_a:,}", f"{both.chains_only_b:,}"),
+            ("prefixes", f"{both.prefixes:,}", f"{both.prefixes_only_a:,}", f"{both.prefixes_only_b:,}"),
+        ),
+    )
+
+
+def remarks(found: Comparison) -> list[str]:
+    """What a reader must know before any figure."""
+    both = found.overlap
+    told = [
+        f"{name} is not finished: {side.owed:,} of its {side.units:,} units are owed, and what it has is compared"
+        for name, side in (("a", found.a), ("b", found.b))
+        if side.owed
+    ]
+    if both.by_words:
+        told.append(
+            f"{both.by_words:,} of the common chains have other ids in the two runs, as chains that a policy sampled are known "
+            "by its tokens: they are matched by the words of their steps"
+        )
+    if found.other_answers:
+        told.append(
+            f"{found.other_answers:,} problems are in both by their words, with other known answers, and are left out"
+        )
+    if not both.chains:
+        told.append(
+            "no chain is in both, the bare problems alone are compared: label the chains of one with the policy of the other"
+        )
+    uncounted = sorted({side.estimator for side in (found.a, found.b)} & {"first_success", "bisect"})
+    if uncounted:
+        told.append(
+            f"{' and '.join(uncounted)} stops at right rollouts, its counts are no shares: what noise explains is not told"
+        )
+    return told
+
+
+def span(first: int, last: int) -> str:
+    """Positions as a text."""
+    return f"{first}" if first == last else f"{first}-{last}"
+
+
+def _softs(found: Comparison) -> str:
+    return found.a.soft if found.a.soft == found.b.soft else f"{found.a.soft} of a, {found.b.soft} of b"
+
+
+def _share(found: Comparison) -> str:
+    flipped = found.flips.flipped
+    if flipped.value is None:
+        return "-"
+    if flipped.low is None or flipped.high is None:
+        return percent(flipped.value)
+    return f"{percent(flipped.value)} ({percent(flipped.low)} to {percent(flipped.high)})"
+
+
+def _per_chain(number: int, side: Side) -> str:
+    return f"{number / side.chains:,.1f}"
+
+
+def _moved(part: Moved) -> tuple[str, ...]:
+    last = "(the bare problem)" if part.last is None else part.last
+    texts = (_cut(part.name), f"{part.position}", _cut(part.problem), _cut(last))
+    return (*texts, _seen(part.a), _seen(part.b), f"{part.distance:.1f} sd")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT else f"{text[:TEXT]}..."
+
+
+def _seen(seen: Seen) -> str:
+    return f"{seen.mean:.2f} ± {seen.sd:.2f}, {seen.correct}/{seen.rollouts}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

@@ -1,0 +1,167 @@
+"""The pilot: some problems labelled as `label` would, in a scratch run directory, and what that took."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from pipeline.analysis.plan.simulated import Believed
+from pipeline.config.label import LabelConfig
+from pipeline.core.forecast import Range
+from pipeline.core.ids import content_id
+from pipeline.core.progress import Status, Summary
+from pipeline.core.records import Fact, InputRow, SampledSolution, Totals, Trials
+from pipeline.core.tables import facts, sampled_solutions
+from pipeline.estimators.trials import trials_of
+from pipeline.runtime.driver import Hiring, label_held
+from pipeline.runtime.hands import Offer, Watcher
+from pipeline.runtime.stop import StopSignal
+from pipeline.storage.commits import INPUT, Commit, State, publish
+from pipeline.storage.run_record import STAGED_INPUT, claim
+from pipeline.storage.shards import read_shard
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_labels import rows_of
+from pipeline.storage.stored_run import StoredRun, stored_run
+from pipeline.storage.units import write_units
+
+ROLLOUTS = 4_000
+"""About as many a pilot takes at most: of problems with many chains it takes some."""
+_OWNERS = ("rollout_id", "problem_id")
+UNKNOWN_SD = 0.3
+"""Of a value that nothing is known of."""
+SPEED_MARGIN = 1.1
+"""How much faster than the pilot's engine the run's may be, full as both are, and how much slower than all of the pilot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a pilot's problems cost, in the order they were given.
+
+    `tokens` of each are those of its rollouts and of the chains that the policy drew. `believed` and `trials`: by prefix id.
+    `offer`: what workers the whole run would have.
+    """
+
+    rollouts: Sequence[int]
+    tokens: Sequence[int]
+    tokens_of_rollouts: Sequence[int]
+    believed: Mapping[str, Believed]
+    trials: Mapping[str, Trials]
+    solutions: Mapping[tuple[str, int], SampledSolution]
+    summary: Summary
+    offer: Offer
+    tokens_per_second: Range | None
+
+
+def measured(
+    config: LabelConfig,
+    problems: Sequence[Sequence[InputRow]],
+    storage: Storage,
+    facts_of_run: Mapping[str, object],
+    hiring: Hiring,
+    watch: Watcher,
+    stop: StopSignal,
+) -> Measured:
+    """Label the problems as one unit, with one worker. Raises what `label` raises."""
+    staged_id = str(facts_of_run[STAGED_INPUT])
+    claim(storage, facts_of_run)
+    rows = [row for together in problems for row in together]
+    shard = write_units(storage, content_id("inputs", staged_id, "pilot"), [rows])
+    totals = Totals(rows=len(rows), used=len(rows))
+    publish(
+        storage,
+        Commit(kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=(shard,), totals=totals),
+    )
+    offers: list[Offer] = []
+
+    @contextmanager
+    def one_worker(wanted: LabelConfig) -> Iterator[Offer]:
+        with hiring(wanted) as offer:
+            offers.append(offer)
+            yield replace(offer, workers=1)
+
+    def watch_pilot(status: Status) -> None:
+        watch(replace(status, stage=f"pilot: {status.stage}"))
+
+    summary = label_held(config, storage, dict(facts_of_run), one_worker, watch_pilot, stop)
+    run = stored_run(storage)
+    found = _Log(storage, run)
+    ids = [together[0].problem.problem_id for together in problems]
+    return Measured(
+        rollouts=[found.rollouts[each] for each in ids],
+        tokens=[found.tokens[each] + found.drawn_tokens[each] for each in ids],
+        tokens_of_rollouts=[found.tokens[each] for each in ids],
+        believed=_believed(storage, run, found),
+        trials=trials_of(found.facts),
+        solutions=found.solutions,
+        summary=summary,
+        offer=offers[0],
+        tokens_per_second=_speed(summary),
+    )
+
+
+class _Log:
+    """What the log of a finished run adds up to, by problem id."""
+
+    def __init__(self, storage: Storage, run: StoredRun) -> None:
+        self.facts: list[Fact] = []
+        self.solutions: dict[tuple[str, int], SampledSolution] = {}
+        self.rollouts: dict[str, int] = defaultdict(int)
+        self.tokens: dict[str, int] = defaultdict(int)
+        self.drawn_tokens: dict[str, int] = defaultdict(int)
+        for whole in run.wholes.values():
+            for shard in whole.shards:
+                if shard.table == "rollouts":
+                    table = read_shard(storage, shard)
+                    known = facts(table)
+                    self.facts += known.values()
+                    for rollout, problem in zip(*(table[key].to_pylist() for key in _OWNERS), strict=True):
+                        self.rollouts[problem] += 1
+                        self.tokens[problem] += known[rollout].n_tokens
+                elif shard.table == "solutions":
+                    for drawn in sampled_solutions(read_shard(storage, shard)):
+                        self.solutions[drawn.solution.problem_id, drawn.draw] = drawn
+                        self.drawn_tokens[drawn.solution.problem_id] += len(drawn.solution.token_ids)
+
+
+def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, Believed]:
+    """What the labels and the log say of every prefix that has a value."""
+    issued: dict[str, int] = defaultdict(int)
+    tokens: dict[str, int] = defaultdict(int)
+    for fact in log.facts:
+        issued[fact.prefix_id] += 1
+        tokens[fact.prefix_id] += fact.n_tokens
+    mean_tokens = sum(tokens.values()) / max(1, sum(issued.values()))
+    values: dict[str, tuple[float, float]] = {}
+    columns = ["root_prefix_id", "prefix_ids"]
+    columns += [f"{at}{name}" for at in ("root_", "") for name in ("posterior_mean", "posterior_sd")]
+    for row in rows_of(storage, run, columns):
+        prefixes = [row["root_prefix_id"], *row["prefix_ids"]]
+        means = [row["root_posterior_mean"], *row["posterior_mean"]]
+        sds = [row["root_posterior_sd"], *row["posterior_sd"]]
+        for prefix, mean, sd in zip(prefixes, means, sds, strict=True):
+            if mean is not None and sd is not None:
+                values[prefix] = mean, sd
+    usual = sum(mean for mean, _ in values.values()) / max(1, len(values))
+    return {
+        prefix: Believed(
+            mean=values.get(prefix, (usual, UNKNOWN_SD))[0],
+            sd=values.get(prefix, (usual, UNKNOWN_SD))[1],
+            tokens=tokens[prefix] / issued[prefix] if prefix in issued else mean_tokens,
+        )
+        for prefix in {*values, *issued}
+    }
+
+
+def _speed(summary: Summary) -> Range | None:
+    """Tokens/s of one worker: between what the whole pilot had, its end with an engine that runs empty included, and what it
+    would have been with a full one."""
+    seconds = summary.seconds_labelling
+    generated = summary.tokens_now
+    if not generated or seconds <= 0:
+        return None
+    overall = generated / seconds
+    full = overall
+    if summary.throughput is not None:
+        full = summary.throughput.tokens_per_second / max(1 - summary.throughput.idle, 0.01)
+    full = max(full, overall)
+    return Range(low=overall / SPEED_MARGIN, expected=(overall * full) ** 0.5, high=full * SPEED_MARGIN)

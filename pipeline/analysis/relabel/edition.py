@@ -1,0 +1,177 @@
+"""A new edition of a run's labels: made unit by unit, then published as one.
+
+Label files are written into `aside/`, where no reader of `labels/*.parquet` looks; once the record is published they are the
+current ones and are moved. A crash before the record leaves files that nothing names, one behind it a move that the next
+command on the directory makes good.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.config.choices import EstimatorName
+from pipeline.config.label import EstimatorConfig
+from pipeline.config.recorded import Settings, section
+from pipeline.core.errors import RunConflict, UsageError
+from pipeline.core.ids import content_id
+from pipeline.core.progress import Edited
+from pipeline.core.records import SampledSolution, Trials
+from pipeline.core.tables import sampled_solutions
+from pipeline.estimators.kernel import PRIOR, Kernel
+from pipeline.estimators.kernels import TABLE as KERNELS
+from pipeline.estimators.kernels import kernel_of, kernel_table
+from pipeline.estimators.learning import learnt
+from pipeline.estimators.relabelled import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
+from pipeline.estimators.suitable import objection
+from pipeline.estimators.tree import trees_of
+from pipeline.estimators.trials import trials_of
+from pipeline.storage.arranged import LABELS, arrange_labels
+from pipeline.storage.commits import Commit, publish
+from pipeline.storage.editions import VERDICTS, current_label_files, current_shards, new_edition
+from pipeline.storage.shards import ASIDE, ShardRecord, read_shard, write_shard
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import StoredRun
+from pipeline.storage.units import UnitRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredUnit:
+    """What is stored of a whole unit: its draws, its log, and the current chains and verdicts."""
+
+    drawn: Sequence[SampledSolution]
+    rollouts: Sequence[pa.Table]
+    chains: Sequence[StoredChain]
+    verdicts: pa.Table | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A unit's chains and verdicts as they are to be labelled; `verdicts` is None where those of the log count."""
+
+    chains: Sequence[StoredChain]
+    verdicts: pa.Table | None
+
+
+class Judging(Protocol):
+    """Where the verdicts of an edition come from."""
+
+    def __call__(self, unit: StoredUnit) -> Judged: ...
+
+
+def same_edition(storage: Storage, run: StoredRun) -> Edited:
+    """Nothing is to be made; a move that a crash has left out is made good."""
+    arrange_labels(storage, current_label_files(run.wholes, run.edition))
+    return Edited(run_dir=storage.place)
+
+
+def make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: Judging) -> Edited:
+    """Make and publish an edition of a finished run; for who holds its lock. Raises StoreError, RunConflict, and UsageError for
+    settings that do not go together and an estimator that the log cannot serve."""
+    try:
+        wanted = section(settings, "estimator", EstimatorConfig)
+    except ValueError as error:
+        raise UsageError(f"{storage.place} cannot be labelled so: {error}") from error
+    why = objection(section(run.identity, "estimator", EstimatorConfig), wanted)
+    if why:
+        raise UsageError(f"{storage.place} cannot be labelled with estimator.name={wanted.name.value}: {why}")
+    writer = _Writer(storage, run, wanted, judge)
+    for unit in run.units:
+        writer.write(unit)
+    edition = new_edition(run.editions, run.wholes, settings, writer.shards)
+    if not publish(storage, edition):
+        raise RunConflict(f"another job works on {storage.place}: wait for it, then start again")
+    arrange_labels(storage, current_label_files(run.wholes, edition))
+    return replace(writer.edited, number=edition.number)
+
+
+class _Writer:
+    """`shards` and `edited` of the units written so far."""
+
+    def __init__(self, storage: Storage, run: StoredRun, config: EstimatorConfig, judge: Judging) -> None:
+        self._storage = storage
+        self._run = run
+        self._config = config
+        self._judge = judge
+        self._labels = current_shards(run.wholes, run.edition, LABELS)
+        self._verdicts = current_shards(run.wholes, run.edition, VERDICTS)
+        self._kernels = current_shards(run.wholes, run.edition, KERNELS)
+        self._learnt = PRIOR
+        self.shards: list[ShardRecord] = []
+        self.edited = Edited(run_dir=storage.place)
+
+    def write(self, ref: UnitRef) -> None:
+        labels, verdicts = self._labels[ref.unit_id], self._verdicts[ref.unit_id]
+        old = self._table(labels)
+        if old is None:
+            return
+        unit = self._stored(self._run.wholes[ref.unit_id], old, self._table(verdicts))
+        judged = self._judge(unit)
+        facts = facts_of(unit.rollouts)
+        before = with_verdicts(facts, unit.verdicts)
+        after = before if judged.verdicts is unit.verdicts else with_verdicts(facts, judged.verdicts)
+        trials = trials_of(after.values())
+        kernel = self._kernel(ref, judged.chains, trials, same_verdicts=after is before)
+        new = labels_of(judged.chains, trials, self._config, kernel)
+        self.shards += labels if new.equals(old) else [self._write(LABELS, ref, new)]
+        if judged.verdicts is not None:
+            same = unit.verdicts is not None and judged.verdicts.equals(unit.verdicts)
+            self.shards += verdicts if same else [self._write(VERDICTS, ref, judged.verdicts)]
+        done = self.edited
+        self.edited = replace(
+            done,
+            chains=done.chains + len(unit.chains),
+            labels=done.labels + len(_flat(new)),
+            labels_changed=done.labels_changed + _differing(_flat(old), _flat(new)),
+            rollouts=done.rollouts + len(after),
+            verdicts_changed=done.verdicts_changed
+            + sum(after[key].verdict is not before[key].verdict for key in after),
+        )
+
+    def _kernel(
+        self, ref: UnitRef, chains: Sequence[StoredChain], trials: Mapping[str, Trials], *, same_verdicts: bool
+    ) -> Kernel:
+        """The unit's kernel, which becomes part of the edition: the one there is; where there is none, or verdicts are new, one
+        that is learnt from the edition's units so far."""
+        if self._config.name is not EstimatorName.pooled:
+            return PRIOR
+        known = self._kernels[ref.unit_id]
+        stored = self._table(known) if same_verdicts else None
+        if stored is not None:
+            self.shards += known
+            return kernel_of(stored)
+        self._learnt = learnt(self._learnt, trees_of([chain.shape for chain in chains]), trials)
+        self.shards.append(self._write(KERNELS, ref, kernel_table(self._learnt)))
+        return self._learnt
+
+    def _stored(self, whole: Commit, labels: pa.Table, verdicts: pa.Table | None) -> StoredUnit:
+        drawn = self._tables(whole, "solutions")
+        return StoredUnit(
+            drawn=[solution for table in drawn for solution in sampled_solutions(table)],
+            rollouts=self._tables(whole, "rollouts"),
+            chains=stored_chains(labels),
+            verdicts=verdicts,
+        )
+
+    def _tables(self, whole: Commit, name: str) -> list[pa.Table]:
+        return [read_shard(self._storage, shard) for shard in whole.shards if shard.table == name]
+
+    def _table(self, shards: Sequence[ShardRecord]) -> pa.Table | None:
+        return read_shard(self._storage, shards[0]) if shards else None
+
+    def _write(self, table_name: str, ref: UnitRef, table: pa.Table) -> ShardRecord:
+        part = content_id(table_name, ref.unit_id)
+        if table_name != LABELS:
+            return write_shard(self._storage, table_name, part, [table])
+        shard = write_shard(self._storage, LABELS, part, [table], folder=ASIDE)
+        return replace(shard, file=shard.file.replace(ASIDE, LABELS, 1))
+
+
+def _flat(labels: pa.Table) -> list[object]:
+    return list(pc.list_flatten(labels["label"]).to_pylist())
+
+
+def _differing(old: Sequence[object], new: Sequence[object]) -> int:
+    return sum(left != right for left, right in zip(old, new, strict=True))

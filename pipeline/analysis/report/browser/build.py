@@ -1,0 +1,201 @@
+"""The browser of chains as parts of a page: what it looks like, what it does, and its data, compressed.
+
+Data stand in script elements of a type that no browser runs, as base64 of gzip, and are unpacked in the page. Nothing of a
+run gets into html, css or js: text of a data set or a model is in the data alone, and gets into the page as text nodes.
+"""
+
+import base64
+import gzip
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+import polars as pl
+
+from pipeline.analysis.report.browser.data import BLOCK, Index, examples_json, prefix_numbers, texts_json
+from pipeline.analysis.report.browser.examples import COLUMNS as ROLLOUT_COLUMNS
+from pipeline.analysis.report.browser.examples import Example, affordable, examples
+from pipeline.analysis.report.browser.sample import Sample, Size, sample
+from pipeline.analysis.report.browser.shown import COLUMNS, ShownChain, shown_chain
+from pipeline.config.label import EstimatorConfig
+from pipeline.config.recorded import section
+from pipeline.storage.editions import VERDICTS, current_shards
+from pipeline.storage.shards import ShardRecord, read_shard
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_labels import frames_of
+from pipeline.storage.stored_run import StoredRun
+
+DATA_BYTES = 10_500_000
+"""Of all data in the page. Texts of chains have been cut to less, and examples of rollouts get what these leave."""
+_GZIP_LEVEL = 6
+_BASE64 = 4 / 3
+_FIRST_RATIO = 3.0
+"""Of examples to their compressed size, until some have been compressed."""
+_SCRIPTS = ("data", "chains", "list", "detail", "keys", "browser")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Browser:
+    """Trusted parts of a page: `html` in its place, `css` and `js` in their elements, `data` behind all else. `shown` of the
+    run's `total` chains are in it."""
+
+    html: str
+    css: str
+    js: str
+    data: str
+    shown: int
+    total: int
+
+
+def built(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
+    """The browser of a run's current labels, with at most `chains` chains. Raises StoreError for a damaged file."""
+    frames = frames_of(storage, run, ("chain_id", "problem", "steps"))
+    chosen = sample((size for frame in frames for size in _sizes(frame)), chains)
+    total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
+    confidence = section(run.settings, "estimator", EstimatorConfig).confidence
+    data = _Data(len(chosen.places))
+    for found in _units(storage, run, chosen):
+        data.add(found)
+    return Browser(
+        html=_html(len(chosen.places), total),
+        css=_file("browser.css"),
+        js=_script(),
+        data=data.elements(confidence),
+        shown=len(chosen.places),
+        total=total,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unit:
+    """The chains of a unit that are shown, and examples of their rollouts by prefix id."""
+
+    chains: Sequence[ShownChain]
+    examples: Mapping[str, tuple[Example, ...]]
+
+
+class _Data:
+    """Blocks of chains, compressed as soon as they are full."""
+
+    def __init__(self, chains: int) -> None:
+        self._of = chains
+        self._index = Index()
+        self._chains: list[ShownChain] = []
+        self._examples: dict[str, tuple[Example, ...]] = {}
+        self._packed: list[tuple[bytes, bytes]] = []
+        self._size = 0
+        self._raw_examples = 0
+        self._packed_examples = 0
+
+    def add(self, unit: _Unit) -> None:
+        self._chains += unit.chains
+        self._examples |= unit.examples
+        while len(self._chains) >= BLOCK:
+            self._pack()
+        still_needed = prefix_numbers(self._chains)
+        self._examples = {prefix: found for prefix, found in self._examples.items() if prefix in still_needed}
+
+    def elements(self, confidence: float) -> str:
+        """The script elements: the index, then blocks of chains and of examples by number."""
+        while self._chains:
+            self._pack()
+        index = _packed(self._index.json(confidence))
+        return "\n".join(
+            [
+                _element("chains-index", index),
+                *(_element(f"chains-texts-{number}", texts) for number, (texts, _) in enumerate(self._packed)),
+                *(_element(f"chains-examples-{number}", shown) for number, (_, shown) in enumerate(self._packed)),
+            ]
+        )
+
+    def _pack(self) -> None:
+        block, self._chains = self._chains[:BLOCK], self._chains[BLOCK:]
+        for chain in block:
+            self._index.add(chain)
+        numbers = prefix_numbers(block)
+        texts = _packed(texts_json(block, numbers))
+        self._size += len(texts)
+        shown = affordable(block, self._examples, self._room())
+        packed = _packed(examples_json(shown, numbers))
+        self._size += len(packed)
+        self._raw_examples += sum(example.size for found in shown.values() for example in found)
+        self._packed_examples += len(packed)
+        self._packed.append((texts, packed))
+
+    def _room(self) -> float:
+        """Bytes, not yet compressed, for the examples of the block at hand: a part of the page as large as its part of the
+        chains, and what earlier blocks have left."""
+        part = DATA_BYTES / _BASE64 * len(self._index) / self._of
+        ratio = self._raw_examples / self._packed_examples if self._raw_examples else _FIRST_RATIO
+        return (part - self._size) * ratio
+
+
+def _sizes(frame: pl.DataFrame) -> Iterator[Size]:
+    counted = frame.select(
+        "chain_id",
+        characters=pl.concat_list(
+            pl.col("problem").str.len_chars(), pl.col("steps").list.eval(pl.element().str.len_chars())
+        ),
+        in_bytes=pl.concat_list(
+            pl.col("problem").str.len_bytes(), pl.col("steps").list.eval(pl.element().str.len_bytes())
+        ),
+    )
+    for chain_id, characters, in_bytes in counted.iter_rows():
+        yield Size(chain_id=chain_id, characters=tuple(characters), in_bytes=tuple(in_bytes))
+
+
+def _units(storage: Storage, run: StoredRun, chosen: Sample) -> Iterator[_Unit]:
+    log = current_shards(run.wholes, None, "rollouts")
+    later = current_shards(run.wholes, run.edition, VERDICTS)
+    labels = current_shards(run.wholes, run.edition)
+    start = 0
+    for unit in run.units:
+        for frame in _frames(storage, labels.get(unit.unit_id, ()), COLUMNS):
+            places = [place - start for place in chosen.within(start, start + len(frame))]
+            start += len(frame)
+            if not places:
+                continue
+            chains = [shown_chain(row, chosen.characters) for row in frame[places].iter_rows(named=True)]
+            prefixes = prefix_numbers(chains)
+            rollouts = list(_frames(storage, log[unit.unit_id], ROLLOUT_COLUMNS))
+            verdicts = list(_frames(storage, later[unit.unit_id], None))
+            yield _Unit(
+                chains=chains,
+                examples=examples(pl.concat(rollouts), pl.concat(verdicts) if verdicts else None, prefixes)
+                if rollouts
+                else {},
+            )
+
+
+def _frames(storage: Storage, shards: Iterable[ShardRecord], columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
+    for shard in shards:
+        frame = pl.from_arrow(read_shard(storage, shard, columns))
+        assert isinstance(frame, pl.DataFrame)
+        yield frame
+
+
+def _packed(text: str) -> bytes:
+    # Without a time, so that the same run gives the same page.
+    return gzip.compress(text.encode(), _GZIP_LEVEL, mtime=0)
+
+
+def _element(name: str, data: bytes) -> str:
+    return f'<script type="application/octet-stream" id="{name}">{base64.b64encode(data).decode()}</script>'
+
+
+def _html(shown: int, total: int) -> str:
+    part = (
+        f"{shown:,} of the run's {total:,} chains, chosen by the hashes of their ids; labels/*.parquet has all of them."
+        if shown < total
+        else ""
+    )
+    return _file("browser.html").replace("{part}", part)
+
+
+def _script() -> str:
+    parts = "\n".join(_file(f"{name}.js") for name in _SCRIPTS)
+    return f'(() => {{\n"use strict";\n{parts}}})();\n'
+
+
+def _file(name: str) -> str:
+    return (files(__package__) / name).read_text("utf-8")

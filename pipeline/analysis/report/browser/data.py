@@ -1,0 +1,150 @@
+"""What the page carries, as JSON: an index with a few numbers of every chain, and blocks with texts and rollouts. Pure.
+
+Numbers of the index stand in columns, one entry per chain; values have three digits behind the point.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from pipeline.analysis.report.browser.examples import Example
+from pipeline.analysis.report.browser.shown import Drop, ShownChain, ShownStep, largest_drop, uncertainty
+
+BLOCK = 128
+"""Chains of a block."""
+STRIP = 48
+"""Most bars of a chain's strip; in longer chains a bar is the lowest of several steps."""
+_BEGINNING = 160
+"""Characters of a problem in the list."""
+_DIGITS = 3
+_OUTCOMES = {True: "r", False: "w", None: "o"}
+
+
+class Index:
+    """The index, chain by chain."""
+
+    def __init__(self) -> None:
+        self._problems: list[str] = []
+        self._ids: list[str] = []
+        self._sources: list[str] = []
+        self._problem: list[int] = []
+        self._outcomes: list[str] = []
+        self._steps: list[int] = []
+        self._strips: list[list[int | None]] = []
+        self._drops: list[Drop | None] = []
+        self._uncertainty: list[float | None] = []
+        self._least: list[float | None] = []
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def add(self, chain: ShownChain) -> None:
+        """Chains of a problem come behind each other."""
+        beginning = chain.problem[:_BEGINNING]
+        if not self._problems or self._problems[-1] != beginning:
+            self._problems.append(beginning)
+        values = [step.value for step in chain.steps]
+        self._ids.append(chain.chain_id)
+        self._sources.append(chain.source_id)
+        self._problem.append(len(self._problems) - 1)
+        self._outcomes.append(_OUTCOMES[chain.outcome])
+        self._steps.append(len(chain.steps))
+        self._strips.append([None if value is None else round(100 * value) for value in strip(values)])
+        self._drops.append(largest_drop(chain))
+        self._uncertainty.append(_rounded(uncertainty(chain)))
+        self._least.append(_rounded(min((value for value in values if value is not None), default=None)))
+
+    def json(self, confidence: float) -> str:
+        """`confidence`: of the intervals."""
+        return _json(
+            {
+                "block": BLOCK,
+                "confidence": confidence,
+                "problems": self._problems,
+                "ids": self._ids,
+                "sources": self._sources,
+                "problem": self._problem,
+                "outcomes": "".join(self._outcomes),
+                "steps": self._steps,
+                "strips": self._strips,
+                "drops": [_rounded(drop.size) if drop else 0 for drop in self._drops],
+                "dropped": [drop.step if drop else 0 for drop in self._drops],
+                "uncertainty": self._uncertainty,
+                "least": self._least,
+            }
+        )
+
+
+def strip(values: Sequence[float | None]) -> list[float | None]:
+    """At most `STRIP` values: the lowest known one of each of as many even parts."""
+    count = min(STRIP, len(values))
+    bounds = [round(part * len(values) / count) for part in range(count + 1)] if count else []
+    parts = (values[start:end] for start, end in pairwise(bounds))
+    return [min((value for value in part if value is not None), default=None) for part in parts]
+
+
+def prefix_numbers(chains: Sequence[ShownChain]) -> dict[str, int]:
+    """The prefixes of a block, each once, in the order in which they appear."""
+    numbers: dict[str, int] = {}
+    for chain in chains:
+        for prefix in (chain.root, *chain.steps):
+            numbers.setdefault(prefix.prefix_id, len(numbers))
+    return numbers
+
+
+def texts_json(chains: Sequence[ShownChain], numbers: Mapping[str, int]) -> str:
+    """A block of chains."""
+    problems: dict[str, int] = {}
+    for chain in chains:
+        problems.setdefault(chain.problem, len(problems))
+    return _json(
+        {
+            "problems": list(problems),
+            "chains": [
+                {
+                    "problem": problems[chain.problem],
+                    "gold": chain.gold,
+                    "answer": chain.answer,
+                    "texts": [step.text for step in chain.steps],
+                    "labels": [step.label for step in chain.steps],
+                    # The bare problem first.
+                    **_columns([chain.root, *chain.steps], numbers),
+                }
+                for chain in chains
+            ],
+        }
+    )
+
+
+def examples_json(found: Mapping[str, Sequence[Example]], numbers: Mapping[str, int]) -> str:
+    """Examples of the rollouts of a block, by number of the prefix."""
+    return _json(
+        {
+            str(numbers[prefix]): [
+                [example.verdict, example.finish, example.n_tokens, example.answer, example.text] for example in shown
+            ]
+            for prefix, shown in found.items()
+        }
+    )
+
+
+def _columns(prefixes: Sequence[ShownStep], numbers: Mapping[str, int]) -> dict[str, object]:
+    return {
+        "prefixes": [numbers[prefix.prefix_id] for prefix in prefixes],
+        "values": [_rounded(prefix.value) for prefix in prefixes],
+        "low": [_rounded(prefix.low) for prefix in prefixes],
+        "high": [_rounded(prefix.high) for prefix in prefixes],
+        "correct": [prefix.n_correct for prefix in prefixes],
+        "rollouts": [prefix.n_rollouts for prefix in prefixes],
+        "ungraded": [prefix.n_ungraded for prefix in prefixes],
+        "truncated": [prefix.n_truncated for prefix in prefixes],
+        "origins": [prefix.origin for prefix in prefixes],
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DIGITS)
+
+
+def _json(data: Mapping[str, object]) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,369 @@
+"""The charts of a run's report, each with a sentence on how it is read and with its numbers.
+
+None where there is nothing to show."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from pipeline.analysis.report.drawn import (
+    ACCENT,
+    BY_LABEL,
+    BY_OUTCOME,
+    LINE,
+    TEXT,
+    drawn,
+    rows_of,
+    scale,
+)
+from pipeline.analysis.report.parts import Figure, Table
+from pipeline.analysis.report.sums import OUTCOMES, PLACE_BINS
+from pipeline.core.words import percent
+
+_PLACES = "0 is the bare problem, 1 the last step."
+_SHORT = 170
+"""Height of a chart with few bars."""
+_BAR = 26
+_BESIDE_BARS = 60
+_FEW = 5
+"""Up to so many, each has a tick."""
+
+
+def values(counts: pl.DataFrame, shown: str) -> Figure | None:
+    """`counts`: see `sums.value_counts`; `shown`: which value it is."""
+    return _histogram(
+        counts,
+        title="Values of steps",
+        reading=f"How many steps have which {shown}, by what their chain came to; ends of chains are left out. Much at both "
+        "sides: steps that settle it.",
+        axis="value of the step",
+        what="steps",
+    )
+
+
+def drops(counts: pl.DataFrame) -> Figure | None:
+    """`counts`: see `sums.drop_counts`."""
+    return _histogram(
+        counts,
+        title="Largest drop of each chain",
+        reading="By how much the value falls at the worst step of a chain. Ends count: a wrong chain whose steps look good "
+        "falls at its end, to 0. To the right stand chains with a clear error, or with such an end.",
+        axis="largest drop of the value from one step to the next",
+        what="chains",
+    )
+
+
+def by_place(found: pl.DataFrame) -> Figure | None:
+    """`found`: see `sums.value_by_place`."""
+    closed = found.filter(pl.col("outcome") != "open")
+    if closed.is_empty():
+        return None
+    rows = [{**row, "at": row["place"] / PLACE_BINS} for row in closed.iter_rows(named=True)]
+    x = alt.X("at:Q", title="place in the chain", scale=alt.Scale(domain=[0, 1]))
+    colour = alt.Color("outcome:N", scale=scale(BY_OUTCOME, set(closed["outcome"])))
+    dash = alt.StrokeDash("outcome:N", scale=alt.Scale(domain=["right", "wrong"], range=[[1, 0], [6, 3]]), legend=None)
+    base = alt.Chart(rows_of(rows))
+    # Bands only touch the lines of their own colour, so that both stay readable where they overlap.
+    band = base.mark_area(opacity=0.18).encode(x=x, y=_unit("low:Q", "value"), y2="high:Q", color=colour)
+    lines = base.mark_line(strokeWidth=2.5).encode(x=x, y=_unit("mean:Q", "value"), color=colour, strokeDash=dash)
+    points = base.mark_point(filled=True, size=30, opacity=1).encode(x=x, y=_unit("mean:Q", "value"), color=colour)
+    return Figure(
+        title="Value along the chain",
+        reading=f"Mean value, and the middle half of all values as a band, in right and in wrong chains. {_PLACES} At 1 stand "
+        "ends of chains, whose value is the outcome.",
+        svg=drawn(band + lines + points),
+        numbers=Table(
+            heads=("chains", "place", "mean", "lower quartile", "upper quartile", "values"),
+            rows=tuple(
+                (row["outcome"], f"{row['at']:.1f}", *(_two(row[name]) for name in _QUARTILES), f"{row['steps']:,}")
+                for row in rows
+            ),
+        ),
+    )  # fmt: skip
+
+
+def labels(counts: pl.DataFrame) -> Figure | None:
+    """`counts`: see `sums.label_counts`."""
+    if counts.is_empty():
+        return None
+    totals = dict(counts.group_by("outcome").agg(pl.sum("steps")).iter_rows())
+    rows = [{**row, "share": row["steps"] / totals[row["outcome"]]} for row in counts.iter_rows(named=True)]
+    chart = (
+        alt.Chart(rows_of(rows))
+        .mark_bar(height=_BAR)
+        .encode(
+            y=alt.Y("outcome:N", title=None, sort=list(OUTCOMES), axis=_names()),
+            x=alt.X("share:Q", title="share of the steps", axis=_percents(), scale=alt.Scale(domain=[0, 1])),
+            color=alt.Color("label:N", scale=scale(BY_LABEL, set(counts["label"]))),
+            order=alt.Order("at:Q"),
+        )
+        .transform_calculate(at=f"indexof({list(BY_LABEL)}, datum.label)")
+    )
+    return Figure(
+        title="Labels",
+        reading="What the steps of right, wrong and open chains are labelled, their ends left out: good is 1, bad 0, neutral "
+        "2, undecided null.",
+        svg=drawn(chart, height=_BESIDE_BARS + (_BAR + 14) * len(totals)),
+        numbers=Table(
+            heads=("chains", "label", "steps", "share"),
+            rows=tuple((row["outcome"], row["label"], f"{row['steps']:,}", percent(row["share"])) for row in rows),
+            words=2,
+        ),
+    )
+
+
+def undecided(found: pl.DataFrame) -> Figure | None:
+    """`found`: see `sums.undecided_by_place`."""
+    if not found["undecided"].sum():
+        return None
+    return _shares(
+        found,
+        title="Undecided steps",
+        reading=f"Share of the steps whose label the rollouts do not decide yet, along the chain; ends of chains are left out. "
+        f"{_PLACES}",
+        part="undecided",
+        whole="steps",
+    )
+
+
+def truncation(found: pl.DataFrame) -> Figure | None:
+    """`found`: see `sums.truncated_by_place`."""
+    if not found["truncated"].sum():
+        return None
+    return _shares(
+        found,
+        title="Truncated rollouts",
+        reading="Share of the rollouts that sampling.max_tokens cut, along the chain.",
+        part="truncated",
+        whole="rollouts",
+    )
+
+
+def widths(counts: pl.DataFrame) -> Figure | None:
+    """`counts`: see `sums.widths`."""
+    if counts.is_empty():
+        return None
+    chart = (
+        alt.Chart(rows_of([_centred(row) for row in counts.iter_rows(named=True)]))
+        .mark_rect(fill=ACCENT, stroke=LINE, strokeWidth=0.5)
+        .encode(
+            x=alt.X("begin:Q", title="rollouts of the prefix", axis=alt.Axis(format="d", tickMinStep=1)),
+            x2="end:Q",
+            y=alt.Y("low:Q", title="width of the interval", scale=alt.Scale(domain=[0, 1])),
+            y2="high:Q",
+            opacity=alt.Opacity("prefixes:Q", scale=alt.Scale(type="log", range=[0.15, 1]), legend=None),
+        )
+    )
+    return Figure(
+        title="Interval width against rollouts",
+        reading="How sure values are for what was spent on them: the darker, the more prefixes. Low is sure.",
+        svg=drawn(chart),
+        numbers=Table(
+            heads=("rollouts", "width", "prefixes"),
+            rows=tuple(
+                (_span(spent, until), f"{low:.2f}-{high:.2f}", f"{prefixes:,}")
+                for spent, until, low, high, prefixes in counts.iter_rows()
+            ),
+            words=2,
+        ),
+    )
+
+
+def verdicts(counts: pl.DataFrame) -> Figure | None:
+    """`counts`: see `sums.verdict_counts`."""
+    if counts.is_empty():
+        return None
+    total = counts["rollouts"].sum()
+    rows = [
+        {**row, "share": row["rollouts"] / total, "told": percent(row["rollouts"] / total)}
+        for row in counts.with_columns(pl.col("verdict").str.replace_all("_", " ")).iter_rows(named=True)
+    ]
+    base = alt.Chart(rows_of(rows)).encode(
+        y=alt.Y("verdict:N", title=None, sort=None, axis=_names()),
+        x=alt.X("share:Q", title=None, axis=None, scale=alt.Scale(domain=[0, 1.15])),
+    )
+    svg = drawn(
+        base.mark_bar(color=ACCENT, height=16) + base.mark_text(align="left", dx=5).encode(text="told:N"),
+        height=20 + 26 * len(rows),
+    )
+    return Figure(
+        title="Verdicts",
+        reading="What the checker said. Unparseable, over limit, timeout and crashed are ungraded: never counted as wrong.",
+        svg=svg,
+        numbers=Table(
+            heads=("verdict", "rollouts", "share", "tokens"),
+            rows=tuple((row["verdict"], f"{row['rollouts']:,}", row["told"], f"{row['tokens']:,}") for row in rows),
+        ),
+    )
+
+
+def speed(course: Sequence[dict[str, float]]) -> Figure | None:
+    """`course`: see `course.course`."""
+    return _over_time(
+        course,
+        ("tokens_per_second",),
+        title="Tokens per second",
+        reading="What all engines together generated while the run was at work; between starts the line is broken.",
+        heads=("start", "tokens/s", "workers"),
+        columns=("start", "tokens_per_second", "workers"),
+    )
+
+
+def load(course: Sequence[dict[str, float]]) -> Figure | None:
+    """`course`: see `course.course`."""
+    return _over_time(
+        course,
+        ("running", "waiting", "grading"),
+        title="Requests",
+        reading="Requests that engines work on, that wait for one, and completions that wait for the checker.",
+        heads=("start", "running", "waiting", "grading"),
+        columns=("start", "running", "waiting", "grading"),
+    )
+
+
+def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, what: str) -> Figure | None:
+    if not counts["all"].sum():
+        return None
+    rows: list[dict[str, Any]] = [
+        {"low": low, "high": high, "outcome": outcome, "count": by_outcome[at], "at": at}
+        for low, high, *by_outcome, _ in counts.iter_rows()
+        for at, outcome in enumerate(OUTCOMES)
+    ]
+    shown = [row for row in rows if row["count"]]
+    chart = (
+        alt.Chart(rows_of(shown))
+        .mark_bar(binSpacing=1)
+        .encode(
+            x=alt.X("low:Q", bin="binned", title=axis, axis=alt.Axis(tickCount=5), scale=alt.Scale(domain=[0, 1])),
+            x2="high:Q",
+            y=alt.Y("count:Q", title=what, axis=_counts(max(counts["all"]))),
+            color=alt.Color("outcome:N", scale=scale(BY_OUTCOME, {row["outcome"] for row in shown})),
+            order=alt.Order("at:Q"),
+        )
+    )
+    return Figure(
+        title=title,
+        reading=reading,
+        svg=drawn(chart),
+        numbers=Table(
+            heads=("from", "to", *(f"{outcome} chains" for outcome in OUTCOMES), f"all {what}"),
+            rows=tuple((f"{low:.2f}", f"{high:.2f}", *(f"{n:,}" for n in each)) for low, high, *each in counts.iter_rows()),
+            words=0,
+        ),
+    )  # fmt: skip
+
+
+def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: str) -> Figure:
+    rows = [{**row, "at": row["place"] / PLACE_BINS} for row in found.iter_rows(named=True)]
+    most = min(1.0, max(row["share"] for row in rows) * 1.1)
+    x = alt.X(
+        "at:Q",
+        title="place in the chain",
+        scale=alt.Scale(domain=[-0.05, 1.05]),
+        axis=alt.Axis(values=_TENTHS, tickCount=len(_TENTHS), format=".1f"),
+    )
+    y = alt.Y("share:Q", title=None, axis=_percents(), scale=alt.Scale(domain=[0, most]))
+    chart = alt.Chart(rows_of(rows)).mark_bar(color=ACCENT, width=22).encode(x=x, y=y)
+    return Figure(
+        title=title,
+        reading=reading,
+        svg=drawn(chart),
+        numbers=Table(
+            heads=("place", part, whole, "share"),
+            rows=tuple(
+                (f"{row['at']:.1f}", f"{row[part]:,}", f"{row[whole]:,}", percent(row["share"])) for row in rows
+            ),
+        ),
+    )
+
+
+def _over_time(
+    course: Sequence[dict[str, float]],
+    series: Sequence[str],
+    *,
+    title: str,
+    reading: str,
+    heads: tuple[str, ...],
+    columns: tuple[str, ...],
+) -> Figure | None:
+    if len(course) < 2 or not any(row[name] for row in course for name in series):
+        return None
+    hours = course[-1]["hours"]
+    unit, per = ("hours", 1.0) if hours >= 2 else ("minutes", 60.0) if hours * 60 >= 2 else ("seconds", 3600.0)
+    rows = [
+        {"at": row["hours"] * per, "start": row["start"], "what": name.replace("_", " "), "value": row[name]}
+        for row in course
+        for name in series
+    ]
+    most = max(row[name] for row in course for name in series)
+    legend = alt.Legend(symbolType="stroke", symbolSize=_LONG) if len(series) > 1 else None
+    colours = dict(zip([name.replace("_", " ") for name in series], _SERIES, strict=False))
+    chart = (
+        alt.Chart(rows_of(rows))
+        .mark_line(strokeWidth=2, interpolate="step-before")
+        .encode(
+            x=alt.X("at:Q", title=f"{unit} of work"),
+            y=alt.Y("value:Q", title=None, axis=_counts(most), scale=alt.Scale(zero=True)),
+            detail="start:O",
+            strokeDash=alt.StrokeDash(
+                "what:N", scale=alt.Scale(domain=list(colours), range=list(_DASHES[: len(series)])), legend=legend
+            ),
+            color=alt.Color("what:N", scale=scale(colours, set(colours)), legend=legend),
+        )
+    )
+    return Figure(
+        title=title,
+        reading=reading,
+        svg=drawn(chart),
+        numbers=Table(
+            heads=(unit, *heads),
+            rows=tuple((f"{row['hours'] * per:.2f}", *(f"{row[name]:,.0f}" for name in columns)) for row in course),
+            words=0,
+        ),
+    )
+
+
+_QUARTILES = ("mean", "low", "high")
+_TENTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
+_SERIES = (ACCENT, BY_OUTCOME["wrong"], TEXT)
+_DASHES = ([1, 0], [6, 3], [2, 2])
+"""Of lines that colour alone does not tell apart."""
+_LONG = 600
+"""Size of a line in a legend, so that its dashes are seen."""
+
+
+def _centred(row: dict[str, Any]) -> dict[str, Any]:
+    """A tick of the axis stands in the middle of what it counts."""
+    return {**row, "begin": row["from_rollouts"] - 0.5, "end": row["to_rollouts"] + 0.5}
+
+
+def _names() -> alt.Axis:
+    """Letters of the reader's system may be wider than those that the room was measured with."""
+    return alt.Axis(labelFontSize=12, labelColor=TEXT, minExtent=80)
+
+
+def _counts(most: float) -> alt.Axis:
+    """Of counts up to `most`: whole ones have whole ticks."""
+    axis = alt.Axis(format="~s", labelExpr="datum.value ? datum.label : '0'")
+    if most <= _FEW:
+        axis.values = list(range(math.ceil(most) + 1))
+    return axis
+
+
+def _percents() -> alt.Axis:
+    return alt.Axis(format="~%", tickCount=5)
+
+
+def _unit(field: str, title: str) -> alt.Y:
+    return alt.Y(field, title=title, scale=alt.Scale(domain=[0, 1]))
+
+
+def _two(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _span(first: int, last: int) -> str:
+    return f"{first:,}" if first == last else f"{first:,}-{last:,}"

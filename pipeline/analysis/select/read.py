@@ -1,0 +1,189 @@
+"""Score files -> the candidates of every problem."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from pipeline.analysis.select.candidates import Candidate, Contest
+from pipeline.analysis.select.settings import SelectConfig
+from pipeline.core.errors import InputError, UsageError
+from pipeline.core.scores import SCORES
+from pipeline.storage.editions import current_shards
+from pipeline.storage.place import storage_at
+from pipeline.storage.shards import read_shard
+from pipeline.storage.stored_run import refuse_unfinished
+
+SCORE = "score"
+LAST = "score_last"
+SOLUTIONS = "solutions"
+_STEPS_OF_DRAW = "step_ends"
+_KEYS = ("chain_id", "problem_id")
+_JUDGED = ("gold_answer", "final_answer", "outcome")
+_CHOSEN = ("source_id", "problem", "steps")
+_TYPES = pl.DataFrame(SCORES.empty_table()).schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A score file's rows; their column `score` is the one that was asked for, null where there is none."""
+
+    frame: pl.DataFrame
+    model: str
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether some known answer is among them."""
+        return self.frame["gold_answer"].null_count() < self.frame.height
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The problems whose answer is known, and what there is to tell of them and the others.
+
+    `unjudged`: candidates without an outcome; `empty`: draws of the run without a step; both count as wrong. `unscored` and
+    `outcome_unscored`: candidates that rank behind all others. `absent`: problems of the run that have chains, and none in the
+    scores.
+    """
+
+    contests: list[Contest]
+    unknown: int
+    absent: int
+    unjudged: int
+    empty: int
+    unscored: int
+    outcome_unscored: int
+
+    @property
+    def counts(self) -> list[int]:
+        """How many candidates each problem has."""
+        return [len(contest.candidates) for contest in self.contests]
+
+
+def scored(config: SelectConfig) -> Scored:
+    """The candidates. Raises InputError for a file that is none of `score`."""
+    column = SCORE if config.aggregation is None else f"{SCORE}_{config.aggregation.value}"
+    frame = _read("scores", Path(config.scores), [*_KEYS, *_JUDGED, *_CHOSEN, column, "model"])
+    return Scored(
+        frame=frame.with_columns(pl.col(column).fill_nan(None).alias(SCORE)),
+        model=", ".join(frame["model"].drop_nulls().unique().sort()),
+    )
+
+
+def known(candidates: Scored, config: SelectConfig) -> Known:
+    """What can be compared. Raises InputError where no answer is known or files do not fit each other, UsageError where
+    `run_dir` is not the run of these chains, and what `refuse_unfinished` raises."""
+    frame, absent = candidates.frame.select(*_KEYS, *_JUDGED, SCORE).with_columns(pl.lit(False).alias("empty")), 0
+    if not candidates.has_answers:
+        raise InputError(
+            f"scores={config.scores}: no problem has a known answer, so nobody knows which candidates are right; give the "
+            "answers to `score`, or best=FILE alone to choose without comparing"
+        )
+    if config.run_dir is not None:
+        draws = _draws(config.run_dir)
+        _check_same_run(frame, draws, config)
+        frame, absent = as_often_as_drawn(frame, draws)
+    # Whoever samples chains knows the answer, also to what came out empty.
+    answered = frame.filter((pl.col("gold_answer").is_not_null().any() | pl.col("empty").all()).over("problem_id"))
+    scores = None if config.outcome_scores is None else _outcome_scores(config.outcome_scores, answered)
+    found = answered if scores is None else answered.join(scores, on="chain_id", how="left")
+    return Known(
+        contests=_contests(found),
+        unknown=frame["problem_id"].n_unique() - answered["problem_id"].n_unique(),
+        absent=absent,
+        unjudged=answered.filter(~pl.col("empty"))["outcome"].null_count(),
+        empty=int(answered["empty"].sum()),
+        unscored=answered.filter(~pl.col("empty"))[SCORE].null_count(),
+        outcome_unscored=0 if scores is None else found.filter(~pl.col("empty"))["outcome_score"].null_count(),
+    )
+
+
+def _contests(frame: pl.DataFrame) -> list[Contest]:
+    found: dict[str, list[Candidate]] = {}
+    for row in frame.iter_rows(named=True):
+        candidate = Candidate(
+            chain_id=row["chain_id"],
+            answer=row["final_answer"],
+            right=row["outcome"] is True,
+            score=row[SCORE],
+            outcome_score=row.get("outcome_score"),
+        )
+        found.setdefault(row["problem_id"], []).append(candidate)
+    return [Contest(problem_id=problem, candidates=tuple(chains)) for problem, chains in found.items()]
+
+
+def _draws(run_dir: str) -> pl.DataFrame:
+    """The chain and problem of every draw, and whether it has no step."""
+    storage = storage_at(run_dir)
+    run = refuse_unfinished(storage)
+    shards = [shard for of_unit in current_shards(run.wholes, None, SOLUTIONS).values() for shard in of_unit]
+    tables = [pl.DataFrame(read_shard(storage, shard, [*_KEYS, _STEPS_OF_DRAW])) for shard in shards]
+    if not tables:
+        raise UsageError(f"run_dir={run_dir} sampled no chains, they came with the input: leave run_dir out")
+    return pl.concat(tables).select(*_KEYS, (pl.col(_STEPS_OF_DRAW).list.len() == 0).alias("empty"))
+
+
+def _check_same_run(frame: pl.DataFrame, draws: pl.DataFrame, config: SelectConfig) -> None:
+    strange = frame.join(draws, on="chain_id", how="anti").height
+    if strange:
+        raise UsageError(
+            f"run_dir={config.run_dir} did not sample {strange:,} of the {frame.height:,} chains of scores={config.scores}: "
+            "name the run that was scored, or leave run_dir out"
+        )
+    of_scored = draws.filter(~pl.col("empty")).join(frame, on="problem_id", how="semi")
+    lacking = of_scored.join(frame, on="chain_id", how="anti")["chain_id"].n_unique()
+    if lacking:
+        raise InputError(
+            f"scores={config.scores} lacks {lacking:,} of the {of_scored['chain_id'].n_unique():,} chains that "
+            f"run_dir={config.run_dir} sampled for its problems: score the whole run, or leave run_dir out"
+        )
+
+
+def as_often_as_drawn(frame: pl.DataFrame, draws: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """A row for every draw, and how many problems were left out because no chain of theirs is in `frame`.
+
+    Draws without a step have neither answer nor score; problems that have no others are not left out.
+    """
+    unscored = draws.filter(~pl.col("empty")).join(frame, on="chain_id", how="anti")
+    kept = draws.join(unscored, on="problem_id", how="anti")
+    chains = frame.unique("chain_id").drop("problem_id", "empty")
+    return kept.join(chains, on="chain_id", how="left"), unscored["problem_id"].n_unique()
+
+
+def _outcome_scores(name: str, candidates: pl.DataFrame) -> pl.DataFrame:
+    found = _read("outcome_scores", Path(name), ["chain_id", LAST]).unique("chain_id")
+    if not found.join(candidates, on="chain_id", how="semi").height:
+        raise InputError(
+            f"outcome_scores={name} scores none of the chains that scores has: score the same run or file with both models"
+        )
+    return found.select("chain_id", pl.col(LAST).fill_nan(None).alias("outcome_score"))
+
+
+def _read(key: str, path: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """Some columns of a Parquet or JSONL file that `score` has written."""
+    remedy = "name a file that `python -m pipeline score` has written"
+    if not path.is_file():
+        raise InputError(f"{key}={path}: there is no such file; {remedy}")
+    try:
+        frame = pl.read_ndjson(path, infer_schema_length=None) if _is_jsonl(path) else pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        kind = "JSON lines" if _is_jsonl(path) else "Parquet"
+        raise InputError(f"{key}={path} is not {kind} ({str(error).splitlines()[0]}); {remedy}") from error
+    if missing := [name for name in columns if name not in frame.columns]:
+        raise InputError(f"{key}={path} has no column {', '.join(missing)}; {remedy}")
+    if not frame.height:
+        raise InputError(f"{key}={path} has no rows; {remedy}")
+    for name in columns:
+        try:
+            frame = frame.with_columns(pl.col(name).cast(_TYPES[name]))
+        except pl.exceptions.PolarsError as error:
+            held = frame.schema[name]
+            raise InputError(f"{key}={path}: column {name} holds {held}, not {_TYPES[name]}; {remedy}") from error
+    if nameless := [name for name in _KEYS if name in columns and frame[name].null_count()]:
+        raise InputError(f"{key}={path}: {', '.join(nameless)} is empty in some rows; {remedy}")
+    return frame
+
+
+def _is_jsonl(path: Path) -> bool:
+    return path.suffix.lower() == ".jsonl"

@@ -1,0 +1,21 @@
+"""The commands: what each is called, which settings it takes, how it explains itself, and what it runs.
+
+What a command loads, it loads when it runs: Ray and the readers are slow to load, and a wrong setting should be told at once.
+"""
+
+from pipeline.cli.agree import AGREE
+from pipeline.cli.command import Command
+from pipeline.cli.export import EXPORT
+from pipeline.cli.grade import GRADE
+from pipeline.cli.label import LABEL
+from pipeline.cli.plan import PLAN
+from pipeline.cli.report import REPORT
+from pipeline.cli.select import SELECT
+from pipeline.cli.status import STATUS
+from pipeline.cli.stored import AUDIT, REGRADE, RELABEL
+from pipeline.cli.train import SCORE, TRAIN
+
+COMMANDS: dict[str, Command] = {
+    command.name: command
+    for command in (PLAN, LABEL, STATUS, RELABEL, REGRADE, AUDIT, REPORT, EXPORT, TRAIN, SCORE, SELECT, AGREE, GRADE)
+}

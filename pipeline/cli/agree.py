@@ -1,0 +1,32 @@
+"""The command `agree`."""
+
+from pipeline.analysis.agree.settings import AgreeConfig
+from pipeline.cli.command import Command, interruptible
+
+
+def _agree(config: AgreeConfig) -> int:
+    from pipeline.analysis.agree.run import agree
+    from pipeline.analysis.agree.told import tell
+
+    with interruptible():
+        tell(agree(config))
+    return 0
+
+
+AGREE = Command(
+    name="agree",
+    summary="a run's labels against people's: ProcessBench F1, step accuracy, where first errors are put, by threshold",
+    examples="""\
+agree: compare a run's labels with those of people about the same chains, and with what is to be had without any rollouts.
+
+  python -m pipeline label data=processbench data.path=processbench.jsonl run_dir=out
+  python -m pipeline agree data=processbench data.path=processbench.jsonl run_dir=out out=agreement.json
+  python -m pipeline agree data=prm800k data.path=phase2_test.jsonl run_dir=out neutral=bad
+
+Chains are matched by their texts. ProcessBench's `label` (or `first_error`) is the first wrong step, counted from 0, or -1;
+PRM800K has ratings. It prints tables; out=FILE gets all figures as JSON.
+""",
+    schema=AgreeConfig,
+    run=_agree,
+    flags=("partial",),
+)

@@ -1,0 +1,36 @@
+"""The command `export`."""
+
+from pipeline.cli.command import Command, interruptible, write_out
+from pipeline.export.settings import ExportConfig
+
+
+def _export(config: ExportConfig) -> int:
+    from pipeline.export.run import export
+    from pipeline.export.told import told
+
+    with interruptible():
+        exported = export(config)
+    write_out("".join(f"{line}\n" for line in told(exported)))
+    return 0
+
+
+EXPORT = Command(
+    name="export",
+    summary="labels in the layout that a trainer reads, checked by that trainer's rules",
+    examples="""\
+export: write the labels of a run as a trainer's training data, into a folder with a data card.
+
+  python -m pipeline export run_dir=out format=trl out=data/trl tokenizer=Qwen/Qwen2.5-Math-7B-Instruct
+  python -m pipeline export run_dir=out format=openrlhf target=soft out=data/openrlhf validation=0.05
+  python -m pipeline export run_dir=out format=parquet columns=[problem,steps,posterior_mean] out=data/values
+  python -m pipeline export run_dir=out format=preference out=data/pairs 'decontaminate.paths=[math500.jsonl]'
+
+formats: trl axolotl openrlhf rlhflow qwen prm800k math_shepherd openr scan processbench orm preference parquet
+Before anything is written, every chain is looked at as the trainer would read it. Where labels would be misplaced or lost,
+nothing is written, and a list names the chains; offending=drop leaves them out. With a tokenizer, lengths and placeholders are
+looked at too.
+""",
+    schema=ExportConfig,
+    run=_export,
+    flags=("partial", "overwrite"),
+)

@@ -1,0 +1,30 @@
+"""The command `grade`."""
+
+from pipeline.cli.command import Command
+from pipeline.config.label import GradeConfig
+
+
+def _grade(config: GradeConfig) -> int:
+    from pipeline.cli.grade_lines import grade_lines
+
+    return grade_lines(config)
+
+
+GRADE = Command(
+    name="grade",
+    summary="check answers: lines with gold and prediction in, the same lines with a verdict out",
+    examples="""\
+grade: the answer checker alone. JSON lines in, the same lines in the same order out, with verdict, answer and ms.
+
+  python -m pipeline grade input=cases.jsonl output=verdicts.jsonl
+  zcat outputs.jsonl.gz | python -m pipeline grade grader.processes=2 | grep '"incorrect"'
+
+  {"gold": "1/2", "prediction": "So it is \\\\boxed{0.5}."}         a whole output that states its answer
+  {"gold": ["2", "-2"], "prediction": "-2", "extracts": false}   a bare answer; any of several golds counts
+
+A line that cannot be graded comes back with an error that names its number, and the exit code is 2. Blank lines are left out.
+Input may end in .gz or .zst. An output file appears when it is whole.
+""",
+    schema=GradeConfig,
+    run=_grade,
+)

@@ -1,0 +1,210 @@
+"""The `grade` command: lines in, lines out, in the same order, as many children at work as the settings allow.
+
+Verdicts that take microseconds are given here, the others by `grader.processes` threads, each of which waits for a child.
+An output file appears under its name when it is whole. A line that goes to standard output or a pipe can be read at once.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+from pipeline.cli.ordered import InOrder
+from pipeline.config.label import GradeConfig
+from pipeline.core.errors import InputError, Interrupted, StoreError, UsageError
+from pipeline.core.records import Verdict
+from pipeline.data.jsonl import numbered_lines
+from pipeline.data.rows import blame, open_lines
+from pipeline.graders.base import Checker
+from pipeline.graders.choose import checker_for
+from pipeline.graders.lines import Case, Result, finished, gold_error, read_case, summary
+from pipeline.graders.question import at_once, in_time
+from pipeline.storage.files import replaced_at_end
+
+STANDARD = "-"
+GOLDS_REMEMBERED = 4096
+_PACKED = (".gz", ".zst")
+
+
+class _Account:
+    """What was written so far. `first_error` is the first line's that has one."""
+
+    def __init__(self) -> None:
+        self.verdicts: Counter[Verdict | None] = Counter()
+        self.errors = 0
+        self.first_error = ""
+
+    def add(self, result: Result) -> None:
+        self.verdicts[result.verdict] += 1
+        if result.error:
+            self.errors += 1
+            self.first_error = self.first_error or result.error
+
+
+def grade_lines(config: GradeConfig) -> int:
+    """Grade a file and print a summary on standard error. Returns the exit code: 0, also where the reader of a pipe left.
+
+    Raises InputError when the input cannot be read or some of its lines have errors (the others were graded), UsageError
+    and StoreError for an output that cannot be had, and Interrupted.
+    """
+    began = time.monotonic()
+    account = _Account()
+    try:
+        with _terminable(), _input(config) as stream, _output(config) as write:
+
+            def emit(result: Result) -> None:
+                write(result.text)
+                account.add(result)
+
+            _grade(stream, config, emit)
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt as error:
+        done = account.verdicts.total()
+        raise Interrupted(f"interrupted after {done:,} lines; start the same command again") from error
+    sys.stderr.write(summary(account.verdicts, time.monotonic() - began) + "\n")
+    if account.errors:
+        raise InputError(
+            f"{account.errors:,} of {account.verdicts.total():,} lines carry an error, the first: {account.first_error}"
+        )
+    return 0
+
+
+def _grade(stream: IO[bytes], config: GradeConfig, emit: Callable[[Result], None]) -> None:
+    with checker_for(config.grader) as checker, _threads(config.grader.processes) as threads:
+        slowly = _Slowly(checker)
+        in_order = InOrder(emit)
+        for number, line in _numbered(stream, config.input):
+            case, size = read_case(number, line), len(line or b"")
+            grade = at_once(checker, case.asked) if case.asked else None
+            if case.error or (grade and grade.verdict is not Verdict.UNPARSEABLE):
+                in_order.put(finished(case, grade), size)
+            else:
+                in_order.put_later(threads.submit(slowly.result, case), size)
+        in_order.finish()
+
+
+class _Slowly:
+    """What needs a child: verdicts, and why there is none."""
+
+    def __init__(self, checker: Checker) -> None:
+        self._checker = checker
+        self._parses = lru_cache(maxsize=GOLDS_REMEMBERED)(checker.parses)
+
+    def result(self, case: Case) -> Result:
+        assert case.asked is not None
+        grade = in_time(self._checker, case.asked)
+        if grade.verdict is not Verdict.UNPARSEABLE:
+            return finished(case, grade)
+        unread = [gold for gold in case.asked.golds if not self._parses(gold)]
+        return finished(case, grade, gold_error(case, unread) if unread else "")
+
+
+@contextlib.contextmanager
+def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
+    threads = ThreadPoolExecutor(count)
+    try:
+        yield threads
+    finally:
+        # After a failure nobody wants the rest; what is under way ends at the checker's deadline.
+        threads.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """A polite end is an interruption like Ctrl-C: nothing unfinished is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _input(config: GradeConfig) -> Iterator[IO[bytes]]:
+    if config.input == STANDARD:
+        if sys.stdin is None:
+            raise UsageError("standard input is closed: give input=FILE")
+        yield sys.stdin.buffer
+        return
+    path = Path(config.input)
+    if path.is_dir():
+        raise UsageError(f"input={path} is a folder: name one file of JSON lines")
+    if not path.exists():
+        raise InputError(f"input={path}: there is no such file; check the name, from the folder {Path.cwd()}")
+    with blame("input", path):
+        stream = open_lines(path)
+    with stream:
+        yield stream
+
+
+def _numbered(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes | None]]:
+    with blame("input", name):
+        yield from numbered_lines(stream)
+
+
+@contextlib.contextmanager
+def _output(config: GradeConfig) -> Iterator[Callable[[bytes], None]]:
+    if config.output == STANDARD:
+        if sys.stdout is None:
+            raise UsageError("standard output is closed: give output=FILE")
+        yield _at_once(sys.stdout.buffer, "standard output")
+        return
+    path = Path(config.output).resolve()
+    _check_output(path, config)
+    if path.exists() and not path.is_file():
+        # A device or a pipe is written to; a file that is renamed to its name would take its place.
+        with path.open("wb") as stream:
+            yield _at_once(stream, str(path))
+        return
+    with replaced_at_end(path) as file:
+        yield _blamed(file.write, str(path))
+
+
+def _check_output(path: Path, config: GradeConfig) -> None:
+    if path.is_dir():
+        raise UsageError(f"output={config.output} is a folder: name a file in it")
+    if path.suffix.lower() in _PACKED:
+        raise UsageError(f"output={config.output}: lines are written unpacked; choose a name without {path.suffix}")
+    if config.input != STANDARD and path == Path(config.input).resolve():
+        raise UsageError(f"output={config.output} is the input: name another file")
+
+
+def _at_once(stream: IO[bytes], name: str) -> Callable[[bytes], None]:
+    def write(text: bytes) -> None:
+        try:
+            stream.write(text)
+            stream.flush()
+        except OSError:
+            # What is left in the stream must not fail again when Python flushes it at exit.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+            raise
+
+    return _blamed(write, name)
+
+
+def _blamed(write: Callable[[bytes], object], name: str) -> Callable[[bytes], None]:
+    def written(text: bytes) -> None:
+        try:
+            write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise StoreError(
+                f"output: {name} cannot be written: {error.strerror or error}; free space or permit writing, then start again"
+            ) from error
+
+    return written

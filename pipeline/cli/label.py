@@ -1,0 +1,74 @@
+"""The command `label`."""
+
+import os
+import secrets
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from pipeline.cli.command import Command, interruptible
+from pipeline.config.label import LabelConfig
+
+
+def _label(config: LabelConfig) -> int:
+    set_up_ray(config.cluster.address)
+    from pipeline.analysis.report.ending import end_with_report
+    from pipeline.analysis.report.labels import first_chains, reject_counts
+    from pipeline.analysis.report.live import LiveView
+    from pipeline.analysis.report.terminal import print_chains, print_rejects, print_summary
+    from pipeline.runtime.actors import actors
+    from pipeline.runtime.driver import label
+    from pipeline.runtime.stop import StopSignal
+    from pipeline.storage.place import storage_at
+
+    console = Console(highlight=False)
+    stop = StopSignal()
+    stop.listen()
+    try:
+        with LiveView(console, config.plan.gpu_hour_price) as view:
+            summary = label(config, actors, view, stop)
+    finally:
+        stop.release()
+    storage = storage_at(summary.run_dir)
+    if summary.totals.rejected:
+        print_rejects(console, reject_counts(storage))
+    if config.run.show_chains:
+        print_chains(console, first_chains(storage, config.run.show_chains))
+        console.print()
+    print_summary(console, summary)
+    with interruptible():
+        end_with_report(console, storage, page=config.run.report, changed=summary.units_done_now > 0)
+    return 0
+
+
+def set_up_ray(address: str | None) -> None:
+    """Ray reads these when it is imported."""
+    if "ray" in sys.modules:
+        return
+    if address is not None:
+        # Ray 2.60 makes clusters that want a token, and clients that do not offer the one they have.
+        if "RAY_AUTH_TOKEN" in os.environ or (Path.home() / ".ray" / "auth_token").exists():
+            os.environ.setdefault("RAY_AUTH_MODE", "token")
+        return
+    # Ray has no setting for it on Linux, but stays on 127.0.0.1 where it believes that there can be no cluster.
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    # A token of its own, which Ray would else make, and leave in the user's home.
+    if "RAY_AUTH_MODE" not in os.environ:
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+
+
+LABEL = Command(
+    name="label",
+    summary="label the steps of reasoning chains; started again on the same run_dir it goes on with what is owed",
+    examples="""\
+label: sample completions from every step prefix, check their answers, write P(correct | prefix) as Parquet.
+
+  python -m pipeline label data=sample run_dir=runs/sample
+  python -m pipeline label data.path=my.jsonl run_dir=out sampling.rollouts=16
+  python -m pipeline label data=gsm8k data.path='hf://openai/gsm8k/main:train' policy.model=Qwen/Qwen2.5-Math-7B-Instruct \\
+      cluster.address=auto cluster.workers=8 run_dir=/shared/run
+""",
+    schema=LabelConfig,
+    run=_label,
+)

@@ -1,0 +1,33 @@
+"""The command `select`."""
+
+from pipeline.analysis.select.settings import SelectConfig
+from pipeline.cli.command import Command, interruptible
+
+
+def _select(config: SelectConfig) -> int:
+    from rich.console import Console
+
+    from pipeline.analysis.select.run import select
+
+    with interruptible():
+        select(config, Console(highlight=False))
+    return 0
+
+
+SELECT = Command(
+    name="select",
+    summary="choose the best of N candidates by their scores, beside votes, an outcome model, chance and the bound",
+    examples="""\
+select: how often the best-scored of n candidates is right, for candidates that `score` has scored, beside majority vote, a vote
+weighted by scores, an outcome reward model, a random choice, and the share of problems for which any candidate is right.
+
+  python -m pipeline select scores=prm.parquet
+  python -m pipeline select scores=prm.parquet outcome_scores=orm.parquet run_dir=heldout n=[1,4,16] out=select.json
+  python -m pipeline select scores=prm.parquet best=chosen.jsonl
+
+What is said of n candidates is the mean over all ways to take n of those that a problem has (over 500 random ones for votes).
+run_dir names the run that sampled the candidates: a chain that was drawn several times then counts as often.
+""",
+    schema=SelectConfig,
+    run=_select,
+)

@@ -1,0 +1,81 @@
+"""The commands `train` and `score`."""
+
+from pipeline.cli.command import Command, interruptible, write_out
+from pipeline.core.errors import UsageError
+from pipeline.train.settings import EMBEDDED, ScoreConfig, TrainConfig
+
+
+def _train(config: TrainConfig) -> int:
+    try:
+        from pipeline.train.result import NAME
+        from pipeline.train.trainer import train, validation_text
+    except ImportError as error:
+        raise _not_installed(error) from error
+    from pipeline.engines.embedded import embedded_model
+
+    weights = str(embedded_model()) if config.model == EMBEDDED else config.model
+    with interruptible():
+        trained = train(config, weights=weights, tell=_tell)
+    if trained.before:
+        _tell(f"Nothing to do: {trained.out} is trained with these settings.")
+    _tell(f"{validation_text(trained.metrics)}; all figures are in {trained.out / NAME}")
+    return 0
+
+
+def _score(config: ScoreConfig) -> int:
+    try:
+        from pipeline.train.score import score
+    except ImportError as error:
+        raise _not_installed(error) from error
+
+    with interruptible():
+        scored = score(config)
+    _tell(f"{scored.chains:,} chains, {scored.steps:,} steps scored: {config.out}")
+    if scored.cut:
+        _tell(
+            f"{scored.cut:,} chains have no score: the model takes no steps so far behind (n_scored says how many it took)"
+        )
+    if scored.left_out.rows:
+        _tell(f"{scored.left_out.rows:,} rows were left out, the first: {scored.left_out.first}")
+    return 0
+
+
+def _tell(line: str) -> None:
+    write_out(f"{line}\n")
+
+
+def _not_installed(error: ImportError) -> UsageError:
+    return UsageError(f"{error}: install the train extra: pip install 'stepvalue[train]', or '.[train]' in a checkout")
+
+
+TRAIN = Command(
+    name="train",
+    summary="train a process or outcome reward model on a run's labels; started again it goes on",
+    examples="""\
+train: a run's labels into a model that AutoModelForTokenClassification loads; it scores the end of every step.
+
+  python -m pipeline train run_dir=out model=Qwen/Qwen2.5-Math-1.5B out=prm
+  python -m pipeline train run_dir=out model=embedded out=prm loss=beta_binomial epochs=1 layers=4
+  python -m pipeline train run_dir=out model=embedded out=orm target=outcome
+
+Prints a line an epoch, with figures on problems that are held out. Started again on the same `out` it goes on from the last
+checkpoint; a finished model is left as it is.
+""",
+    schema=TrainConfig,
+    run=_train,
+)
+
+SCORE = Command(
+    name="score",
+    summary="what a trained model says of the steps of chains: a run's, or any others",
+    examples="""\
+score: P(good) of every step, and of every chain by its last, worst or mean step or their product, as Parquet or JSONL.
+
+  python -m pipeline score model=prm run_dir=out out=scores.parquet
+  python -m pipeline score model=prm data=processbench data.path=cases.jsonl out=scores.jsonl aggregation=min
+
+Rows need no known answer here; where they have one, the column `outcome` says whether the chain's own answer is right.
+""",
+    schema=ScoreConfig,
+    run=_score,
+)

@@ -1,0 +1,270 @@
+"""From records to Arrow tables and back, by the schemas of the tables."""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from pipeline.core.records import (
+    Fact,
+    Finish,
+    Grade,
+    InputRow,
+    LabelledChain,
+    Place,
+    Problem,
+    Reject,
+    Rollout,
+    SampledSolution,
+    Solution,
+    StepValue,
+    Verdict,
+)
+from pipeline.core.schemas import INPUTS, LABELS, LOG_KEYS, PER_PREFIX, PER_STEP, REJECTS, ROLLOUTS, SOLUTIONS, VERDICTS
+
+
+def rollouts_table(rollouts: Sequence[Rollout], grader: str) -> pa.Table:
+    """The log, one row per completion, sorted by `rollout_id` so that equal content gives equal bytes."""
+    ordered = sorted(rollouts, key=lambda rollout: rollout.completion.request.request_id)
+    completions = [rollout.completion for rollout in ordered]
+    requests = [completion.request for completion in completions]
+    return _table(
+        ROLLOUTS,
+        {
+            "rollout_id": [request.request_id for request in requests],
+            "prefix_id": [request.prefix.prefix_id for request in requests],
+            "problem_id": [request.problem.problem_id for request in requests],
+            "step_index": [request.prefix.step_index for request in requests],
+            "issue_index": [request.issue_index for request in requests],
+            "round": [request.round for request in requests],
+            "reached_prefix_id": [rollout.reached_prefix_id for rollout in ordered],
+            "text": [storable(completion.text) for completion in completions],
+            "finish": [completion.finish.value for completion in completions],
+            "n_tokens": [completion.n_tokens for completion in completions],
+            "answer": [storable(rollout.grade.answer) for rollout in ordered],
+            "verdict": [rollout.grade.verdict.value for rollout in ordered],
+            "grader": [grader] * len(ordered),
+        },
+    )
+
+
+_FACTS = (
+    "rollout_id",
+    "prefix_id",
+    "issue_index",
+    "round",
+    "reached_prefix_id",
+    "finish",
+    "n_tokens",
+    "verdict",
+)
+
+
+def facts(rollouts: pa.Table) -> dict[str, Fact]:
+    """Rollout id -> what counts of it, of a table of the log."""
+    return {
+        rollout: Fact(
+            prefix_id=prefix,
+            issue_index=issue,
+            round=number,
+            reached_prefix_id=reached,
+            finish=Finish(finish),
+            n_tokens=tokens,
+            verdict=Verdict(verdict),
+        )
+        for rollout, prefix, issue, number, reached, finish, tokens, verdict in zip(
+            *(rollouts[name].to_pylist() for name in _FACTS), strict=True
+        )
+    }
+
+
+def verdicts_table(grades: Mapping[str, Grade], grader: str) -> pa.Table:
+    """Later grades by rollout id, sorted by it."""
+    ordered = sorted(grades.items())
+    return _table(
+        VERDICTS,
+        {
+            "rollout_id": [rollout for rollout, _ in ordered],
+            "answer": [storable(grade.answer) for _, grade in ordered],
+            "verdict": [grade.verdict.value for _, grade in ordered],
+            "grader": [grader] * len(ordered),
+        },
+    )
+
+
+def row_ids(table_name: str, table: pa.Table) -> list[tuple[object, ...]]:
+    """The identity of each row of a table of the log."""
+    return list(zip(*(table[key].to_pylist() for key in LOG_KEYS[table_name]), strict=True))
+
+
+def in_order(table_name: str, tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables of the log as one, ordered by the identity of its rows."""
+    one = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    return one.sort_by([(key, "ascending") for key in LOG_KEYS[table_name]])
+
+
+def solutions_table(solutions: Sequence[SampledSolution]) -> pa.Table:
+    """Chains the policy drew itself, with the tokens it drew, kept or not."""
+    return _table(
+        SOLUTIONS,
+        {
+            "chain_id": [drawn.solution.chain_id for drawn in solutions],
+            "problem_id": [drawn.solution.problem_id for drawn in solutions],
+            "source_id": [drawn.solution.source_id for drawn in solutions],
+            "draw": [drawn.draw for drawn in solutions],
+            "text": [drawn.solution.text for drawn in solutions],
+            "token_ids": [list(drawn.solution.token_ids) for drawn in solutions],
+            "step_ends": [list(drawn.solution.ends) for drawn in solutions],
+            "token_ends": [list(drawn.solution.token_ends) for drawn in solutions],
+            "finish": [drawn.finish.value for drawn in solutions],
+            "answer": [storable(drawn.grade.answer) for drawn in solutions],
+            "verdict": [drawn.grade.verdict.value for drawn in solutions],
+        },
+    )
+
+
+def sampled_solutions(table: pa.Table) -> list[SampledSolution]:
+    """The inverse of `solutions_table`. The milliseconds of a grade are not stored: they are 0."""
+    return [
+        SampledSolution(
+            solution=Solution(
+                chain_id=row["chain_id"],
+                problem_id=row["problem_id"],
+                source_id=row["source_id"],
+                text=row["text"],
+                ends=tuple(row["step_ends"]),
+                token_ids=tuple(row["token_ids"]),
+                token_ends=tuple(row["token_ends"]),
+                complete=row["finish"] == Finish.STOP,
+            ),
+            draw=row["draw"],
+            finish=Finish(row["finish"]),
+            grade=Grade(verdict=Verdict(row["verdict"]), answer=row["answer"], ms=0.0),
+        )
+        for row in table.to_pylist()
+    ]
+
+
+def inputs_table(rows: Sequence[InputRow]) -> pa.Table:
+    """Used rows of one unit: a problem with a chain each, or a problem alone for which the policy is to sample chains."""
+    chains = [row.solution for row in rows]
+    return _table(
+        INPUTS,
+        {
+            "problem_id": [row.problem.problem_id for row in rows],
+            "problem": [row.problem.text for row in rows],
+            "gold_answers": [list(row.problem.golds) for row in rows],
+            "chain_id": [chain and chain.chain_id for chain in chains],
+            "source_id": [row.source_id for row in rows],
+            "solution": [chain and chain.text for chain in chains],
+            "step_ends": [chain and list(chain.ends) for chain in chains],
+            "file": [row.place.file for row in rows],
+            "line": [row.place.line for row in rows],
+        },
+    )
+
+
+def input_rows(table: pa.Table) -> list[InputRow]:
+    """The inverse of `inputs_table`."""
+    return [
+        InputRow(
+            place=Place(file=row["file"], line=row["line"]),
+            source_id=row["source_id"],
+            problem=Problem(problem_id=row["problem_id"], text=row["problem"], golds=tuple(row["gold_answers"])),
+            solution=None
+            if row["chain_id"] is None
+            else Solution(
+                chain_id=row["chain_id"],
+                problem_id=row["problem_id"],
+                source_id=row["source_id"],
+                text=row["solution"],
+                ends=tuple(row["step_ends"]),
+            ),
+        )
+        for row in table.to_pylist()
+    ]
+
+
+def rejects_table(rejects: Sequence[Reject]) -> pa.Table:
+    """Rows that were not used, and single prefixes that could not be measured (those have a `step_index`)."""
+    return _table(
+        REJECTS,
+        {
+            "file": [reject.place.file for reject in rejects],
+            "line": [reject.place.line for reject in rejects],
+            "source_id": [None if reject.source_id is None else storable(reject.source_id) for reject in rejects],
+            "step_index": [reject.step_index for reject in rejects],
+            "reason": [reject.reason.value for reject in rejects],
+            "detail": [storable(reject.detail) for reject in rejects],
+        },
+    )
+
+
+def labels_table(
+    chains: Sequence[LabelledChain], steps: Sequence[Sequence[str]], *, estimator: str, label_rule: str, policy: str
+) -> pa.Table:
+    """One row per chain, lists with one entry per step; `steps` holds the trimmed step texts of each chain."""
+    per_step: dict[str, list[object]] = {name: [] for name, _ in (*PER_PREFIX, *PER_STEP)}
+    root: dict[str, list[object]] = {f"root_{name}": [] for name, _ in PER_PREFIX}
+    for chain in chains:
+        for name, column in per_step.items():
+            column.append([_entry(step, name) for step in chain.steps])
+        for name, _ in PER_PREFIX:
+            root[f"root_{name}"].append(_entry(chain.root, name))
+    return _table(
+        LABELS,
+        {
+            "chain_id": [chain.solution.chain_id for chain in chains],
+            "problem_id": [chain.problem.problem_id for chain in chains],
+            "source_id": [chain.solution.source_id for chain in chains],
+            "problem": [chain.problem.text for chain in chains],
+            "gold_answer": [chain.problem.golds[0] for chain in chains],
+            "gold_answers": [list(chain.problem.golds) for chain in chains],
+            "solution": [chain.solution.text for chain in chains],
+            "steps": [list(texts) for texts in steps],
+            "step_ends": [list(chain.solution.ends) for chain in chains],
+            "root_prefix_id": [chain.root_prefix_id for chain in chains],
+            "prefix_ids": [list(chain.prefix_ids) for chain in chains],
+            "final_answer": [None if chain.final_answer is None else storable(chain.final_answer) for chain in chains],
+            "outcome": [chain.outcome for chain in chains],
+            **per_step,
+            "label": [list(chain.labels) for chain in chains],
+            **root,
+            "estimator": [estimator] * len(chains),
+            "label_rule": [label_rule] * len(chains),
+            "policy": [policy] * len(chains),
+            "rollout_tokens": [
+                chain.root.counts.tokens + sum(step.counts.tokens for step in chain.steps) for chain in chains
+            ],
+        },
+    )
+
+
+def storable(text: str) -> str:
+    """The text with lone surrogates, which no Parquet string can hold, replaced by `?`. Model output may contain them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _entry(step: StepValue, name: str) -> object:
+    counts = step.counts
+    match name:
+        case "n_correct":
+            return counts.correct
+        case "n_rollouts":
+            return counts.graded
+        case "n_ungraded":
+            return counts.ungraded
+        case "n_truncated":
+            return counts.truncated
+        case "origin":
+            return step.origin.value
+        case _:
+            return getattr(step, name)
+
+
+def _table(schema: pa.Schema, columns: dict[str, list[object]]) -> pa.Table:
+    arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)

@@ -1,0 +1,188 @@
+"""What the public step data sets call their columns: one adapter per layout, from a raw row to the same fields.
+
+| layout | problem | answer | steps or solution |
+|---|---|---|---|
+| `rows` | the columns named in `data.columns` | | |
+| `prm800k` | `question.problem` | `question.ground_truth_answer` | the chosen completions of `label.steps` |
+| `processbench` | `problem` | the answer column, else the chain's own where it is known to be right | `steps` |
+| `math_shepherd` | `input` up to `Step 1:` | as above | the pieces of `input` between the tags, without them |
+
+The id and, for the last two, the answer are read from `data.columns` in every layout.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from pipeline.config.choices import Layout
+from pipeline.config.label import DataConfig
+from pipeline.core.records import RejectReason
+from pipeline.data.steps import STEP_TAG, join
+
+Extract = Callable[[str], str | None]
+"""Finds the final answer that a text states, or None."""
+
+MAX_NAMES = 20
+"""So many column names are listed in a message at most."""
+MAX_NAME_CHARS = 60
+_FIRST_STEP = re.compile(r"(?<!\S)Step 1:")
+
+
+class UnusableRowError(Exception):
+    """A row that cannot be used: the reason, and one sentence with the remedy."""
+
+    def __init__(self, reason: RejectReason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """A row in one shape, its values not yet checked. None: the row does not have it."""
+
+    problem: object = None
+    answer: object = None
+    answer_is_bare: bool = False
+    """The answer was already taken out of a text."""
+    steps: object = None
+    solution: object = None
+
+
+def read_fields(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:
+    """The fields of a row in the layout `data.layout`. Raises UnusableRowError where the row is not in that layout."""
+    return _READERS[data.layout](row, data, final_answer)
+
+
+def column(row: object, name: str) -> object:
+    """The value of a column, None where there is none; a dot in `name` descends unless a column has that very name."""
+    if not name or not isinstance(row, Mapping):
+        return None
+    if name in row:
+        return row[name]
+    head, _, rest = name.partition(".")
+    return column(row.get(head), rest)
+
+
+def chosen_completions(steps: Sequence[object]) -> list[object]:
+    """PRM800K: what continues the chain at each of its `steps`, a record with text and rating, or a text that a person wrote.
+
+    Where labelling ended at an error nothing is chosen: the first completion is the chain's own, and the chain ends there.
+    None for a step in another shape.
+    """
+    found = []
+    for step in steps:
+        chosen, human = column(step, "chosen_completion"), column(step, "human_completion")
+        found.append(_chosen(step, chosen, human))
+        if chosen is None and human is None:
+            break
+    return found
+
+
+def column_names(row: Mapping[str, object]) -> str:
+    """The names of a row's columns, for a message: shortened, and printable whatever they contain."""
+    names = ["".join(c if c.isprintable() else "?" for c in name[:MAX_NAME_CHARS]) for name in islice(row, MAX_NAMES)]
+    return ", ".join(names) + (", ..." if len(row) > MAX_NAMES else "") if names else "none"
+
+
+def _named_columns(row: Mapping[str, object], data: DataConfig, _final_answer: Extract) -> Fields:
+    names = data.columns
+    return Fields(
+        problem=column(row, names.problem),
+        answer=column(row, names.answer),
+        steps=column(row, names.steps),
+        solution=column(row, names.solution),
+    )
+
+
+def _prm800k(row: Mapping[str, object], data: DataConfig, _final_answer: Extract) -> Fields:
+    steps = _wanted(row, "label.steps", data.layout, RejectReason.NO_STEPS)
+    if not isinstance(steps, Sequence) or isinstance(steps, str):
+        raise UnusableRowError(RejectReason.BAD_STEPS, "label.steps is not a list, as data.layout=prm800k expects.")
+    texts = [column(found, "text") if isinstance(found, Mapping) else found for found in chosen_completions(steps)]
+    return Fields(
+        problem=_wanted(row, "question.problem", data.layout, RejectReason.MISSING_PROBLEM),
+        answer=_wanted(row, "question.ground_truth_answer", data.layout, RejectReason.MISSING_ANSWER),
+        steps=texts,
+    )
+
+
+def _chosen(step: object, chosen: object, human: object) -> object:
+    if chosen is None and human is not None:
+        return human
+    completions = column(step, "completions")
+    index = 0 if chosen is None else chosen
+    if not isinstance(completions, Sequence) or not isinstance(index, int) or not 0 <= index < len(completions):
+        return None
+    return completions[index] if isinstance(completions[index], Mapping) else None
+
+
+def _processbench(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:
+    steps = _wanted(row, "steps", data.layout, RejectReason.NO_STEPS)
+    answer = column(row, data.columns.answer)
+    own = answer is None
+    if own:
+        right = column(row, "final_answer_correct") is True
+        texts = [step for step in steps if isinstance(step, str)] if isinstance(steps, Sequence) else []
+        answer = _own_answer(join(texts, data.separator)[0], right, data, final_answer)
+    return Fields(
+        problem=_wanted(row, "problem", data.layout, RejectReason.MISSING_PROBLEM),
+        answer=answer,
+        answer_is_bare=own,
+        steps=steps,
+    )
+
+
+def _math_shepherd(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:
+    text = _wanted(row, "input", data.layout, RejectReason.MISSING_PROBLEM)
+    starts = [match.start() for match in _FIRST_STEP.finditer(text)] if isinstance(text, str) else []
+    if not isinstance(text, str) or len(starts) != 1:
+        found = f"The input holds 'Step 1:' {len(starts)} times"
+        detail = f"{found}, so the end of the problem is unclear; it must stand there once."
+        raise UnusableRowError(RejectReason.BAD_STEPS, detail)
+    *steps, rest = STEP_TAG.split(text[starts[0] :])
+    if rest.strip():
+        raise UnusableRowError(
+            RejectReason.BAD_STEPS, "The input does not end with the tag ки; put one behind every step."
+        )
+    steps = [step.strip() for step in steps]
+    answer = column(row, data.columns.answer)
+    own = answer is None
+    if own:
+        label = column(row, "label")
+        right = isinstance(label, str) and label.rstrip().endswith("+")
+        answer = _own_answer(join(steps, data.separator)[0], right, data, final_answer)
+    return Fields(problem=text[: starts[0]].strip(), answer=answer, answer_is_bare=own, steps=steps)
+
+
+def _own_answer(solution: str, right: bool, data: DataConfig, final_answer: Extract) -> str:
+    """The chain's own final answer, which is a known answer only when the data set says that it is right."""
+    remedy = f"add the known answer as the column '{data.columns.answer or 'answer'}'"
+    if not right:
+        detail = f"The row has no answer, and its own final answer is not marked as correct: {remedy}."
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
+    answer = final_answer(solution)
+    if answer is None:
+        detail = f"The row has no answer, and its solution, marked as correct, states none that can be read: {remedy}."
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
+    return answer
+
+
+def _wanted(row: Mapping[str, object], name: str, layout: Layout, reason: RejectReason) -> object:
+    value = column(row, name)
+    if value is None:
+        detail = (
+            f"The row has no '{name}', which data.layout={layout.value} reads; its columns are: {column_names(row)}. "
+            "For another layout set data.layout."
+        )
+        raise UnusableRowError(reason, detail)
+    return value
+
+
+_READERS: dict[Layout, Callable[[Mapping[str, object], DataConfig, Extract], Fields]] = {
+    Layout.rows: _named_columns,
+    Layout.prm800k: _prm800k,
+    Layout.processbench: _processbench,
+    Layout.math_shepherd: _math_shepherd,
+}

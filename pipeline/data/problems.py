@@ -1,0 +1,198 @@
+"""Rows of any supported layout become a Problem with its Solution, or a Reject that says why not and what to do.
+
+Everything that could fail later, in a tokenizer, in the checker or while Parquet is written, is looked at here, before
+a model is loaded. Whether an answer can be *graded* is not decided here; see `graders`.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+
+from pipeline.config.label import DataConfig
+from pipeline.core.ids import content_id
+from pipeline.core.records import InputRow, Place, Problem, Reject, RejectReason, Solution
+from pipeline.data.layouts import Extract, Fields, UnusableRowError, column, column_names, read_fields
+from pipeline.data.steps import join, split
+
+MAX_INTEGER_BITS = 10_000
+"""A longer whole number is no answer and no id; Python itself refuses to print much longer ones."""
+MAX_ADJUSTED = 10_000
+"""A decimal number of a larger power of ten keeps its exponent: written out it would fill the memory."""
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def read_row(row: Mapping[str, object], place: Place, data: DataConfig, final_answer: Extract) -> InputRow | Reject:
+    """The problem and the solution a row holds; no solution where the row has neither steps nor a solution column.
+
+    `final_answer` finds the answer that a text states. It is used for `data.answer_in_text` and for layouts that mark a
+    chain's own answer as right. A null counts as absent. Where a row has both, `steps` go before `solution`.
+    Numbers as answers are written plainly: 7.0 is `7`, 1e-7 is `0.0000001`. Raises nothing of its own.
+    """
+    source_id: str | None = None
+    try:
+        source_id = _source_id(column(row, data.columns.id), data)
+        fields = read_fields(row, data, final_answer)
+        problem = _problem(fields, row, data, final_answer)
+        solution = _solution(fields, problem, source_id, data)
+        return InputRow(place=place, source_id=source_id, problem=problem, solution=solution)
+    except UnusableRowError as unusable:
+        return Reject(place=place, reason=unusable.reason, detail=unusable.detail, source_id=source_id)
+
+
+def plain_number(value: int | float | Decimal) -> str:
+    """A number as people write it, without exponent or needless zeros: 7.0 is `7`, 1e-7 is `0.0000001`, 1/0 is `inf`."""
+    exact = Decimal(float.__repr__(value)) if isinstance(value, float) else Decimal(value)
+    if not exact.is_finite() or abs(exact.adjusted()) > MAX_ADJUSTED:
+        return str(exact).lower()
+    digits = format(exact, "f")
+    plain = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    return "0" if plain == "-0" else plain
+
+
+def _problem(fields: Fields, row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Problem:
+    if fields.problem is None:
+        raise UnusableRowError(
+            RejectReason.MISSING_PROBLEM, _no_column(row, data.columns.problem, "problem", "the problem")
+        )
+    if not isinstance(fields.problem, str) or not fields.problem.strip():
+        detail = f"The problem is {_kind(fields.problem)}; it must be a text that is not blank."
+        raise UnusableRowError(RejectReason.MISSING_PROBLEM, detail)
+    _check_text(fields.problem, "problem", data)
+    if fields.answer is None:
+        raise UnusableRowError(
+            RejectReason.MISSING_ANSWER, _no_column(row, data.columns.answer, "answer", "the known answer")
+        )
+    golds = _golds(fields.answer, data, final_answer if data.answer_in_text and not fields.answer_is_bare else None)
+    return Problem(problem_id=content_id("problem", fields.problem, *golds), text=fields.problem, golds=golds)
+
+
+def _golds(answer: object, data: DataConfig, extract: Extract | None) -> tuple[str, ...]:
+    """The known answers without repetition, in their order; `extract` where they stand in a text."""
+    if data.answer_is_suite:
+        answer = _as_text(answer)
+    listed = list(answer) if isinstance(answer, list | tuple) else [answer]
+    golds = [_gold(value, data, extract) for value in listed]
+    if not golds:
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, "The list of answers is empty; it must hold at least one.")
+    return tuple(dict.fromkeys(golds))
+
+
+def _as_text(suite: object) -> object:
+    """A list or an object as JSON, anything else as it is."""
+    if not isinstance(suite, list | tuple | dict) or not suite:
+        return suite
+    try:
+        return json.dumps(suite, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        detail = f"The test suite cannot be written as JSON ({error}); store it as a text."
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail) from error
+
+
+def _gold(value: object, data: DataConfig, extract: Extract | None) -> str:
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return _number(value)
+    if not isinstance(value, str) or not value.strip():
+        detail = f"The answer is {_kind(value)}; it must be a text or a number, or a list of those."
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
+    _check_text(value, "answer", data)
+    if extract is None:
+        return value.strip()
+    stated = extract(value)
+    if stated is None or not stated.strip():
+        detail = (
+            "The answer column states no final answer that can be read ('#### 72', '\\boxed{72}'); "
+            "if it holds the bare answer, set data.answer_in_text=false."
+        )
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
+    return stated.strip()
+
+
+def _number(value: int | float | Decimal) -> str:
+    if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
+        raise UnusableRowError(RejectReason.TOO_LARGE, "The answer is a whole number of thousands of digits.")
+    exact = Decimal(value)
+    if not exact.is_finite():
+        detail = "The answer is not a finite number; write it as a text, such as '\\infty'."
+        raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
+    if abs(exact.adjusted()) > MAX_ADJUSTED:
+        raise UnusableRowError(RejectReason.TOO_LARGE, "The answer is a number of thousands of digits.")
+    return plain_number(value)
+
+
+def _solution(fields: Fields, problem: Problem, source_id: str | None, data: DataConfig) -> Solution | None:
+    if fields.steps is not None:
+        text, ends = join(_given_steps(fields.steps, data), data.separator)
+        _check_text(text, "steps", data)
+    elif fields.solution is not None:
+        text = _given_solution(fields.solution, data)
+        ends = split(text, data.splitter, data.pattern)
+    else:
+        return None
+    if len(ends) > data.max_steps:
+        detail = (
+            f"The solution has {len(ends)} steps, more than data.max_steps={data.max_steps}; raise that to keep it."
+        )
+        raise UnusableRowError(RejectReason.TOO_LARGE, detail)
+    chain_id = content_id("chain", problem.problem_id, text, ",".join(map(str, ends)))
+    return Solution(chain_id=chain_id, problem_id=problem.problem_id, source_id=source_id, text=text, ends=ends)
+
+
+def _given_steps(steps: object, data: DataConfig) -> list[str]:
+    if not isinstance(steps, list | tuple):
+        detail = f"The steps are {_kind(steps)}, not a list of texts"
+        remedy = "; if the column holds a solution as one text, set data.columns.solution to its name."
+        raise UnusableRowError(RejectReason.BAD_STEPS, detail + remedy)
+    if not steps:
+        detail = "The list of steps is empty; for problems without solutions leave it out or set data.columns.steps=''."
+        raise UnusableRowError(RejectReason.NO_STEPS, detail)
+    texts: list[str] = []
+    for number, step in enumerate(steps, start=1):
+        if not isinstance(step, str) or not step.strip():
+            detail = f"Step {number} of {len(steps)} is {_kind(step)}; every step must be a text that is not blank."
+            raise UnusableRowError(RejectReason.BAD_STEPS, detail)
+        texts.append(step)
+    return texts
+
+
+def _given_solution(solution: object, data: DataConfig) -> str:
+    if not isinstance(solution, str):
+        remedy = "it must be a text; a list of steps goes to data.columns.steps."
+        raise UnusableRowError(RejectReason.BAD_STEPS, f"The solution is {_kind(solution)}; {remedy}")
+    if not solution.strip():
+        detail = "The solution is blank; for problems without solutions leave it out or set data.columns.solution=''."
+        raise UnusableRowError(RejectReason.NO_STEPS, detail)
+    _check_text(solution, "solution", data)
+    return solution
+
+
+def _source_id(value: object, data: DataConfig) -> str | None:
+    if isinstance(value, str):
+        _check_text(value, "id", data)
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= MAX_INTEGER_BITS:
+        return str(value)
+    return str(value) if isinstance(value, float) else None
+
+
+def _check_text(text: str, field: str, data: DataConfig) -> None:
+    if len(text) > data.max_chars:
+        size = f"{len(text):,} characters, more than data.max_chars={data.max_chars}"
+        raise UnusableRowError(RejectReason.TOO_LARGE, f"The {field} has {size}; raise that to keep it.")
+    if bad := _UNSTORABLE.search(text):
+        name = "NUL" if bad.group() == "\x00" else f"half of a surrogate pair (U+{ord(bad.group()):04X})"
+        detail = f"Character {bad.start()} of the {field}, counted from 0, is {name}; remove or repair it."
+        raise UnusableRowError(RejectReason.BAD_TEXT, detail)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, str):
+        return "a text" if value.strip() else "blank"
+    return "null" if value is None else f"of type {type(value).__name__}"
+
+
+def _no_column(row: Mapping[str, object], name: str, key: str, wanted: str) -> str:
+    return (
+        f"The row has no value in a column '{name}' for {wanted}; its columns are: {column_names(row)}. "
+        f"Name the right one with data.columns.{key}=NAME."
+    )

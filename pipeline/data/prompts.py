@@ -1,0 +1,167 @@
+"""From problems and chains to the token ids a policy continues.
+
+Splitting is on characters, prompts are token ids. The prompt of a prefix is the problem in the policy's template followed
+by the steps so far as an unfinished assistant turn; blanks behind the last step are dropped (newlines stay), because
+models continue badly after a lone space token. Chains that the policy sampled itself are cut on its own tokens instead.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pipeline.config.choices import PromptStyle
+from pipeline.config.label import PromptConfig
+from pipeline.core.ids import content_id
+from pipeline.core.records import Prefix, Problem, Solution
+from pipeline.data.steps import prefix_text
+
+_BLANKS = " \t"
+
+
+class Tokenizer(Protocol):
+    """What prompts need of a policy's tokenizer."""
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text that continues another: no special tokens are added."""
+        ...
+
+    def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
+        """Token ids of a conversation in the policy's chat template, up to where the assistant begins to speak."""
+        ...
+
+    def encode_plain(self, text: str) -> list[int]:
+        """Token ids of a text that begins a document: with the special token models expect there, if any."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of token ids, special tokens left out."""
+        ...
+
+
+def root_id(problem_id: str) -> str:
+    """Id of the bare problem as a prefix."""
+    return content_id("prefix", problem_id, "")
+
+
+def prefix_id(solution: Solution, index: int) -> str:
+    """Id of the first `index` steps of a chain: equal for chains of a problem that begin alike, in text or in tokens."""
+    if solution.token_ids:
+        return content_id("prefix", solution.problem_id, "tokens", ",".join(map(str, _tokens(solution, index))))
+    return content_id("prefix", solution.problem_id, prefix_text(solution.text, solution.ends, index))
+
+
+def stem(solution: Solution, index: int) -> str:
+    """What the policy sees of the first `index` steps, and what its completion is joined to for grading."""
+    text = prefix_text(solution.text, solution.ends, index)
+    return text if solution.token_ids else text.rstrip(_BLANKS)
+
+
+def _tokens(solution: Solution, index: int) -> tuple[int, ...]:
+    return solution.token_ids[: solution.token_ends[index - 1]]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompter:
+    """Builds the prompts of one policy; `max_model_len` is its context in tokens."""
+
+    tokenizer: Tokenizer
+    config: PromptConfig
+    max_tokens: int
+    max_model_len: int
+
+    def root(self, problem: Problem) -> Prefix:
+        """The bare problem."""
+        return Prefix(
+            prefix_id=root_id(problem.problem_id),
+            step_index=0,
+            text="",
+            prompt_ids=tuple(self._problem_ids(problem.text)),
+        )
+
+    def prefixes(self, root: Prefix, solution: Solution) -> list[Prefix]:
+        """The prefixes after step 1 .. K of a chain, the last being the whole chain."""
+        return [self._prefix(root, solution, index) for index in range(1, len(solution.ends) + 1)]
+
+    def fits(self, prefix: Prefix) -> bool:
+        """Whether the context holds the prompt and `max_tokens` behind it."""
+        return len(prefix.prompt_ids) + self.max_tokens <= self.max_model_len
+
+    def _prefix(self, root: Prefix, solution: Solution, index: int) -> Prefix:
+        text = stem(solution, index)
+        ids = _tokens(solution, index) if solution.token_ids else tuple(self.tokenizer.encode(text))
+        return Prefix(
+            prefix_id=prefix_id(solution, index), step_index=index, text=text, prompt_ids=root.prompt_ids + ids
+        )
+
+    def _problem_ids(self, problem: str) -> list[int]:
+        if self.config.style is PromptStyle.plain:
+            return self.tokenizer.encode_plain(self._plain(problem))
+        return self.tokenizer.encode_chat(self._messages(problem))
+
+    def _messages(self, problem: str) -> list[dict[str, str]]:
+        messages = [{"role": "system", "content": self.config.system}] if self.config.system else []
+        for example in self.config.examples:
+            messages.append({"role": "user", "content": self._asked(example.problem)})
+            messages.append({"role": "assistant", "content": example.solution})
+        return [*messages, {"role": "user", "content": self._asked(problem)}]
+
+    def _plain(self, problem: str) -> str:
+        parts = [self.config.system] if self.config.system else []
+        parts += [self._filled(example.problem) + example.solution for example in self.config.examples]
+        return "\n\n".join([*parts, self._filled(problem)])
+
+    def _filled(self, problem: str) -> str:
+        return self.config.template.replace("{problem}", self._asked(problem))
+
+    def _asked(self, problem: str) -> str:
+        return f"{problem}\n{self.config.instruction}" if self.config.instruction else problem
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCut:
+    """Step ends of a sampled chain, moved to where its tokens end: characters and token counts, one pair per step."""
+
+    ends: tuple[int, ...]
+    token_ends: tuple[int, ...]
+
+
+def cut_on_tokens(
+    text: str, ends: Sequence[int], token_ids: Sequence[int], decode: Callable[[Sequence[int]], str]
+) -> TokenCut:
+    """Move each step end to the end of a token, so that a prefix is what the model itself wrote.
+
+    A prefix holds the tokens of its last step's words, and of the blanks behind them those that hold nothing of the next
+    step: the blank before a word mostly belongs to the word's own token. Where one token holds the end of a step and the
+    beginning of the next, the end moves behind it, and steps that become empty are merged into their neighbour. The last
+    end is `len(text)`, without the tokens behind it that have no text (the end of the turn); a blank text has no steps.
+    """
+    if not text.strip():
+        return TokenCut(ends=(), token_ends=())
+    last = len(token_ids)
+    while not decode(token_ids[last - 1 : last]):
+        last -= 1
+    new_ends: list[int] = []
+    new_token_ends: list[int] = []
+    for end in ends[:-1]:
+        n_tokens = _tokens_covering(text, len(text[:end].rstrip()), token_ids, decode)
+        while n_tokens < len(token_ids) and len(decode(token_ids[: n_tokens + 1])) <= end:
+            n_tokens += 1
+        moved = len(decode(token_ids[:n_tokens]))
+        if text[new_ends[-1] if new_ends else 0 : moved].strip() and text[moved:].strip():
+            new_ends.append(moved)
+            new_token_ends.append(n_tokens)
+    return TokenCut(ends=(*new_ends, len(text)), token_ends=(*new_token_ends, last))
+
+
+def _tokens_covering(text: str, end: int, token_ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> int:
+    low, high = 0, len(token_ids)
+    while low < high:
+        middle = (low + high) // 2
+        if len(decode(token_ids[:middle])) < end:
+            low = middle + 1
+        else:
+            high = middle
+    # A character of several tokens decodes to a replacement mark until it is whole.
+    while low < len(token_ids) and not text.startswith(decode(token_ids[:low])):
+        low += 1
+    return low

@@ -1,0 +1,167 @@
+r"""A solution text cut into steps, without losing a character.
+
+Steps are given by their `ends`: step i is `text[ends[i-1]:ends[i]]` with the separator behind it, and the slices joined
+are the text. No step is blank: blank pieces go to the step before them, leading ones to the first step. No cut falls
+inside a formula (see `formulas`). Time grows linearly with the text, except under a user's own slow `pattern`.
+
+Splitters:
+
+- `newline`, `blank_line`: as named. A lone carriage return is no line end: it is mostly a damaged `\r` of `\rho`.
+- `step_label`: before each `Step 3:`, also `## Step 3`, `**Step 3.**` or `Step 3 -`, at a line start or behind a
+  sentence. What stands before `Step 1` belongs to step 1, since it mostly restates the problem; a text without labels
+  is one step.
+- `sentence`: behind `.`, `!`, `?` and white space, and at blank lines; not behind abbreviations (`e.g.`), list numbers
+  (`1.`), factorials (`5! = 120`) and dots that trail off (`1, 2, ... and so on`).
+- `math_shepherd`: behind each tag `ки`, which stays in the text.
+- `regex`: behind each match of `pattern`. `whole`: one step.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+
+from pipeline.config.choices import Splitter
+from pipeline.data.formulas import formulas
+
+STEP_TAG = re.compile(r"(?<!\w)ки(?!\w)")
+"""Math-Shepherd's mark at the end of a step."""
+
+_LOOK_BACK = 16  # characters before a full stop or a label that decide what it is
+_LINE_END = re.compile(r"\n")
+_BLANK_LINE = re.compile(r"\n(?:[^\S\n]*+\n)++")
+_AFTER_TAG = re.compile(STEP_TAG.pattern + r"\s*+")
+_LABEL = re.compile(
+    r"\bstep[^\S\n]{0,3}(?P<number>\d{1,3})(?=[*_\s]{0,6}[:.)(–—-]|[*_]{0,3}[^\S\n]{0,3}(?:\n|\Z))", re.IGNORECASE
+)
+_ORNAMENT = " \t*#_>-"
+_SENTENCE_END = re.compile(
+    r"""(?<![.!?…])(?P<mark>[.!?…]++)(?:["'’”»)\]}*_$]|\\[)\]])*+(?=\s)\s*+"""
+    r"""|[。！？]++["'’”」』）)]*+\s*+"""
+    r"""|\n[^\S\n]*+\n\s*+"""
+)
+_LIST_MARK = re.compile(r"\s*[*_#>(-]*\s*(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})", re.IGNORECASE)
+_LAST_WORD = re.compile(r"[A-Za-z.]*\Z")
+_NEVER_LAST = re.compile(r"mr|mrs|ms|dr|prof|st|e\.?g|i\.?e|vs|cf|viz|eqs?|figs?|resp|approx")
+_SELDOM_LAST = re.compile(r"etc|a\.m|p\.m|u\.s|nos?|ft|in|oz|lbs?|mins?|hrs?|sec|al|jr|sr|inc")
+
+
+def split(text: str, splitter: Splitter, pattern: str | None = None) -> tuple[int, ...]:
+    """Ends of the steps: strictly increasing, the last is `len(text)`; empty for a blank text.
+
+    Raises ValueError for `regex` without a pattern, re.error for a pattern that is none.
+    """
+    first, last = len(text) - len(text.lstrip()), len(text.rstrip())
+    if not last:
+        return ()
+    ends: list[int] = []
+    for cut in _outside(formulas(text), _cuts(text, splitter, pattern)):
+        if not first < cut < last:
+            continue
+        if ends and text[ends[-1] : cut].isspace():
+            ends[-1] = cut
+        elif not ends or cut > ends[-1]:
+            ends.append(cut)
+    return (*ends, len(text))
+
+
+def join(steps: Sequence[str], separator: str) -> tuple[str, tuple[int, ...]]:
+    """Text and ends of given steps; the separator belongs to the step before it, and none follows the last.
+
+    The steps are taken as they are: a blank one stays a step of its own.
+    """
+    pieces = [step + separator for step in steps[:-1]] + list(steps[-1:])
+    return "".join(pieces), tuple(accumulate(map(len, pieces)))
+
+
+def step_texts(text: str, ends: Sequence[int]) -> list[str]:
+    """The steps without the white space around them. A tag or label stays."""
+    return [text[start:end].strip() for start, end in zip((0, *ends), ends, strict=False)]
+
+
+def prefix_text(text: str, ends: Sequence[int], k: int) -> str:
+    """The first `k` steps with the separator behind them; empty for k = 0. Raises ValueError for k out of range."""
+    if not 0 <= k <= len(ends):
+        raise ValueError(f"there is no prefix of {k} steps in a solution of {len(ends)}")
+    return text[: ends[k - 1]] if k else ""
+
+
+def _cuts(text: str, splitter: Splitter, pattern: str | None) -> Iterator[int]:
+    if splitter is Splitter.regex:
+        if not pattern:
+            raise ValueError("the regex splitter needs a pattern")
+        return _behind(re.compile(pattern))(text)
+    return _CUTS[splitter](text)
+
+
+def _outside(spans: list[tuple[int, int]], cuts: Iterator[int]) -> Iterator[int]:
+    waiting = iter(spans)
+    start, end = next(waiting, (-1, -1))
+    for cut in cuts:
+        while end >= 0 and end <= cut:
+            start, end = next(waiting, (-1, -1))
+        if not start < cut < end:
+            yield cut
+
+
+def _behind(pattern: re.Pattern[str]) -> Callable[[str], Iterator[int]]:
+    return lambda text: (match.end() for match in pattern.finditer(text))
+
+
+def _before_labels(text: str) -> Iterator[int]:
+    unlabelled = True
+    for label in _LABEL.finditer(text):
+        before = text[max(0, label.start() - _LOOK_BACK) : label.start()]
+        head = before.rstrip(_ORNAMENT)
+        ornament = before[len(head) :]
+        at_line_start = head.endswith("\n") or (not head and label.start() <= _LOOK_BACK)
+        behind_sentence = ornament[:1].isspace() and head.rstrip("\"'’”)]}*_$").endswith((".", "!", "?"))
+        if not (at_line_start or behind_sentence):
+            continue
+        if not (unlabelled and int(label["number"]) <= 1):
+            yield label.start() - len(ornament if at_line_start else ornament.lstrip())
+        unlabelled = False
+
+
+def _sentence_ends(text: str) -> Iterator[int]:
+    begin = 0
+    for end in _SENTENCE_END.finditer(text):
+        if not end["mark"] or _is_sentence_end(text, begin, end.start(), end["mark"], end.end()):
+            begin = end.end()
+            yield begin
+
+
+def _is_sentence_end(text: str, begin: int, at: int, mark: str, after: int) -> bool:
+    """Whether `mark` at `at` ends the sentence that begins at `begin`; `after` is where the next one would begin."""
+    capital = text[after : after + 1].isupper()
+    if "?" in mark:
+        return True
+    if "!" in mark:
+        before = text[max(begin, at - 2) : at]
+        factorial = (
+            before[-1:].isdigit() or before[-1:] in (")", "}") or (before[-1:].isalpha() and not before[:-1].isalpha())
+        )
+        return capital or not factorial
+    if mark != ".":
+        return capital
+    recent = max(begin, at - _LOOK_BACK)
+    word = _LAST_WORD.search(text[recent:at])
+    name = word.group().lower() if word else ""
+    if _NEVER_LAST.fullmatch(name) or (_SELDOM_LAST.fullmatch(name) and not capital):
+        return False
+    newline = text.rfind("\n", recent, at)
+    at_line_start = newline >= 0 or recent == begin
+    return not (at_line_start and _LIST_MARK.fullmatch(text, max(recent, newline + 1), at))
+
+
+def _no_cuts(_text: str) -> Iterator[int]:
+    return iter(())
+
+
+_CUTS: dict[Splitter, Callable[[str], Iterator[int]]] = {
+    Splitter.newline: _behind(_LINE_END),
+    Splitter.blank_line: _behind(_BLANK_LINE),
+    Splitter.step_label: _before_labels,
+    Splitter.sentence: _sentence_ends,
+    Splitter.math_shepherd: _behind(_AFTER_TAG),
+    Splitter.whole: _no_cuts,
+}

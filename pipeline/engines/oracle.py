@@ -1,0 +1,175 @@
+"""An engine whose success probabilities are known: for tests and dry runs, never chosen silently.
+
+Every completion is a pure function of (seed, rollout id): which rollouts succeed does not depend on timing, order or the
+number of workers, so the expected labels of a run are known before it. `true_value` tells the probability behind them.
+It can also play faults: be slow, die, hang, answer wrongly, refuse a request, or be killed by one. The settings of
+`policy.oracle` say which.
+
+Not covered: its values are not those of a policy where it has drawn the chain itself. All its completions begin alike, so
+that every rollout of the bare problem reproduces the first step, and yet the two values differ.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+from pipeline.config.label import PolicyConfig
+from pipeline.core.errors import EngineDied
+from pipeline.core.hardware import Hardware
+from pipeline.core.progress import EngineWork, Load
+from pipeline.core.records import Completion, Finish, Problem, Request
+from pipeline.engines.base import unanswered
+
+_CHUNK = 256
+_REMEMBERED_VALUES = 65_536
+_CONTEXT = 1_000_000
+_UNIT = 1 << 64
+_WHOLE = re.compile(r"-?[0-9,]{0,16}[0-9]")
+
+
+def true_value(seed: int, spread: float, problem: Problem, prefix_id: str) -> float:
+    """P(correct | prefix) of the oracle: the problem's own difficulty, moved by at most `spread` at each prefix."""
+    difficulty = _uniform(f"{seed}:{problem.problem_id}")
+    return min(1.0, max(0.0, difficulty + spread * (2 * _uniform(f"{seed}:{prefix_id}") - 1)))
+
+
+class ByteTokenizer:
+    """One token per UTF-8 byte."""
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode("utf-8", "replace"))
+
+    encode_plain = encode
+
+    def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
+        return self.encode(
+            "".join(f"{message['role']}: {message['content']}\n" for message in messages) + "assistant: "
+        )
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return bytes(ids).decode("utf-8", "replace")
+
+
+class OracleEngine:
+    """See the module. `attempt` counts from 1. Faults that strike after so many completions do so on the first attempt only, so
+    that a retry heals; those that a request brings about strike whenever it is asked."""
+
+    def __init__(self, policy: PolicyConfig, *, attempt: int = 1) -> None:
+        config = policy.oracle
+        self._config = config
+        self._faults = attempt == 1
+        self._finished = 0
+        self._generated = 0
+        self._prompted = 0
+        self._steps = 0
+        self._waiting = 0
+        self._outstanding: set[str] = set()
+        self._aborted: set[str] = set()
+        self._died_of = ""
+        self._will_err = self._faults and config.wrong_after > 0
+        self._values: dict[str, float] = {}
+        self.tokenizer = ByteTokenizer()
+        self.max_model_len = policy.max_model_len or _CONTEXT
+        self.capacity = _CHUNK
+        self.hardware: Hardware | None = None
+        self.policy = f"oracle:seed={config.seed},spread={config.spread:g}"
+
+    @property
+    def load(self) -> Load:
+        return Load(running=min(self._waiting, _CHUNK), waiting=max(0, self._waiting - _CHUNK))
+
+    @property
+    def work(self) -> EngineWork:
+        return EngineWork(generated=self._generated, steps=self._steps, prompt=self._prompted, prefilled=self._prompted)
+
+    async def start(self) -> None:
+        return
+
+    async def generate(
+        self, requests: Sequence[Request], *, keep_tokens: bool = False
+    ) -> AsyncIterator[Sequence[Completion]]:
+        self._waiting += len(requests)
+        self._outstanding.update(request.request_id for request in requests)
+        for start in range(0, len(requests), _CHUNK):
+            batch = [self._complete(request, keep_tokens) for request in requests[start : start + _CHUNK]]
+            await self._pass_time(batch)
+            self._outstanding.difference_update(completion.request.request_id for completion in batch)
+            answers = self._garbled(batch)
+            self._waiting -= len(batch)
+            self._finished += len(batch)
+            self._generated += sum(completion.n_tokens for completion in batch)
+            self._prompted += sum(len(completion.request.prefix.prompt_ids) for completion in batch)
+            self._steps += max(completion.n_tokens for completion in batch)
+            yield answers
+
+    def abort(self, request_ids: Iterable[str]) -> None:
+        self._aborted.update(self._outstanding.intersection(request_ids))
+
+    async def close(self) -> None:
+        return
+
+    async def _pass_time(self, batch: Sequence[Completion]) -> None:
+        config = self._config
+        if self._faults and config.fail_after and self._finished >= config.fail_after:
+            self._died_of = "fail_after"
+        if config.poison and any(completion.request.request_id.startswith(config.poison) for completion in batch):
+            self._died_of = "poison"
+        self._check_alive()
+        if self._faults and config.hang_after and self._finished >= config.hang_after:
+            await asyncio.Event().wait()
+        tokens = sum(completion.n_tokens for completion in batch)
+        await asyncio.sleep(tokens / config.tokens_per_second if config.tokens_per_second else 0)
+        self._check_alive()
+
+    def _check_alive(self) -> None:
+        if self._died_of:
+            raise EngineDied(f"the oracle engine died as policy.oracle.{self._died_of} told it to")
+
+    def _garbled(self, batch: Sequence[Completion]) -> Sequence[Completion]:
+        """The batch; once, when policy.oracle.wrong_after says so, with its first completion twice and without its last."""
+        if not self._will_err or self._finished < self._config.wrong_after or len(batch) < 2:
+            return batch
+        self._will_err = False
+        return [batch[0], *batch[:-1]]
+
+    def _complete(self, request: Request, keep_tokens: bool) -> Completion:
+        if request.request_id in self._aborted:
+            self._aborted.remove(request.request_id)
+            return unanswered(request, Finish.ABORT)
+        if self._config.refuse and request.request_id.startswith(self._config.refuse):
+            return unanswered(request, Finish.ENGINE_FAILED)
+        prefix_id = request.prefix.prefix_id
+        value = self._values.get(prefix_id)
+        if value is None:
+            value = true_value(self._config.seed, self._config.spread, request.problem, prefix_id)
+            if len(self._values) >= _REMEMBERED_VALUES:
+                self._values.clear()
+            self._values[prefix_id] = value
+        draw = _draw(f"{self._config.seed}:{request.request_id}")
+        right = draw / _UNIT < value
+        golds = request.problem.golds
+        text = f"So the work is done.\nThe answer is {golds[0] if right else _wrong(golds, draw)}."
+        length = self._config.tokens_per_step
+        return Completion(
+            request=request,
+            text=text,
+            finish=Finish.STOP,
+            n_tokens=length + draw % length,
+            token_ids=tuple(self.tokenizer.encode(text)) if keep_tokens else (),
+        )
+
+
+def _wrong(golds: Sequence[str], draw: int) -> str:
+    """An answer that none of `golds` is: a number above them where all are whole numbers, else words."""
+    if all(_WHOLE.fullmatch(gold) for gold in golds):
+        return str(max(int(gold.replace(",", "")) for gold in golds) + 1 + draw % 3)
+    return "none of these" if "none of these" not in golds else "something else"
+
+
+def _draw(key: str) -> int:
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
+
+
+def _uniform(key: str) -> float:
+    return _draw(key) / _UNIT

@@ -1,0 +1,309 @@
+"""vLLM's asynchronous engine in this process: the only file that imports vllm.
+
+Requests go in one by one (n=1) with token-id prompts and without seeds: vLLM's CPU worker crashes on seeded requests and the
+GPU one loops over them row by row, so what was sampled is recorded instead. Prefix caching is on: requests of one prefix are
+adjacent, hence its prefill happens once. Text is made of the tokens of a whole completion, unless stop texts are to be found
+in it while it grows.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pipeline.config.choices import PolicyKind
+from pipeline.config.label import PolicyConfig, SamplingConfig
+from pipeline.core.errors import EngineDied, PolicyError
+from pipeline.core.hardware import Hardware
+from pipeline.core.progress import EngineWork, Load
+from pipeline.core.records import Completion, Finish, Request
+from pipeline.data.prompts import Tokenizer
+from pipeline.engines.base import attended, unanswered
+from pipeline.engines.embedded import embedded_model
+from pipeline.engines.running_on import cpu_hardware, gpu_hardware
+from pipeline.engines.tokenizer import HfTokenizer
+from pipeline.engines.vllm.arguments import engine_arguments, policy_name
+from pipeline.engines.vllm.blame import check_context, load_failure
+from pipeline.engines.vllm.detokenize import completion_text
+from pipeline.engines.vllm.guard import EngineGuard
+from pipeline.engines.vllm.meter import PlaceMeter, TokenMeter, leave_prometheus_out
+from pipeline.engines.vllm.output import captured_output
+from pipeline.engines.vllm.stopping import AnswerStop, stop_at_answers
+from pipeline.graders.math.answered import Answered
+
+BACKLOG = 1.2
+"""Requests handed to vLLM over the number it can run: enough that a finished one is replaced at once."""
+SEED_BITS = 31
+_FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH}
+_FAILED = "error"
+"""How vLLM ends a request that it could not serve while the engine lives on."""
+
+
+class VllmEngine:
+    """One model on the devices this process sees. `cpus` is the share of the machine a CPU engine may use.
+
+    `answered`: when a completion has stated its answer and so ends; None: it goes on.
+    """
+
+    def __init__(
+        self, policy: PolicyConfig, sampling: SamplingConfig, *, cpus: int, answered: Answered | None = None
+    ) -> None:
+        self._config = policy
+        self._sampling = sampling
+        self._cpus = cpus
+        self._answered = answered
+        self._engine: Any = None
+        self._guard: EngineGuard | None = None
+        self._tokenizer: HfTokenizer | None = None
+        self._room: asyncio.Semaphore | None = None
+        self._params: Any = None
+        self._places = PlaceMeter()
+        self._meter = TokenMeter(self._places)
+        self._refusals: tuple[type[Exception], ...] = ()
+        self._running = 0
+        self._waiting = 0
+        self._in_engine: set[str] = set()
+        self._outstanding: set[str] = set()
+        self._aborted: set[str] = set()
+        self._aborting: set[asyncio.Task[None]] = set()
+        self._finished = 0
+        self._attended = 0
+        self.hardware: Hardware | None = None
+        self.capacity = 0
+        self.max_model_len = 0
+        self.policy = ""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        if self._tokenizer is None:
+            raise RuntimeError("the engine has not been started")
+        return self._tokenizer
+
+    @property
+    def load(self) -> Load:
+        running = min(self._running, self.capacity)
+        return Load(running=running, waiting=self._waiting + self._running - running)
+
+    @property
+    def work(self) -> EngineWork:
+        unfilled = self._places.unfilled_seconds
+        return replace(self._meter.work, finished=self._finished, attended=self._attended, unfilled_seconds=unfilled)
+
+    async def start(self) -> None:
+        model = str(embedded_model()) if self._config.kind is PolicyKind.embedded else self._config.model
+        _set_environment(self._config, self._cpus)
+        try:
+            from vllm import exceptions
+            from vllm.engine.arg_utils import AsyncEngineArgs
+            from vllm.platforms import current_platform
+            from vllm.sampling_params import RequestOutputKind, SamplingParams
+            from vllm.v1.engine.async_llm import AsyncLLM
+            from vllm.v1.engine.detokenizer import IncrementalDetokenizer
+        except ImportError as error:
+            raise PolicyError(
+                f"vLLM is not installed here: install the cpu or gpu extra as the README says ({error})"
+            ) from error
+
+        config = self._config
+        device = _device_name(current_platform)
+        on_cpu = device == "cpu"
+        dtype = cpu_dtype() if on_cpu and config.dtype == "auto" else config.dtype
+        arguments = engine_arguments(config, model=model, dtype=dtype, device=device, seed=secrets.randbits(SEED_BITS))
+        self._guard = EngineGuard()
+        # vLLM prints the root cause of a failed start in a child and leaves it out of its exception.
+        with captured_output() as log:
+            try:
+                self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._meter])
+            except Exception as error:  # vLLM raises anything from OSError to RuntimeError here; all mean "cannot load"
+                name = config.model or "embedded"
+                raise PolicyError(load_failure(name, str(error), log.read_text(errors="replace"))) from error
+        leave_prometheus_out(self._engine)
+        self._refusals = (ValueError, getattr(exceptions, "VLLMClientError", ValueError))
+        self._tokenizer = HfTokenizer(self._engine.get_tokenizer())
+        if self._answered is not None:
+            stop_at_answers(self._engine, IncrementalDetokenizer, AnswerStop(self._answered, self._tokenizer.decode))
+        self.max_model_len = int(self._engine.model_config.max_model_len)
+        check_context(config.model or "embedded", context=self.max_model_len, max_tokens=self._sampling.max_tokens)
+        self.capacity = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
+        self.hardware = self._running_on(None if on_cpu else device)
+        self._room = asyncio.Semaphore(max(self.capacity + 1, int(BACKLOG * self.capacity)))
+        self._places.open(self.capacity)
+        sampling = self._sampling
+        self._params = SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            min_p=sampling.min_p,
+            max_tokens=sampling.max_tokens,
+            stop=list(sampling.stop),
+            detokenize=bool(sampling.stop),
+            include_stop_str_in_output=True,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        self.policy = policy_name(
+            config,
+            dtype=str(self._engine.model_config.dtype).removeprefix("torch."),
+            on_cpu=on_cpu,
+            stops_at_answer=self._answered is not None,
+        )
+
+    async def generate(
+        self, requests: Sequence[Request], *, keep_tokens: bool = False
+    ) -> AsyncIterator[Sequence[Completion]]:
+        finished: asyncio.Queue[Completion | EngineDied] = asyncio.Queue()
+        tasks = [asyncio.create_task(self._sample(request, keep_tokens, finished)) for request in requests]
+        self._outstanding.update(request.request_id for request in requests)
+        try:
+            outstanding = len(tasks)
+            while outstanding:
+                batch = [await finished.get()]
+                while not finished.empty():
+                    batch.append(finished.get_nowait())
+                outstanding -= len(batch)
+                completions = [item for item in batch if isinstance(item, Completion)]
+                if completions:
+                    yield completions
+                for item in batch:
+                    if isinstance(item, EngineDied):
+                        raise item
+        finally:
+            for task in tasks:
+                task.cancel()
+            asked = {request.request_id for request in requests}
+            self._outstanding -= asked
+            self._aborted -= asked
+
+    def _running_on(self, gpu: str | None) -> Hardware:
+        """What the started engine runs on: GPUs of that name, or this machine's processor."""
+        model, told = self._engine.model_config, self._config.device
+        sizes, dtype = model.hf_config.to_dict(), str(model.dtype).removeprefix("torch.")
+        kv_dtype = str(self._engine.vllm_config.cache_config.cache_dtype)
+        if gpu is None:
+            return cpu_hardware(sizes, dtype=dtype, kv_dtype=kv_dtype, threads=self._cpus, told=told)
+        return gpu_hardware(
+            sizes,
+            dtype=dtype,
+            quantization=model.quantization,
+            kv_dtype=kv_dtype,
+            name=gpu,
+            devices=self._config.tensor_parallel or 1,
+            told=told,
+        )
+
+    def abort(self, request_ids: Iterable[str]) -> None:
+        wanted = self._outstanding.intersection(request_ids) - self._aborted
+        self._aborted |= wanted
+        if running := wanted & self._in_engine:
+            aborting = asyncio.create_task(self._engine.abort(sorted(running)))
+            self._aborting.add(aborting)
+            aborting.add_done_callback(self._aborting.discard)
+
+    async def close(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.shutdown()
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.release()
+
+    async def _sample(
+        self, request: Request, keep_tokens: bool, finished: "asyncio.Queue[Completion | EngineDied]"
+    ) -> None:
+        assert self._room is not None
+        self._count(waiting=1)
+        try:
+            await self._room.acquire()
+        finally:
+            self._count(waiting=-1)
+        self._count(running=1)
+        self._in_engine.add(request.request_id)
+        try:
+            finished.put_nowait(await self._complete(request, keep_tokens))
+        except EngineDied as death:
+            finished.put_nowait(death)
+        except Exception as error:  # noqa: BLE001  what is no refusal leaves the engine in doubt: its owner replaces it
+            if self._is_refusal(error):
+                finished.put_nowait(unanswered(request, Finish.ENGINE_FAILED))
+            else:
+                finished.put_nowait(EngineDied(f"vLLM failed on {request.request_id}: {type(error).__name__}: {error}"))
+        finally:
+            self._in_engine.discard(request.request_id)
+            self._count(running=-1)
+            self._room.release()
+
+    def _count(self, *, running: int = 0, waiting: int = 0) -> None:
+        self._running += running
+        self._waiting += waiting
+        self._places.take(self._running, self._waiting)
+
+    async def _complete(self, request: Request, keep_tokens: bool) -> Completion:
+        if request.request_id in self._aborted:
+            return unanswered(request, Finish.ABORT)
+        prompt = {"prompt_token_ids": list(request.prefix.prompt_ids)}
+        async for output in self._engine.generate(prompt, self._params, request.request_id):
+            if output.finished:
+                sample = output.outputs[0]
+                if sample.finish_reason == _FAILED:
+                    return unanswered(request, Finish.ENGINE_FAILED)
+                if request.request_id in self._aborted:
+                    return unanswered(request, Finish.ABORT)
+                if sample.finish_reason not in _FINISHES:
+                    # An engine that aborts what it was not told to is shutting down, and its text is cut.
+                    raise EngineDied(f"vLLM ended {request.request_id} with finish_reason={sample.finish_reason}")
+                n_tokens, prompt_ids, decode = len(sample.token_ids), request.prefix.prompt_ids, self.tokenizer.decode
+                self._finished += n_tokens
+                self._attended += attended(len(prompt_ids), n_tokens)
+                return Completion(
+                    request=request,
+                    text=sample.text if self._sampling.stop else completion_text(decode, prompt_ids, sample.token_ids),
+                    finish=_FINISHES[sample.finish_reason],
+                    n_tokens=n_tokens,
+                    token_ids=tuple(sample.token_ids) if keep_tokens else (),
+                )
+        raise EngineDied("vLLM ended a request without an output")
+
+    def _is_refusal(self, error: Exception) -> bool:
+        """Whether vLLM turned down one request and goes on with the others; it wraps some of its reasons."""
+        refused = isinstance(error, self._refusals) or isinstance(error.__cause__, self._refusals)
+        return refused and not self._engine.errored
+
+
+def _device_name(platform: Any) -> str:
+    """As the driver tells it, without touching the device from this process; empty where it tells nothing."""
+    try:
+        return "cpu" if platform.is_cpu() else str(platform.get_device_name())
+    except Exception:  # noqa: BLE001  each platform has errors of its own here, and vLLM goes on without a name too
+        return ""
+
+
+def _set_environment(policy: PolicyConfig, cpus: int) -> None:
+    usable = sorted(os.sched_getaffinity(0))[:cpus]
+    defaults = {
+        "VLLM_CPU_KVCACHE_SPACE": f"{policy.kv_cache_gib:g}",
+        # All cores: vLLM's own default keeps one free and halves the speed of a two-core machine.
+        "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, usable)) if len(usable) == os.cpu_count() else "nobind",
+        "OMP_NUM_THREADS": str(cpus),
+        "VLLM_LOGGING_LEVEL": "ERROR",
+        "VLLM_NO_USAGE_STATS": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    for name, value in defaults.items():
+        if name == "OMP_NUM_THREADS":
+            os.environ[name] = value  # Ray has set it already, to the actor's share of cores
+        else:
+            os.environ.setdefault(name, value)
+
+
+def cpu_dtype() -> str:
+    """bfloat16 where the processor computes in it; elsewhere it is emulated, at a third of the speed of float32."""
+    with contextlib.suppress(OSError):
+        flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        if flags and {"avx512_bf16", "amx_bf16"} & set(flags.group(1).split()):
+            return "bfloat16"
+    return "float32"

@@ -1,0 +1,124 @@
+"""How values move along chains, learnt from a run: where they begin, how a step changes them, how a chain ends.
+
+Kept as expected counts of what was seen so far, so that a later unit goes on where an earlier one stopped. What the counts
+do not tell yet is told by the prior: most steps change nothing, some a little, a few everything.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import betainc
+
+from pipeline.estimators.grid import EDGES, GRID, POINTS, Floats
+
+PRIOR_VERSION = 1
+_KINDS = {"none": 0.55, "small": 0.15, "large": 0.1, "decisive": 0.1, "any": 0.1}
+"""Kinds of steps, and how common they are believed to be: one that changes nothing, a little (sd 0.04), more (sd 0.12); one
+that decides, after which little is open; and one behind which everything is as likely as behind any other such step."""
+_SMALL_SD, _LARGE_SD = 0.04, 0.12
+_OPEN = 1.0
+"""A decisive step from v leads to Beta(v * _OPEN, (1 - v) * _OPEN), whose mean is v."""
+_AT_ZERO, _AT_ONE = 0.12, 0.08
+_BLUNDER = 0.02
+"""Chance that a chain's outcome is not what its last value says."""
+_START_WEIGHT, _LAST_WEIGHT = 10.0, 4.0
+"""The prior counts as much as so many chains that begin, and chains that end from a grid point."""
+_KINDS_WEIGHT = 20.0
+"""The prior shares of kinds count as much as so many steps."""
+_STEP_WEIGHT = 15.0
+"""What the kinds say of a grid point counts as much as so many steps that leave it."""
+_FITS = 5
+_LEAST = 1e-6
+"""No step is impossible."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Kernel:
+    """Expected counts over `chains` chains: `start` (POINTS,) of first values, `steps` (POINTS, POINTS) of values before and
+    after a step, `last` (2, POINTS) of values of the last measured prefix, of chains that ended wrong and right."""
+
+    start: Floats
+    steps: Floats
+    last: Floats
+    chains: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Motion:
+    """Probabilities: of the first value (POINTS,), of the next value given this one (POINTS, POINTS), of a right outcome
+    given the value of the last measured prefix (POINTS,)."""
+
+    start: Floats
+    step: Floats
+    right: Floats
+
+
+PRIOR = Kernel(start=np.zeros(POINTS), steps=np.zeros((POINTS, POINTS)), last=np.zeros((2, POINTS)))
+"""Nothing seen yet."""
+
+
+def _anywhere() -> Floats:
+    widths = np.diff(EDGES)
+    mass = (1 - _AT_ZERO - _AT_ONE) * widths
+    mass[0] += _AT_ZERO
+    mass[-1] += _AT_ONE
+    return mass
+
+
+def _near(sd: float) -> Floats:
+    mass = np.exp(-0.5 * ((GRID[:, None] - GRID) / sd) ** 2) * np.diff(EDGES)
+    return np.asarray(mass / mass.sum(axis=1, keepdims=True))
+
+
+def _decisive() -> Floats:
+    value = np.clip(GRID, EDGES[1] / 2, 1 - EDGES[1] / 2)[:, None]
+    return np.diff(betainc(value * _OPEN, (1 - value) * _OPEN, EDGES), axis=1)
+
+
+_ANYWHERE = _anywhere()
+_SETTLED = np.stack([np.eye(POINTS), _near(_SMALL_SD), _near(_LARGE_SD), _decisive()])
+"""The kinds of steps of which it is known where they lead: (4, POINTS, POINTS)."""
+
+
+@lru_cache(maxsize=4)
+def motion(kernel: Kernel) -> Motion:
+    """The posterior mean of the probabilities, under Dirichlet priors. That of the steps is centred on the mixture of kinds
+    that explains the counts best, so that it says little where a run is not what was believed of it."""
+    start = kernel.start + _START_WEIGHT * _ANYWHERE
+    steps = kernel.steps + _STEP_WEIGHT * _mixture(kernel.steps)
+    ended = kernel.last.sum(axis=0) + _LAST_WEIGHT
+    right = _BLUNDER + (1 - 2 * _BLUNDER) * GRID
+    return Motion(
+        start=start / start.sum(),
+        step=steps / steps.sum(axis=1, keepdims=True),
+        right=(kernel.last[1] + _LAST_WEIGHT * right) / ended,
+    )
+
+
+def _mixture(steps: Floats) -> Floats:
+    """The shares of the kinds, and where steps of kind "any" lead, by expectation maximisation on expected counts of steps."""
+    prior = np.array(list(_KINDS.values()))
+    shares, anywhere = prior, _ANYWHERE
+    kinds = np.concatenate([_SETTLED, np.broadcast_to(anywhere, (1, POINTS, POINTS))])
+    for _ in range(_FITS if steps.any() else 0):
+        parts = shares[:, None, None] * kinds
+        explained = parts / (parts.sum(axis=0) + _LEAST) * steps
+        shares = explained.sum(axis=(1, 2)) + _KINDS_WEIGHT * prior
+        shares = shares / shares.sum()
+        anywhere = explained[-1].sum(axis=0) + _START_WEIGHT * _ANYWHERE
+        kinds[-1] = anywhere / anywhere.sum()
+    return np.asarray(np.einsum("k,kgh->gh", shares, kinds) + _LEAST)
+
+
+@lru_cache(maxsize=4)
+def correlation(kernel: Kernel) -> float:
+    """Of a value and the next one, over all steps seen: 0 where steps carry no information about each other."""
+    steps = motion(kernel).step
+    before = kernel.steps.sum(axis=1) + _START_WEIGHT * _ANYWHERE
+    joint = steps * (before / before.sum())[:, None]
+    after = joint.sum(axis=0)
+    before = joint.sum(axis=1)
+    covariance = GRID @ joint @ GRID - (before @ GRID) * (after @ GRID)
+    spread = (before @ GRID**2 - (before @ GRID) ** 2) * (after @ GRID**2 - (after @ GRID) ** 2)
+    return float(covariance / np.sqrt(spread)) if spread > 0 else 0.0

@@ -1,0 +1,110 @@
+"""Label rules: from values to 1 (keep), 0 (bad step), 2 (neutral) or None (undecided).
+
+`any`          1 when at least one rollout was right: Math-Shepherd's hard estimate.
+`threshold`    1 when the value > threshold.
+`relative`     1 when the value > threshold x the value of the bare problem (EpicPRM labels with half of the root value);
+               undecided where the bare problem was never solved, because then every step would count as progress.
+`posterior`    1 when the value is above the threshold with at least the probability `certainty`, 0 when it is not with at
+               least that, else undecided.
+`three_class`  0 when the value <= threshold; of the other steps those are neutral that lost more than `neutral` against the
+               step before: they did not end the chain's chances, but cost some.
+
+The value is the unbiased one for the fixed estimator, and the posterior mean for the others: where sampling stops early the
+unbiased value of one prefix is often 0 or 1 (first_success: 0 after a first success at the second rollout), or missing
+(pooled). `any` looks at the rollouts themselves, whatever the estimator.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from pipeline.config.choices import AfterError, EstimatorName, LabelRule, ValueColumn
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import Origin, StepValue
+
+POSITIVE = 1
+NEGATIVE = 0
+NEUTRAL = 2
+
+ROUNDING = 1e-9
+"""A loss that is greater than `neutral` by less than this is not: 0.8 - 0.7 > 0.1 in floating point."""
+
+
+def step_labels(root: StepValue, steps: Sequence[StepValue], config: EstimatorConfig) -> tuple[int | None, ...]:
+    """One label per step, each by the rule alone; a step of which the rule's number is not known is undecided."""
+    return tuple(_label(root, before, step, config) for before, step in pairwise((root, *steps)))
+
+
+def after_error(labels: Sequence[int | None], config: EstimatorConfig) -> tuple[int | None, ...]:
+    """The same up to the first 0, and behind it what `after_error` says; undecided is what PRM800K's annotators left."""
+    if NEGATIVE not in labels or config.after_error is AfterError.keep:
+        return tuple(labels)
+    n_kept = list(labels).index(NEGATIVE) + 1
+    rest = None if config.after_error is AfterError.undecided else NEGATIVE
+    return (*labels[:n_kept], *[rest] * (len(labels) - n_kept))
+
+
+def value_column(asked: ValueColumn | None, estimator: str) -> ValueColumn:
+    """The column that is asked for, else the one that labels by `estimator` are made of; see above."""
+    if asked is not None:
+        return asked
+    return ValueColumn.value if estimator == EstimatorName.fixed.value else ValueColumn.posterior_mean
+
+
+def rule_name(config: EstimatorConfig) -> str:
+    """All that decides, as it stands in the column `label_rule`: `threshold>0.5`, `any,undecided_after_error`."""
+    rest = "" if config.after_error is AfterError.keep else f",{config.after_error.value}_after_error"
+    match config.rule:
+        case LabelRule.any:
+            return f"any{rest}"
+        case LabelRule.posterior:
+            return f"posterior>{config.threshold:g}@{config.certainty:g}{rest}"
+        case LabelRule.three_class:
+            return f"three_class>{config.threshold:g}-{config.neutral:g}{rest}"
+        case LabelRule.threshold | LabelRule.relative:
+            return f"{config.rule.value}>{config.threshold:g}{rest}"
+
+
+def _label(root: StepValue, before: StepValue, step: StepValue, config: EstimatorConfig) -> int | None:
+    value = _value(step, config)
+    match config.rule:
+        case LabelRule.any:
+            return _any_right(step)
+        case LabelRule.posterior:
+            return _certain(step.above, config.certainty)
+        case LabelRule.threshold:
+            return None if value is None else int(value > config.threshold)
+        case LabelRule.relative:
+            base = _value(root, config)
+            if value is None or base is None or not _any_right(root):
+                return None
+            return int(value > config.threshold * base)
+        case LabelRule.three_class:
+            return _three_class(_value(before, config), value, config)
+
+
+def _value(step: StepValue, config: EstimatorConfig) -> float | None:
+    return step.value if config.name is EstimatorName.fixed else step.posterior_mean
+
+
+def _any_right(step: StepValue) -> int | None:
+    if step.origin is Origin.TERMINAL:
+        return int(step.value == 1)
+    return int(step.counts.correct > 0) if step.counts.graded else None
+
+
+def _certain(above: float | None, certainty: float) -> int | None:
+    if above is None:
+        return None
+    if above >= certainty:
+        return POSITIVE
+    return NEGATIVE if 1 - above >= certainty else None
+
+
+def _three_class(before: float | None, value: float | None, config: EstimatorConfig) -> int | None:
+    if value is None:
+        return None
+    if value <= config.threshold:
+        return NEGATIVE
+    if before is None:
+        return None
+    return NEUTRAL if before - value > config.neutral + ROUNDING else POSITIVE

@@ -1,0 +1,111 @@
+"""Stored rows -> labels: what a log and its verdicts amount to under any estimator, without an engine. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import ChainShape, Fact, LabelledChain, Problem, Solution, Trials, Verdict
+from pipeline.core.tables import facts, labels_table
+from pipeline.data.steps import step_texts
+from pipeline.estimators.chain import ChainValues, chain_values
+from pipeline.estimators.kernel import Kernel
+from pipeline.estimators.labels import rule_name
+
+_COLUMNS = (
+    "chain_id",
+    "problem_id",
+    "source_id",
+    "problem",
+    "gold_answers",
+    "solution",
+    "step_ends",
+    "root_prefix_id",
+    "prefix_ids",
+    "final_answer",
+    "outcome",
+    "policy",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChain:
+    """A chain as a row of labels has it, without values and labels."""
+
+    problem: Problem
+    solution: Solution
+    root_prefix_id: str
+    prefix_ids: tuple[str, ...]
+    final_answer: str | None
+    outcome: bool | None
+    policy: str
+
+    @property
+    def shape(self) -> ChainShape:
+        """The chain as estimators see it."""
+        return ChainShape(prefix_ids=(self.root_prefix_id, *self.prefix_ids), outcome=self.outcome)
+
+
+def stored_chains(labels: pa.Table) -> list[StoredChain]:
+    """The chains of a labels table, in its order. Their solutions have no token ids, and count as complete."""
+    return [
+        StoredChain(
+            problem=Problem(problem_id=row["problem_id"], text=row["problem"], golds=tuple(row["gold_answers"])),
+            solution=Solution(
+                chain_id=row["chain_id"],
+                problem_id=row["problem_id"],
+                source_id=row["source_id"],
+                text=row["solution"],
+                ends=tuple(row["step_ends"]),
+            ),
+            root_prefix_id=row["root_prefix_id"],
+            prefix_ids=tuple(row["prefix_ids"]),
+            final_answer=row["final_answer"],
+            outcome=row["outcome"],
+            policy=row["policy"],
+        )
+        for row in labels.select(list(_COLUMNS)).to_pylist()
+    ]
+
+
+def facts_of(rollouts: Iterable[pa.Table]) -> dict[str, Fact]:
+    """Rollout id -> what counts of it, of all files of a log."""
+    return {rollout: fact for table in rollouts for rollout, fact in facts(table).items()}
+
+
+def with_verdicts(found: Mapping[str, Fact], verdicts: pa.Table | None) -> Mapping[str, Fact]:
+    """The same with later verdicts in the place of the log's, if there are any. Raises KeyError where one lacks."""
+    if verdicts is None:
+        return found
+    ids, later = verdicts["rollout_id"].to_pylist(), verdicts["verdict"].to_pylist()
+    judged = {rollout: Verdict(str(verdict)) for rollout, verdict in zip(ids, later, strict=True)}
+    return {rollout: replace(fact, verdict=judged[rollout]) for rollout, fact in found.items()}
+
+
+def labels_of(
+    chains: Sequence[StoredChain], trials: Mapping[str, Trials], config: EstimatorConfig, kernel: Kernel
+) -> pa.Table:
+    """The labels table of a unit's chains, from the trials of their prefixes."""
+    values = chain_values([chain.shape for chain in chains], trials, config, kernel)
+    return labels_table(
+        [_labelled(chain, found) for chain, found in zip(chains, values, strict=True)],
+        [step_texts(chain.solution.text, chain.solution.ends) for chain in chains],
+        estimator=config.name.value,
+        label_rule=rule_name(config),
+        policy=chains[0].policy if chains else "",
+    )
+
+
+def _labelled(chain: StoredChain, values: ChainValues) -> LabelledChain:
+    return LabelledChain(
+        problem=chain.problem,
+        solution=chain.solution,
+        root_prefix_id=chain.root_prefix_id,
+        prefix_ids=chain.prefix_ids,
+        final_answer=chain.final_answer,
+        outcome=chain.outcome,
+        root=values.root,
+        steps=values.steps,
+        labels=values.labels,
+    )

@@ -1,0 +1,185 @@
+"""What a process gives up before it runs a program, for good. Linux, without root and without helpers.
+
+Covered, always: memory, processor time, sizes and number of files, core dumps (rlimits); an empty environment; all other
+descriptors; capabilities, new privileges and life beyond the parent's. With seccomp (`syscalls`): network, new processes,
+other programs, signals to others, every kernel interface not needed for computing. With Landlock: files can be read only
+where Python and the system's libraries live, and written only in the folder given, which takes no folders.
+Where Landlock is too old to guard against truncation, or missing, seccomp refuses all writing. Where it is missing, everything
+that the account may read can be read, the memory of its other processes in /proc included.
+Not covered: bugs of the kernel; side channels, such as time and load; names, sizes and dates of files anywhere, which can
+be asked for; the program's own process, in which it may do as it likes. The account is the operator's: no other user is
+switched to, and no name spaces or control groups are used.
+"""
+
+import ctypes
+import os
+import platform
+import resource
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.graders.code.syscalls import ARCHITECTURES, filter_program
+
+MAX_DESCRIPTORS = 32
+LANDLOCK_WITH_TRUNCATION = 3
+READABLE = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", "/etc/ld.so.cache",
+            "/etc/localtime", "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")  # fmt: skip
+
+_OPEN_TO_ALL = "/proc/self/stat"
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC.syscall.restype = ctypes.c_long
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+_SECCOMP_MODE_FILTER = 2
+_CAPABILITY_VERSION = 0x20080522
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_PATH_BENEATH = 1
+_STEP_BYTES = 8
+_READ_FILE, _READ_DIR, _WRITE_FILE, _REMOVE_FILE, _MAKE_REG, _TRUNCATE = 1 << 2, 1 << 3, 1 << 1, 1 << 5, 1 << 8, 1 << 14
+_FILE_RIGHTS_BY_VERSION = (1 << 13, 1 << 14, 1 << 15, 1 << 15, 1 << 16)
+"""One past the last right that each version of Landlock knows."""
+_NETWORK_RIGHTS, _SCOPES = 0b11, 0b11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one process may use. `folder` is where it works and may write; None: nowhere."""
+
+    memory_bytes: int
+    cpu_seconds: int
+    file_bytes: int
+    folder: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confinement:
+    """What the kernel enforces on this process from now on."""
+
+    system_calls: bool
+    files: bool
+
+
+def confine(limits: Limits, parent: int) -> Confinement:
+    """Restrict this process, which must have one thread, as far as the machine can, and say how far that was.
+
+    Raises OSError or ValueError where a limit that every Linux has cannot be set. Ends the process if `parent` has died.
+    """
+    os.chdir(limits.folder or "/")
+    os.environ.clear()
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    _prctl(_PR_SET_DUMPABLE, 0)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    _set_limits(limits)
+    version = landlock_version()
+    files = version > 0 and _restrict_files(version, limits.folder)
+    _drop_capabilities()
+    writing = limits.folder is not None and files and version >= LANDLOCK_WITH_TRUNCATION
+    filtered = platform.machine() in ARCHITECTURES and _filter_calls(writing=writing)
+    if not filtered:
+        # Counts all processes and threads of the account, so that it can only mean none; root is exempt.
+        _limit(resource.RLIMIT_NPROC, 0)
+    return Confinement(system_calls=filtered, files=files)
+
+
+def effective() -> Confinement:
+    """What this process is kept from, found by trying: a socket and a new process, and a file that anyone may read."""
+    return Confinement(system_calls=_refused(socket.socket) and _refused(_fork), files=_refused(_read))
+
+
+def _refused(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _read() -> None:
+    os.close(os.open(_OPEN_TO_ALL, os.O_RDONLY))
+
+
+def _fork() -> None:
+    if os.fork() == 0:
+        os._exit(0)
+
+
+def landlock_version() -> int:
+    """The version of Landlock that the kernel offers, 0 for none."""
+    return max(0, _syscall(_CREATE_RULESET, None, 0, 1))
+
+
+def _set_limits(limits: Limits) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_AS, limits.memory_bytes)
+    _limit(resource.RLIMIT_FSIZE, limits.file_bytes)
+    _limit(resource.RLIMIT_NOFILE, MAX_DESCRIPTORS)
+    # The signal comes at the soft limit and can be ignored; the hard one kills.
+    _limit(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1)
+
+
+def _limit(kind: int, soft: int, hard: int | None = None) -> None:
+    """Set a limit for good, within the hard one that this process was given."""
+    given = resource.getrlimit(kind)[1]
+    ceiling = soft if hard is None else hard
+    ceiling = ceiling if given == resource.RLIM_INFINITY else min(ceiling, given)
+    resource.setrlimit(kind, (min(soft, ceiling), ceiling))
+
+
+def _drop_capabilities() -> None:
+    if _LIBC.capset(struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
+
+
+def _restrict_files(version: int, folder: str | None) -> bool:
+    rights = _FILE_RIGHTS_BY_VERSION[min(version, len(_FILE_RIGHTS_BY_VERSION)) - 1] - 1
+    attributes = struct.pack("=QQQ", rights, _NETWORK_RIGHTS, _SCOPES)
+    ruleset = _syscall(_CREATE_RULESET, attributes, 8 if version < 4 else 16 if version < 6 else 24, 0)
+    if ruleset < 0:
+        return False
+    python = (str(Path(os.__file__).parent), f"{sys.base_prefix}/{sys.platlibdir}")
+    for path in (*READABLE, *python):
+        _allow(ruleset, path, _READ_FILE | _READ_DIR)
+    _allow(ruleset, os.devnull, _READ_FILE | _WRITE_FILE)
+    if folder is not None:
+        writing = _WRITE_FILE | _REMOVE_FILE | _MAKE_REG | _TRUNCATE
+        _allow(ruleset, folder, (_READ_FILE | _READ_DIR | writing) & rights)
+    restricted = _syscall(_RESTRICT_SELF, ruleset, 0) == 0
+    os.close(ruleset)
+    return restricted
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    """Permit a place; one that is not there, or that the kernel does not take, stays forbidden."""
+    try:
+        handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    allowed = rights if os.path.isdir(path) else rights & (_READ_FILE | _WRITE_FILE)
+    _syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", allowed, handle), 0)
+    os.close(handle)
+
+
+def _filter_calls(*, writing: bool) -> bool:
+    code = filter_program(platform.machine(), os.getpid(), writing=writing)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // _STEP_BYTES, ctypes.addressof(buffer)))
+    arguments = map(ctypes.c_ulong, (_SECCOMP_MODE_FILTER, ctypes.addressof(program), 0, 0))
+    return int(_LIBC.prctl(_PR_SET_SECCOMP, *arguments)) == 0
+
+
+def _prctl(option: int, value: int) -> None:
+    if _LIBC.prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0))) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl {option}")
+
+
+def _syscall(number: int, *arguments: int | bytes | None) -> int:
+    plain = (ctypes.c_long(value) if isinstance(value, int) else value for value in arguments)
+    return int(_LIBC.syscall(ctypes.c_long(number), *plain))

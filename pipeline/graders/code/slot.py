@@ -1,0 +1,172 @@
+"""One place for a run: a process of `child` and its folder, started when first needed, replaced after it was lost."""
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import pipeline
+from pipeline.config.choices import Sandbox
+from pipeline.config.label import GraderConfig
+from pipeline.core.errors import StepvalueError
+from pipeline.graders.code.task import MAX_OUTPUT_BYTES, Kind, Report, Task
+
+START_SECONDS = 60.0
+GRACE_SECONDS = 30.0
+"""How much longer than a run's wall time its report may take before its process is given up."""
+REMOVAL_ATTEMPTS = 50
+
+_PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
+_INHERITED = ("LD_LIBRARY_PATH",)
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+_REQUIRED: dict[Sandbox, tuple[str, ...]] = {
+    Sandbox.full: ("system_calls", "files"),
+    Sandbox.standard: ("system_calls",),
+    Sandbox.limits: (),
+}
+_MISSING = {
+    "system_calls": "there is no seccomp filter, which keeps programs from the network and from starting processes "
+    "(Linux 5.3 or newer on x86-64 or aarch64, and a container that allows seccomp), or set grader.sandbox=limits "
+    "to run them without",
+    "files": "there is no Landlock, which keeps programs from reading files (Linux 5.13 or newer, booted with it)"
+    ", or set grader.sandbox=standard to run them without",
+}
+
+
+class Slot:
+    """Runs one task at a time. Used by one thread at a time."""
+
+    def __init__(self, config: GraderConfig) -> None:
+        self._config = config
+        self._control: socket.socket | None = None
+        self._folder: str | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Have a process ready. Raises StepvalueError where it does not start, or confines less than grader.sandbox wants."""
+        if self.process is not None and self.process.poll() is None:
+            return
+        self.kill()
+        required = _REQUIRED[self._config.sandbox]
+        self._folder = tempfile.mkdtemp(prefix="stepvalue-code-")
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        with theirs, memory_file() as errors:
+            # The hash seed makes a program's verdict the same each time. No site packages, no user's folder, no bytecode.
+            self.process = subprocess.Popen(
+                [
+                    sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-m", "pipeline.graders.code.child",
+                    str(theirs.fileno()), self._folder, *required,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                cwd="/",
+                start_new_session=True,
+                pass_fds=(theirs.fileno(),),
+                env=environment | {"PYTHONPATH": _PACKAGE_ROOT, "PYTHONHASHSEED": "0"},
+            )  # fmt: skip
+            theirs.close()
+            if not self._heard(START_SECONDS):
+                self.kill()
+                last = content_of(errors).strip().rpartition("\n")[2] or "it says nothing"
+                raise StepvalueError(
+                    f"the process that runs programs does not start: {last}"
+                    f" (grader.memory_mib={self._config.memory_mib}, Python {sys.executable})"
+                )
+        self._check(required)
+
+    def run(self, task: Task, descriptors: Sequence[int]) -> Report | None:
+        """Run a task with these open files; None where the process was lost. Raises StepvalueError like `start`."""
+        self.start()
+        return self._run(task, descriptors)
+
+    def kill(self) -> None:
+        """End the process, whatever it is doing, and what it runs."""
+        process, self.process = self.process, None
+        control, self._control = self._control, None
+        folder, self._folder = self._folder, None
+        if process is not None:
+            process.kill()
+            process.wait()
+        if control is not None:
+            control.close()
+        if folder is not None:
+            _remove(folder)
+
+    def _run(self, task: Task, descriptors: Sequence[int]) -> Report | None:
+        assert self._control is not None
+        try:
+            socket.send_fds(self._control, [json.dumps(asdict(task)).encode()], descriptors)
+        except OSError:
+            reply = b""
+        else:
+            reply = self._heard(task.wall_seconds + GRACE_SECONDS)
+        if not reply:
+            self.kill()
+            return None
+        return Report(**json.loads(reply))
+
+    def _heard(self, seconds: float) -> bytes:
+        """The next message of the process, b"" if it ended or said nothing in time."""
+        assert self._control is not None
+        poller = select.poll()
+        poller.register(self._control, select.POLLIN)
+        try:
+            return self._control.recv(4096) if poller.poll(seconds * 1000) else b""
+        except OSError:
+            return b""
+
+    def _check(self, required: Sequence[str]) -> None:
+        memory_bytes = self._config.memory_mib << 20
+        task = Task(kind=Kind.PROBE, cpu_seconds=START_SECONDS, wall_seconds=START_SECONDS, memory_bytes=memory_bytes)
+        with memory_file(b"{}") as content, memory_file() as statement:
+            if self._run(task, [content, statement]) is None:
+                raise StepvalueError(
+                    "the process that runs programs was lost at its first task: it needs Linux 5.3 or newer"
+                )
+            found = content_of(statement).split()
+        missing = [_MISSING[name] for name in required if name not in found]
+        if missing:
+            self.kill()
+            raise StepvalueError(f"programs cannot be run safely here: {missing[0]}")
+
+
+@contextmanager
+def memory_file(content: bytes | None = None) -> Iterator[int]:
+    """An open file that has no name: with `content`, which nobody can change any more, or empty to be written."""
+    descriptor = os.memfd_create("stepvalue", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        if content is not None:
+            view = memoryview(content)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def content_of(descriptor: int) -> str:
+    """The text of a memory file; bytes that are no UTF-8 are replaced."""
+    return os.pread(descriptor, MAX_OUTPUT_BYTES, 0).decode("utf-8", "replace")
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder, of which a process that is just being killed may have had a part."""
+    for _ in range(REMOVAL_ATTEMPTS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder):
+            return
+        time.sleep(0.02)

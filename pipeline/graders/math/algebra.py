@@ -1,0 +1,213 @@
+"""Equality by computer algebra, for what the exact comparisons leave open. It runs in `child`, never in the caller.
+
+Text reaches sympy through the LaTeX grammar of latex2sympy2 alone, once `unevaluated` took out of both what runs text as
+Python. What the exact comparisons know of kinds stays in force: algebra decides on the parts of an answer, and on the whole
+of one only where it has no parts that compare one by one.
+"""
+
+import contextlib
+from dataclasses import replace
+from functools import lru_cache
+from itertools import permutations
+from typing import Any
+
+import sympy
+from latex2sympy2_extended import latex2sympy, normalize_latex
+from latex2sympy2_extended.sets import FiniteSet
+from math_verify import LatexExtractionConfig, verify
+from math_verify.grader import should_treat_as_complex
+
+from pipeline.core.records import Verdict
+from pipeline.graders.math.compare import same_answer, same_expression
+from pipeline.graders.math.exact import without_unit
+from pipeline.graders.math.normal import normal_form
+from pipeline.graders.math.precise import same_value
+from pipeline.graders.math.readable import for_grammar, without_algebra
+
+PRECISION = 60
+AGREEMENT = sympy.Rational(1, 10**30)
+MAX_PERMUTED = 5
+FLOAT_PLACES = 12
+_UNDONE = (sympy.Sum, sympy.Product, sympy.Integral, sympy.Derivative, sympy.Limit)
+# Of the points at which expressions are compared. Only positive ones prove a difference: sqrt(x^2) is x to most people.
+_SIGNS = ((1,), (1,), (-1, 1), (1, -1))
+
+# Units off: it would read 2ab as 2.
+_NORMALIZATION = replace(LatexExtractionConfig().normalization_config, units=False)
+_EXAMPLES = (
+    ("\\frac{n(n+1)}{2}", "\\sum_{k=1}^{n} k"),
+    ("\\sin^{2}x+\\cos^{2}x", "\\sqrt{1}"),
+    ("(1,2]\\cup[3,\\infty)", "(1,2]\\cup[4,\\infty)"),
+    ("\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "\\begin{pmatrix}1&2\\\\3&x\\end{pmatrix}"),
+    ("\\{1,x\\}", "\\{x,2\\}"),
+    ("x^{2}=4", "2<x"),
+    ("\\log_{2}(x)", "\\binom{n}{2}"),
+)
+
+
+class UnparseableError(Exception):
+    """The text is not mathematics that the grammar reads whole, or nothing that algebra can compare."""
+
+
+@lru_cache(maxsize=1024)
+def read(normal: str) -> Any:
+    """Parse a normal form into a sympy object, floats turned into exact fractions. Raises `UnparseableError`."""
+    text = for_grammar(normal)
+    if text is None:
+        raise UnparseableError
+    try:
+        latex = normalize_latex(text, _NORMALIZATION)
+        parsed = latex2sympy(
+            latex, is_real=not should_treat_as_complex(latex), convert_degrees=False, normalization_config=None
+        )
+    except MemoryError:
+        raise
+    except Exception as error:
+        # The grammar raises bare Exception on what it cannot read.
+        raise UnparseableError from error
+    return _without_floats(parsed)
+
+
+def _without_floats(parsed: Any) -> Any:
+    if not hasattr(parsed, "atoms"):
+        return parsed
+    try:
+        floats = parsed.atoms(sympy.Float)
+        return parsed.xreplace({number: sympy.Rational(str(number)) for number in floats}) if floats else parsed
+    except (TypeError, ValueError, AttributeError):
+        return parsed
+
+
+def equal(gold: Any, answer: Any, tolerance: float) -> bool:
+    """Whether two parsed answers are equal; values to 30 significant digits, numbers to `tolerance` if that is wider.
+
+    Raises `UnparseableError` where that stays open.
+    """
+    if isinstance(gold, sympy.Tuple) and isinstance(answer, sympy.Tuple):
+        return len(gold) == len(answer) and all(equal(g, a, tolerance) for g, a in zip(gold, answer, strict=True))
+    if _is_set(gold) and _is_set(answer) and len(gold.args) == len(answer.args) <= MAX_PERMUTED:
+        return any(
+            all(equal(g, a, tolerance) for g, a in zip(gold.args, order, strict=True))
+            for order in permutations(answer.args)
+        )
+    try:
+        if isinstance(gold, sympy.Expr) and isinstance(answer, sympy.Expr):
+            identical = _identical(gold, answer, tolerance)
+            if identical is not None:
+                return identical
+        return bool(
+            verify(
+                [gold],
+                [answer],
+                float_rounding=FLOAT_PLACES,
+                numeric_precision=PRECISION,
+                timeout_seconds=None,
+                raise_on_error=True,
+            )
+        )
+    except MemoryError:
+        raise
+    except Exception as error:
+        # Undecided is not wrong.
+        raise UnparseableError from error
+
+
+def _is_set(parsed: Any) -> bool:
+    return isinstance(parsed, sympy.FiniteSet | FiniteSet)
+
+
+def _is_number(parsed: Any) -> bool:
+    return isinstance(parsed, sympy.Expr) and not parsed.free_symbols and parsed.is_number is not False
+
+
+def _identical(gold: sympy.Expr, answer: sympy.Expr, tolerance: float) -> bool | None:
+    """Equality by value: at one point for numbers, at several for expressions. None where they have no value.
+
+    math-verify's own test is absolute, so that 2^-99 is 0 to it, and its simplifications have no bound on time.
+    """
+    # A sum is only a sum at whole numbers, so it is summed before a point is put in.
+    gold, answer = gold.doit(), answer.doit()
+    if _is_number(gold) and _is_number(answer):
+        return _close(gold, answer, tolerance)
+    if gold.has(*_UNDONE) or answer.has(*_UNDONE):
+        return None
+    symbols = sorted(gold.free_symbols | answer.free_symbols, key=str)
+    for round_, signs in enumerate(_SIGNS):
+        point = {
+            symbol: sympy.Rational(signs[place % len(signs)] * (31 + 7 * place + 13 * round_), 37)
+            for place, symbol in enumerate(symbols)
+        }
+        near = _close(gold.xreplace(point), answer.xreplace(point), 0.0)
+        if near is None or (not near and -1 in signs):
+            return None
+        if not near:
+            return False
+    return True
+
+
+def _close(gold: Any, answer: Any, tolerance: float) -> bool | None:
+    """Relative nearness of two numbers, None where they have no value."""
+    try:
+        g, a = (sympy.N(side, PRECISION) for side in (gold, answer))
+        if not (g.is_finite and a.is_finite):
+            return None
+        scale = max(abs(g), abs(a))
+        limit = max(AGREEMENT, sympy.Rational(tolerance))
+        return bool(scale == 0 or abs(g - a) <= limit * scale)
+    except (TypeError, ValueError, AttributeError, ArithmeticError, NotImplementedError):
+        return None
+
+
+def judge(gold: str, answer: str, tolerance: float) -> Verdict:
+    """The verdict on one pair. An unreadable answer is UNPARSEABLE, unless it is plain words: those are INCORRECT."""
+    wanted, given = normal_form(gold), normal_form(answer)
+    if wanted == given:
+        return Verdict.CORRECT
+
+    def by_algebra(one: str, other: str) -> bool | None:
+        decided = same_expression(one, other, tolerance)
+        if decided is None:
+            decided = same_value(without_unit(one), without_unit(other))
+        if decided is None:
+            if without_algebra(one, other) is not None:
+                return None
+            with contextlib.suppress(UnparseableError):
+                decided = equal(read(one), read(other), tolerance)
+        return decided
+
+    decided = same_answer(wanted, given, tolerance, by_algebra)
+    if decided is not None:
+        return Verdict.CORRECT if decided else Verdict.INCORRECT
+    return _judge_whole(wanted, given, tolerance)
+
+
+def _judge_whole(wanted: str, given: str, tolerance: float) -> Verdict:
+    """What has no parts that compare one by one: unions that overlap, relations that need solving."""
+    unread = without_algebra(wanted, given)
+    if unread is not None:
+        return unread
+    # Brackets tell a closed interval from an open one; the grammar keeps them for pairs only.
+    bracketed = wanted[0] in "[(" and given[0] in "[(" and (wanted[0], wanted[-1]) != (given[0], given[-1])
+    try:
+        expected, found = read(wanted), read(given)
+        if bracketed and not (isinstance(expected, sympy.Expr) and isinstance(found, sympy.Expr)):
+            return Verdict.INCORRECT
+        return Verdict.CORRECT if equal(expected, found, tolerance) else Verdict.INCORRECT
+    except UnparseableError:
+        return Verdict.UNPARSEABLE
+
+
+def parses(gold: str) -> bool:
+    """Whether a gold answer is mathematics that the grammar reads whole."""
+    try:
+        read(normal_form(gold))
+    except UnparseableError:
+        return False
+    return True
+
+
+def warm_up() -> None:
+    """Build the grammar's tables and load what the first comparison of each kind would load."""
+    for gold, answer in _EXAMPLES:
+        with contextlib.suppress(UnparseableError):
+            equal(read(gold), read(answer), 0.0)

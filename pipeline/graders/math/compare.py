@@ -1,0 +1,247 @@
+r"""Equality that needs no algebra: same spelling, same number, same words, same polynomial, item by item. Pure and exact.
+
+What it holds to:
+- numbers are equal exactly, never as floats: 1/3 is not 0.333333 unless a relative tolerance is asked for;
+- "50%" equals "50" (the sign is often left out) and "0.5" (the same number), but "50%" never equals "0.5%";
+- a unit behind a number is ignored, unless both sides name different well-known units: then one is converted;
+- answers of different kinds are different: a set is no pair, an open interval no closed one.
+Anything else is None: undecided here, not wrong.
+"""
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+
+from pipeline.core.records import Verdict
+from pipeline.graders.math.exact import (
+    COUNTED,
+    Exact,
+    converted,
+    decimal_comma,
+    exact_value,
+    number_before_letter,
+    trailing_unit,
+    without_unit,
+)
+from pipeline.graders.math.expression import Expression, close, equal, expression
+from pipeline.graders.math.extract import unwrapped
+from pipeline.graders.math.forms import Form, Kind, is_label, read_form
+from pipeline.graders.math.normal import normal_form
+from pipeline.graders.math.phrases import (
+    choice,
+    choice_with_text,
+    is_phrase,
+    ratio_as_fraction,
+    same_letters,
+    same_literal,
+    same_numeral,
+    same_ratio,
+    same_time,
+    same_words,
+    words,
+)
+from pipeline.graders.math.ratio import constant
+from pipeline.graders.math.readable import without_algebra
+from pipeline.graders.math.structure import Leaf, same_form
+
+# What binary floating point does to a decimal: 326.5 comes back as 326.50000000000006. Far below any rounding by people.
+FLOAT_NOISE = Fraction(1, 10**13)
+FLOAT_DIGITS = 15
+
+LETTERS = "ABCDEFGHIJ"
+
+# Words count as a statement of the number behind them only if they end on a verb: "Hillary has 7", but not "the square of 7".
+_STATEMENT = re.compile(
+    r"(?:[A-Za-z][a-z'-]*,? ){0,10}"
+    r"(?:is|are|was|were|has|have|had|gets?|got|makes?|made|takes?|took|needs?|equals?|costs?|gives?|spends?|spent|earns?|earned"
+    r"|paid|pays|sold|sells|bought|buys|ate|eats|left|total of) (?:(?:only|just|exactly|about|a total of) )?"
+    r"(?=[-+$£€]?[\d.\\])",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(r"\b(?:not|no|never|cannot|or|if|than|neither|without|except)\b|n't\b", re.IGNORECASE)
+LONGEST_PRODUCT = 2
+_DEGREES = "^\\circ"
+
+
+def glance(gold: str, answer: str) -> Verdict | None:
+    """CORRECT for the same spelling, and what is plain of whole numbers and choice letters; else None. Under a microsecond."""
+    if gold == answer and gold:
+        return Verdict.CORRECT
+    if gold.isdigit() and answer.isdigit() and gold.isascii() and answer.isascii():
+        return Verdict.CORRECT if gold.lstrip("0") == answer.lstrip("0") else Verdict.INCORRECT
+    if gold in LETTERS and answer in LETTERS and gold and answer:
+        return Verdict.INCORRECT
+    return None
+
+
+def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) -> Verdict | None:
+    """The verdict where it is certain without algebra, UNPARSEABLE where algebra could not read the pair, else None."""
+    plain = glance(gold, answer)
+    if plain is not None:
+        return plain
+    wanted, given = gold_form(gold), normal_form(answer)
+    if wanted == given:
+        return Verdict.CORRECT if wanted else None
+    if not wanted or not given:
+        return None
+    right = same_answer(wanted, given, relative_tolerance)
+    if right is None:
+        by_value = expression(without_unit(wanted)) and expression(without_unit(given))
+        return None if by_value else without_algebra(wanted, given)
+    return Verdict.CORRECT if right else Verdict.INCORRECT
+
+
+# Every rollout of a problem asks for the same gold.
+@lru_cache(maxsize=4096)
+def gold_form(gold: str) -> str:
+    """The normal form of a gold answer, without wrappers."""
+    return normal_form(unwrapped(gold))
+
+
+def is_plain(gold: str) -> bool:
+    """Whether a gold answer is one that this module reads whole: numbers, words, letters and what is made of them."""
+    normal = gold_form(gold)
+    return is_phrase(normal) or _is_read(read_form(normal))
+
+
+def _is_read(form: Form) -> bool:
+    if form.kind is Kind.EXPRESSION:
+        return bool(exact_value(form.text) or expression(without_unit(form.text)) or is_phrase(form.text))
+    return all(_is_read(item) for item in form.items if not is_label(item.text)) and bool(
+        form.items or form.kind is Kind.SET
+    )
+
+
+def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = None) -> bool | None:
+    """Compare two normal forms; `leaf` compares their smallest parts, by default without algebra.
+
+    1,234 is a number and may be two, 0,5 is two numbers and may be one: a second reading counts where the first fails.
+    """
+    right, number = exact_value(wanted), exact_value(given)
+    if right and number:
+        return _same_number(right, number, tolerance)
+    for same in (_same_choice, same_letters):
+        chosen = same(wanted, given)
+        if chosen is not None:
+            return chosen
+    decide = leaf or (lambda one, other: same_expression(one, other, tolerance))
+    first = same_form(read_form(wanted), read_form(given), decide)
+    if first or ("," not in wanted and "," not in given):
+        return first
+    comma, point = (decimal_comma(wanted, sure=True), number) if number else (decimal_comma(given, sure=False), right)
+    if comma is not None and point is not None and point.decimal and comma == point.value:
+        return True
+    return same_form(read_form(wanted, thousands=False), read_form(given, thousands=False), decide) or first
+
+
+def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
+    """Compare two normal forms that are one number, one expression or one phrase each."""
+    if wanted == given:
+        return True
+    right, number = exact_value(wanted), exact_value(given)
+    if right and not number:
+        number = _number_of_sentence(given)
+    if right and number:
+        return _same_number(right, number, tolerance)
+    if right and right.unit is None and number_before_letter(given) == right.value:
+        # "5m" for a gold of 5 is five metres, not five times m.
+        return True
+    for same in (same_literal, same_numeral, same_ratio, same_time):
+        decided = same(wanted, given)
+        if decided is not None:
+            return decided
+    over, under = ratio_as_fraction(wanted) or wanted, ratio_as_fraction(given) or given
+    if (over, under) != (wanted, given):
+        return same_expression(over, under, tolerance)
+    phrase, said = words(wanted), words(given)
+    if phrase and said:
+        return same_words(phrase, said)
+    if _DEGREES in wanted or _DEGREES in given:
+        angles = _same_angle(wanted, given)
+        if angles is not None:
+            return angles
+    units = trailing_unit(wanted), trailing_unit(given)
+    if all(units) and units[0] != units[1]:
+        return False
+    left, other = _expression_of(wanted, right), _expression_of(given, number)
+    if left and other:
+        same_value = equal(left, other)
+        if tolerance and not same_value and ((right and right.decimal) or (number and number.decimal)):
+            return close(left, other, tolerance) or same_value
+        return same_value
+    # Words on one side and a number or expression on the other; two letters may be a product.
+    spoken = (phrase if number or other else None) or (said if right or left else None)
+    return False if spoken and len(spoken) > LONGEST_PRODUCT else None
+
+
+def _expression_of(normal: str, number: Exact | None) -> Expression | None:
+    if number and not number.percent:
+        return Expression(constant(number.value), {})
+    return expression(without_unit(normal))
+
+
+def _same_angle(wanted: str, given: str) -> bool | None:
+    """90 degrees and pi/2."""
+    degrees, radians = (wanted, given) if _DEGREES in wanted else (given, wanted)
+    left, right = expression(degrees.replace(_DEGREES, "").strip()), expression(radians)
+    if left is None or right is None or _DEGREES in radians or "\\pi" not in radians:
+        return None
+    half_turn = expression("\\frac{\\pi}{180}")
+    assert half_turn is not None
+    return equal(Expression(left.ratio * half_turn.ratio, left.values | half_turn.values), right)
+
+
+def _number_of_sentence(given: str) -> Exact | None:
+    """The number of "Hillary has 7 nickels": words, one number, and at most its unit."""
+    match = _STATEMENT.match(given)
+    if match is None or _NEGATION.search(match.group()):
+        return None
+    return exact_value(given[match.end() :])
+
+
+def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
+    if right.unit and number.unit and right.unit != number.unit and _are_comparable(right.unit, number.unit):
+        return converted(number, right.unit) == right.value
+    given, wanted = {number.value}, {right.value}
+    if right.percent != number.percent:
+        given |= {number.value / 100} if number.percent else set()
+        wanted |= {right.value / 100} if right.percent else set()
+    if given & wanted:
+        return True
+    limit = Fraction(tolerance) if tolerance and (right.decimal or number.decimal) else Fraction(0)
+    if (right.decimal and _is_float_noise(number)) or (number.decimal and _is_float_noise(right)):
+        limit = max(limit, FLOAT_NOISE)
+    return bool(limit) and any(abs(a - b) <= limit * max(abs(a), abs(b)) for a in given for b in wanted)
+
+
+def _are_comparable(unit: str, other: str) -> bool:
+    """Whether two units are both known, or both the name of a thing with no word in common: apples and oranges."""
+    counted = [name.startswith(COUNTED) for name in (unit, other)]
+    if all(counted):
+        return set(unit.split()) & set(other.split()) == {COUNTED}
+    return not any(counted)
+
+
+def _is_float_noise(number: Exact) -> bool:
+    """Whether a number has the digits of a float that arithmetic left, as a decimal or over a power of two."""
+    bottom = number.value.denominator
+    return bottom >= 10**FLOAT_DIGITS // 4 and (number.decimal or bottom & (bottom - 1) == 0)
+
+
+def _same_choice(wanted: str, given: str) -> bool | None:
+    """Letter against letter, letter and text, or what is no letter at all."""
+    letter, pair = choice(wanted), choice_with_text(wanted)
+    if letter is None and pair is None:
+        return None
+    answered, answered_pair = choice(given), choice_with_text(given)
+    if pair:
+        if answered or answered_pair:
+            return pair[0] == (answered or (answered_pair or ("", ""))[0])
+        return True if normal_form(pair[1]) == given else None
+    if answered:
+        return answered == letter if wanted.isupper() or given.isupper() or wanted == given else None
+    if answered_pair:
+        return answered_pair[0] == letter
+    if letter is None or letter in ("E", "I"):
+        return None
+    return False if letter not in given.upper() or exact_value(given) or words(given) else None

@@ -1,0 +1,282 @@
+r"""Plain numbers as exact fractions: what a number may look like, and which words behind it are only its unit. Pure.
+
+Read: 1,234.5  1 000  -3/4  \frac{3}{4}  1 1/2  1\frac{1}{2}  1.5e-3  1.5\times10^{-3}  10^{6}  0.1\overline{6}  seven
+$5  50%  12 cm  7 nickels  3 hours 30 minutes  90^\circ  3 million  1.234,5. Not read: 5x  2k  7 pm  5 or 6  0,111
+"""
+
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+
+from pipeline.graders.math.limits import MAX_DIGITS
+from pipeline.graders.math.numerals import number_in_words
+
+MAX_POWER = 400
+COUNTED = "of"
+MAX_UNIT_WORDS = 4
+
+_WHOLE = r"(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?: \d{3})+|\d+)"
+_DECIMAL = rf"(?:{_WHOLE}(?:\.\d*)?|\.\d+)"
+_SIGNED = rf"[+-]?{_DECIMAL}"
+_NUMBER = re.compile(
+    rf"(?P<sign>[+-]?)(?:"
+    rf"(?P<lead>\d+)(?:(?: |\+)?\\frac\{{(?P<mixtop>\d+)\}}\{{(?P<mixlow>\d+)\}}| (?P<plaintop>\d+)/(?P<plainlow>\d+))"
+    rf"|\\frac\{{(?P<top>{_SIGNED})\}}\{{(?P<low>{_SIGNED})\}}"
+    rf"|(?P<over>{_DECIMAL})/(?P<under>{_DECIMAL})"
+    rf"|(?P<head>\d*\.\d*)\\(?:overline|bar)\{{(?P<cycle>\d+)\}}"
+    rf"|(?P<base>\d+)\^(?:\{{(?P<power>[+-]?\d+)\}}|(?P<digit>\d+))"
+    rf"|(?P<mantissa>{_DECIMAL})(?:[eE](?P<exponent>[+-]?\d+)"
+    rf"|(?:\\times|\\cdot|\*|x) ?10\^(?:\{{(?P<ten>[+-]?\d+)\}}|(?P<tendigit>\d)))?"
+    rf")"
+)
+# 1.234,5 and 1.234.567 can only be European.
+# 01/02 is a date.
+_LEADING_ZERO = re.compile(r"[+-]?(?:0\d+/|\d+/0\d)")
+_EUROPEAN = re.compile(r"[+-]?[1-9]\d{0,2}(?:(?:[. ]\d{3})+,\d+|(?:\.\d{3}){2,})(?![\d.,])")
+_TO_POINT = str.maketrans({".": "", " ": "", ",": "."})
+_COMMA_DECIMAL = re.compile(r"[+-]?(?:0|[1-9]\d*),\d+")
+_SURE_COMMA_DECIMAL = re.compile(r"[+-]?0,\d{2,}")
+_CURRENCY = re.compile(r"^([+-]?)\s*(?:US)?[$£€¥₹]\s*|^([+-]?)\s*(?:Rs\.?|USD|EUR|GBP)\s*(?=\d)")
+_NEGATIVE = re.compile(r"^(?:negative|minus)\s+(?=[\d.\\])", re.IGNORECASE)
+_LETTERS = re.compile(r"[A-Za-z]+(?:[ -][A-Za-z]+)*")
+_MONEY_UNITS = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee"}
+_MONEY = re.compile(r"[$€£¥₹]")
+_APPROXIMATE = re.compile(r"^(?:approximately|about|around|exactly|\\approx)\s*", re.IGNORECASE)
+_PERCENT = re.compile(r"^ ?(?:%|percent(?:age)?\b|per cent\b|pct\b)(?: points?$)?", re.IGNORECASE)
+_UNIT = re.compile(r"^ ?(?P<name>[A-Za-z][A-Za-z'-]*(?:[ /][A-Za-z][A-Za-z'-]*)*)(?:\^\{?[23]\}?)?$")
+_TRAILING_UNIT = re.compile(
+    r"(?<=[\w})]) (?:[A-Za-z]{2,}(?:[ /][A-Za-z]+)*)(?:\^\{?[23]\}?)?$|(?<=[\d})])(?:cm|mm|km|ft|kg|mph)(?:\^\{?[23]\}?)?$"
+)
+_SCALE = re.compile(r"^ ?(thousand|million|billion|trillion)\b", re.IGNORECASE)
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_NOT_UNITS = frozenset(
+    {
+        "and", "or", "to", "of", "out", "over", "under", "plus", "minus", "times", "divided", "by", "mod", "am",
+        "pm", "is", "are", "if", "sin", "cos", "tan", "log", "ln", "pi", "infinity", "i", "e", "hundred", "dozen",
+        "dozens", "half", "halves", "third", "thirds", "quarter", "quarters", "fourth", "fourths", "fifth",
+        "fifths", "tenth", "tenths", "th", "st", "nd", "rd", "not", "no", "less", "more", "than", "base",
+        "squared", "cubed", "factorial", "choose", "remainder", "modulo",
+    }
+)  # fmt: skip
+_UNIT_NAMES = {
+    "cm": "cm centimeter centimeters centimetre centimetres", "mm": "mm millimeter millimeters", "ft": "ft foot feet",
+    "m": "m meter meters metre metres", "km": "km kilometer kilometers", "in": "in inch inches", "yd": "yd yard yards",
+    "mi": "mi mile miles", "kg": "kg kilogram kilograms", "g": "g gram grams", "mg": "mg", "pound": "lb lbs pound pounds GBP",
+    "oz": "oz ounce ounces", "s": "s sec secs second seconds", "min": "min mins minute minutes",
+    "h": "h hr hrs hour hours", "day": "day days", "week": "week weeks", "month": "month months", "year": "year years",
+    "l": "l L liter liters litre litres", "ml": "ml mL", "mph": "mph", "dollar": "dollar dollars USD",
+    "cent": "cent cents", "euro": "euro euros EUR",
+    "degree": "degree degrees", "radian": "rad radian radians",
+    "J": "J joule joules", "kJ": "kJ", "N": "N newton newtons", "W": "W watt watts", "kW": "kW", "V": "V volt volts",
+    "Hz": "Hz hertz", "Pa": "Pa pascal pascals", "kPa": "kPa", "mol": "mol mole moles", "ohm": "ohm ohms",
+    "K": "K kelvin kelvins",
+    "acre": "acre acres", "gallon": "gallon gallons gal",
+}  # fmt: skip
+# A known length of each unit of one quantity: 180 minutes are 3 hours.
+_SIZES: dict[str, dict[str, Fraction]] = {
+    "time": {"s": Fraction(1), "min": Fraction(60), "h": Fraction(3600), "day": Fraction(86_400), "week": Fraction(604_800)},
+    "length": {
+        "mm": Fraction(1, 1000), "cm": Fraction(1, 100), "m": Fraction(1), "km": Fraction(1000), "in": Fraction(254, 10_000),
+        "ft": Fraction(3048, 10_000), "yd": Fraction(9144, 10_000), "mi": Fraction(1_609_344, 1000),
+    },
+    "mass": {"mg": Fraction(1, 1000), "g": Fraction(1), "kg": Fraction(1000)},
+    "weight": {"oz": Fraction(1, 16), "pound": Fraction(1)},
+    "volume": {"ml": Fraction(1, 1000), "l": Fraction(1)},
+    "money": {"cent": Fraction(1, 100), "dollar": Fraction(1)},
+}  # fmt: skip
+_CANONICAL = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
+_SIZE_OF = {unit: (quantity, size) for quantity, sizes in _SIZES.items() for unit, size in sizes.items()}
+_GLUED = re.compile(r"\d+(?:\.\d+)?[mgshL]")
+# Degrees are left out, as is "(seven)" behind 7.
+_SCALE_OF_DEGREES = re.compile(r"\^\\circ ?([CF])")
+_REMARK = re.compile(r"^\^\\circ$|^ ?[€£¥₹$]$| ?\([A-Za-z][A-Za-z -]*\)$")
+_UNIT_WORDS = re.compile(
+    r"(?:(square|sq|cubic|cu) )?([A-Za-z]+)(?:\^\{?([23])\}?)?(?: ?(?:/| per ) ?([A-Za-z]+))?", re.IGNORECASE
+)
+_PART = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)(?:,? and ?| ?,)? ?")
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """A number without its dress: `unit` is one of a few known units or None; `decimal`: written with a point."""
+
+    value: Fraction
+    percent: bool = False
+    unit: str | None = None
+    decimal: bool = False
+
+
+@lru_cache(maxsize=8192)
+def exact_value(normal: str) -> Exact | None:
+    """Read a normal form as one plain number, or None where it is, or may be, something else."""
+    if normal.isascii() and normal.isdigit():
+        return Exact(Fraction(int(normal))) if len(normal) <= MAX_DIGITS else None
+    if normal[:1].isalpha() and _LETTERS.fullmatch(normal):
+        return _in_words(normal)
+    text = _CURRENCY.sub(r"\1\2", _NEGATIVE.sub("-", _APPROXIMATE.sub("", normal)))
+    if text != normal and (money := _MONEY.search(normal)):
+        exact = exact_value(text)
+        return replace(exact, unit=exact.unit or _MONEY_UNITS[money.group()]) if exact else None
+    match = _EUROPEAN.match(text)
+    if match:
+        text = text[: match.end()].translate(_TO_POINT) + text[match.end() :]
+    match = _NUMBER.match(text)
+    if match is None or not match.group():
+        return None
+    value = _value(match)
+    rest = text[match.end() :]
+    if value is None or (rest and rest[0] in "0123456789.,") or _LEADING_ZERO.match(text):
+        return None
+    decimal = "." in match.group()
+    if not rest:
+        return Exact(value, decimal=decimal)
+    if percent := _PERCENT.match(rest):
+        tail = rest[percent.end() :].strip()
+        return None if tail and not _unit_words(" " + tail) else Exact(value, percent=True, decimal=decimal)
+    if scale := _SCALE.match(rest):
+        value, rest = value * _SCALES[scale.group(1).lower()], rest[scale.end() :]
+    degrees = _SCALE_OF_DEGREES.fullmatch(rest)
+    if degrees:
+        return Exact(value, unit=f"degree {degrees.group(1)}", decimal=decimal)
+    rest = _REMARK.sub("", rest)
+    if not rest.strip():
+        return Exact(value, decimal=decimal)
+    words = _unit_words(rest)
+    if words is None:
+        return _compound(text)
+    # A thing that is counted has no size, but apples are not oranges.
+    return Exact(value, unit=unit_named(rest) or f"{COUNTED} {_folded(rest)}", decimal=decimal)
+
+
+def _in_words(phrase: str) -> Exact | None:
+    """Seven, and seven apples."""
+    number = number_in_words(phrase)
+    counted, _, thing = phrase.rpartition(" ")
+    if number is None and thing.lower() not in _NOT_UNITS:
+        number = number_in_words(counted)
+        return None if number is None else Exact(number, unit=unit_named(thing))
+    return None if number is None else Exact(number)
+
+
+def _folded(thing: str) -> str:
+    return " ".join(word.removesuffix("s") for word in re.findall(r"[a-z]+", thing.lower()))
+
+
+def unit_named(words: str) -> str | None:
+    """One name for a known unit with its power: `cm^2` for "square centimeters", `km/h`; None where a part is not known."""
+    match = _UNIT_WORDS.fullmatch(words.strip())
+    if match is None:
+        return None
+    squared, above, power, below = match.groups()
+    first, second = _CANONICAL.get(above), _CANONICAL.get(below or "")
+    if above == "mph":
+        first, second, below = "mi", "h", "h"
+    if first is None or (below and second is None):
+        return None
+    power = power or {"s": "2", "c": "3"}.get((squared or "")[:1])
+    return first + (f"^{power}" if power else "") + (f"/{second}" if below else "")
+
+
+def decimal_comma(normal: str, *, sure: bool) -> Fraction | None:
+    """2,5 as a European decimal. It may as well be a list, so this is a second reading, for the caller to try.
+
+    `sure`: only what nobody would write as a list, 0,111.
+    """
+    if (
+        not (_SURE_COMMA_DECIMAL if sure else _COMMA_DECIMAL).fullmatch(normal)
+        or len(normal) > MAX_DIGITS
+        or re.fullmatch(_WHOLE, normal.lstrip("+-"))
+    ):
+        return None
+    return Fraction(normal.replace(",", "."))
+
+
+def converted(number: Exact, unit: str) -> Fraction | None:
+    """The value of a number with a unit in another unit of the same quantity, None where there is none."""
+    have, want = _SIZE_OF.get(number.unit or ""), _SIZE_OF.get(unit)
+    return number.value * have[1] / want[1] if have and want and have[0] == want[0] else None
+
+
+def _compound(text: str) -> Exact | None:
+    """3 hours 30 minutes: descending units of one quantity, in the first of them."""
+    parts = _PART.findall(text)
+    if not 2 <= len(parts) <= MAX_UNIT_WORDS or _PART.sub("", text):
+        return None
+    units = [_CANONICAL.get(name, "") for _, name in parts]
+    sizes = [_SIZE_OF.get(unit, ("", Fraction(0))) for unit in units]
+    if len({quantity for quantity, _ in sizes}) != 1 or any(a[1] <= b[1] for a, b in pairwise(sizes)):
+        return None
+    total = sum((Fraction(number) * size for (number, _), (_, size) in zip(parts, sizes, strict=True)), Fraction(0))
+    return Exact(total / sizes[0][1], unit=units[0])
+
+
+def number_before_letter(normal: str) -> Fraction | None:
+    """The number of "5m", whose letter may be a unit or a factor."""
+    return Fraction(normal[:-1]) if _GLUED.fullmatch(normal) and len(normal) <= MAX_DIGITS else None
+
+
+def without_unit(normal: str) -> str:
+    """An expression without the unit words behind it: `2\\pi cm` is `2\\pi`. One letter stays: it may be a factor."""
+    match = _TRAILING_UNIT.search(normal)
+    return normal[: match.start()] if match and _unit_words(match.group()) else normal
+
+
+def trailing_unit(normal: str) -> str | None:
+    """The known unit behind an expression, see `unit_named`."""
+    match = _TRAILING_UNIT.search(normal)
+    return unit_named(match.group()) if match else None
+
+
+def _unit_words(rest: str) -> list[str] | None:
+    """The words behind a number if they can only be its unit."""
+    match = _UNIT.match(rest)
+    if match is None:
+        return None
+    words = re.split(r"[ /]", match.group("name"))
+    if len(words) > MAX_UNIT_WORDS or any(word.lower() in _NOT_UNITS for word in words):
+        return None
+    # "5x" and "5m" may be products; "5cm", "5 m" and "5 nickels" are not.
+    if not rest.startswith(" ") and len(rest) == 1:
+        return None
+    if all(word in _CANONICAL or word in ("per", "square", "cubic", "sq", "cu") for word in words):
+        return words
+    return words if rest.startswith(" ") and all(len(word) >= 3 or word in _CANONICAL for word in words) else None
+
+
+def _value(match: re.Match[str]) -> Fraction | None:
+    part = {name: text for name, text in match.groupdict().items() if text}
+    if any(len(text) > MAX_DIGITS for text in part.values()):
+        return None
+    sign = -1 if part.get("sign") == "-" else 1
+    if "lead" in part:
+        top, low = part.get("mixtop") or part["plaintop"], part.get("mixlow") or part["plainlow"]
+        return sign * (int(part["lead"]) + Fraction(int(top), int(low))) if int(low) else None
+    if "top" in part or "over" in part:
+        below = _decimal(part.get("low") or part["under"])
+        return sign * _decimal(part.get("top") or part["over"]) / below if below else None
+    if "cycle" in part:
+        head = part["head"]
+        places = len(head) - head.index(".") - 1
+        cycle = int(part["cycle"]) / (_raised(10, len(part["cycle"])) - 1) / _raised(10, places)
+        return sign * ((_decimal(head) if head != "." else Fraction(0)) + cycle)
+    if "base" in part:
+        power = _power(part.get("power") or part["digit"])
+        base = int(part["base"])
+        return None if power is None or (base == 0 and power <= 0) or base > 10**6 else sign * _raised(base, power)
+    power = _power(part.get("exponent") or part.get("ten") or part.get("tendigit") or "0")
+    return None if power is None else sign * _decimal(part["mantissa"]) * _raised(10, power)
+
+
+def _raised(base: int, power: int) -> Fraction:
+    size: int = base ** abs(power)
+    return Fraction(size) if power >= 0 else Fraction(1, size)
+
+
+def _power(text: str) -> int | None:
+    return int(text) if len(text) <= 5 and abs(int(text)) <= MAX_POWER else None
+
+
+def _decimal(text: str) -> Fraction:
+    return Fraction(text.replace(",", "").replace(" ", "").rstrip(".") or "0")

@@ -1,0 +1,137 @@
+r"""Telling expressions apart without computer algebra: exact where they are polynomials, by value where they are not. Pure."""
+
+import cmath
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from pipeline.graders.math.ratio import (
+    IMAGINARY,
+    ROUNDING,
+    Polynomial,
+    Ratio,
+    TooLargeError,
+    by_variables,
+    evaluate,
+    generator,
+    proportional,
+    same,
+)
+from pipeline.graders.math.reader import OPAQUE, PI, Numbers, UnreadableError, read_expression
+
+INFINITY = "\\infty"
+LARGEST_VALUE = 1e200
+
+_CONSTANTS: dict[str, complex] = {PI: complex(math.pi), "e": complex(math.e), IMAGINARY: 1j}
+_FLOATS = Numbers(
+    exact=lambda number: complex(float(number)),
+    functions={
+        "\\sin": cmath.sin, "\\cos": cmath.cos, "\\tan": cmath.tan, "\\exp": cmath.exp, "\\ln": cmath.log,
+        "\\sec": lambda x: 1 / cmath.cos(x), "\\csc": lambda x: 1 / cmath.sin(x), "\\cot": lambda x: 1 / cmath.tan(x),
+        "\\sinh": cmath.sinh, "\\cosh": cmath.cosh, "\\tanh": cmath.tanh,
+        "\\arcsin": cmath.asin, "\\arccos": cmath.acos, "\\arctan": cmath.atan, "\\log": lambda _: complex(math.nan),
+        "power": lambda base, exponent: base**exponent, "abs": lambda x: complex(abs(x)),
+        "log": lambda base, x: cmath.log(x) / cmath.log(base),
+    },
+    constants=_CONSTANTS,
+    largest_angle=1e6,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """What a text says, exactly, and the value that each generator has at one fixed point."""
+
+    ratio: Ratio
+    values: dict[str, complex]
+
+    @property
+    def canonical(self) -> bool:
+        """Whether another `ratio` certainly means another expression."""
+        return not any(name.startswith(OPAQUE) for name in self.values)
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The letters in it, but not `e`, `i` and pi, and not those inside functions."""
+        return frozenset(name for name in self.ratio.names() if not name[0].isdigit() and name not in _CONSTANTS)
+
+    def number(self) -> float | None:
+        """The real value in floating point of an expression without variables, also for infinity."""
+        if self.ratio.names() == {INFINITY}:
+            return math.inf if next(iter(self.ratio.top.values())) > 0 else -math.inf
+        if any(name not in _CONSTANTS for name in self.values):
+            return None
+        value = _value(self)
+        return value[0].real if value and abs(value[0].imag) <= ROUNDING * value[1] else None
+
+
+@lru_cache(maxsize=8192)
+def expression(normal: str) -> Expression | None:
+    """Read a normal form, or None where it cannot be read whole. Never raises."""
+    sign, _, rest = normal.rpartition(INFINITY)
+    if not rest and sign in ("", "+", "-") and normal:
+        ratio = generator(INFINITY)
+        return Expression(-ratio if sign == "-" else ratio, {})
+    try:
+        return Expression(*read_expression(normal, _FLOATS))
+    except (UnreadableError, ArithmeticError, ValueError, RecursionError):
+        return None
+
+
+def equal(left: Expression, right: Expression) -> bool | None:
+    """Whether two expressions are equal; None where that takes more than arithmetic. False is certain."""
+    try:
+        if same(left.ratio, right.ratio):
+            return True
+    except TooLargeError:
+        return None
+    if left.canonical and right.canonical:
+        return False
+    return False if _apart(left, right) else None
+
+
+def same_zeros(left: Expression, right: Expression) -> bool | None:
+    """Whether left = 0 and right = 0 are the same equation, up to a constant factor and powers of a variable."""
+    if not (left.canonical and right.canonical):
+        return None
+    try:
+        return proportional(_in_variables(left), _in_variables(right))
+    except TooLargeError:
+        return None
+
+
+def scale_sign(left: Expression, right: Expression) -> int | None:
+    """The sign of the constant c with left = c * right: 1, -1, 0 where there is none, None where it is not known."""
+    related = same_zeros(left, right)
+    if not related or left.ratio.names() != right.ratio.names():
+        return None if related is None else 0
+    quotient = _value(Expression(left.ratio / right.ratio, left.values | right.values)) if right.ratio.top else None
+    if quotient is None or abs(quotient[0].imag) > ROUNDING * quotient[1]:
+        return None
+    return 1 if quotient[0].real > 0 else -1
+
+
+def close(left: Expression, right: Expression, tolerance: float) -> bool | None:
+    """Whether two numbers agree to a relative tolerance; None where one of them has no value."""
+    a, b = left.number(), right.number()
+    if a is None or b is None or not (math.isfinite(a) and math.isfinite(b)):
+        return None
+    return abs(a - b) <= tolerance * max(abs(a), abs(b))
+
+
+def _in_variables(side: Expression) -> dict[tuple[tuple[str, int | Fraction], ...], Polynomial]:
+    return by_variables(side.ratio.top, frozenset(_CONSTANTS))
+
+
+def _apart(left: Expression, right: Expression) -> bool:
+    a, b = _value(left), _value(right)
+    return a is not None and b is not None and abs(a[0] - b[0]) > ROUNDING * max(a[1], b[1])
+
+
+def _value(side: Expression) -> tuple[complex, float] | None:
+    try:
+        value, scale = evaluate(side.ratio, side.values, _FLOATS.exact)
+    except ArithmeticError:
+        return None
+    return (value, scale) if cmath.isfinite(value) and scale < LARGEST_VALUE else None

@@ -1,0 +1,255 @@
+r"""The final answer out of a free text. Pure, linear in the text, and never raises.
+
+The last explicit statement wins, by position: `\boxed{x}` or `\fbox{x}` (nested braces; also `\boxed 5`), `#### x`,
+"the answer is x", "Answer: x", a closing line "A: x", or a text that is nothing but a number or formula. Boxes joined
+by commas, "and" or "or" alone are one answer.
+
+Not covered: an answer that is stated in none of these forms (unless the fallback is asked for), and one longer than
+`MAX_STATEMENT` characters, which comes back cut and so over the limits. A box that never closes is no answer.
+"""
+
+import re
+from operator import itemgetter
+
+from pipeline.config.choices import Fallback
+from pipeline.graders.math.closing import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
+
+MAX_STATEMENT = 2_000
+MAX_MENTIONS = 500
+MAX_BOXES = 8
+MAX_ANSWER_WORDS = 6
+
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_BARE_BOX = re.compile(r"\s*(-?[\w.,/]{1,100})")
+_JOINT = re.compile(
+    r"[\s$.]*(?:\\[()\[\]])*[\s$]*(?:,|;|and|or|,\s*and|\\quad|\\text\s*\{\s*,?\s*(?:and|or)\s*\}|\\[()\[\]]|[\s$]|[A-Za-z](?:_(?:\w|\{\w{1,4}\}))?\s{0,2}=)*",
+    re.ASCII,
+)
+_JOINER = re.compile(r"[,;]|and|or")
+_MENTIONS = ("nswer", "NSWER", "答案", "故选")
+_STATEMENT = re.compile(
+    r"答案\s{0,4}(?:是|为|选|[:：=])[:：\s]{0,4}|故选\s{0,4}[:：]?\s{0,4}|nswers?(?:\s{0,4}\*{2})?(?:"
+    r"\s{0,4}[:=：](?:\s{0,4}\*{2})?"
+    r"|(?:\s{1,4}(?:to|for|of)\s[^.\n]{1,80}?)?"
+    r"\s{1,4}(?:is|are|was|equals|would be|will be|should be|must be)\b\s{0,4}[:=]?"
+    r"|\s{0,4}\*{0,2}\s{0,40}\n(?=\s{0,4}(?:\$|\\[(\[]|\*\*|[-\d]))"
+    r"|\s{1,4}(?=\\[(\[]|\$))",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(
+    r"(?:\s|\*\*|therefore\b,?|thus\b,?|then\b|simply\b|just\b|exactly\b|equal to\b|approximately\b|about\b|indeed\b"
+    r"|(?:the )?(?:option|choice)\b|:)*",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(
+    r",\s(?:it|they|he|she|we|not|rather)\s|\s(?:rather than|instead of|and not)\s"
+    r"|[.。](?=\s|$|\*|\"|'|<|\$\s|\$$)|\n|(?:,|;|\s)\s{0,4}(?:because|since|which|so|as|where|with|but|when)\s"
+)
+_CLOSERS = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
+_DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
+_DOLLAR = re.compile(r"(?<!\\)\$")
+_WRAP = ' \t\r\n\f\v*`"“”‘'
+_TAGS = re.compile(r"(?:\s*(?:ки|<[|/][a-z_|]{1,20}>))+$")
+_PLAIN = re.compile(r"-?\d+(?:\.\d+)?|[A-Za-z]")
+_HEADING = re.compile(r"nswer\s{0,4}\*{0,2}\s{0,8}\n\s{0,40}")
+_BARE_ANSWER = re.compile(r"(?:[$£€]|\\\(|\\\[|[-+]?\.?\d)[^\n ]*(?: [^\n ]+){0,3}")
+_DIGIT = re.compile(r"\d")
+_ANSWER = re.compile(r"[-+$£€(\[{]*(?:[\d.]|\\(?!text))|\(?[A-J]\)?$|[A-Za-z]\w? ?=")
+_RETRACTION = re.compile(r"\b(?:wait|actually|mistaken?|oops|re-?check|correction|should be)\b", re.IGNORECASE)
+_NO_PAYLOAD = re.compile(
+    r"(?:in)?correct|right|wrong|reasonable|valid|not\b.*|found|complete|as follows|below|given by|clear", re.I
+)
+_CLOSING_LINE = re.compile(r"[^\n]{1,64}")
+_CHECKING = re.compile(
+    r"(?:check|verif|confirm|test|review|compar)\w*\s{1,4}(?:\w{1,6}\s{1,4}){0,2}(?:final\s{1,4})?[Aa]$", re.IGNORECASE
+)
+_THINKING_ENDS, _THINKING_BEGINS = "</think>", "<think>"
+_TAGGED = re.compile(r"<answer>(.{1,2000}?)(?:</answer>|$)", re.DOTALL)
+
+
+def final_answer(
+    text: str, *, pattern: re.Pattern[str] | None = None, fallback: Fallback = Fallback.none
+) -> str | None:
+    """The answer that `text` states last, without wrappers, or None where it states none.
+
+    The first group of the last match of `pattern` comes before all built-in markers (its time is the caller's).
+    """
+    if pattern is not None:
+        matches = list(pattern.finditer(text))
+        if matches and matches[-1].group(1):
+            return unwrapped(matches[-1].group(1)) or None
+    thought = text.rfind(_THINKING_ENDS)
+    if thought >= 0:
+        text = text[thought + len(_THINKING_ENDS) :]
+    elif _THINKING_BEGINS in text:
+        # What is said in thought that never ended is not said to anyone.
+        return None
+    answer = _stated(text)
+    if answer is not None and _is_taken_back(text, answer):
+        answer = None
+    if answer is None and fallback is Fallback.last_number:
+        return last_number(text)
+    if answer is None and fallback is Fallback.closing_statement:
+        closing = closing_statement(text)
+        return unwrapped(closing) or None if closing else None
+    return answer
+
+
+def _is_taken_back(text: str, answer: str) -> bool:
+    """Whether what follows the statement says that it was wrong and names another number: "Wait, actually it is 6"."""
+    place = text.rfind(answer)
+    behind = text[place + len(answer) :][:MAX_STATEMENT] if place >= 0 else ""
+    turn = _RETRACTION.search(behind)
+    return turn is not None and _DIGIT.search(behind, turn.end()) is not None
+
+
+def _stated(text: str) -> str | None:
+    tag = text.rfind("<answer>")
+    if tag >= 0:
+        inside = _TAGGED.match(text, tag)
+        if inside:
+            text = inside.group(1)
+            return _stated_plainly(text) or unwrapped(text) or None
+    return _stated_plainly(text)
+
+
+def _stated_plainly(text: str) -> str | None:
+    box = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
+    if box >= 0:
+        content, end = _box_at(text, box)
+        said = _last_statement(text, max(box, end))
+        # "\\boxed{5}. The answer is given as an integer" does not take the answer back.
+        if said is not None and (content is None or not _DIGIT.search(content) or _ANSWER.match(said)):
+            return said
+        return None if content is None else _join_boxes(text, box, content)
+    said = _last_statement(text, 0)
+    if said is None and len(text) <= MAX_BARE and _BARE_ANSWER.fullmatch(text.strip()):
+        return unwrapped(text) or None
+    return said
+
+
+def _last_statement(text: str, start: int) -> str | None:
+    """The last statement in words or hashes that begins at or behind `start`."""
+    hashes = text.rfind("####", start)
+    if hashes >= 0:
+        line = text[hashes + 4 : hashes + 4 + MAX_STATEMENT].lstrip("# \t")
+        stop = line.find("\n")
+        payload = line if stop < 0 else line[:stop]
+        # "#### Step 3: check" is a heading when text goes on below it.
+        heading = stop >= 0 and payload[:2].isalpha() and bool(line[stop:].strip())
+        if not heading and payload.strip():
+            said = _in_words(text, hashes)
+            return unwrapped(payload) or None if said is None else said
+    said = _in_words(text, start)
+    if said is None:
+        line_start = max(text.rfind("\nA: ", start), 0 if text.startswith("A: ") and start == 0 else -1)
+        if line_start >= 0:
+            line_start += 3 if text[line_start] == "\n" else 2
+            rest = _CLOSING_LINE.match(text, line_start)
+            if rest and not text[rest.end() : rest.end() + TAIL].strip():
+                return unwrapped(rest.group()) or None
+    return said
+
+
+def _in_words(text: str, start: int) -> str | None:
+    """The payload of the last "answer is x" or "Answer: x" at or behind `start`."""
+    mentions = {mark: text.rfind(mark, start) for mark in _MENTIONS}
+    for _ in range(MAX_MENTIONS):
+        mark, found = max(mentions.items(), key=itemgetter(1))
+        if found < 0:
+            return None
+        match = _STATEMENT.match(text, found) or _heading(text, found)
+        if match and not _CHECKING.search(text, max(0, found - 40), found):
+            payload = _payload(text, match.end())
+            if payload and not _NO_PAYLOAD.fullmatch(payload) and not _is_prose(payload):
+                return payload
+        mentions[mark] = text.rfind(mark, start, found)
+    return None
+
+
+def _is_prose(payload: str) -> bool:
+    """Whether "Answer:" opens a solution in words ("Answer: let us first see how many") and states none."""
+    return payload.count(" ") >= MAX_ANSWER_WORDS and not _DIGIT.search(payload) and "\\" not in payload
+
+
+def _heading(text: str, found: int) -> re.Match[str] | None:
+    """A heading such as "# Answer" or "**Final Answer**", whose answer stands in the line below."""
+    line = text.rfind("\n", max(0, found - 40), found) + 1
+    return _HEADING.match(text, found) if text[line : line + 2] in ("# ", "##", "**") else None
+
+
+def _payload(text: str, start: int) -> str:
+    """What follows the words "the answer is": to the end of the sentence, or the formula that opens there."""
+    chunk = text[start : start + MAX_STATEMENT]
+    opening = _OPENING.match(chunk)
+    chunk = chunk[opening.end() :] if opening else chunk
+    closer = _CLOSERS.get(chunk[:2])
+    if closer:
+        close = chunk.find(closer, 2)
+        if close >= 0:
+            return unwrapped(chunk[2:close])
+    stop = _SENTENCE_END.search(chunk)
+    # In prose the mark behind 42! is punctuation.
+    return unwrapped((chunk[: stop.start()] if stop else chunk).rstrip("! "))
+
+
+def _box_at(text: str, box: int) -> tuple[str | None, int]:
+    """Content and end of the box command at `box`; None as content where it does not close."""
+    start = box + (6 if text.startswith("\\boxed", box) else 5)
+    opened = start
+    while opened < len(text) and opened < start + 8 and text[opened].isspace():
+        opened += 1
+    if opened >= len(text) or text[opened] != "{":
+        bare = _BARE_BOX.match(text, start)
+        return (bare.group(1), bare.end()) if bare else (None, start)
+    depth = 0
+    for brace in _BRACE.finditer(text, opened, opened + MAX_SCAN):
+        mark = brace.group()
+        if mark == "{":
+            depth += 1
+        elif mark == "}":
+            depth -= 1
+            if depth == 0:
+                return text[opened + 1 : brace.start()], brace.end()
+    return None, start
+
+
+def _join_boxes(text: str, box: int, content: str) -> str | None:
+    """The last box, with those before it that are joined to it by commas or words alone."""
+    parts = [unwrapped(content)]
+    for _ in range(MAX_BOXES):
+        earlier = max(text.rfind("\\boxed", 0, box), text.rfind("\\fbox", 0, box))
+        if earlier < 0:
+            break
+        inside, end = _box_at(text, earlier)
+        if inside is None or end > box or box - end > 40:
+            break
+        between = text[end:box]
+        if not _JOINER.search(between) or not _JOINT.fullmatch(between):
+            break
+        parts.append(unwrapped(inside))
+        box = earlier
+    distinct = list(dict.fromkeys(part for part in reversed(parts) if part))
+    return ", ".join(distinct) or None
+
+
+def unwrapped(answer: str) -> str:
+    """An answer without the wrappers that carry no meaning: `**`, quotes, `$`, `\\(`, a trailing full stop."""
+    if _PLAIN.fullmatch(answer):
+        return answer
+    answer = _DOLLAR.sub("", answer[:MAX_STATEMENT]).replace('\\"', '"').strip()
+    if answer.endswith(("и", ">")):
+        answer = _TAGS.sub("", answer)
+    if "\\" in answer:
+        answer = _DELIMITER.sub("", answer)
+    previous = None
+    while answer != previous:
+        previous = answer
+        answer = answer.strip(_WRAP).rstrip(".,;:。")
+        if answer.startswith(("'", "’")):
+            # At the end alone it is a prime.
+            answer = answer[1:].removesuffix(answer[0])
+        if answer.startswith(("\\boxed{", "\\fbox{")) and answer.endswith("}"):
+            answer = answer[answer.index("{") + 1 : -1]
+    # A backslash left alone by the stripping ("5\.", "\ 5") means nothing.
+    return answer.rstrip("\\ ")

@@ -1,0 +1,270 @@
+r"""What kind of answer a text is: one expression, a list, a tuple or interval, a set, a union, a matrix, a relation. Pure.
+
+Brackets keep their meaning: `(1,2)` is a pair or an open interval, `[1,2]` a closed one, `\{1,2\}` a set, and `1,2` or
+"1 and 2" are values in no order. `a \pm b` is the list of both values; `x < 3` is the interval (-\infty,3) where it meets one.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import lru_cache
+
+from pipeline.graders.math.limits import MAX_CELLS, MAX_ITEMS
+
+
+class Kind(Enum):
+    """What an answer is."""
+
+    EXPRESSION = auto()
+    LIST = auto()
+    TUPLE = auto()
+    SET = auto()
+    UNION = auto()
+    MATRIX = auto()
+    RELATION = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A text and its parts. `marks`: the brackets of a tuple, the operators of a relation, the columns of a matrix."""
+
+    kind: Kind
+    text: str
+    items: tuple["Form", ...] = ()
+    marks: tuple[str, ...] = ()
+
+
+_MARK = re.compile(
+    r"\\begin\{[a-z]*\}(?:\{[clr|]*\})?|\\end\{[a-z]*\}|\\[{}]|\\(?:le|ge|ne|approx|cup|in|equiv|mid|setminus|cap|pm|mp)(?![A-Za-z])"
+    r"|\\\\|\\.[A-Za-z]*|[{}()\[\],;=<>&]|<=|>=|(?<![A-Za-z])(?:and|or)(?![A-Za-z])"
+)
+_OPENERS = frozenset({"(", "[", "{", "\\{"})
+_CLOSERS = frozenset({")", "]", "}", "\\}"})
+_COMMAS = frozenset({",", ";", "and", "or"})
+_RELATIONS = frozenset({"=", "<", ">", "\\le", "\\ge", "\\ne", "\\approx"})
+_THOUSANDS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
+_MATRIX = re.compile(
+    r"(?:\[|\()?\\begin\{(p|b|B|small|array|)(?:matrix)?\}(?:\{[clr|]*\})?(.*)\\end\{\1(?:matrix)?\}(?:\]|\))?",
+    re.DOTALL,
+)
+_NAME = r"(?:\\[A-Za-z]+ ?)?[A-Za-z][A-Za-z' ]*(?:_(?:\w|\{\w+\}))?'*"
+_LABEL = re.compile(
+    rf"(?:{_NAME}|\\(?:theta|alpha|beta|gamma|lambda|mu|phi|omega|delta)(?:_(?:\w|\{{\w+\}}))?)"
+    rf"(?:\^\{{-1\}})?(?:\([A-Za-z0-9,]+\))?|\|[A-Z]{{2}}\||[A-Z]:[A-Z]|\({_NAME}(?:,{_NAME})+\)"
+    r"|\\(?:overline|angle|vec|mathbf) ?\{?[A-Za-z]+\}?"
+)
+_NOT_NAMES = frozenset({"and", "or"})
+_MEMBER = re.compile(r"^(?:[A-Za-z]|\\[a-z]+)\\in ?(?![a-z])")
+_BUILDER = re.compile(r"\\\{(?:[A-Za-z] ?(?:\\in ?\\mathbb ?\{?R\}?)?) ?(?:\\mid|\||:)(.*)\\\}")
+_SYSTEM = re.compile(r"(?:\\\{)?\\begin\{(cases|aligned|array)\}(?:\{[clr|]*\})?(.*)\\end\{\1\}\.?", re.DOTALL)
+_REALS = re.compile(
+    r"(?:\\mathbb ?\{?R\}?|(?:the set of )?all real(?: number)?s(?: x)?|any real number|all reals?)", re.I
+)
+_PAIRS = {("(", ")"), ("[", "]")}
+_FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "=": "=", "\\ne": "\\ne"}
+
+
+@lru_cache(maxsize=4096)
+def read_form(normal: str, *, thousands: bool = True) -> Form:
+    """The structure of a normal form. What has none, or one that is not known here, is an EXPRESSION.
+
+    `thousands`: read 1,234 as one number, else as two.
+    """
+    text = _MEMBER.sub("", normal, count=1) if "\\in" in normal else normal
+    if _REALS.fullmatch(text):
+        return _interval("(", "-\\infty", "\\infty", ")")
+    builder = _BUILDER.fullmatch(text)
+    if builder:
+        return read_form(builder.group(1), thousands=thousands)
+    system = _SYSTEM.fullmatch(text)
+    if system and "=" in system.group(2) and "\\begin" not in system.group(2):
+        lines = [line.strip(" ,&") for line in system.group(2).replace("&", "").split("\\\\")]
+        return _list(text, [line for line in lines if line], thousands)
+    matrix = _MATRIX.fullmatch(text)
+    if matrix and "\\begin" not in matrix.group(2):
+        return _matrix(text, matrix.group(2))
+    marks = _top_level(text)
+    if marks is None:
+        return Form(Kind.EXPRESSION, text)
+    parts = _split(text, marks, _COMMAS, thousands)
+    if len(parts) > 1:
+        return _list(text, parts, thousands)
+    operators = [mark for _, mark in marks if mark in _RELATIONS]
+    if operators:
+        sides = _split(text, marks, _RELATIONS, thousands, keep_empty=True)
+        return _relation(text, sides, operators)
+    parts = _split(text, marks, frozenset({"\\cup"}), thousands)
+    if len(parts) > 1:
+        return Form(Kind.UNION, text, tuple(read_form(part, thousands=thousands) for part in parts))
+    bracketed = _bracketed(text, marks, thousands)
+    if bracketed:
+        return bracketed
+    if "\\pm" in text or "\\mp" in text:
+        both = (text.replace("\\pm", "+").replace("\\mp", "-"), text.replace("\\pm", "-").replace("\\mp", "+"))
+        return Form(Kind.LIST, text, tuple(Form(Kind.EXPRESSION, one) for one in both))
+    return Form(Kind.EXPRESSION, text)
+
+
+def is_label(text: str) -> bool:
+    """Whether the left side of an equation only names its right side: x, f(x), AB, (x,y), Area."""
+    return bool(_LABEL.fullmatch(text)) and text not in _NOT_NAMES
+
+
+def labelled(form: Form) -> tuple[str, str] | None:
+    """Label and value of `x = 5` or `x = 2+3 = 5` (the last side is the value); None for other forms."""
+    if form.kind is not Kind.RELATION or set(form.marks) != {"="}:
+        return None
+    sides = [item.text for item in form.items]
+    if is_label(sides[0]):
+        return sides[0], sides[-1]
+    return (sides[1], sides[0]) if len(sides) == 2 and is_label(sides[1]) else None
+
+
+def interval_of(form: Form) -> Form | None:
+    """The interval that `x < 3` or `1 <= x < 2` describes, the two of `x \\ne 3`; None for other forms."""
+    if form.kind is not Kind.RELATION or not set(form.marks) <= {"<", ">", "\\le", "\\ge", "\\ne"}:
+        return None
+    sides, marks = [item.text for item in form.items], form.marks
+    if marks == ("\\ne",):
+        return _all_but(sides) if is_label(sides[0]) else None
+    if len(sides) == 2 and is_label(sides[1]):
+        sides, marks = sides[::-1], (_FLIPPED[marks[0]],)
+    if len(sides) == 2 and is_label(sides[0]) and not is_label(sides[1]):
+        if marks[0] in ("<", "\\le"):
+            return _interval("(", "-\\infty", sides[1], ")" if marks[0] == "<" else "]")
+        return _interval("(" if marks[0] == ">" else "[", sides[1], "\\infty", ")")
+    if len(sides) == 3 and is_label(sides[1]):
+        if set(marks) <= {">", "\\ge"}:
+            sides, marks = sides[::-1], tuple(_FLIPPED[mark] for mark in reversed(marks))
+        if set(marks) <= {"<", "\\le"}:
+            return _interval("(" if marks[0] == "<" else "[", sides[0], sides[2], ")" if marks[1] == "<" else "]")
+    return None
+
+
+def flipped(operator: str) -> str:
+    """The operator read from the right."""
+    return _FLIPPED[operator]
+
+
+def _interval(opener: str, low: str, high: str, closer: str) -> Form:
+    ends = (Form(Kind.EXPRESSION, low), Form(Kind.EXPRESSION, high))
+    return Form(Kind.TUPLE, f"{opener}{low},{high}{closer}", ends, (opener, closer))
+
+
+def _all_but(sides: list[str]) -> Form:
+    below, above = _interval("(", "-\\infty", sides[1], ")"), _interval("(", sides[1], "\\infty", ")")
+    return Form(Kind.UNION, f"{below.text}\\cup{above.text}", (below, above))
+
+
+def _top_level(text: str) -> list[tuple[int, str]] | None:
+    """Position and text of every mark outside brackets; None where brackets do not pair up."""
+    found, depth = [], 0
+    for match in _MARK.finditer(text):
+        mark = match.group()
+        if mark in _OPENERS or mark.startswith("\\begin"):
+            if depth == 0:
+                found.append((match.start(), mark))
+            depth += 1
+        elif mark in _CLOSERS or mark.startswith("\\end"):
+            depth -= 1
+            if depth < 0:
+                return None
+            if depth == 0:
+                found.append((match.start(), mark))
+        elif depth == 0:
+            found.append((match.start(), mark))
+    return found if depth == 0 else None
+
+
+def _split(
+    text: str, marks: list[tuple[int, str]], separators: frozenset[str], thousands: bool, *, keep_empty: bool = False
+) -> list[str]:
+    whole = [match.span() for match in _THOUSANDS.finditer(text)] if thousands and "," in separators else []
+    parts, start = [], 0
+    for position, mark in marks:
+        if mark in separators and not any(low < position < high for low, high in whole):
+            parts.append(text[start:position].strip())
+            start = position + len(mark)
+    parts.append(text[start:].strip())
+    return parts if keep_empty else [part for part in parts if part]
+
+
+def _list(text: str, parts: list[str], thousands: bool) -> Form:
+    if len(parts) > MAX_ITEMS:
+        return Form(Kind.EXPRESSION, text)
+    items: list[Form] = []
+    for part in parts:
+        form = read_form(part, thousands=thousands)
+        # "\\pm 1, \\pm 2" is one list of four.
+        items += form.items if form.kind is Kind.LIST else (form,)
+    intervals = [interval_of(item) or (item if _is_interval(item) else None) for item in items]
+    if all(intervals) and len(items) == 2 and " and " in f" {re.sub('[^a-z]', ' ', text)} ":
+        return _intersection(text, [interval for interval in intervals if interval])
+    if all(intervals) and len(items) > 1 and " or " in f" {re.sub('[^a-z]', ' ', text)} ":
+        return Form(Kind.UNION, text, tuple(interval for interval in intervals if interval))
+    return Form(Kind.LIST, text, tuple(items))
+
+
+def _intersection(text: str, intervals: list[Form]) -> Form:
+    """x>1 and x<5 as (1,5), where one has no lower end and the other no upper one."""
+    for low, high in (intervals, intervals[::-1]):
+        ends = [interval.items for interval in (low, high) if len(interval.items) == 2 and interval.kind is Kind.TUPLE]
+        if len(ends) == 2 and ends[0][1].text == "\\infty" and ends[1][0].text == "-\\infty":
+            return Form(Kind.TUPLE, text, (ends[0][0], ends[1][1]), (low.marks[0], high.marks[1]))
+    return Form(Kind.EXPRESSION, text)
+
+
+def _is_interval(form: Form) -> bool:
+    """Whether a pair in brackets can only be an interval."""
+    return form.kind is Kind.TUPLE and len(form.items) == 2 and (form.marks not in _PAIRS or "\\infty" in form.text)
+
+
+def _relation(text: str, sides: list[str], operators: list[str]) -> Form:
+    if "" in sides:
+        return Form(Kind.EXPRESSION, text)
+    if "\\approx" in operators:
+        cut = operators.index("\\approx")
+        if cut == 0 and is_label(sides[0]):
+            sides, operators = sides[:2], ["="]
+        else:
+            sides, operators = sides[: cut + 1], operators[:cut]
+        if not operators:
+            return read_form(sides[0])
+    return Form(Kind.RELATION, text, tuple(Form(Kind.EXPRESSION, side) for side in sides), tuple(operators))
+
+
+def _bracketed(text: str, marks: list[tuple[int, str]], thousands: bool) -> Form | None:
+    """A tuple, an interval or a set: a text that is one pair of brackets."""
+    brackets = [(position, mark) for position, mark in marks if mark in _OPENERS | _CLOSERS]
+    if len(brackets) != 2 or brackets[0][0] != 0 or brackets[1][0] + len(brackets[1][1]) != len(text):
+        return None
+    (_, opener), (end, closer) = brackets
+    if "{" in (opener, closer):
+        return None
+    inside = text[len(opener) : end].strip()
+    if (opener, closer) == ("\\{", "\\}"):
+        return Form(Kind.SET, text, _items(inside, thousands) if inside else ())
+    if "\\{" in (opener, closer) or "\\}" in (opener, closer):
+        return None
+    items = _items(inside, thousands)
+    # One item in brackets is the item: (9+1), [53].
+    return Form(Kind.TUPLE, text, items, (opener, closer)) if len(items) > 1 else items[0] if items else None
+
+
+def _items(inside: str, thousands: bool) -> tuple[Form, ...]:
+    marks = _top_level(inside)
+    separators = frozenset({",", ";"})
+    parts = _split(inside, marks, separators, thousands) if marks is not None else [inside]
+    if len(parts) == 1 and marks:
+        # (2,102) is a pair: nobody puts one number into brackets.
+        parts = _split(inside, marks, separators, False)
+    return tuple(read_form(part, thousands=thousands) for part in parts[: MAX_ITEMS + 1] if part)
+
+
+def _matrix(text: str, body: str) -> Form:
+    rows = [[cell.strip() for cell in row.split("&")] for row in body.split("\\\\") if row.strip()]
+    widths = {len(row) for row in rows}
+    if len(widths) != 1 or len(rows) * max(widths) > MAX_CELLS:
+        return Form(Kind.EXPRESSION, text)
+    cells = tuple(Form(Kind.EXPRESSION, cell) for row in rows for cell in row)
+    return Form(Kind.MATRIX, text, cells, (str(widths.pop()),))

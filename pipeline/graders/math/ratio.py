@@ -1,0 +1,262 @@
+r"""Exact arithmetic with what answers are made of: quotients of polynomials with rational coefficients. Pure.
+
+The generators are variables, `\pi`, `e`, `i`, the roots p^(k/n) of primes, and any other term, taken as a variable of its own.
+Powers of `i` and of roots are reduced, so equal polynomials have the same terms. Roots of primes are linearly independent over
+Q (Besicovitch, J. London Math. Soc. 15, 1940), so in these generators other terms mean another polynomial as well.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from pipeline.graders.math.limits import MAX_COEFFICIENT_BITS, MAX_EXPANDED_POWER, MAX_TERMS
+
+Coefficient = int | Fraction
+Monomial = tuple[tuple[str, Coefficient], ...]
+Polynomial = dict[Monomial, Coefficient]
+
+IMAGINARY = "i"
+LARGEST_TRIED_PRIME = 997
+# A number without a prime factor up to 997 is prime below this.
+SURELY_PRIME = 1_000_000
+ROUNDING = 1e-8
+
+_ONE: Polynomial = {(): 1}
+_PRIMES = [n for n in range(2, LARGEST_TRIED_PRIME + 1) if all(n % p for p in range(2, math.isqrt(n) + 1))]
+
+
+class TooLargeError(ArithmeticError):
+    """The result has more terms or digits than the limits allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """`top` / `bottom`; variables may have negative powers. The bottom is never zero, and 1 wherever it is one term."""
+
+    top: Polynomial
+    bottom: Polynomial
+
+    def __add__(self, other: "Ratio") -> "Ratio":
+        if self.bottom == other.bottom:
+            return Ratio(_sum(self.top, other.top), self.bottom)
+        top = _sum(_product(self.top, other.bottom), _product(other.top, self.bottom))
+        return Ratio(top, _product(self.bottom, other.bottom))
+
+    def __neg__(self) -> "Ratio":
+        return Ratio({term: -factor for term, factor in self.top.items()}, self.bottom)
+
+    def __sub__(self, other: "Ratio") -> "Ratio":
+        return self + -other
+
+    def __mul__(self, other: "Ratio") -> "Ratio":
+        return Ratio(_product(self.top, other.top), _product(self.bottom, other.bottom))
+
+    def __truediv__(self, other: "Ratio") -> "Ratio":
+        """Raises ZeroDivisionError."""
+        if not other.top:
+            raise ZeroDivisionError
+        if len(other.top) > 1:
+            return Ratio(_product(self.top, other.bottom), _product(self.bottom, other.top))
+        ((term, factor),) = other.top.items()
+        inverse, scale = _reduced({name: -power for name, power in term})
+        top = _product(_product(self.top, other.bottom), {inverse: Fraction(scale) / factor})
+        return Ratio(top, self.bottom)
+
+    def __pow__(self, power: int) -> "Ratio":
+        """An integer power by multiplication. Raises TooLargeError, ZeroDivisionError."""
+        if power < 0:
+            return constant(1) / self**-power
+        if power > MAX_EXPANDED_POWER and (len(self.top) > 1 or len(self.bottom) > 1):
+            raise TooLargeError
+        result, square = constant(1), self
+        while power:
+            if power & 1:
+                result *= square
+            power >>= 1
+            if power:
+                square *= square
+        return result
+
+    def rational(self) -> Fraction | None:
+        """The value where it is a plain rational number."""
+        if len(self.bottom) == 1 and all(term == () for term in self.top):
+            return Fraction(self.top.get((), 0))
+        return None
+
+    def names(self) -> set[str]:
+        """The generators that occur."""
+        return {name for side in (self.top, self.bottom) for term in side for name, _ in term}
+
+    def key(self) -> str:
+        """A text that is equal only for equal ratios."""
+        return f"{sorted(self.top.items())}/{sorted(self.bottom.items())}"
+
+
+def constant(value: Coefficient) -> Ratio:
+    """A rational number."""
+    return Ratio({(): value} if value else {}, _ONE)
+
+
+def generator(name: str) -> Ratio:
+    """A variable, or one of the constants that behave like one."""
+    return Ratio({((name, 1),): 1}, _ONE)
+
+
+def rational_power(base: Fraction, power: Fraction) -> Ratio | None:
+    """The real base^power of a positive base as a product of roots of primes; None where the base is hard to factor."""
+    exponents: dict[str, Coefficient] = {}
+    for number, sign in ((base.numerator, 1), (base.denominator, -1)):
+        factors = _factors(number)
+        if factors is None:
+            return None
+        for prime, count in factors.items():
+            exponents[str(prime)] = exponents.get(str(prime), 0) + sign * count * power
+    if any(
+        abs(Fraction(exponent)) * int(name).bit_length() > MAX_COEFFICIENT_BITS for name, exponent in exponents.items()
+    ):
+        raise TooLargeError
+    term, factor = _reduced(exponents)
+    return Ratio({term: factor}, _ONE)
+
+
+def same(left: Ratio, right: Ratio) -> bool:
+    """Whether two ratios are equal as functions of their generators."""
+    return _product(left.top, right.bottom) == _product(right.top, left.bottom)
+
+
+def evaluate(ratio: Ratio, values: Mapping[str, Any], exact: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """The value in the numbers that `exact` makes of rational ones, and the scale that its rounding error is relative to.
+
+    Raises ArithmeticError.
+    """
+    top, top_scale = _evaluate(ratio.top, values, exact)
+    if len(ratio.bottom) == 1:
+        return top, top_scale
+    bottom, bottom_scale = _evaluate(ratio.bottom, values, exact)
+    value = top / bottom
+    return value, top_scale / abs(bottom) + abs(value) * bottom_scale / abs(bottom)
+
+
+def by_variables(polynomial: Polynomial, constants: frozenset[str]) -> dict[Monomial, Polynomial]:
+    """The polynomial as one in its variables, whose coefficients are polynomials in roots and `constants`.
+
+    The lowest power of every variable is divided out, so that x*y - 1 and y - 1/x become the same.
+    """
+    grouped: dict[Monomial, Polynomial] = {}
+    for term, factor in polynomial.items():
+        fixed = tuple(part for part in term if part[0] in constants or part[0][0].isdigit())
+        free = tuple(part for part in term if part not in fixed)
+        grouped.setdefault(free, {})[fixed] = factor
+    names = {name for term in grouped for name, _ in term}
+    lowest = {name: min(dict(term).get(name, 0) for term in grouped) for name in names}
+    shifted = {}
+    for term, coefficient in grouped.items():
+        powers = dict(term)
+        shifted[_sorted({name: powers.get(name, 0) - lowest[name] for name in names})] = coefficient
+    return shifted
+
+
+def proportional(left: dict[Monomial, Polynomial], right: dict[Monomial, Polynomial]) -> bool:
+    """Whether one polynomial, as from `by_variables`, is a constant times the other."""
+    if left.keys() != right.keys() or not left:
+        return not left and not right
+    first = min(left)
+    return all(_product(left[term], right[first]) == _product(right[term], left[first]) for term in left)
+
+
+def _sum(left: Polynomial, right: Polynomial) -> Polynomial:
+    result = dict(left)
+    for term, factor in right.items():
+        total = result.get(term, 0) + factor
+        if total:
+            result[term] = total
+        else:
+            result.pop(term, None)
+    if len(result) > MAX_TERMS:
+        raise TooLargeError
+    return result
+
+
+def _product(left: Polynomial, right: Polynomial) -> Polynomial:
+    if right == _ONE:
+        return left
+    if left == _ONE:
+        return right
+    if len(left) * len(right) > MAX_TERMS:
+        raise TooLargeError
+    result: Polynomial = {}
+    for left_term, left_factor in left.items():
+        for right_term, right_factor in right.items():
+            term, scale = _joined(left_term, right_term)
+            factor = left_factor * right_factor * scale
+            if factor.numerator.bit_length() + factor.denominator.bit_length() > MAX_COEFFICIENT_BITS:
+                raise TooLargeError
+            total = result.get(term, 0) + factor
+            if total:
+                result[term] = total
+            else:
+                result.pop(term, None)
+    return result
+
+
+def _joined(left: Monomial, right: Monomial) -> tuple[Monomial, Coefficient]:
+    if not left or not right:
+        return left or right, 1
+    powers = dict(left)
+    for name, power in right:
+        powers[name] = powers.get(name, 0) + power
+    return _reduced(powers)
+
+
+def _reduced(powers: dict[str, Coefficient]) -> tuple[Monomial, Coefficient]:
+    """A monomial with the powers of `i` below 2 and those of primes below 1, and the factor that this leaves."""
+    scale: Coefficient = 1
+    for name, power in powers.items():
+        if name == IMAGINARY:
+            scale *= -1 if power % 4 >= 2 else 1
+            powers[name] = power % 2
+        elif name[0].isdigit():
+            whole = math.floor(power)
+            moved: Fraction = Fraction(int(name)) ** whole
+            scale *= moved
+            powers[name] = power - whole
+    return _sorted(powers), scale
+
+
+def _sorted(powers: Mapping[str, Coefficient]) -> Monomial:
+    return tuple(sorted((name, power) for name, power in powers.items() if power))
+
+
+def _factors(number: int) -> dict[int, int] | None:
+    """Prime factors with their counts, None where trial division does not settle them."""
+    found: dict[int, int] = {}
+    for prime in _PRIMES:
+        if prime * prime > number:
+            break
+        while number % prime == 0:
+            found[prime] = found.get(prime, 0) + 1
+            number //= prime
+    if number == 1:
+        return found
+    root = math.isqrt(number)
+    if number < SURELY_PRIME:
+        found[number] = found.get(number, 0) + 1
+    elif root * root == number and root < SURELY_PRIME:
+        found[root] = 2
+    else:
+        return None
+    return found
+
+
+def _evaluate(polynomial: Polynomial, values: Mapping[str, Any], exact: Callable[[Any], Any]) -> tuple[Any, Any]:
+    total, scale = exact(0), abs(exact(0))
+    for term, factor in polynomial.items():
+        value = exact(factor)
+        for name, power in term:
+            base = exact(int(name)) if name[0].isdigit() else values[name]
+            value *= base ** (power if isinstance(power, int) else exact(power))
+        total += value
+        scale += abs(value)
+    return total, scale

@@ -1,0 +1,389 @@
+r"""Reading LaTeX arithmetic, whole or not at all. Pure.
+
+Read: + - * / ^ and products by juxtaposition of numbers, letters with subscripts, `\pi`, \frac, \sqrt[n], brackets, |x|,
+small factorials and binomials, elementary functions, with their values at multiples of 30 and 45 degrees. Not read, because it
+has two meanings: a/bc, 2\frac12, x2, f(x), words.
+"""
+
+import math
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any
+
+from pipeline.graders.math.limits import MAX_EXPONENT, MAX_READ_FACTORIAL
+from pipeline.graders.math.ratio import IMAGINARY, Ratio, TooLargeError, constant, evaluate, generator, rational_power
+
+# Names of generators are letters, commands and numerals; a term that is only a name for itself begins with this.
+OPAQUE = "?"
+PI = "\\pi"
+
+_TOKEN = re.compile(r"\s*(\\[A-Za-z]+|\\[{}|]|(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+|\S)")
+# May be a word as well as a product.
+_RUN_OF_LETTERS = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{3,}")
+_GREEK = frozenset(
+    {
+        "\\alpha", "\\beta", "\\gamma", "\\delta", "\\epsilon", "\\varepsilon", "\\zeta", "\\eta", "\\theta",
+        "\\vartheta", "\\iota", "\\kappa", "\\lambda", "\\mu", "\\nu", "\\xi", "\\rho", "\\sigma", "\\tau",
+        "\\upsilon", "\\phi", "\\varphi", "\\chi", "\\psi", "\\omega", "\\Gamma", "\\Delta", "\\Theta",
+        "\\Lambda", "\\Xi", "\\Sigma", "\\Phi", "\\Psi", "\\Omega", "\\ell",
+    }
+)  # fmt: skip
+# A letter before a bracket that is more likely a function's name than a factor.
+_FUNCTION_NAMES = frozenset("fghFGHPQ")
+_TIMES = frozenset({"*", "\\cdot", "\\times", "\\ast"})
+_OVER = frozenset({"/", "\\div"})
+_CLOSER = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "|": "|", "\\lvert": "\\rvert"}
+_PERIODIC = frozenset({"\\sin", "\\cos", "\\tan", "\\sec", "\\csc", "\\cot"})
+# \\log without a base is 10's to one writer and e's to another: a name without a value.
+_FUNCTIONS = _PERIODIC | {
+    "\\exp", "\\ln", "\\log", "\\sinh", "\\cosh", "\\tanh", "\\arcsin", "\\arccos", "\\arctan",
+}  # fmt: skip
+# sin(r pi) for r in twelfths of a turn, as a power of a rational number.
+_SINES = {
+    Fraction(0): (Fraction(0), Fraction(1)),
+    Fraction(1, 6): (Fraction(1, 2), Fraction(1)),
+    Fraction(1, 4): (Fraction(1, 2), Fraction(1, 2)),
+    Fraction(1, 3): (Fraction(3, 4), Fraction(1, 2)),
+    Fraction(1, 2): (Fraction(1), Fraction(1)),
+}
+
+
+class UnreadableError(ValueError):
+    """The text is not arithmetic of the kind that is read here, or has two meanings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers that terms are evaluated in: floating point in `expression`, more digits in `precise`.
+
+    `functions` are named by their commands, with "power", "abs" and "log" (base, argument) beside them; `turn`
+    and `negative` pick the point at which the variables stand.
+    """
+
+    exact: Callable[[Any], Any]
+    functions: Mapping[str, Callable[..., Any]]
+    constants: Mapping[str, Any]
+    largest_angle: float
+    turn: int = 0
+    negative: bool = False
+
+    def point(self, name: str) -> Any:
+        """Where a variable stands, 0.2 to 0.9 from zero; the same for the same name."""
+        place = Fraction(20_000 + zlib.crc32(f"{name}{self.turn or ''}".encode()) % 70_000, 100_000)
+        return self.exact(-place if self.negative else place)
+
+
+def read_expression(text: str, numbers: Numbers) -> tuple[Ratio, dict[str, Any]]:
+    """What a text says, and the value of each generator in it.
+
+    Raises UnreadableError, ArithmeticError (division by zero, too large) and RecursionError.
+    """
+    if _RUN_OF_LETTERS.search(text):
+        raise UnreadableError
+    return _Reader(text, numbers).whole()
+
+
+class _Reader:
+    """Recursive descent over one text. Its depth is bounded by the limits on brackets and powers."""
+
+    def __init__(self, text: str, numbers: Numbers) -> None:
+        self._tokens: list[str] = _TOKEN.findall(text)
+        self._at = 0
+        self._numbers = numbers
+        self._values: dict[str, Any] = {}
+        self._angles = 0
+
+    def whole(self) -> tuple[Ratio, dict[str, Any]]:
+        ratio = self._sum()
+        if self._at != len(self._tokens):
+            raise UnreadableError
+        return ratio, self._values
+
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _expect(self, token: str) -> None:
+        if self._take() != token:
+            raise UnreadableError
+
+    def _sum(self) -> Ratio:
+        total = self._signed()
+        while self._peek() in ("+", "-"):
+            negative = self._take() == "-"
+            term = self._signed()
+            total = total - term if negative else total + term
+        return total
+
+    def _signed(self) -> Ratio:
+        negative = False
+        while self._peek() in ("+", "-"):
+            negative ^= self._take() == "-"
+        term = self._product()
+        return -term if negative else term
+
+    def _product(self) -> Ratio:
+        result = self._factor()
+        divided = False
+        while token := self._peek():
+            if token in _TIMES:
+                self._take()
+                result *= self._signed_factor()
+                divided = False
+            elif token in _OVER:
+                self._take()
+                # a/(b)c can only be meant one way, a/bc cannot.
+                divided = self._peek() != "("
+                result /= self._signed_factor()
+            elif self._opens_factor(token):
+                if divided:
+                    raise UnreadableError
+                before = self._tokens[self._at - 1]
+                mixed = before[0].isdigit() and token == "\\frac"
+                factor = self._factor()
+                if mixed and factor.rational() is not None:
+                    raise UnreadableError
+                result *= factor
+            else:
+                break
+        return result
+
+    def _signed_factor(self) -> Ratio:
+        if self._peek() in ("+", "-"):
+            return -self._factor() if self._take() == "-" else self._factor()
+        return self._factor()
+
+    @staticmethod
+    def _opens_factor(token: str) -> bool:
+        """Whether a token can follow a factor as another one. A number cannot: x2, (3)4 and 5 6 have two meanings."""
+        return token[0].isalpha() or token in ("(", "{", "\\frac", "\\sqrt", PI, "\\binom", "\\lvert") or (
+            token in _GREEK or token in _FUNCTIONS
+        )  # fmt: skip
+
+    def _factor(self) -> Ratio:
+        base = self._base()
+        while token := self._peek():
+            if token == "^":
+                self._take()
+                if self._peek() == "\\circ":
+                    self._take()
+                    if not self._angles:
+                        raise UnreadableError
+                    base *= self._named(PI) / constant(180)
+                else:
+                    base = self._power(base, self._exponent())
+                    if self._peek() == "^":
+                        # 2^2^3 is 2^(2^3) to some and (2^2)^3 to others.
+                        raise UnreadableError
+            elif token == "!":
+                self._take()
+                base = constant(math.factorial(_natural(base)))
+            else:
+                break
+        return base
+
+    def _exponent(self) -> Ratio:
+        negative = self._peek() == "-"
+        if negative:
+            self._take()
+        token = self._peek()
+        if token == "{":
+            exponent = self._group()
+        elif token == "(" or token.isdigit() or token in _GREEK or token == PI or token[:1].isalpha():
+            exponent = self._base()
+        else:
+            raise UnreadableError
+        return -exponent if negative else exponent
+
+    def _base(self) -> Ratio:
+        token = self._peek()
+        if token in ("(", "{", "[", "|", "\\lvert"):
+            inside = self._group()
+            return self._opaque("abs", [inside]) if token in ("|", "\\lvert") else inside
+        self._take()
+        if token[:1].isdigit() or (token[:1] == "." and token != "."):
+            return constant(Fraction(token.replace(",", "")))
+        if token.isalpha():
+            if token in _FUNCTION_NAMES and self._peek() == "(":
+                raise UnreadableError
+            return self._named(token + self._subscript())
+        if token == "\\frac":
+            return self._group("{") / self._group("{")
+        if token == "\\sqrt":
+            return self._root()
+        if token == "\\binom":
+            return constant(math.comb(_natural(self._group("{")), _natural(self._group("{"))))
+        if token == PI or token in _GREEK:
+            return self._named(token + self._subscript())
+        if token in _FUNCTIONS:
+            return self._function(token)
+        raise UnreadableError
+
+    def _group(self, opener: str | None = None) -> Ratio:
+        token = self._take()
+        if token not in _CLOSER or (opener and token != opener):
+            raise UnreadableError
+        inside = self._sum()
+        self._expect(_CLOSER[token])
+        return inside
+
+    def _subscript(self) -> str:
+        if self._peek() != "_":
+            return ""
+        self._take()
+        token = self._take()
+        if token != "{":
+            if len(token) != 1 or not token.isalnum():
+                raise UnreadableError
+            return f"_{token}"
+        name = ""
+        while (token := self._take()) != "}":
+            if not token or token == "{":
+                raise UnreadableError
+            name += token
+        return f"_{name}"
+
+    def _named(self, name: str) -> Ratio:
+        constants = self._numbers.constants
+        self._values[name] = constants[name] if name in constants else self._numbers.point(name)
+        return generator(name)
+
+    def _root(self) -> Ratio:
+        degree = constant(2)
+        if self._peek() == "[":
+            degree = self._group("[")
+        inside = self._group("{") if self._peek() == "{" else self._base()
+        order = degree.rational()
+        if order is None or order.denominator != 1 or order < 2:
+            raise UnreadableError
+        value = inside.rational()
+        if value is not None and value < 0 and order % 2:
+            return -self._power(-inside, constant(1 / order))
+        return self._power(inside, constant(1 / order))
+
+    def _power(self, base: Ratio, exponent: Ratio) -> Ratio:
+        power, value = exponent.rational(), base.rational()
+        if power is not None:
+            if abs(power) > MAX_EXPONENT:
+                raise UnreadableError
+            if power.denominator == 1:
+                try:
+                    return base ** int(power)
+                except TooLargeError:
+                    pass
+            if value is not None and value > 0:
+                root = rational_power(value, power)
+                if root is not None:
+                    return root
+            if value is not None and value < 0 and power == Fraction(1, 2):
+                return self._named(IMAGINARY) * self._power(-base, exponent)
+            if value == 0 and power > 0:
+                return constant(0)
+        return self._opaque("power", [base, exponent])
+
+    def _function(self, name: str) -> Ratio:
+        if name == "\\log" and self._peek() == "_":
+            self._take()
+            return self._logarithm(self._group("{") if self._peek() == "{" else self._base())
+        power = None
+        if self._peek() == "^":
+            self._take()
+            power = self._exponent()
+            if (power.rational() or 0) <= 0:
+                raise UnreadableError
+        self._angles += name in _PERIODIC
+        argument = self._argument()
+        self._angles -= name in _PERIODIC
+        result = _known_value(name, argument)
+        if result is None:
+            result = self._opaque(name, [argument])
+        return result if power is None else self._power(result, power)
+
+    def _logarithm(self, base: Ratio) -> Ratio:
+        argument = self._argument()
+        b, x = base.rational(), argument.rational()
+        if b is not None and x is not None and b > 1 and x > 0:
+            power = round(math.log(x) / math.log(b))
+            if abs(power) <= MAX_EXPONENT and b**power == x:
+                return constant(power)
+        return self._opaque("log", [base, argument])
+
+    def _argument(self) -> Ratio:
+        """One bracket, or a product of simple factors as in \\sin 2\\pi x."""
+        if self._peek() in ("(", "{", "|", "\\lvert"):
+            return self._factor()
+        result = self._factor()
+        while (token := self._peek()) and self._opens_factor(token) and token not in _FUNCTIONS and token != "(":
+            result *= self._factor()
+        return result
+
+    def _opaque(self, name: str, arguments: list[Ratio]) -> Ratio:
+        """A term that is taken as a variable of its own, with its value at the fixed point."""
+        numbers = self._numbers
+        described = "; ".join(argument.key() for argument in arguments)
+        # A digest, for a name that held the names inside it would grow without bound.
+        key = f"{OPAQUE}{name} {blake2b(described.encode(), digest_size=16).hexdigest()}"
+        points = [evaluate(argument, self._values, numbers.exact) for argument in arguments]
+        steady = all(abs(value) < numbers.largest_angle and scale < numbers.largest_angle for value, scale in points)
+        self._values[key] = numbers.functions[name](*(value for value, _ in points)) if steady else math.nan
+        return generator(key)
+
+
+def _known_value(name: str, argument: Ratio) -> Ratio | None:
+    """The exact value of a function at an argument where it has a simple one. Raises ZeroDivisionError at a pole."""
+    if name == "\\ln":
+        terms = list(argument.top.items())
+        if (
+            len(argument.bottom) == 1
+            and len(terms) == 1
+            and terms[0][1] == 1
+            and all(base == "e" for base, _ in terms[0][0])
+        ):
+            return constant(terms[0][0][0][1] if terms[0][0] else 0)
+        return None
+    if name not in _PERIODIC or len(argument.bottom) != 1 or any(term != ((PI, 1),) for term in argument.top):
+        return None
+    turns = Fraction(argument.top.get(((PI, 1),), 0))
+    sine, cosine = _sine(turns), _sine(turns + Fraction(1, 2))
+    if sine is None or cosine is None:
+        return None
+    match name:
+        case "\\sin":
+            return sine
+        case "\\cos":
+            return cosine
+        case "\\tan":
+            return sine / cosine
+        case "\\cot":
+            return cosine / sine
+        case "\\sec":
+            return constant(1) / cosine
+        case _:
+            return constant(1) / sine
+
+
+def _sine(half_turns: Fraction) -> Ratio | None:
+    """sin(r pi), None where it is no root of a rational number."""
+    angle = half_turns % 2
+    negative = angle > 1
+    angle %= 1
+    known = _SINES.get(min(angle, 1 - angle))
+    if known is None:
+        return None
+    value = rational_power(*known) if known[0] else constant(0)
+    return -value if negative and value else value
+
+
+def _natural(ratio: Ratio) -> int:
+    value = ratio.rational()
+    if value is None or value.denominator != 1 or not 0 <= value <= MAX_READ_FACTORIAL:
+        raise UnreadableError
+    return int(value)

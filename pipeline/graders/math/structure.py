@@ -1,0 +1,237 @@
+"""Whether two answers of one kind are equal, item by item; answers of different kinds are not. Pure, three-valued.
+
+True and False are certain; None means that some pair of items could not be decided and the answer hangs on it.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from pipeline.graders.math.expression import Expression, expression, same_zeros, scale_sign
+from pipeline.graders.math.forms import Form, Kind, flipped, interval_of, is_label, labelled, read_form
+
+Leaf = Callable[[str, str], bool | None]
+
+MAX_PAIRS = 400
+_UNORDERED = frozenset({Kind.LIST, Kind.SET})
+
+
+def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
+    """Compare two forms; `leaf` compares two expressions."""
+    if Kind.RELATION in (wanted.kind, given.kind):
+        return _relations(wanted, given, leaf)
+    wanted, given = _unwrapped(wanted), _unwrapped(given)
+    kinds = {wanted.kind, given.kind}
+    if kinds == {Kind.EXPRESSION}:
+        return leaf(wanted.text, given.text)
+    if Kind.UNION in kinds:
+        return _unions(wanted, given, leaf)
+    if kinds == {Kind.TUPLE}:
+        return _tuples(wanted, given, leaf)
+    if kinds == {Kind.MATRIX}:
+        return wanted.marks == given.marks and _ordered(wanted.items, given.items, leaf)
+    if kinds <= _UNORDERED:
+        return _lists(wanted.items, given.items, leaf)
+    if kinds == {Kind.LIST, Kind.TUPLE}:
+        pair, values = (given, wanted) if given.kind is Kind.TUPLE else (wanted, given)
+        if any(item.kind is Kind.RELATION and not labelled(item) for item in values.items):
+            return None
+        in_any_order = pair.marks == ("[", "]")
+        return (_lists if in_any_order else _ordered)(wanted.items, given.items, leaf)
+    if Kind.EXPRESSION in kinds:
+        plain, other = (wanted, given) if wanted.kind is Kind.EXPRESSION else (given, wanted)
+        if other.kind in _UNORDERED and other.text.count(plain.text) > 1 and "," in other.text:
+            # 5,5 is more than the value 5, or less than 5.5.
+            return False
+        if other.kind in _UNORDERED and other.items:
+            return _lists(wanted.items or (wanted,), given.items or (given,), leaf)
+        return None if expression(plain.text) is None else False
+    return False
+
+
+def _unwrapped(form: Form) -> Form:
+    while form.kind in _UNORDERED and len(form.items) == 1:
+        form = form.items[0]
+    return form
+
+
+def _all(results: Sequence[bool | None]) -> bool | None:
+    if False in results:
+        return False
+    return None if None in results else True
+
+
+def _ordered(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | None:
+    if len(wanted) != len(given):
+        return False
+    undecided = False
+    for left, right in zip(wanted, given, strict=True):
+        right_here = same_form(_value(left), _value(right), leaf)
+        if right_here is False:
+            return False
+        undecided |= right_here is None
+    return None if undecided else True
+
+
+def _value(form: Form) -> Form:
+    pair = labelled(form)
+    return read_form(pair[1]) if pair else form
+
+
+def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | None:
+    """Lists without an order, in which a value may be named twice; labels tell what belongs to what."""
+    if len(wanted) * len(given) > MAX_PAIRS:
+        return None
+    if (
+        _named(wanted) != _named(given)
+        and len(wanted) == len(given)
+        and {_named(wanted), _named(given)} <= {True, False}
+    ):
+        return _ordered(wanted, given, leaf)
+    table = [[same_form(left, right, leaf) for right in given] for left in wanted]
+    lines = [*table, *zip(*table, strict=True)]
+    if any(all(cell is False for cell in line) for line in lines):
+        return False
+    return True if all(True in line for line in lines) else None
+
+
+def _named(items: Sequence[Form]) -> bool | None:
+    """Whether the items carry a label each (a=1, b=2); None where they share one, as roots do (x_1=1, x_2=2)."""
+    labels = [pair[0] if (pair := labelled(item)) else None for item in items]
+    if not any(labels):
+        return False
+    roots = [label.partition("_")[0] for label in labels if label]
+    return True if len(set(roots)) == len(items) else None
+
+
+def _tuples(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
+    # Brackets of two tell intervals apart; of three and more they are a matter of taste.
+    if len(wanted.items) == 2 and wanted.marks != given.marks:
+        return False
+    return _ordered(wanted.items, given.items, leaf)
+
+
+def _unions(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
+    left, right = _pieces(wanted), _pieces(given)
+    if left is None or right is None:
+        return None
+    if len(left) != len(right):
+        return False
+    return _all([same_form(a, b, leaf) for a, b in zip(left, right, strict=True)])
+
+
+def _pieces(form: Form) -> list[Form] | None:
+    """The intervals and points of a union from left to right, None where some touch or have no numeric ends."""
+    parts = form.items if form.kind is Kind.UNION else (form,)
+    placed: list[tuple[float, float, Form]] = []
+    for part in parts:
+        inside = interval_of(part) or part
+        if inside.kind is Kind.SET:
+            ends = [(item, item, item) for item in inside.items]
+        elif inside.kind is Kind.TUPLE and len(inside.items) == 2:
+            ends = [(inside.items[0], inside.items[1], inside)]
+        else:
+            return None
+        for low, high, piece in ends:
+            start, end = _number(low.text), _number(high.text)
+            if start is None or end is None:
+                return None
+            if start > end:
+                # From right to left there is nothing.
+                continue
+            placed.append((start, end, piece))
+    placed.sort(key=lambda piece: piece[:2])
+    for (_, end, left), (start, _, right) in pairwise(placed):
+        open_point = left.kind is right.kind is Kind.TUPLE and left.marks[1] == ")" and right.marks[0] == "("
+        if start < end or (start == end and not open_point):
+            return None
+    return [piece for _, _, piece in placed]
+
+
+def _number(text: str) -> float | None:
+    read = expression(text)
+    return read.number() if read else None
+
+
+def _relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
+    if wanted.kind is given.kind is Kind.RELATION:
+        return _two_relations(wanted, given, leaf)
+    relation, other = (wanted, given) if wanted.kind is Kind.RELATION else (given, wanted)
+    interval = interval_of(relation)
+    if interval:
+        return same_form(interval, other, leaf) if relation is wanted else same_form(other, interval, leaf)
+    if set(relation.marks) != {"="}:
+        return False if other.kind is Kind.EXPRESSION and expression(other.text) else None
+    value = _equated(relation, leaf)
+    if not isinstance(value, Form):
+        return value
+    return same_form(value, other, leaf) if relation is wanted else same_form(other, value, leaf)
+
+
+def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
+    """The value that an equation states; False where its sides contradict each other, None where it states none."""
+    sides = [item.text for item in relation.items]
+    pair = labelled(relation)
+    if pair and len(sides) == 2:
+        return read_form(pair[1])
+    values = [side for side in sides if not is_label(side)]
+    if not values:
+        return read_form(sides[-1])
+    if len(values) < 2 or (not pair and any((read := expression(value)) is None or read.variables for value in values)):
+        return None
+    agreement = _all([same_form(read_form(values[0]), read_form(value), leaf) for value in values[1:]])
+    return read_form(values[-1]) if agreement else agreement
+
+
+def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
+    left, right = labelled(wanted), labelled(given)
+    if left and right and _plain(left[0]) == _plain(right[0]):
+        return same_form(read_form(left[1]), read_form(right[1]), leaf)
+    if len(wanted.items) == len(given.items) == 2:
+        moved = _moved(wanted), _moved(given)
+        if moved[0] and moved[1]:
+            same = _same_relation(wanted.marks[0], moved[0], given.marks[0], moved[1])
+            if same or not (left and right):
+                return same
+    if left and right:
+        return (
+            False
+            if _differ(_plain(left[0]), _plain(right[0]))
+            else same_form(read_form(left[1]), read_form(right[1]), leaf)
+        )
+    if len(wanted.items) == len(given.items):
+        return _chains(wanted, given, leaf)
+    return None
+
+
+def _differ(label: str, other: str) -> bool:
+    """Whether two labels name different things for sure: x and y, AB and BC, f and f'. Area and S may be the same."""
+    both = label, other
+    primes = {name.count("'") for name in both}
+    return len(primes) > 1 or all(len(name) == 1 for name in both) or all(name.strip("|").isupper() for name in both)
+
+
+def _plain(label: str) -> str:
+    return label.replace("{", "").replace("}", "").replace(" ", "")
+
+
+def _moved(relation: Form) -> Expression | None:
+    """Left side minus right side."""
+    left, right = relation.items
+    return expression(f"({left.text})-({right.text})")
+
+
+def _same_relation(wanted: str, left: Expression, given: str, right: Expression) -> bool | None:
+    if wanted in ("=", "\\ne") or given in ("=", "\\ne"):
+        return wanted == given and same_zeros(left, right)
+    sign = scale_sign(left, right)
+    if not sign:
+        return None if sign is None or left.variables != right.variables else False
+    return wanted == (given if sign > 0 else flipped(given))
+
+
+def _chains(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
+    """a < x < b, read from either end."""
+    items, marks = given.items, given.marks
+    if wanted.marks != marks:
+        items, marks = items[::-1], tuple(flipped(mark) for mark in reversed(marks))
+    return wanted.marks == marks and _ordered(wanted.items, items, leaf)

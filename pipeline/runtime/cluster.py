@@ -1,0 +1,126 @@
+"""Ray: joining or starting it, and what it has. With `actors` and `metrics`, the only file that imports ray."""
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import ray
+
+from pipeline.config.label import PolicyConfig
+from pipeline.config.run import ClusterConfig
+from pipeline.core.errors import ClusterError
+from pipeline.engines.model_config import planned_architecture
+from pipeline.engines.vllm.build import is_cpu_build
+from pipeline.engines.vllm.output import captured_output
+from pipeline.runtime.placement import Share, share_of
+
+OBJECT_STORE_BYTES = 100 * 1024 * 1024
+"""For a private Ray: it carries receipts only, so little more than Ray's own minimum."""
+LOOPBACK = "127.0.0.1"
+CONNECT_SECONDS = 10.0
+PRIVATE_RAY = {
+    # Ray's own 15 makes an engine wait for whatever else the machine does.
+    "RAY_worker_niceness": "0",
+    # Of a core that the engine wants, each takes a percent: a worker in reserve, which nobody asks for, and figures for a
+    # dashboard that is not there.
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_enable_worker_prestart": "0",
+    "RAY_enable_metrics_collection": "0",
+    "RAY_event_stats": "0",
+}
+"""Settings of a private Ray in its processes' environment; one that is set already stays."""
+
+
+@contextmanager
+def cluster(config: ClusterConfig) -> Iterator[None]:
+    """Join the cluster that is named, or start a private one on the loopback interface. Raises ClusterError."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    reached = _check_answers(config.address)
+    try:
+        if config.address is None:
+            for name, value in PRIVATE_RAY.items():
+                os.environ.setdefault(name, value)
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="ERROR",
+                object_store_memory=OBJECT_STORE_BYTES,
+            )
+            _check_loopback()
+        else:
+            # Refused, Ray writes a line a second past Python's logging before it gives up.
+            with captured_output([2]):
+                ray.init(address=config.address, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise ClusterError(_no_cluster(config.address, str(error), reached=reached)) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def share(config: ClusterConfig, policy: PolicyConfig) -> Share:
+    """What each worker takes of the nodes that are alive; see `placement`. Raises ClusterError.
+
+    GPUs that vLLM's build could not use count as none, so that workers get the CPUs.
+    """
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if is_cpu_build() and config.gpus_per_worker is None:
+        nodes = [{name: have for name, have in node.items() if name != "GPU"} for node in nodes]
+    return share_of(nodes, config, policy, lambda: planned_architecture(policy))
+
+
+def _check_loopback() -> None:
+    address = ray.util.get_node_ip_address()
+    if address != LOOPBACK:
+        ray.shutdown()
+        raise ClusterError(
+            f"the private Ray would listen on {address}, not on {LOOPBACK} alone: start it through the command line, or "
+            "name a cluster with cluster.address"
+        )
+
+
+def _check_answers(address: str | None) -> bool:
+    """Whether an address was named and something listens there. Ray itself tries for minutes where nobody does."""
+    named = _host_and_port(_running_cluster() if address == "auto" else address)
+    if named is None:
+        return False
+    try:
+        socket.create_connection(named, timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        raise ClusterError(_no_cluster(address, str(error), reached=False)) from error
+    return True
+
+
+def _running_cluster() -> str | None:
+    """The address that `auto` stands for: the one in the environment, else that of the last `ray start` here."""
+    if address := os.environ.get("RAY_ADDRESS"):
+        return address
+    with contextlib.suppress(OSError):
+        return (Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster").read_text().strip()
+    return None
+
+
+def _host_and_port(address: str | None) -> tuple[str, int] | None:
+    host, colon, port = (address or "").rpartition(":")
+    return (host, int(port)) if colon and "/" not in host and port.isdecimal() else None
+
+
+def _no_cluster(address: str | None, error: str, *, reached: bool) -> str:
+    reason = " ".join(error.split())[:200]
+    if address is None:
+        return f"Ray cannot start on this machine: {reason}"
+    if reached:
+        return (
+            f"what answers at cluster.address={address} does not let this client in, or is no Ray of this version: set "
+            f"RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to the cluster's token (on its head: `ray get-auth-token`) ({reason})"
+        )
+    return (
+        f"no Ray cluster answers at cluster.address={address}: start one with `ray start --head`, give its address, "
+        f"or leave cluster.address out to use this machine alone ({reason})"
+    )

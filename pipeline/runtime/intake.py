@@ -1,0 +1,251 @@
+"""Input rows -> units on disk, before any engine starts.
+
+Rows are streamed; what must be known of all of them (which ids and chains have been seen, which chains share a problem) lives
+in a scratch SQLite file, so memory does not grow with the input. The result is staged in the run directory: used rows in
+`inputs/` (a row group per unit), the others in `rejects/`, both named by one commit record.
+"""
+
+import json
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, islice
+from pathlib import Path
+from typing import TypeVar
+
+from pipeline.config.label import DataConfig
+from pipeline.config.run import RunConfig
+from pipeline.core.errors import InputError
+from pipeline.core.ids import content_id
+from pipeline.core.records import InputRow, Place, Problem, Reject, RejectReason, Solution, Totals
+from pipeline.core.tables import rejects_table
+from pipeline.data.problems import read_row
+from pipeline.data.rows import read_rows
+from pipeline.graders.base import Checker
+from pipeline.storage.shards import ShardRecord, write_shard
+from pipeline.storage.storage import Storage
+from pipeline.storage.units import write_units
+
+UNITS_PER_FILE = 32  # a worker reads and verifies the whole file for each unit
+REJECTS_PER_FILE = 50_000
+SHOWN_REJECTS = 3
+
+_Item = TypeVar("_Item")
+
+_SCHEMA = """
+CREATE TABLE contents (content TEXT PRIMARY KEY, file TEXT, line INTEGER) WITHOUT ROWID;
+CREATE TABLE sources (source_id TEXT PRIMARY KEY, content TEXT, file TEXT, line INTEGER) WITHOUT ROWID;
+CREATE TABLE problems (ordinal INTEGER PRIMARY KEY, problem_id TEXT UNIQUE, problem TEXT, golds TEXT);
+CREATE TABLE used (problem INTEGER, ordinal INTEGER, file TEXT, line INTEGER, source_id TEXT,
+                   chain_id TEXT, solution TEXT, ends TEXT, PRIMARY KEY (problem, ordinal)) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """The files of an input, to be committed."""
+
+    shards: tuple[ShardRecord, ...]
+    totals: Totals
+    seconds: float
+
+
+def stage(
+    storage: Storage,
+    input_id: str,
+    data: DataConfig,
+    run: RunConfig,
+    checker: Checker,
+    check: Callable[[], None] = lambda: None,
+) -> Staged:
+    """Read the whole input and stage its units and rejects. `check` is called between rows, and may raise.
+
+    Raises InputError when no row can be used.
+    """
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="stepvalue-intake-") as folder:
+        database = sqlite3.connect(Path(folder) / "rows.sqlite", isolation_level=None)
+        try:
+            database.executescript(f"PRAGMA synchronous=OFF; PRAGMA journal_mode=OFF; {_SCHEMA} BEGIN;")
+            staging = _Staging(database, checker)
+            rejects = _RejectFiles(storage, input_id)
+            rows = 0
+            for place, row in read_rows(data.path, data.limit):
+                check()
+                rows += 1
+                reject = row if isinstance(row, Reject) else staging.take(place, row, data)
+                if reject is not None:
+                    rejects.add(reject)
+            rejects.flush()
+            if rejects.count == rows:
+                raise InputError(_nothing_usable(data.path, rows, rejects.first))
+            shards = list(_write_units(storage, input_id, staging.rows(), run.unit_problems))
+        finally:
+            database.close()
+    return Staged(
+        shards=(*shards, *rejects.shards),
+        totals=Totals(rows=rows, used=rows - rejects.count, rejected=rejects.count),
+        seconds=time.monotonic() - started,
+    )
+
+
+class _Staging:
+    """The scratch tables: each used row once, in the order of the input, chains of a problem together."""
+
+    def __init__(self, database: sqlite3.Connection, checker: Checker) -> None:
+        self._database = database
+        self._checker = checker
+        self._ordinal = 0
+
+    def take(self, place: Place, row: dict[str, object], data: DataConfig) -> Reject | None:
+        read = read_row(row, place, data, self._checker.stated_answer)
+        if isinstance(read, Reject):
+            return read
+        problem, solution, source = read.problem, read.solution, read.source_id
+        content = solution.chain_id if solution else content_id("bare", problem.problem_id)
+        if (duplicate := self._seen(place, source, content)) is not None:
+            return duplicate
+        number = self._problem_number(problem)
+        if number is None:
+            return Reject(
+                place=place,
+                reason=RejectReason.UNPARSEABLE_ANSWER,
+                detail=(
+                    f"the gold answer {problem.golds[0][:80]!r} cannot be understood: "
+                    "give a number, LaTeX or words, and with grader=code a test suite"
+                ),
+                source_id=source,
+            )
+        self._remember(place, source, content)
+        self._ordinal += 1
+        self._database.execute(
+            "INSERT INTO used VALUES (?,?,?,?,?,?,?,?)",
+            (
+                number,
+                self._ordinal,
+                place.file,
+                place.line,
+                source,
+                solution and solution.chain_id,
+                solution and solution.text,
+                solution and json.dumps(solution.ends),
+            ),
+        )
+        return None
+
+    def rows(self) -> Iterator[tuple[int, InputRow]]:
+        """(number of the problem, row), problems in the order of their first row."""
+        query = """SELECT p.ordinal, p.problem_id, p.problem, p.golds,
+                          u.file, u.line, u.source_id, u.chain_id, u.solution, u.ends
+                   FROM used u JOIN problems p ON p.ordinal = u.problem ORDER BY u.problem, u.ordinal"""
+        for number, problem_id, text, golds, file, line, source, chain_id, solution, ends in self._database.execute(
+            query
+        ):
+            problem = Problem(problem_id=problem_id, text=text, golds=tuple(json.loads(golds)))
+            chain = chain_id and Solution(
+                chain_id=chain_id,
+                problem_id=problem_id,
+                source_id=source,
+                text=solution,
+                ends=tuple(json.loads(ends)),
+            )
+            yield (
+                number,
+                InputRow(place=Place(file=file, line=line), source_id=source, problem=problem, solution=chain or None),
+            )
+
+    def _seen(self, place: Place, source: str | None, content: str) -> Reject | None:
+        if source is not None:
+            known = self._one("SELECT content, file, line FROM sources WHERE source_id = ?", source)
+            if known and known[0] != content:
+                return Reject(
+                    place=place,
+                    reason=RejectReason.ID_CONFLICT,
+                    detail=f"the id {source[:80]!r} stands for other content at {known[1]}:{known[2]}: make ids unique",
+                    source_id=source,
+                )
+        known = self._one("SELECT content, file, line FROM contents WHERE content = ?", content)
+        if known:
+            return Reject(
+                place=place,
+                reason=RejectReason.DUPLICATE,
+                detail=f"the same problem and solution as {known[1]}:{known[2]}, whose label holds for both",
+                source_id=source,
+            )
+        return None
+
+    def _remember(self, place: Place, source: str | None, content: str) -> None:
+        self._database.execute("INSERT INTO contents VALUES (?,?,?)", (content, place.file, place.line))
+        if source is not None:
+            self._database.execute("INSERT INTO sources VALUES (?,?,?,?)", (source, content, place.file, place.line))
+
+    def _problem_number(self, problem: Problem) -> int | None:
+        """The number of a problem, given at its first row; None when a gold answer cannot be understood."""
+        known = self._one("SELECT ordinal FROM problems WHERE problem_id = ?", problem.problem_id)
+        if known:
+            return int(known[0])
+        if not all(self._checker.parses(gold) for gold in problem.golds):
+            return None
+        cursor = self._database.execute(
+            "INSERT INTO problems (problem_id, problem, golds) VALUES (?,?,?)",
+            (problem.problem_id, problem.text, json.dumps(problem.golds)),
+        )
+        return cursor.lastrowid
+
+    def _one(self, query: str, key: str) -> tuple[str, ...] | None:
+        row: tuple[str, ...] | None = self._database.execute(query, (key,)).fetchone()
+        return row
+
+
+class _RejectFiles:
+    """Rejects, written out whenever a file's worth has come together."""
+
+    def __init__(self, storage: Storage, input_id: str) -> None:
+        self._storage = storage
+        self._input_id = input_id
+        self._pending: list[Reject] = []
+        self.count = 0
+        self.first: list[Reject] = []
+        self.shards: list[ShardRecord] = []
+
+    def add(self, reject: Reject) -> None:
+        self.count += 1
+        if len(self.first) < SHOWN_REJECTS and reject.reason not in {shown.reason for shown in self.first}:
+            self.first.append(reject)
+        self._pending.append(reject)
+        if len(self._pending) == REJECTS_PER_FILE:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._pending:
+            part = content_id("rejects", self._input_id, str(len(self.shards)))
+            self.shards.append(write_shard(self._storage, "rejects", part, [rejects_table(self._pending)]))
+            self._pending = []
+
+
+def _write_units(
+    storage: Storage, input_id: str, rows: Iterable[tuple[int, InputRow]], unit_problems: int
+) -> Iterator[ShardRecord]:
+    for number, units in enumerate(_batched(_units(rows, unit_problems), UNITS_PER_FILE)):
+        yield write_units(storage, content_id("inputs", input_id, str(number)), units)
+
+
+def _units(rows: Iterable[tuple[int, InputRow]], unit_problems: int) -> Iterator[list[InputRow]]:
+    problems = ([row for _, row in same] for _, same in groupby(rows, key=lambda numbered: numbered[0]))
+    for together in _batched(problems, unit_problems):
+        yield [row for problem in together for row in problem]
+
+
+def _batched(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+def _nothing_usable(path: str, rows: int, first: list[Reject]) -> str:
+    if rows == 0:
+        return f"{path} holds no rows"
+    reasons = "; ".join(f"{reject.place.file}:{reject.place.line}: {reject.detail}" for reject in first)
+    return f"none of the {rows} rows of {path} can be used: {reasons}"

@@ -1,0 +1,111 @@
+"""What a worker takes of a cluster, and how many there are: pure, from what its nodes have.
+
+A worker lies on one node with all its GPUs. Models that fit on one GPU get one each; larger ones are spread over the GPUs of a
+node (`fitting`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.config.choices import PolicyKind
+from pipeline.config.label import PolicyConfig
+from pipeline.config.run import ClusterConfig
+from pipeline.core.devices import device_named, least_memory
+from pipeline.core.errors import ClusterError
+from pipeline.core.hardware import Architecture
+from pipeline.engines.defaults import GPU_MEMORY_SHARE
+from pipeline.engines.hardware.fitting import least_devices
+from pipeline.engines.hardware.roofline import weight_bytes
+
+Node = Mapping[str, float]
+"""What a node of Ray has, by the name of the resource."""
+_ACCELERATOR = "accelerator_type:"
+_LOADS_A_MODEL = (PolicyKind.embedded, PolicyKind.hf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """How many workers there are, what each takes, and over how many of its GPUs it spreads its model."""
+
+    workers: int
+    cpus: float
+    gpus: float
+    tensor_parallel: int
+
+
+def share_of(
+    nodes: Sequence[Node], config: ClusterConfig, policy: PolicyConfig, architecture: Callable[[], Architecture | None]
+) -> Share:
+    """The share of each worker, with the defaults filled in. `architecture` is asked where it decides something.
+
+    Raises ClusterError where the cluster cannot hold the workers, or no node the model.
+    """
+    on_gpus = policy.kind in _LOADS_A_MODEL and any(node.get("GPU", 0.0) for node in nodes)
+    gpus, parts = config.gpus_per_worker, policy.tensor_parallel
+    if parts is None and gpus is not None:
+        parts = max(1, int(gpus))
+    elif parts is None:
+        parts = _parts(nodes, policy, architecture()) if on_gpus else 1
+    if gpus is None:
+        gpus = float(parts) if on_gpus else 0.0
+    cpus = config.cpus_per_worker
+    workers = config.workers or (max(1, _room(nodes, cpus or 1.0, gpus)) if gpus else 1)
+    if cpus is None:
+        cpus = 1.0 if gpus or policy.kind not in _LOADS_A_MODEL else _cpus_of_one(nodes, workers)
+    if (room := _room(nodes, cpus, gpus)) < workers:
+        raise ClusterError(
+            f"{workers} workers of {cpus:g} CPUs and {gpus:g} GPUs each do not fit: the cluster's nodes have room for {room}; "
+            "lower cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker"
+        )
+    return Share(workers=workers, cpus=cpus, gpus=gpus, tensor_parallel=parts)
+
+
+def _parts(nodes: Sequence[Node], policy: PolicyConfig, architecture: Architecture | None) -> int:
+    """Over how many GPUs the model is spread: 1 where it or they are not known."""
+    memory = _memory(nodes, policy)
+    if architecture is None or memory is None:
+        return 1
+    most = int(max(node.get("GPU", 0.0) for node in nodes))
+    parts = least_devices(
+        architecture,
+        memory=memory,
+        share=policy.memory_share or GPU_MEMORY_SHARE,
+        at_most=most,
+        sequences=policy.max_num_seqs,
+        context=policy.max_model_len,
+    )
+    if parts is None:
+        raise ClusterError(
+            f"{policy.model} has {weight_bytes(architecture) / 1e9:,.0f} GB of weights and a context of "
+            f"{policy.max_model_len or architecture.context:,} tokens, too much for a node's {most} GPUs of "
+            f"{memory / 1e9:,.0f} GB: quantize it (policy.quantization=fp8), lower policy.max_model_len or "
+            "policy.max_num_seqs, use larger GPUs, or say over how many to spread it (policy.tensor_parallel)"
+        )
+    return parts
+
+
+def _memory(nodes: Sequence[Node], policy: PolicyConfig) -> float | None:
+    """Bytes of the cluster's smallest GPU; None where one of them is not known."""
+    if policy.device.memory is not None:
+        return policy.device.memory
+    if told := device_named(policy.device.name):
+        return told.memory
+    sizes: list[float | None] = []
+    for node in nodes:
+        if node.get("GPU", 0.0):
+            names = [name.removeprefix(_ACCELERATOR) for name in node if name.startswith(_ACCELERATOR)]
+            sizes += [least_memory(name) for name in names] or [None]
+    known = [size for size in sizes if size is not None]
+    return min(known) if known and len(known) == len(sizes) else None
+
+
+def _cpus_of_one(nodes: Sequence[Node], workers: int) -> float:
+    """All CPUs dealt out, as far as one node has them."""
+    counts = [node.get("CPU", 0.0) for node in nodes]
+    return max(1.0, min(max(counts, default=0.0), sum(counts) // workers))
+
+
+def _room(nodes: Sequence[Node], cpus: float, gpus: float) -> int:
+    """How many workers the nodes hold when nothing else runs on them."""
+    needs = [(name, need) for name, need in (("CPU", cpus), ("GPU", gpus)) if need]
+    return sum(int(min(node.get(name, 0.0) // need for name, need in needs)) for node in nodes)

@@ -1,0 +1,201 @@
+"""What is wanted of a unit: its chains, their prefixes, and what of them cannot be used.
+
+Equal prefixes of a problem (the bare problem for one) are sampled once and shared by its chains.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol
+
+from pipeline.config.label import LabelConfig
+from pipeline.core.records import (
+    UNGRADED,
+    ChainShape,
+    Finish,
+    InputRow,
+    Prefix,
+    Problem,
+    Reject,
+    RejectReason,
+    Request,
+    SampledSolution,
+    Solution,
+    Totals,
+    Verdict,
+)
+from pipeline.data.prompts import Prompter
+from pipeline.engines.base import PolicyFacts
+from pipeline.estimators.relabelled import StoredChain
+from pipeline.estimators.tree import Tree, measured_prefixes, trees_of
+from pipeline.runtime.draw import SolutionDrawer
+from pipeline.runtime.journal import Journal
+from pipeline.runtime.judge import Judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A prefix whose value is wanted."""
+
+    prefix: Prefix
+    problem: Problem
+    fits: bool
+
+
+@dataclass
+class UnitPlan:
+    """What is wanted of one unit. `asked` are its measured prefixes in the order in which they are best sampled: longest
+    first, so that the engine computes each prompt once. `trees`: those of each problem."""
+
+    chains: list[StoredChain] = field(default_factory=list)
+    asked: dict[str, Asked] = field(default_factory=dict)
+    rejects: list[Reject] = field(default_factory=list)
+    roots: dict[str, Prefix] = field(default_factory=dict)
+    trees: list[Tree] = field(default_factory=list)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where in that order a prefix stands; to be looked at when the plan is made."""
+        return {prefix_id: place for place, prefix_id in enumerate(self.asked)}
+
+    @property
+    def prefixes(self) -> dict[str, Prefix]:
+        """Those that are asked for, by id."""
+        return {prefix_id: asked.prefix for prefix_id, asked in self.asked.items()}
+
+
+class Drawn(Protocol):
+    """Who knows chains that the policy drew, by (problem id, draw)."""
+
+    @property
+    def solutions(self) -> Mapping[tuple[str, int], SampledSolution]: ...
+
+
+class Planner:
+    """Plans units for one policy."""
+
+    def __init__(self, config: LabelConfig, policy: PolicyFacts, judge: Judge, drawer: SolutionDrawer) -> None:
+        self._config = config
+        self._policy = policy
+        self._judge = judge
+        self._drawer = drawer
+        self._prompter = Prompter(
+            tokenizer=policy.tokenizer,
+            config=config.policy.prompt,
+            max_tokens=config.sampling.max_tokens,
+            max_model_len=policy.max_model_len,
+        )
+
+    def with_roots(self, plan: UnitPlan, rows: Sequence[InputRow]) -> list[InputRow]:
+        """The rows whose bare problem fits the context; the others are rejected."""
+        fitting = []
+        for row in rows:
+            problem = row.problem
+            if problem.problem_id not in plan.roots:
+                plan.roots[problem.problem_id] = self._prompter.root(problem)
+            root = plan.roots[problem.problem_id]
+            if self._prompter.fits(root):
+                fitting.append(row)
+            else:
+                plan.rejects.append(self._too_long(row, root, step_index=None))
+        return fitting
+
+    def owed_draws(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: Drawn) -> list[Request]:
+        """Chains that are still to be sampled, for problems that came without any."""
+        return [
+            request
+            for row in rows
+            if row.solution is None
+            for request in self._drawer.requests(row, plan.roots[row.problem.problem_id])
+            if (row.problem.problem_id, request.issue_index) not in drawn.solutions
+        ]
+
+    async def plan_chains(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: Drawn) -> None:
+        """Add the chains of the rows, given or drawn, and their prefixes."""
+        shapes = [
+            await self._plan_chain(plan, row, solution)
+            for row in rows
+            for solution in self._solutions(plan, row, drawn)
+        ]
+        closed = {prefix_id for prefix_id, asked in plan.asked.items() if not asked.fits}
+        plan.trees = trees_of(shapes, closed)
+
+    def _solutions(self, plan: UnitPlan, row: InputRow, drawn: Drawn) -> Sequence[Solution]:
+        if row.solution is not None:
+            return [row.solution]
+        draws = range(self._config.sampling.solutions)
+        sorted_out = self._drawer.sorted_out(row, [drawn.solutions[row.problem.problem_id, draw] for draw in draws])
+        plan.rejects.extend(sorted_out.rejects)
+        return sorted_out.kept
+
+    async def _plan_chain(self, plan: UnitPlan, row: InputRow, solution: Solution) -> ChainShape:
+        root = plan.roots[row.problem.problem_id]
+        prefixes = self._prompter.prefixes(root, solution)
+        final_answer, outcome = await self._judge.outcome(row.problem, solution)
+        chain = StoredChain(
+            problem=row.problem,
+            solution=solution,
+            root_prefix_id=root.prefix_id,
+            prefix_ids=tuple(prefix.prefix_id for prefix in prefixes),
+            final_answer=final_answer,
+            outcome=outcome,
+            policy=self._policy.policy,
+        )
+        plan.chains.append(chain)
+        shape = replace(chain.shape, prices=_prices(root, prefixes))
+        measured = set(measured_prefixes(shape))
+        for prefix in reversed(prefixes):
+            if prefix.prefix_id in measured:
+                fits = self._prompter.fits(prefix)
+                if not fits:
+                    plan.rejects.append(self._too_long(row, prefix, step_index=prefix.step_index))
+                plan.asked.setdefault(prefix.prefix_id, Asked(prefix=prefix, problem=row.problem, fits=fits))
+        plan.asked.setdefault(root.prefix_id, Asked(prefix=root, problem=row.problem, fits=True))
+        return shape
+
+    def _too_long(self, row: InputRow, prefix: Prefix, *, step_index: int | None) -> Reject:
+        sampling, context = self._config.sampling, self._policy.max_model_len
+        what = "the problem alone" if step_index is None else f"the prefix of {step_index} steps"
+        return Reject(
+            place=row.place,
+            reason=RejectReason.CONTEXT,
+            detail=(
+                f"{what} takes {len(prefix.prompt_ids)} tokens, which with sampling.max_tokens={sampling.max_tokens} exceeds "
+                f"the policy's context of {context}: lower sampling.max_tokens or raise policy.max_model_len"
+            ),
+            source_id=row.source_id,
+            step_index=step_index,
+        )
+
+
+def _prices(root: Prefix, prefixes: Sequence[Prefix]) -> tuple[float, ...]:
+    """What a rollout of each prefix may take, in tokens: what its chain still does, and a step more."""
+    lengths = [len(prefix.prompt_ids) for prefix in (root, *prefixes)]
+    step = max(1.0, (lengths[-1] - lengths[0]) / len(prefixes))
+    return tuple(lengths[-1] - length + step for length in lengths)
+
+
+def totals_of(plan: UnitPlan, journal: Journal, undecided: int) -> Totals:
+    """What the unit amounts to; `undecided`: see `Totals`."""
+    facts = journal.facts.values()
+    verdicts = [fact.verdict for fact in facts if fact.finish is not Finish.ABORT]
+    rejected_rows = sum(reject.step_index is None for reject in plan.rejects)
+    return Totals(
+        used=-rejected_rows,
+        rejected=rejected_rows,
+        problems=len({chain.problem.problem_id for chain in plan.chains}),
+        chains=len(plan.chains),
+        prefixes=len(plan.asked),
+        rollouts=len(facts),
+        tokens=sum(fact.n_tokens for fact in facts),
+        correct=verdicts.count(Verdict.CORRECT),
+        incorrect=verdicts.count(Verdict.INCORRECT),
+        no_answer=verdicts.count(Verdict.NO_ANSWER),
+        ungraded=sum(verdict in UNGRADED for verdict in verdicts),
+        aborted=len(facts) - len(verdicts),
+        truncated=sum(fact.finish is Finish.LENGTH for fact in facts),
+        engine_failed=sum(fact.finish is Finish.ENGINE_FAILED for fact in facts),
+        too_long=sum(not asked.fits for asked in plan.asked.values()),
+        undecided=undecided,
+        solution_tokens=sum(len(drawn.solution.token_ids) for drawn in journal.solutions.values()),
+    )

@@ -1,0 +1,163 @@
+"""Which rollouts a problem is owed now: its estimator's decisions, each taken when all that was asked for before is in.
+
+After a crash the last round may be there in part. Which part depends on how long completions were, and so on whether they were
+right; so that round is decided again from the rounds before it alone, and what it lacks is owed. Rounds of a unit that was
+whole are there: what is asked for later, with another goal, is a round behind them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.config.choices import BudgetUnit, EstimatorName
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import Fact, Goal, Trials
+from pipeline.estimators import first_success
+from pipeline.estimators.allocation import next_rollouts
+from pipeline.estimators.tree import Tree
+from pipeline.estimators.trials import NONE, trials_of
+from pipeline.runtime.budget import level
+from pipeline.runtime.caps import Cap, costs, together, within
+from pipeline.runtime.journal import Journal
+
+UNLIMITED = 1_000_000_000
+"""More rollouts per prefix than any chain takes."""
+STOPPING_EARLY = (EstimatorName.first_success, EstimatorName.bisect)
+"""Estimators that may know enough of a prefix while rollouts of it are under way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """Of a problem's `number`-th round the rollouts that are missing: prefix ids and issue indices."""
+
+    tree: Tree
+    number: int
+    missing: Sequence[tuple[str, int]]
+
+
+class Rounds:
+    """The rounds of a unit's problems, `trees`, as its journal has them."""
+
+    def __init__(self, journal: Journal, trees: Sequence[Tree], config: EstimatorConfig) -> None:
+        self._journal = journal
+        self._trees = trees
+        self._config = _towards(journal.goal, config)
+        self._limit = self._limited()
+        self._caps = {tree: self._cap(tree) for tree in trees}
+
+    def begun(self) -> list[Round]:
+        """What is owed first, whatever the log holds; nothing for a problem that is done."""
+        last = {tree: self._last(tree) for tree in self._trees}
+        under_way = [tree for tree in self._trees if last[tree] >= 0 and not self._settled(tree, last[tree])]
+        earlier = trials_of(fact for tree in under_way for fact in self._facts(tree) if fact.round < last[tree])
+        asked = self._asked(under_way, earlier)
+        cut = [
+            Round(tree=tree, number=last[tree], missing=missing)
+            for tree, more in zip(under_way, asked, strict=True)
+            if (missing := self._missing(tree, earlier, more))
+        ]
+        unfinished = {each.tree for each in cut}
+        return cut + self.next([tree for tree in self._trees if tree not in unfinished])
+
+    def next(self, trees: Sequence[Tree]) -> list[Round]:
+        """What is owed to problems all of whose rounds are in; nothing for one that is done."""
+        trials = self._trials(trees)
+        asked = self._asked(trees, trials)
+        return [
+            Round(tree=tree, number=self._next_number(tree), missing=self._missing(tree, trials, more))
+            for tree, more in zip(trees, asked, strict=True)
+            if more
+        ]
+
+    def stopped(self, prefix_id: str) -> bool:
+        """Whether what comes in from now on of a prefix does not count, whatever it is; of an estimator STOPPING_EARLY."""
+        return first_success.stopped(self._journal.trials([prefix_id]).get(prefix_id, NONE), self._config)
+
+    def undecided(self) -> int:
+        """Chains that the estimator would ask more rollouts for, were there no budget."""
+        return sum(map(sum, self._open()))
+
+    def _open(self) -> list[list[bool]]:
+        """Of each tree's chains, whether one has a prefix that the estimator would ask more rollouts for."""
+        if self._config.name is not EstimatorName.pooled:
+            return [[False] * len(tree.chains) for tree in self._trees]
+        budgeted = self._journal.goal.budget_unit
+        config = replace(self._config, budget=UNLIMITED) if budgeted else self._config
+        trials = self._trials(self._trees)
+        asked = next_rollouts(self._trees, trials, UNLIMITED, config, self._journal.kernel)
+        return [
+            [any(tree.prefix_ids[node] in more for node in path) for path in tree.paths]
+            for tree, more in zip(self._trees, asked, strict=True)
+        ]
+
+    def _limited(self) -> int | None:
+        """What a chain may cost, where the unit has a share of the run's budget. All chains share it alike until the unit was
+        whole once, and then those that are undecided."""
+        total = self._journal.goal.unit_budget
+        if total is None:
+            return None
+        chains = [cost for tree in self._trees for cost in self._costs(tree)]
+        if not self._journal.settled:
+            return level(total, chains)
+        still_open = [each for tree in self._open() for each in tree]
+        done = sum(cost for cost, each in zip(chains, still_open, strict=True) if not each)
+        return level(total - done, [cost for cost, each in zip(chains, still_open, strict=True) if each])
+
+    def _cap(self, tree: Tree) -> Cap:
+        """What a problem may cost, where it has a budget; else what a fixed number of rollouts for each prefix would."""
+        each, unit = self._config.budget, self._config.budget_unit
+        if self._limit is None:
+            if each is None:
+                return Cap(most=self._journal.goal.rollouts * int((~tree.closed).sum()), unit=BudgetUnit.rollouts)
+            return Cap(most=each * len(tree.chains), unit=unit)
+        limit = self._limit if each is None else min(each, self._limit)
+        if not self._journal.settled:
+            return Cap(most=limit * len(tree.chains), unit=unit)
+        return Cap(most=together(self._costs(tree), limit), unit=unit)
+
+    def _costs(self, tree: Tree) -> list[float]:
+        return costs(tree, self._trials([tree]), self._config.budget_unit)
+
+    def _asked(self, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> list[dict[str, int]]:
+        config = self._config
+        if self._limit is not None:
+            if not self._limit:
+                return [{} for _ in trees]
+            config = replace(config, budget=min(self._limit, config.budget or self._limit))
+        asked = next_rollouts(trees, trials, self._journal.goal.rollouts, config, self._journal.kernel)
+        if config.name is not EstimatorName.pooled:
+            return asked
+        return [within(tree, trials, more, self._caps[tree]) for tree, more in zip(trees, asked, strict=True)]
+
+    def _trials(self, trees: Sequence[Tree]) -> dict[str, Trials]:
+        return self._journal.trials(prefix for tree in trees for prefix in tree.prefix_ids)
+
+    def _missing(self, tree: Tree, trials: Mapping[str, Trials], more: Mapping[str, int]) -> list[tuple[str, int]]:
+        missing = []
+        for prefix in tree.prefix_ids:
+            there = {fact.issue_index for fact in self._journal.of_prefix(prefix)}
+            wanted = len(trials.get(prefix, NONE).outcomes) + more.get(prefix, 0)
+            upto = max(wanted, max(there, default=-1) + 1)
+            missing += [(prefix, issue) for issue in range(upto) if issue not in there]
+        return missing
+
+    def _facts(self, tree: Tree) -> list[Fact]:
+        return [fact for prefix in tree.prefix_ids for fact in self._journal.of_prefix(prefix)]
+
+    def _settled(self, tree: Tree, number: int) -> bool:
+        """Whether the record of a whole unit names what there is of a round: then it is all there."""
+        settled = self._journal.settled
+        return all((fact.prefix_id, fact.issue_index) in settled for fact in self._facts(tree) if fact.round == number)
+
+    def _next_number(self, tree: Tree) -> int:
+        """A fixed number of rollouts is one decision, also where it was raised later: no outcome had a say in it."""
+        return 0 if self._config.name is EstimatorName.fixed else self._last(tree) + 1
+
+    def _last(self, tree: Tree) -> int:
+        return max((fact.round for fact in self._facts(tree)), default=-1)
+
+
+def _towards(goal: Goal, config: EstimatorConfig) -> EstimatorConfig:
+    """The estimator's settings as they are for a unit with this goal."""
+    if not goal.budget_unit:
+        return replace(config, budget=None)
+    return replace(config, budget=goal.budget or None, budget_unit=BudgetUnit(goal.budget_unit))

@@ -1,0 +1,362 @@
+"""The work of one unit, beside its engine: chains -> prefixes -> rounds of requests -> completions -> verdicts -> labels.
+
+What a problem is asked for next its estimator decides when all it was asked for before is in; problems do not wait for each
+other. What the unit's journal has is never asked for again; what comes in goes there, and is committed every
+`run.flush_seconds`.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pipeline.config.choices import EstimatorName
+from pipeline.config.label import LabelConfig
+from pipeline.core.errors import EngineDied
+from pipeline.core.ids import rollout_id
+from pipeline.core.progress import Verdicts
+from pipeline.core.records import (
+    UNGRADED,
+    Completion,
+    Finish,
+    Grade,
+    InputRow,
+    Reject,
+    Request,
+    Rollout,
+    Totals,
+    Trials,
+    Verdict,
+)
+from pipeline.engines.base import Engine
+from pipeline.estimators.kernel import Kernel
+from pipeline.estimators.learning import learnt
+from pipeline.estimators.relabelled import StoredChain
+from pipeline.estimators.tree import Tree
+from pipeline.graders.base import Checker
+from pipeline.graders.completion import NO_COMPLETION
+from pipeline.runtime.arrivals import Arrivals
+from pipeline.runtime.draw import SolutionDrawer
+from pipeline.runtime.journal import Journal
+from pipeline.runtime.judge import Judge
+from pipeline.runtime.planned import Planner, UnitPlan, totals_of
+from pipeline.runtime.reproduced import Steps
+from pipeline.runtime.room import Room
+from pipeline.runtime.rounds import STOPPING_EARLY, Round, Rounds
+from pipeline.runtime.sampling import failed, sampled
+from pipeline.runtime.unique import DistinctPrompts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """A part of a unit's work: sample `only` these requests, and write off those that engines do not survive."""
+
+    only: frozenset[str]
+    failed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What a unit's rollouts are brought to when they come in, and what they are looked through for."""
+
+    journal: Journal
+    rounds: Rounds
+    steps: Steps
+    arrivals: Arrivals = field(default_factory=Arrivals)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitResult:
+    """What a unit's rollouts amount to, after so many `readings` of its log. `kernel`: as learnt from them too."""
+
+    readings: int
+    chains: Sequence[StoredChain]
+    trials: Mapping[str, Trials]
+    kernel: Kernel
+    rejects: Sequence[Reject]
+    totals: Totals
+
+
+class UnitLabeller:
+    """Labels units with one engine and one checker; several units may be in work at once.
+
+    `begun` units have asked for `planned` rollouts so far; `rollouts` and `tokens` of them have come in. Of their `prefixes`
+    that can be sampled, `decided` are asked for no more. `room` tells when another unit is wanted.
+    """
+
+    def __init__(self, config: LabelConfig, engine: Engine, checker: Checker) -> None:
+        self._config = config
+        self._pooled = config.estimator.name is EstimatorName.pooled
+        self._stops_early = config.estimator.name in STOPPING_EARLY
+        self._engine = engine
+        self.judge = Judge(checker, config.grader.processes)
+        self.room = Room(engine.capacity)
+        self.prompts = DistinctPrompts()
+        self._drawer = SolutionDrawer(config, engine, self.judge)
+        self._planner = Planner(config, engine, self.judge, self._drawer)
+        self.begun = 0
+        self.planned = 0
+        self.prefixes = 0
+        self.decided = 0
+        self.rollouts = 0
+        self.tokens = 0
+        self._truncated = 0
+        self._aborted = 0
+        self._verdicts: Counter[Verdict] = Counter()
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """What the rollouts came to."""
+        count = self._verdicts
+        return Verdicts(
+            correct=count[Verdict.CORRECT],
+            incorrect=count[Verdict.INCORRECT],
+            no_answer=count[Verdict.NO_ANSWER],
+            ungraded=sum(count[verdict] for verdict in UNGRADED),
+            aborted=self._aborted,
+            truncated=self._truncated,
+        )
+
+    async def owed(self, rows: Sequence[InputRow], journal: Journal) -> list[str]:
+        """Ids of the requests to be sampled next: draws, and when these have all come in, rollouts."""
+        plan = UnitPlan()
+        fitting = self._planner.with_roots(plan, rows)
+        draws = self._planner.owed_draws(plan, fitting, journal)
+        if draws:
+            return [request.request_id for request in draws]
+        await self._planner.plan_chains(plan, fitting, journal)
+        return [request.request_id for request in _requests(plan, self._rounds(plan, journal).begun())]
+
+    async def label(self, rows: Sequence[InputRow], journal: Journal, probe: Probe | None = None) -> UnitResult | None:
+        """All chains of the unit's rows, labelled; None where `probe` left something owed.
+
+        What has come in is committed also when the engine stops working, which raises EngineDied. Raises StoreError.
+        """
+        try:
+            return await self._with_flushes(journal, self._label(rows, journal, probe))
+        except EngineDied:
+            await journal.flush()
+            raise
+        finally:
+            self.prompts.end(journal.unit_id)
+
+    async def _label(self, rows: Sequence[InputRow], journal: Journal, probe: Probe | None) -> UnitResult | None:
+        plan = UnitPlan()
+        fitting = self._planner.with_roots(plan, rows)
+        await self._draw(self._planner.owed_draws(plan, fitting, journal), fitting, journal, probe)
+        if self._planner.owed_draws(plan, fitting, journal):
+            await journal.flush()
+            return None
+        await self._planner.plan_chains(plan, fitting, journal)
+        self.begun += 1
+        rounds = self._rounds(plan, journal)
+        if probe is None:
+            await self._work_off(plan, rounds, journal)
+        else:
+            await self._try(plan, rounds, journal, probe)
+            if rounds.begun():
+                await journal.flush()
+                return None
+        return self._result(plan, rounds, journal)
+
+    def _result(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> UnitResult:
+        trials = journal.trials(plan.asked)
+        return UnitResult(
+            readings=journal.readings,
+            chains=plan.chains,
+            trials=trials,
+            kernel=learnt(journal.kernel, plan.trees, trials) if self._pooled else journal.kernel,
+            rejects=plan.rejects,
+            totals=totals_of(plan, journal, rounds.undecided()),
+        )
+
+    def _rounds(self, plan: UnitPlan, journal: Journal) -> Rounds:
+        return Rounds(journal, plan.trees, self._config.estimator)
+
+    async def _with_flushes(self, journal: Journal, work: Coroutine[Any, Any, UnitResult | None]) -> UnitResult | None:
+        working = asyncio.create_task(work)
+        flushing = asyncio.create_task(self._flush_regularly(journal))
+        try:
+            await asyncio.wait([working, flushing], return_when=asyncio.FIRST_COMPLETED)
+            if flushing.done():
+                flushing.result()
+            return await working
+        finally:
+            for task in (working, flushing):
+                task.cancel()
+
+    async def _flush_regularly(self, journal: Journal) -> None:
+        while True:
+            await asyncio.sleep(self._config.run.flush_seconds)
+            await journal.flush()
+
+    async def _draw(
+        self, requests: Sequence[Request], rows: Sequence[InputRow], journal: Journal, probe: Probe | None
+    ) -> None:
+        """Have chains sampled for problems that came without any, and settle which: prefixes are made of them."""
+        if not requests:
+            return
+        row_of = {row.problem.problem_id: row for row in rows if row.solution is None}
+        to_sample, written_off = _divided(requests, probe)
+        for completion in written_off:
+            journal.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
+        self._put(to_sample, journal)
+        async for batch in sampled(self._engine, to_sample, keep_tokens=True):
+            self.room.answer(len(batch))
+            for completion in batch:
+                journal.add_solution(
+                    await self._drawer.solution(row_of[completion.request.problem.problem_id], completion)
+                )
+        await journal.flush()
+
+    async def _work_off(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> None:
+        """Rounds of every problem until none asks for more: each when its last one is in, and the engine is hungry."""
+        work = self._work(plan, rounds, journal)
+        sampling: set[asyncio.Task[None]] = set()
+        due = asyncio.create_task(self._due(work.arrivals))
+        asked = rounds.begun()
+        open_prefixes = sum(map(_samplable, plan.trees))
+        self.prefixes += open_prefixes
+        self.decided += open_prefixes - _samplable_of(asked)
+        try:
+            while True:
+                if asked:
+                    work.arrivals.expect(asked)
+                    sampling.add(asyncio.create_task(self._sample(self._announced(plan, asked, journal), work)))
+                if due.done():
+                    self.room.decided()
+                    due = asyncio.create_task(self._due(work.arrivals))
+                if not sampling and not work.arrivals.any_complete:
+                    return
+                done, _ = await asyncio.wait({*sampling, due}, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+                sampling -= done
+                asked = []
+                if due in done:
+                    complete = work.arrivals.complete()
+                    asked = rounds.next(complete)
+                    self.decided += sum(map(_samplable, complete)) - _samplable_of(asked)
+        finally:
+            for task in sampling:
+                task.cancel()
+            if not due.cancel():
+                self.room.decided()
+
+    async def _due(self, arrivals: Arrivals) -> None:
+        """Return when decisions are to be taken."""
+        await arrivals.wait()
+        await self.room.turn()
+
+    async def _try(self, plan: UnitPlan, rounds: Rounds, journal: Journal, probe: Probe) -> None:
+        """Those of the rollouts owed first that `probe` names."""
+        work = self._work(plan, rounds, journal)
+        asked = rounds.begun()
+        work.arrivals.expect(asked)
+        to_sample, written_off = _divided(_requests(plan, asked), probe)
+        self.planned += len(written_off)
+        for completion in written_off:
+            self._record(completion, NO_COMPLETION, work)
+        self._announce(to_sample, journal)
+        await self._sample(to_sample, work)
+
+    def _work(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> _Work:
+        # Rollouts are watched for the steps of chains only where the estimator makes use of it.
+        return _Work(journal=journal, rounds=rounds, steps=Steps(plan.trees if self._pooled else (), plan.prefixes))
+
+    def _announced(self, plan: UnitPlan, rounds: Iterable[Round], journal: Journal) -> list[Request]:
+        requests = _requests(plan, rounds)
+        self._announce(requests, journal)
+        return requests
+
+    def _announce(self, requests: Sequence[Request], journal: Journal) -> None:
+        self.planned += len(requests)
+        self._put(requests, journal)
+
+    def _put(self, requests: Sequence[Request], journal: Journal) -> None:
+        """Count what is put to the engine now."""
+        self.room.ask(len(requests))
+        self.room.ready(journal.unit_id)
+        self.prompts.ask(journal.unit_id, requests)
+
+    async def _sample(self, requests: Sequence[Request], work: _Work) -> None:
+        slow: list[asyncio.Task[None]] = []
+        try:
+            async for batch in sampled(self._engine, requests, keep_tokens=self._pooled):
+                self.room.answer(len(batch))
+                for completion in batch:
+                    request = completion.request
+                    grade = self.judge.at_once(request.problem, completion, request.prefix.text)
+                    if grade is None:
+                        await self.judge.place()
+                        slow.append(asyncio.create_task(self._grade_later(completion, work)))
+                    else:
+                        self._record(completion, grade, work)
+            await asyncio.gather(*slow)
+        finally:
+            for task in slow:
+                task.cancel()
+
+    async def _grade_later(self, completion: Completion, work: _Work) -> None:
+        request = completion.request
+        self._record(completion, await self.judge.in_time(request.problem, completion, request.prefix.text), work)
+
+    def _record(self, completion: Completion, grade: Grade, work: _Work) -> None:
+        request, prefix_id = completion.request, completion.request.prefix.prefix_id
+        work.journal.add_rollout(_rollout(completion, grade, work.steps))
+        work.arrivals.take(request)
+        self.rollouts += 1
+        self.tokens += completion.n_tokens
+        self._truncated += completion.finish is Finish.LENGTH
+        if completion.finish is Finish.ABORT:
+            self._aborted += 1
+        else:
+            self._verdicts[grade.verdict] += 1
+        if self._stops_early and (issues := work.arrivals.under_way(prefix_id)) and work.rounds.stopped(prefix_id):
+            self._engine.abort([rollout_id(prefix_id, issue) for issue in issues])
+
+
+def _samplable(tree: Tree) -> int:
+    return int((~tree.closed).sum())
+
+
+def _samplable_of(rounds: Iterable[Round]) -> int:
+    return sum(_samplable(each.tree) for each in rounds)
+
+
+def _rollout(completion: Completion, grade: Grade, steps: Steps) -> Rollout:
+    """Without its tokens, of which only counts what they reproduce."""
+    if not completion.token_ids:
+        return Rollout(completion=completion, grade=grade)
+    return Rollout(
+        completion=replace(completion, token_ids=()),
+        grade=grade,
+        reached_prefix_id=steps.reached(completion.request.prefix.prefix_id, completion.token_ids),
+    )
+
+
+def _requests(plan: UnitPlan, rounds: Iterable[Round]) -> list[Request]:
+    """The rollouts that the rounds lack, those of a prefix side by side."""
+    missing = [(prefix_id, issue, each.number) for each in rounds for prefix_id, issue in each.missing]
+    missing.sort(key=lambda wanted: plan.places[wanted[0]])
+    return [
+        Request(
+            request_id=rollout_id(prefix_id, issue),
+            issue_index=issue,
+            round=number,
+            problem=plan.asked[prefix_id].problem,
+            prefix=plan.asked[prefix_id].prefix,
+        )
+        for prefix_id, issue, number in missing
+    ]
+
+
+def _divided(requests: Sequence[Request], probe: Probe | None) -> tuple[list[Request], list[Completion]]:
+    """What is to be sampled now, and the completions of requests that are written off."""
+    if probe is None:
+        return list(requests), []
+    return (
+        [request for request in requests if request.request_id in probe.only],
+        [failed(request) for request in requests if request.request_id in probe.failed],
+    )

@@ -1,0 +1,258 @@
+"""A worker: one engine, one checker, several units in work at once. It writes its own files and hands back a receipt.
+
+`actors` wraps it in a Ray actor; nothing here knows of Ray.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+
+import pyarrow as pa
+
+from pipeline.config.choices import EstimatorName, PolicyKind
+from pipeline.config.label import LabelConfig
+from pipeline.core.errors import EngineDied
+from pipeline.core.failpoints import failpoint
+from pipeline.core.hardware import Hardware
+from pipeline.core.progress import EngineWork, Load, Verdicts
+from pipeline.core.records import Goal, InputRow
+from pipeline.core.tables import rejects_table
+from pipeline.engines.base import Engine
+from pipeline.engines.hardware.roofline import common
+from pipeline.engines.openai.engine import OpenAiEngine
+from pipeline.engines.oracle import OracleEngine
+from pipeline.engines.vllm.engine import VllmEngine
+from pipeline.estimators.kernels import TABLE as KERNELS
+from pipeline.estimators.kernels import kernel_table
+from pipeline.estimators.relabelled import labels_of
+from pipeline.graders.choose import checker_for, grader_version
+from pipeline.runtime.ending import answered
+from pipeline.runtime.journal import Journal
+from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult
+from pipeline.storage.arranged import LABELS
+from pipeline.storage.commits import Commit
+from pipeline.storage.shards import ShardRecord
+from pipeline.storage.storage import Storage
+from pipeline.storage.unit_log import UnitLog
+from pipeline.storage.units import UnitRef, unit_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
+    """Where a kernel stands that a unit has learnt, and from how many chains."""
+
+    shard: ShardRecord
+    chains: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A unit to label for a goal, all of it or the part that `probe` names.
+
+    `known_length`: numbers of its chain that are taken. A unit that was not begun takes its decisions with the kernel that was
+    `learnt`.
+    """
+
+    unit: UnitRef
+    goal: Goal
+    known_length: int = 0
+    learnt: Learnt | None = None
+    probe: Probe | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """All the driver hears of a task that has ended.
+
+    `whole`: nothing of the unit is owed any more, and `engine_failed` of its rollouts are requests that were written off.
+    """
+
+    unit_id: str
+    whole: bool
+    engine_failed: int = 0
+    learnt: Learnt | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What a worker is doing: counters since its start, and its engine's load.
+
+    `planned` are the rollouts of `begun` units, `prefixes` theirs that can be sampled, `decided` those asked for no more.
+    `seconds` is how long its engine has been there, `grading_seconds` what verdicts took in all processes together.
+    `distinct_prompt` counts the tokens of the prompts of units that have ended, what several begin with once. `hardware` is
+    what the engine runs on; of several snapshots, what all run on.
+    """
+
+    begun: int = 0
+    planned: int = 0
+    prefixes: int = 0
+    decided: int = 0
+    rollouts: int = 0
+    tokens: int = 0
+    verdicts: Verdicts = field(default_factory=Verdicts)
+    seconds: float = 0.0
+    grading_seconds: float = 0.0
+    distinct_prompt: int = 0
+    work: EngineWork = field(default_factory=EngineWork)
+    load: Load = field(default_factory=Load)
+    hardware: Hardware | None = None
+
+    def __add__(self, other: "Snapshot") -> "Snapshot":
+        counted = [part.name for part in fields(self) if part.name != "hardware"]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in counted}
+        return Snapshot(**sums, hardware=common(self.hardware, other.hardware))
+
+    @property
+    def progress(self) -> tuple[object, ...]:
+        """What changes whenever anything moves, and never by time alone."""
+        return self.begun, self.planned, self.rollouts, self.tokens, self.work.generated, self.load
+
+
+class Worker:
+    """One engine beside one checker, writing to one run directory."""
+
+    def __init__(
+        self,
+        config: LabelConfig,
+        storage: Storage,
+        engine: Engine,
+        log: Callable[[Storage, str, int, tuple[ShardRecord, ...]], UnitLog] = UnitLog,
+    ) -> None:
+        self._log = log
+        self._config = config
+        self._storage = storage
+        self._engine = engine
+        self._checker = checker_for(config.grader)
+        self._labeller: UnitLabeller | None = None
+        self._began = 0.0
+        self._journals: dict[Journal, None] = {}
+
+    async def start(self) -> str:
+        """Load the policy and return its identity. Raises PolicyError."""
+        await self._engine.start()
+        self._began = _now()
+        self._labeller = UnitLabeller(self._config, self._engine, self._checker)
+        return self._engine.policy
+
+    async def label_unit(self, task: Task) -> Receipt:
+        """Label a unit and commit its files. Raises EngineDied when the engine stopped working, and StoreError."""
+        started = _now()
+        labeller = self._started()
+        labeller.room.begin(task.unit.unit_id)
+        try:
+            return await self._label_unit(task, labeller, started)
+        finally:
+            labeller.room.ready(task.unit.unit_id)
+
+    async def _label_unit(self, task: Task, labeller: UnitLabeller, started: float) -> Receipt:
+        rows, journal = await self._opened(task)
+        self._journals[journal] = None
+        try:
+            while (whole := journal.done) is None:
+                result = await labeller.label(rows, journal, task.probe)
+                if result is None:
+                    return Receipt(unit_id=task.unit.unit_id, whole=False)
+                seconds = _now() - started
+                await journal.complete(
+                    self._tables(result),
+                    result.totals,
+                    seconds,
+                    readings=result.readings,
+                    learnt_from=result.kernel.chains,
+                )
+        finally:
+            del self._journals[journal]
+        return Receipt(
+            unit_id=task.unit.unit_id,
+            whole=True,
+            engine_failed=whole.totals.engine_failed,
+            learnt=learnt_by(whole),
+        )
+
+    async def room(self, begun: int) -> None:
+        """Return when another unit is wanted for the engine not to run short of requests, `begun` having come so far."""
+        await self._started().room.wait(begun)
+
+    async def owed(self, task: Task) -> list[str]:
+        """Ids of the requests that are sampled next for a unit; none where it is whole."""
+        labeller, (rows, journal) = self._started(), await self._opened(task)
+        return [] if journal.done else await labeller.owed(rows, journal)
+
+    async def snapshot(self) -> Snapshot:
+        labeller = self._labeller
+        if labeller is None:
+            return Snapshot()
+        return Snapshot(
+            begun=labeller.begun,
+            planned=labeller.planned,
+            prefixes=labeller.prefixes,
+            decided=labeller.decided,
+            rollouts=labeller.rollouts,
+            tokens=labeller.tokens,
+            verdicts=labeller.verdicts,
+            seconds=_now() - self._began,
+            grading_seconds=labeller.judge.seconds,
+            distinct_prompt=labeller.prompts.tokens,
+            work=self._engine.work,
+            load=replace(self._engine.load, grading=labeller.judge.waiting),
+            hardware=self._engine.hardware,
+        )
+
+    async def drain(self) -> None:
+        """Commit what has come in so far. Raises StoreError."""
+        for journal in list(self._journals):
+            await journal.flush()
+
+    async def stop(self) -> None:
+        """Free the device and end the checker's children."""
+        if self._labeller is not None:
+            self._labeller.judge.close()
+        self._checker.close()
+        await self._engine.close()
+
+    def _started(self) -> UnitLabeller:
+        if self._labeller is None:
+            raise EngineDied("the worker has not been started")
+        return self._labeller
+
+    async def _opened(self, task: Task) -> tuple[list[InputRow], Journal]:
+        rows = await asyncio.to_thread(unit_rows, self._storage, task.unit)
+        offered = (task.learnt.shard,) if task.learnt else ()
+        log = self._log(self._storage, task.unit.unit_id, task.known_length, offered)
+        journal = Journal(log, grader=grader_version(), goal=task.goal)
+        await journal.read()
+        failpoint("worker.opened")
+        return rows, journal
+
+    def _tables(self, result: UnitResult) -> dict[str, pa.Table]:
+        estimator = self._config.estimator
+        tables = {
+            LABELS: labels_of(result.chains, result.trials, estimator, result.kernel),
+            "rejects": rejects_table(result.rejects),
+        }
+        if estimator.name is EstimatorName.pooled:
+            tables[KERNELS] = kernel_table(result.kernel)
+        return tables
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def learnt_by(whole: Commit) -> Learnt | None:
+    """The kernel that a whole unit has left to others; None where its estimator learns nothing."""
+    for shard in whole.shards:
+        if shard.table == KERNELS:
+            return Learnt(shard=shard, chains=whole.learnt_from)
+    return None
+
+
+def engine_for(config: LabelConfig, *, cpus: int, attempt: int) -> Engine:
+    """The engine of the policy. `cpus` is the share of the machine; `attempt` counts the workers in a place, from 1."""
+    match config.policy.kind:
+        case PolicyKind.oracle:
+            return OracleEngine(config.policy, attempt=attempt)
+        case PolicyKind.openai:
+            return OpenAiEngine(config.policy, config.sampling)
+        case PolicyKind.embedded | PolicyKind.hf:
+            return VllmEngine(config.policy, config.sampling, cpus=cpus, answered=answered(config))

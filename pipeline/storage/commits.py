@@ -1,0 +1,190 @@
+"""Commit records: what exists in a run directory. A file that no record names does not exist.
+
+Records stand in chains, one chain per unit: numbered from 0, each a small JSON file published by create-if-absent. Who wants
+to commit has read every record before his own; when his number is taken he reads what stands there, keeps of his own work
+what that has not, and takes the next number. So whoever writes, and however often, no rollout is committed twice and no
+committed row ever changes. A chain only grows: damage is declared by a later record, which names
+the files that are void; in the place of a record that was damaged itself stands one that says nothing else.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+
+from pipeline.core.errors import Absent, StoreError
+from pipeline.core.failpoints import failpoint
+from pipeline.core.ids import is_shard_file, record_name, record_parts
+from pipeline.core.records import Goal, Totals
+from pipeline.storage.reading import each
+from pipeline.storage.shards import ShardRecord, keep_damaged
+from pipeline.storage.storage import Storage, sha256_of
+
+FOLDER = "commits"
+INPUT = "input"
+UNIT = "unit"
+EDITION = "edition"
+_CHECK = "check"
+
+
+class State(StrEnum):
+    """What a record adds to its chain: a part of the work, all of what was asked for, or the word that something is damaged."""
+
+    PART = "part"
+    WHOLE = "whole"
+    VOID = "void"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """Files that belong together, as the `number`-th record of a chain.
+
+    A whole unit names all its files, also those that earlier records name, and the `goal` it was asked for. `base`: the kernel
+    that the unit's decisions are taken with, as another unit has learnt it; none: the shipped one. `learnt_from`: how many
+    chains the kernel among the files was learnt from. `void` names damaged files, from the run directory. `settings` are those
+    of an edition.
+    """
+
+    kind: str
+    chain_id: str
+    number: int
+    state: State
+    shards: tuple[ShardRecord, ...] = ()
+    totals: Totals = field(default_factory=Totals)
+    goal: Goal = field(default_factory=Goal)
+    base: tuple[ShardRecord, ...] = ()
+    learnt_from: int = 0
+    void: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """The records of a chain that can be read, in order; names of those that cannot; how many numbers are taken."""
+
+    kind: str
+    chain_id: str
+    commits: tuple[Commit, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    length: int = 0
+
+
+def commit_name(commit: Commit) -> str:
+    return f"{FOLDER}/{record_name(commit.kind, commit.chain_id, commit.number)}"
+
+
+def publish(storage: Storage, commit: Commit) -> bool:
+    """Publish the record under its number. False when that number is taken by another content."""
+    data = encoded_commit(commit)
+    name = commit_name(commit)
+    failpoint("commit.before")
+    # A store may have done what it reported as failed or taken: what stands decides.
+    won = storage.create(name, data) or storage.read(name) == data
+    failpoint("commit.after")
+    return won
+
+
+def supersede(storage: Storage, commit: Commit) -> None:
+    """Put the record in the place of one that is damaged or missing; of the damaged one a copy is kept.
+
+    Its number is free at no time: who works from an older reading of the chain would take it, and commit what later records
+    have already.
+    """
+    name = commit_name(commit)
+    while not publish(storage, commit):
+        keep_damaged(storage, name)
+        storage.replace(name, encoded_commit(commit))
+
+
+def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> Chain:
+    """One chain, read number by number; `known_length` numbers are known to be taken, so a hole in them is damage."""
+    commits: list[Commit] = []
+    unreadable: list[str] = []
+    number = 0
+    while True:
+        name = f"{FOLDER}/{record_name(kind, chain_id, number)}"
+        try:
+            commits.append(_decoded(storage.read(name), kind, chain_id, number))
+        except Absent:
+            if number >= known_length:
+                break
+            unreadable.append(name)
+        except ValueError:
+            unreadable.append(name)
+        number += 1
+    return Chain(kind=kind, chain_id=chain_id, commits=tuple(commits), unreadable=tuple(unreadable), length=number)
+
+
+def chains(storage: Storage, kind: str) -> Iterator[Chain]:
+    """All chains of a kind, in the order of their ids."""
+    lengths = chain_lengths(storage, kind)
+    yield from each(storage, lambda chain_id: chain(storage, kind, chain_id, lengths[chain_id]), lengths)
+
+
+def chain_lengths(storage: Storage, kind: str) -> dict[str, int]:
+    """How many numbers of each chain of a kind are taken, by their ids, in order."""
+    lengths: dict[str, int] = defaultdict(int)
+    for name in storage.names(FOLDER):
+        parts = record_parts(name.removeprefix(f"{FOLDER}/"))
+        if parts and parts[0] == kind:
+            lengths[parts[1]] = max(lengths[parts[1]], parts[2] + 1)
+    return dict(sorted(lengths.items()))
+
+
+def record(storage: Storage, kind: str, chain_id: str, number: int) -> Commit | None:
+    """A record; None where it is missing or damaged."""
+    with suppress(Absent, ValueError):
+        return _decoded(storage.read(f"{FOLDER}/{record_name(kind, chain_id, number)}"), kind, chain_id, number)
+    return None
+
+
+def encoded_commit(commit: Commit) -> bytes:
+    """The content of a record's file."""
+    fields = asdict(commit)
+    return json.dumps({**fields, _CHECK: _check(fields)}, indent=1, sort_keys=True).encode()
+
+
+def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
+    """Raises ValueError for anything but the record of this name, unchanged."""
+    try:
+        fields = json.loads(data)
+        check = fields.pop(_CHECK)
+        if check != _check(fields):
+            raise ValueError("the record does not match its checksum")
+        commit = Commit(
+            **{
+                **fields,
+                "state": State(fields["state"]),
+                "shards": tuple(ShardRecord(**shard) for shard in fields["shards"]),
+                "base": tuple(ShardRecord(**shard) for shard in fields["base"]),
+                "goal": Goal(**fields["goal"]),
+                "totals": Totals(**fields["totals"]),
+                "void": tuple(fields["void"]),
+                "settings": tuple((key, value) for key, value in fields["settings"]),
+            }
+        )
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"not a commit record: {error}") from error
+    if (commit.kind, commit.chain_id, commit.number) != (kind, chain_id, number):
+        raise ValueError("the record stands under another record's name")
+    if not all(
+        is_shard_file(file) for file in (*(shard.file for shard in (*commit.shards, *commit.base)), *commit.void)
+    ):
+        raise ValueError("the record names a file that is not of a run directory")
+    return commit
+
+
+def _check(fields: dict[str, object]) -> str:
+    return sha256_of(json.dumps(fields, sort_keys=True).encode())
+
+
+def refuse_damage(chain: Chain, place: str) -> None:
+    """Raise StoreError when a record of the chain cannot be read."""
+    if chain.unreadable:
+        raise StoreError(
+            f"{place}/{chain.unreadable[0]} is missing or damaged: start `label` on this run directory again, which redoes "
+            "what it held"
+        )

@@ -1,0 +1,100 @@
+"""Editions: labels made later from the log of a finished run, by another rule or with other verdicts.
+
+They stand in one chain of records per run directory. An edition names label files, and verdicts where these were made anew,
+for all units, the settings they were made with, and the log they were made from. It holds the current labels as long as that
+log is the run's; when the run has grown since, the current labels are the run's own again.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from pipeline.config.recorded import Settings
+from pipeline.core.ids import content_id
+from pipeline.storage.arranged import LABELS
+from pipeline.storage.commits import EDITION, Chain, Commit, State, chains
+from pipeline.storage.repair import repaired
+from pipeline.storage.shards import ShardRecord
+from pipeline.storage.standing import standing
+from pipeline.storage.storage import Storage
+
+EDITION_CHAIN = content_id("edition")
+"""Id of the one chain of a run directory."""
+VERDICTS = "verdicts"
+_LOG = "log"
+
+
+def log_digest(wholes: Mapping[str, Commit]) -> str:
+    """What identifies the log of a finished run; `wholes` are the records that complete its units, by unit id."""
+    return content_id("log", *(f"{unit_id}:{whole.number}" for unit_id, whole in sorted(wholes.items())))
+
+
+def new_edition(
+    editions: Chain, wholes: Mapping[str, Commit], settings: Settings, shards: Sequence[ShardRecord]
+) -> Commit:
+    """The record of the next edition."""
+    recorded = {**settings, _LOG: log_digest(wholes)}
+    return Commit(
+        kind=EDITION,
+        chain_id=EDITION_CHAIN,
+        number=editions.length,
+        state=State.WHOLE,
+        shards=tuple(shards),
+        settings=tuple((key, json.dumps(value, sort_keys=True)) for key, value in sorted(recorded.items())),
+    )
+
+
+def edition_settings(edition: Commit) -> dict[str, object]:
+    """The settings an edition was made with. Raises ValueError for a record that holds something else."""
+    return {key: json.loads(value) for key, value in edition.settings if key != _LOG}
+
+
+def last_edition(editions: Chain) -> Commit | None:
+    """The newest edition, whatever log it was made from; None also where one of its files is void."""
+    return standing(editions).whole
+
+
+def current_edition(editions: Chain, wholes: Mapping[str, Commit]) -> Commit | None:
+    """The edition that holds the current labels; None where those are the run's own."""
+    last = last_edition(editions)
+    return last if last and (_LOG, json.dumps(log_digest(wholes))) in last.settings else None
+
+
+def current_shards(
+    wholes: Mapping[str, Commit], edition: Commit | None, table: str = LABELS
+) -> dict[str, tuple[ShardRecord, ...]]:
+    """The files of the current labels (or verdicts), by unit id."""
+    if edition is None:
+        return {unit_id: _of(table, whole.shards) for unit_id, whole in wholes.items()}
+    by_part = {shard_part(shard): shard for shard in _of(table, edition.shards)}
+    parts = {unit_id: content_id(table, unit_id) for unit_id in wholes}
+    return {unit_id: (by_part[part],) if part in by_part else () for unit_id, part in parts.items()}
+
+
+def current_label_files(wholes: Mapping[str, Commit], edition: Commit | None) -> frozenset[str]:
+    """What belongs into `labels/`, and nothing else does."""
+    return frozenset(shard.file for shards in current_shards(wholes, edition).values() for shard in shards)
+
+
+def shard_part(shard: ShardRecord) -> str:
+    """The id in a file's name: `content_id(table, unit_id)` for files of a unit."""
+    return shard.file.rpartition("/")[2].split("-")[1]
+
+
+def edition_chain(storage: Storage) -> Chain:
+    """The chain of editions as it stands."""
+    return next(chains(storage, EDITION), Chain(kind=EDITION, chain_id=EDITION_CHAIN))
+
+
+def mended_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[Chain, list[str]]:
+    """The chain of editions with its damage set aside and declared void, and what was damaged; for who holds the lock.
+
+    Editions that are not current may have lost files.
+    """
+    editions = edition_chain(storage)
+    if editions.unreadable or current_edition(editions, wholes):
+        return repaired(storage, editions)
+    return editions, []
+
+
+def _of(table: str, shards: Iterable[ShardRecord]) -> tuple[ShardRecord, ...]:
+    return tuple(shard for shard in shards if shard.table == table)

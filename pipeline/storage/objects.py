@@ -1,0 +1,205 @@
+"""A run directory in an object store, reached through fsspec: `s3://bucket/prefix`, `gs://bucket/prefix`.
+
+An object appears whole or not at all, and lasts once the store has taken it. That the first commit wins needs a put which the
+store itself refuses when the name is taken. The clients that send such puts are named here, and a store is tried before it is
+trusted, because some that speak S3 ignore the condition. Elsewhere a name is looked up before it is written, which is right for
+one writer and not for several. Not covered: stores behind fsspec that show a file while it is being written.
+"""
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+from pipeline.core.errors import Absent, StepvalueError, StoreError, Unreachable, UsageError
+from pipeline.storage.storage import PASSING_NAME
+
+SCHEME_END = "://"
+# s3fs 2026.9 sends `If-None-Match: *`, gcsfs 2026.10 `ifGenerationMatch=0`: with the put, or what completes one in parts.
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
+_OPTIONS: dict[str, dict[str, object]] = {
+    # One request for a read: with more at a time the size is asked for first.
+    "s3": {"use_listings_cache": False, "max_concurrency": 1},
+    "gcs": {"use_listings_cache": False},
+}
+_WAITS_AFTER_CONFLICT = (0.1, 0.4, 1.6)  # seconds; a store answers so while the name is being deleted
+_TAKEN = 412
+_CONFLICT = 409
+
+
+class ObjectStorage:
+    """See `Storage`. `files` is a file system of fsspec, `root` its path of the run directory, `place` the user's.
+
+    `sends_condition`: it passes on to the store that a put is for a free name only.
+    """
+
+    def __init__(self, files: Any, root: str, place: str, *, sends_condition: bool) -> None:
+        self._files = files
+        self._root = root
+        self._place = place
+        self._sends_condition = sends_condition
+
+    @property
+    def place(self) -> str:
+        return self._place
+
+    @cached_property
+    def conditional(self) -> bool:
+        """Whether the store refuses to create a name that is taken, also when two ask at once; it is tried on first use."""
+        if not self._sends_condition:
+            return False
+        probe = f".probe-{secrets.token_hex(6)}"
+        with self._blame(probe, "written"):
+            self._put_if_free(self._path(probe), b"first")
+            try:
+                return not self._put_if_free(self._path(probe), b"second")
+            finally:
+                self._files.rm_file(self._path(probe))
+
+    def create(self, name: str, data: bytes) -> bool:
+        path = self._path(name)
+        with self._blame(name, "written"):
+            if not self.conditional and self._there(path):
+                return False
+            if not self._put_if_free(path, data):
+                return False
+            if self._files.cat_file(path) != data:
+                raise StoreError(f"{self._place}/{name} reads back differently from what was written: check the store")
+            return True
+
+    def replace(self, name: str, data: bytes) -> None:
+        with self._blame(name, "written"):
+            self._files.pipe_file(self._path(name), data)
+
+    def read(self, name: str) -> bytes:
+        with self._blame(name, "read"):
+            try:
+                return bytes(self._files.cat_file(self._path(name)))
+            except FileNotFoundError as error:
+                raise Absent(f"{self._place}/{name} is missing") from error
+
+    def names(self, folder: str) -> list[str]:
+        return [name for name in self._listed(folder) if not name.rpartition("/")[2].startswith(".")]
+
+    def unfinished(self, folder: str) -> list[str]:
+        return [name for name in self._listed(folder) if PASSING_NAME.fullmatch(name.rpartition("/")[2])]
+
+    def move(self, name: str, new_name: str) -> None:
+        with self._blame(new_name, "written"):
+            try:
+                self._files.cp_file(self._path(name), self._path(new_name))
+            except FileNotFoundError as error:
+                raise Absent(f"{self._place}/{name} is missing") from error
+            self._files.rm_file(self._path(name))
+
+    def remove(self, name: str) -> None:
+        with self._blame(name, "removed"):
+            try:
+                self._files.rm_file(self._path(name))
+            except FileNotFoundError:
+                return
+
+    def _path(self, name: str) -> str:
+        if not _is_plain(name):
+            raise StoreError(
+                f"{self._place} cannot hold {name!r}: a name is made of parts joined with /, none of them .."
+            )
+        return f"{self._root}/{name}"
+
+    def _listed(self, folder: str) -> list[str]:
+        path = self._path(folder) if folder else self._root
+        with self._blame(folder, "listed"):
+            self._files.invalidate_cache()
+            try:
+                found = self._files.ls(path, detail=True)
+            except FileNotFoundError:
+                return []
+        entries = [each["name"].rstrip("/") for each in found if not folder or each["type"] == "file"]
+        # A console that shows folders leaves an object named after each; it is no file in it.
+        inside = [name for name in entries if name.startswith(f"{path}/")]
+        return sorted({name.removeprefix(f"{self._root}/") for name in inside})
+
+    def _there(self, path: str) -> bool:
+        self._files.invalidate_cache()
+        try:
+            self._files.info(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _put_if_free(self, path: str, data: bytes) -> bool:
+        """False when the name is taken: perhaps by this very put, where its answer was lost and the client tried again."""
+        for wait in (*_WAITS_AFTER_CONFLICT, None):
+            try:
+                self._files.pipe_file(path, data, mode="create")
+            except Exception as error:
+                status = _http_status(error)
+                # Not every store says which condition failed, and s3fs makes an error of the disk of those that do not.
+                if isinstance(error, FileExistsError) or status == _TAKEN:
+                    return False
+                if status != _CONFLICT or wait is None:
+                    raise
+                time.sleep(wait)
+            else:
+                return True
+        raise AssertionError("the last try returns or raises")
+
+    @contextmanager
+    def _blame(self, name: str, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except StepvalueError:
+            raise
+        except Exception as error:  # each client has errors of its own, few of them OSError
+            raise Unreachable(
+                f"{self._place}/{name} cannot be {verb}: {_first_line(error)}; see that the bucket is there and that the "
+                "credentials in the environment may list, read, write and delete in it, then start again"
+            ) from error
+
+
+def object_storage(url: str) -> ObjectStorage:
+    """The run directory that a URL names. Raises UsageError where it names none, or its client is not installed."""
+    scheme, _, path = url.partition(SCHEME_END)
+    path = path.rstrip("/")
+    if not _is_plain(path) or set(path) & set("?#@") or "::" in url:
+        raise UsageError(
+            f"run_dir={url} names no place in a bucket: write SCHEME://BUCKET/NAME, without .. ? # @ or ::"
+        )
+    try:
+        from fsspec.core import url_to_fs
+
+        options = _OPTIONS.get(_EXTRAS.get(scheme, ""), {})
+        files, root = url_to_fs(f"{scheme}{SCHEME_END}{path}", **options)
+    except ImportError as error:
+        raise UsageError(f"run_dir={url} needs a package that is not installed: {_remedy(scheme, error)}") from error
+    except ValueError as error:
+        raise UsageError(
+            f"run_dir={url} is not understood: {_first_line(error)}; name a folder, s3:// or gs://"
+        ) from error
+    except Exception as error:  # a client that finds no credentials says so in its own way
+        raise Unreachable(
+            f"{url} cannot be reached: {_first_line(error)}; check the address, and the credentials in the environment"
+        ) from error
+    return ObjectStorage(files, root, f"{scheme}{SCHEME_END}{path}", sends_condition=scheme in _EXTRAS)
+
+
+def _remedy(scheme: str, error: ImportError) -> str:
+    extra = _EXTRAS.get(scheme)
+    return f"pip install 'stepvalue[{extra}]'" if extra else _first_line(error)
+
+
+def _is_plain(name: str) -> bool:
+    return not set(name.split("/")) & {"", ".", ".."}
+
+
+def _http_status(error: Exception) -> int | None:
+    """Of a botocore error, which s3fs hands on as the cause of its own."""
+    response = getattr(error.__cause__ or error, "response", None)
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(response, dict) else None
+    return status if isinstance(status, int) else None
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,57 @@
+"""Damage found and declared: files that are not what was committed are set aside, and what they held is owed again.
+
+A file that cannot be read for now is no damage: that ends the start, and the file stays.
+"""
+
+from dataclasses import replace
+
+from pipeline.core.errors import Absent, Damaged, StoreError
+from pipeline.core.ids import record_parts
+from pipeline.storage.commits import FOLDER, Chain, Commit, State, publish, supersede
+from pipeline.storage.shards import ShardRecord, intact_bytes, set_aside_damaged
+from pipeline.storage.standing import shards_in_use
+from pipeline.storage.storage import Storage
+
+
+def damaged_files(storage: Storage, chain: Chain) -> list[str]:
+    """Names of the chain's files in use that are not what was committed."""
+    return [shard.file for shard in shards_in_use(chain) if not _intact(storage, shard)]
+
+
+def repaired(storage: Storage, chain: Chain) -> tuple[Chain, list[str]]:
+    """The chain with its damage set aside and declared void, and the names of what was damaged.
+
+    Only for the driver that holds the run's lock. Raises StoreError when somebody else writes to the chain all the same.
+    """
+    found = list(chain.unreadable)
+    for name in chain.unreadable:
+        parts = record_parts(name.removeprefix(f"{FOLDER}/"))
+        assert parts is not None
+        word = Commit(kind=chain.kind, chain_id=chain.chain_id, number=parts[2], state=State.VOID)
+        supersede(storage, word)
+        chain = _with(chain, word)
+    chain = replace(chain, unreadable=())
+    while names := damaged_files(storage, chain):
+        for name in names:
+            set_aside_damaged(storage, name)
+        word = Commit(
+            kind=chain.kind, chain_id=chain.chain_id, number=chain.length, state=State.VOID, void=tuple(names)
+        )
+        if not publish(storage, word):
+            raise StoreError(f"another job works on {storage.place}: wait for it, then start again")
+        chain = _with(chain, word)
+        found += names
+    return chain, found
+
+
+def _with(chain: Chain, word: Commit) -> Chain:
+    commits = sorted((*chain.commits, word), key=lambda commit: commit.number)
+    return replace(chain, commits=tuple(commits), length=max(chain.length, word.number + 1))
+
+
+def _intact(storage: Storage, shard: ShardRecord) -> bool:
+    try:
+        intact_bytes(storage, shard)
+    except (Absent, Damaged):
+        return False
+    return True

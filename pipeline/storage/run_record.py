@@ -1,0 +1,133 @@
+"""`run.json`: what a run directory is the result of. Starting a different run on the same directory is refused."""
+
+import json
+from collections.abc import Mapping
+from enum import Enum, auto
+
+from pipeline.core.errors import Absent, RunConflict, StoreError, Unreachable
+from pipeline.storage.commits import FOLDER, INPUT, UNIT, chains
+from pipeline.storage.marker import MARKER
+from pipeline.storage.shards import set_aside_damaged
+from pipeline.storage.storage import Storage, sha256_of
+
+NAME = "run.json"
+_CHECK = "check"
+_OF_RECORDS = "chain_id"
+"""What commit records hold, which have checksums of the same kind."""
+STAGED_INPUT = "staged_input"
+"""Key of the id under which the input of the run is committed."""
+
+
+class _Found(Enum):
+    """What a directory is to a run that wants it."""
+
+    FRESH = auto()
+    OURS = auto()
+    OURS_WITHOUT_RECORD = auto()
+    UNUSED = auto()
+
+
+def check_claim(storage: Storage, identity: Mapping[str, object]) -> None:
+    """Raise what `claim` would raise for a caller who is alone, and change nothing."""
+    _found(storage, identity, alone=True)
+
+
+def claim(storage: Storage, identity: Mapping[str, object], *, alone: bool = True) -> list[str]:
+    """Record `identity` in a fresh directory, or check that it is the recorded one. The names of what was damaged.
+
+    A run of which no unit was committed has nothing to lose: its directory goes over to the new one, if the caller is `alone`
+    in it, so that nobody can be about to commit one. Where the record is lost or damaged, the copy beside the staged input
+    stands for it, and it is written anew. Raises RunConflict, naming each differing key, when the directory belongs to another
+    run or holds something else, and StoreError when the record is damaged and has no copy; nothing is touched then.
+    """
+    damaged: list[str] = []
+    found = _found(storage, identity, alone=alone)
+    if found is _Found.OURS_WITHOUT_RECORD and NAME in storage.names(""):
+        set_aside_damaged(storage, NAME)
+        damaged = [NAME]
+    if found is _Found.UNUSED:
+        storage.replace(NAME, encoded_identity(identity))
+    elif found is not _Found.OURS and not storage.create(NAME, encoded_identity(identity)):
+        _found(storage, identity, alone=False)
+    return damaged
+
+
+def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> _Found:
+    names = [name for name in storage.names("") if name != MARKER]
+    if not names:
+        return _Found.FRESH
+    try:
+        recorded = recorded_identity(storage)
+    except Unreachable:
+        raise
+    except StoreError:
+        copies = _copies(storage)
+        if settings_copy(identity) in copies:
+            return _Found.OURS_WITHOUT_RECORD
+        if not copies and NAME in names:
+            raise
+        if not copies:
+            raise RunConflict(
+                f"{storage.place} holds other files ({names[0]}, ...): choose an empty or new run_dir"
+            ) from None
+        recorded = {key: json.loads(value) for key, value in copies[-1]}
+    differing = [key for key in sorted({*recorded, *identity}) if recorded.get(key) != identity.get(key)]
+    if not differing:
+        return _Found.OURS
+    if recorded.get("schema") != identity.get("schema"):
+        raise RunConflict(
+            f"{storage.place} was written with schema {recorded.get('schema')}, this is {identity.get('schema')}: go on with "
+            "the version of stepvalue that wrote it, or use another run_dir"
+        )
+    if alone and not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
+        return _Found.UNUSED
+    changes = "; ".join(f"{key} was {_shown(recorded.get(key))}, now {_shown(identity.get(key))}" for key in differing)
+    raise RunConflict(f"{storage.place} belongs to another run: {changes}. Use the old settings or another run_dir")
+
+
+def settings_copy(identity: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """The identity as it is kept beside the staged input."""
+    return tuple((key, json.dumps(value, sort_keys=True)) for key, value in sorted(identity.items()))
+
+
+def _copies(storage: Storage) -> list[tuple[tuple[str, str], ...]]:
+    return [commit.settings for chain in chains(storage, INPUT) for commit in chain.commits if commit.settings]
+
+
+def recorded_identity(storage: Storage) -> dict[str, object]:
+    """The content of `run.json`. Raises StoreError when there is none or it cannot be read."""
+    try:
+        fields = json.loads(storage.read(NAME))
+        check = fields.pop(_CHECK, None)
+    except Absent as error:
+        raise StoreError(f"{storage.place} is not a run directory: it has no {NAME}") from error
+    except (ValueError, AttributeError, TypeError) as error:
+        raise StoreError(_damaged(storage, str(error))) from error
+    # Runs before schema 2 have no checksum; they are told apart by their schema.
+    if check != _check(fields) and not (check is None and fields.get("schema") == 1):
+        raise StoreError(_damaged(storage, "it does not match its checksum"))
+    if _OF_RECORDS in fields:
+        raise StoreError(_damaged(storage, "it is another file under this name"))
+    return dict(fields)
+
+
+def encoded_identity(identity: Mapping[str, object]) -> bytes:
+    """The content of `run.json`."""
+    fields = {**identity, _CHECK: _check(identity)}
+    return json.dumps(fields, indent=1, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _check(fields: Mapping[str, object]) -> str:
+    return sha256_of(json.dumps(fields, sort_keys=True).encode())
+
+
+def _damaged(storage: Storage, fault: str) -> str:
+    return (
+        f"{storage.place}/{NAME} is damaged ({fault}): put back a copy of it, or choose another run_dir if this is no "
+        "run's directory"
+    )
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."

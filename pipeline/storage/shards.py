@@ -1,0 +1,134 @@
+"""One Parquet file: built in memory, written with page checksums, published under a name made of its content."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.core.errors import Absent, Damaged, StoreError
+from pipeline.core.ids import shard_name
+from pipeline.storage.storage import Storage, sha256_of
+
+DAMAGED = "damaged"
+"""Folder for files that are not what was committed."""
+ASIDE = "aside"
+"""Folder for committed label files that are not the run's current labels."""
+_ZSTD_LEVEL = 3
+# Columns that repeat few values; for the others a dictionary is built, found useless and thrown away.
+_REPEATING = ["prefix_id", "problem_id", "finish", "verdict", "grader", "answer", "problem", "origin", "file", "reason"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardRecord:
+    """What a commit record says of a file. `file` is relative to the run directory."""
+
+    table: str
+    file: str
+    sha256: str
+    rows: int
+
+
+def write_shard(
+    storage: Storage,
+    table_name: str,
+    unit_id: str,
+    groups: Sequence[pa.Table],
+    *,
+    folder: str = "",
+    notes: Mapping[str, str] | None = None,
+) -> ShardRecord:
+    """Write `groups`, one row group each, under a content-addressed name; equal content already there is success.
+
+    The file lies in `folder`, by default the table's own. `notes` are kept in the file's metadata. Raises StoreError.
+    """
+    data = _encoded(groups, notes or {})
+    digest = sha256_of(data)
+    file = f"{folder or table_name}/{shard_name(table_name, unit_id, digest)}"
+    record = ShardRecord(table=table_name, file=file, sha256=digest, rows=sum(group.num_rows for group in groups))
+    _opened(data, record, file)
+    if not storage.create(file, data) and sha256_of(storage.read(file)) != digest:
+        set_aside_damaged(storage, file)
+        storage.create(file, data)
+    return record
+
+
+def read_shard(storage: Storage, record: ShardRecord, columns: Sequence[str] | None = None) -> pa.Table:
+    """The table of a committed file, or some of its columns. Raises StoreError when the file is missing, damaged or not what
+    was committed."""
+    file = verified_file(storage, record)
+    return file.read(columns=None if columns is None else list(columns), use_threads=False)
+
+
+def verified_file(storage: Storage, record: ShardRecord) -> pq.ParquetFile:
+    """The opened file, its bytes checked against the record; for reading single row groups."""
+    return _opened(intact_bytes(storage, record), record, f"{storage.place}/{record.file}")
+
+
+def intact_bytes(storage: Storage, record: ShardRecord) -> bytes:
+    """The content of a committed file. Raises Absent or Damaged where that is not what was committed."""
+    data = _found(storage, record)
+    if sha256_of(data) != record.sha256:
+        raise Damaged(_damage(storage, record, "damaged"))
+    return data
+
+
+def notes_of(file: pq.ParquetFile) -> dict[str, str]:
+    """The notes that were written with a file."""
+    metadata = file.schema_arrow.metadata or {}
+    return {key.decode(): value.decode() for key, value in metadata.items()}
+
+
+def set_aside_damaged(storage: Storage, file: str) -> None:
+    """Move a file that is not what its name says to `damaged/`; one that is gone already is set aside."""
+    with suppress(Absent):
+        storage.move(file, _damaged_name(file))
+
+
+def keep_damaged(storage: Storage, file: str) -> None:
+    """Copy a file to `damaged/`."""
+    with suppress(Absent):
+        storage.create(_damaged_name(file), storage.read(file))
+
+
+def _damaged_name(file: str) -> str:
+    return f"{DAMAGED}/{file.replace('/', '-')}"
+
+
+def _found(storage: Storage, record: ShardRecord) -> bytes:
+    aside = f"{ASIDE}/{record.file.rpartition('/')[2]}"
+    # Looked for twice, because a file may be moved between the two places meanwhile.
+    for name in (record.file, aside, record.file):
+        try:
+            return storage.read(name)
+        except Absent:
+            continue
+    raise Absent(_damage(storage, record, "missing"))
+
+
+def _damage(storage: Storage, record: ShardRecord, fault: str) -> str:
+    return f"{storage.place}/{record.file} is {fault}: start `label` on this run directory again, which redoes what it held"
+
+
+def _encoded(groups: Sequence[pa.Table], notes: Mapping[str, str]) -> bytes:
+    sink = pa.BufferOutputStream()
+    schema = groups[0].schema.with_metadata(dict(notes)) if notes else groups[0].schema
+    with pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd",
+        compression_level=_ZSTD_LEVEL,
+        write_page_checksum=True,
+        use_dictionary=_REPEATING,  # type: ignore[arg-type]  # the stubs know bool only
+    ) as writer:
+        for group in groups:
+            writer.write_table(group.cast(schema), row_group_size=max(1, group.num_rows))
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _opened(data: bytes, record: ShardRecord, place: str) -> pq.ParquetFile:
+    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    if file.metadata.num_rows != record.rows:
+        raise StoreError(f"{place} has {file.metadata.num_rows} rows, its commit record says {record.rows}")
+    return file

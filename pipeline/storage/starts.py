@@ -1,0 +1,170 @@
+"""What each start of `label` tells of itself in the run directory: what it does, and how that went so far.
+
+Told, and never read back by `label`: a run is the same without it. A file per start, replaced as it goes on, so that readers on
+any machine see how old the last sign of life is.
+"""
+
+import json
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from pipeline.core.errors import Absent
+from pipeline.core.ids import ID_DIGITS, record_name, record_parts
+from pipeline.core.progress import Load, Status, Verdicts
+from pipeline.storage.reading import each
+from pipeline.storage.storage import Storage
+
+FOLDER = "starts"
+REPORT = "report.html"
+PLAN = "plan.json"
+TRACKED = "tracked"
+TOLD = (FOLDER, REPORT, PLAN, TRACKED)
+"""What lies in a run directory for people: the starts, the last report, the plan that limits the run, and what
+`run.track` draws from."""
+READ = 1000
+"""Starts that are read, the last ones: a run that is started more often tells of these."""
+DONE = "done"
+INTERRUPTED = "interrupted"
+FAILED = "failed"
+LIMITED = "stopped at its limit"
+_KIND = "start"
+_RANDOM_BYTES = 4
+_ENDED = "ZX"
+"""States of processes that only their parents still know."""
+_TYPES: dict[Any, Any] = {str: str, int: int, float: int | float, float | None: int | float | None}
+
+
+class Sample(NamedTuple):
+    """What a start had come to after so many seconds of the wall clock, and its load then."""
+
+    seconds: float
+    units_done: int
+    prefixes_decided: int
+    rollouts: int
+    tokens: int
+    running: int
+    waiting: int
+    grading: int
+    workers: int
+    device_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """One start of `label`. Times are seconds since 1970, UTC, by its machine's clock.
+
+    `process` tells the process among all of this boot of its machine (see `this_process`); `at` is its last sign of life.
+    `ended` is empty while it works, else DONE, INTERRUPTED, LIMITED or FAILED, for the reason in `message`.
+    `price`: of a device for an hour.
+    """
+
+    start_id: str
+    host: str
+    pid: int
+    process: str
+    began_at: float
+    at: float
+    ended: str = ""
+    message: str = ""
+    price: float | None = None
+    status: Status
+    samples: tuple[Sample, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starts:
+    """The last `READ` starts of a run, the earliest first; `damaged` names files of others, which tell nothing."""
+
+    told: tuple[Start, ...]
+    damaged: tuple[str, ...]
+
+
+_Record = TypeVar("_Record", Load, Verdicts, Status, Start)
+
+
+def new_start_id(began_at: float) -> str:
+    """Ids of later starts are greater."""
+    digits = ID_DIGITS - 2 * _RANDOM_BYTES
+    return f"{int(began_at * 1000) % 16**digits:0{digits}x}{secrets.token_hex(_RANDOM_BYTES)}"
+
+
+def write_start(storage: Storage, start: Start) -> None:
+    """Put it in the place of what it told before. Raises StoreError."""
+    data = json.dumps(asdict(start), ensure_ascii=False).encode("utf-8", "replace")
+    storage.replace(f"{FOLDER}/{record_name(_KIND, start.start_id, 0)}", data)
+
+
+def read_starts(storage: Storage) -> Starts:
+    """Raises StoreError where the directory cannot be read."""
+    names = [name for name in storage.names(FOLDER) if _is_start(name.removeprefix(f"{FOLDER}/"))]
+    found = list(each(storage, partial(_start, storage), names[-READ:]))
+    told = (start for start in found if isinstance(start, Start))
+    return Starts(
+        told=tuple(sorted(told, key=lambda start: (start.began_at, start.start_id))),
+        damaged=tuple(name for name in found if isinstance(name, str)),
+    )
+
+
+def _is_start(name: str) -> bool:
+    parts = record_parts(name)
+    return parts is not None and parts[0] == _KIND
+
+
+def _start(storage: Storage, name: str) -> Start | str | None:
+    """The name of a file that is no start; None where it was taken away meanwhile."""
+    try:
+        return _decoded(storage.read(name))
+    except Absent:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return name
+
+
+def _decoded(data: bytes) -> Start:
+    values: dict[str, Any] = json.loads(data)
+    status = values.pop("status")
+    load, verdicts = _checked(Load(**status.pop("load"))), _checked(Verdicts(**status.pop("verdicts")))
+    samples = tuple(Sample(*map(_number, sample)) for sample in values.pop("samples"))
+    told = _checked(Status(**status, load=load, verdicts=verdicts))
+    return _checked(Start(**values, status=told, samples=samples))
+
+
+def _checked(record: _Record) -> _Record:
+    """Raises ValueError where a part is not of its type: of an older version, or of somebody else's making."""
+    for part in fields(record):
+        value = getattr(record, part.name)
+        if not isinstance(value, _TYPES.get(part.type, object)):
+            raise ValueError(f"{part.name} is {value!r}")
+    return record
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, int | float):
+        raise ValueError(f"{value!r} is no number")
+    return value
+
+
+def same_machine(process: str) -> bool:
+    """Whether a process of another time was one of this boot of this machine, and numbered as those that are seen here."""
+    return bool(process) and process.split()[:2] == this_process().split()[:2]
+
+
+def this_process() -> str:
+    """Tells this process from every other that runs or ran on this machine; empty where the system does not say."""
+    return process_with(os.getpid())
+
+
+def process_with(pid: int) -> str:
+    """The same of the process that has a number now; empty where there is none, or one that has ended."""
+    with suppress(OSError, IndexError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        names = Path("/proc/self/ns/pid").readlink()
+        # Its name may hold blanks and brackets: fields are counted behind it.
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if state in _ENDED else f"{boot} {names} {pid} {fields[18]}"
+    return ""

@@ -1,0 +1,33 @@
+"""The labels of a run directory as polars frames, through its commit records."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from pipeline.storage.editions import current_shards
+from pipeline.storage.shards import read_shard
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import StoredRun, stored_run
+
+
+def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+    """One frame per whole unit that has labels, the current ones, in the order of the input; all chains of a problem stand in
+    one frame. `columns`: those to read. Raises as `stored_run` does, and StoreError for a damaged file."""
+    yield from frames_of(storage, stored_run(storage), columns)
+
+
+def frames_of(storage: Storage, run: StoredRun, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+    """The same of a run whose records are read already."""
+    current = current_shards(run.wholes, run.edition)
+    for unit in run.units:
+        for shard in current.get(unit.unit_id, ()):
+            frame = pl.from_arrow(read_shard(storage, shard, columns))
+            assert isinstance(frame, pl.DataFrame)
+            yield frame
+
+
+def rows_of(storage: Storage, run: StoredRun, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The same as rows, by the names of their columns."""
+    for frame in frames_of(storage, run, columns):
+        yield from frame.iter_rows(named=True)

@@ -1,0 +1,162 @@
+"""The log of one unit: what is committed of its rollouts and sampled solutions, read once and added to part by part."""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from pipeline.core.ids import content_id
+from pipeline.core.records import Goal, Totals
+from pipeline.core.schemas import LOG_KEYS
+from pipeline.core.tables import in_order, row_ids
+from pipeline.storage.commits import UNIT, Commit, State, chain, publish, refuse_damage
+from pipeline.storage.shards import ShardRecord, read_shard, write_shard
+from pipeline.storage.standing import Standing, standing
+from pipeline.storage.storage import Storage
+
+FLUSHED = "flushed"
+"""Folder of parts; `rollouts/` and `solutions/` hold each row of a whole unit once."""
+
+
+class UnitLog:
+    """See the module. A writer calls `read` first, and again whenever `append` or `complete` was refused.
+
+    `offered` is the kernel to begin with; a unit that has been begun has its own.
+    """
+
+    def __init__(
+        self, storage: Storage, unit_id: str, known_length: int = 0, offered: tuple[ShardRecord, ...] = ()
+    ) -> None:
+        self._storage = storage
+        self.unit_id = unit_id
+        self._length = known_length
+        self._offered = offered
+        self._standing = Standing(log=(), whole=None)
+        self._files: dict[ShardRecord, pa.Table] = {}
+        self._tables: dict[ShardRecord, pa.Table] = {}
+
+    @property
+    def whole(self) -> Commit | None:
+        """The record that completes the unit, for the goal it names."""
+        return self._standing.whole
+
+    @property
+    def base(self) -> tuple[ShardRecord, ...]:
+        """The kernel that decisions are taken with: the same before and after a crash. None: the shipped one."""
+        return self._standing.base if self._length else self._offered
+
+    def read(self) -> list[tuple[str, pa.Table]]:
+        """(table name, rows) of every file of the log, in the order they count; each row once.
+
+        Raises StoreError for a damaged file or record.
+        """
+        found = chain(self._storage, UNIT, self.unit_id, self._length)
+        refuse_damage(found, self._storage.place)
+        self._length = found.length
+        self._standing = standing(found)
+        known = self._files
+        self._files = {
+            shard: known[shard] if shard in known else read_shard(self._storage, shard) for shard in self._standing.log
+        }
+        self._tables = _without_repeated_rows(self._files)
+        return [(shard.table, table) for shard, table in self._tables.items()]
+
+    def of_whole(self, name: str) -> list[pa.Table]:
+        """The rows of a table of the log that the record of a whole unit names; nothing where the unit was never whole."""
+        shards = self.whole.shards if self.whole else ()
+        return [self._files[shard] for shard in shards if shard.table == name]
+
+    def table(self, shard: ShardRecord) -> pa.Table:
+        """The rows of a committed file. Raises StoreError."""
+        return read_shard(self._storage, shard)
+
+    def append(self, tables: Mapping[str, pa.Table], totals: Totals) -> bool:
+        """Commit rows that the log does not have. False, and nothing is committed, when somebody else has added to it."""
+        shards = {
+            write_shard(self._storage, name, content_id(name, self.unit_id), [table], folder=FLUSHED): table
+            for name, table in tables.items()
+            if table.num_rows
+        }
+        if not shards:
+            return True
+        part = Commit(
+            kind=UNIT,
+            chain_id=self.unit_id,
+            number=self._length,
+            state=State.PART,
+            shards=tuple(shards),
+            totals=totals,
+            base=self.base,
+        )
+        if not publish(self._storage, part):
+            return False
+        self._files |= shards
+        self._tables |= shards
+        self._standing = Standing(log=(*self._standing.log, *shards), whole=self._standing.whole, base=part.base)
+        self._length += 1
+        return True
+
+    def complete(
+        self,
+        last: Mapping[str, pa.Table],
+        results: Mapping[str, pa.Table],
+        totals: Totals,
+        goal: Goal,
+        seconds: float,
+        learnt_from: int = 0,
+    ) -> bool:
+        """Commit the unit as whole: `last` rows of the log, and `results`, tables that are no part of it.
+
+        Files of the log that an earlier whole record names are kept, all others come together in one per table. False,
+        and nothing is committed, when somebody else has added to the log.
+        """
+        kept = [shard for shard in self._standing.log if self._can_stay(shard)]
+        written: dict[ShardRecord, pa.Table] = {}
+        for name in LOG_KEYS:
+            parts = [self._tables[shard] for shard in self._standing.log if shard.table == name and shard not in kept]
+            tables = [table for table in (*parts, *_present(last, name)) if table.num_rows]
+            if tables:
+                together = in_order(name, tables)
+                written[self._write(name, together)] = together
+        log = (*kept, *written)
+        others = [self._write(name, table) for name, table in results.items() if table.num_rows]
+        commit = Commit(
+            kind=UNIT,
+            chain_id=self.unit_id,
+            number=self._length,
+            state=State.WHOLE,
+            shards=(*log, *others),
+            totals=totals,
+            goal=goal,
+            base=self.base,
+            learnt_from=learnt_from,
+            seconds=seconds,
+        )
+        if not publish(self._storage, commit):
+            return False
+        self._length += 1
+        self._standing = Standing(log=log, whole=commit, base=commit.base)
+        self._files = self._tables = {shard: self._tables[shard] for shard in kept} | written
+        return True
+
+    def _can_stay(self, shard: ShardRecord) -> bool:
+        """Whether a file is no part, and every row of it counts."""
+        return not shard.file.startswith(FLUSHED) and self._tables[shard].num_rows == shard.rows
+
+    def _write(self, name: str, table: pa.Table) -> ShardRecord:
+        return write_shard(self._storage, name, content_id(name, self.unit_id), [table])
+
+
+def _without_repeated_rows(tables: Mapping[ShardRecord, pa.Table]) -> dict[ShardRecord, pa.Table]:
+    """Where a compacted file is void, its rows may stand in its parts and in a later file too: the first counts."""
+    seen: dict[str, set[tuple[object, ...]]] = {name: set() for name in LOG_KEYS}
+    once: dict[ShardRecord, pa.Table] = {}
+    for shard, table in tables.items():
+        ids = row_ids(shard.table, table)
+        new = [row_id not in seen[shard.table] for row_id in ids]
+        seen[shard.table].update(ids)
+        once[shard] = table if all(new) else table.filter(pa.array(new))
+    return once
+
+
+def _present(tables: Mapping[str, pa.Table], name: str) -> Sequence[pa.Table]:
+    return [tables[name]] if name in tables else []

@@ -1,0 +1,92 @@
+"""What vLLM is asked for on which device, and how the policy is called then."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.choices import PolicyKind
+from pipeline.config.label import PolicyConfig
+from pipeline.engines.defaults import defaults_for
+from pipeline.engines.vllm.arguments import engine_arguments, policy_name
+
+SEED = 7
+
+
+def arguments(device: str, **settings: object) -> dict[str, object]:
+    config = PolicyConfig(kind=PolicyKind.hf, model="m", **settings)  # type: ignore[arg-type]
+    return engine_arguments(config, model="m", dtype="bfloat16", device=device, seed=SEED)
+
+
+@pytest.mark.parametrize(
+    ("device", "seqs", "tokens"),
+    [
+        ("NVIDIA H100 80GB HBM3", 1024, 16_384),
+        ("NVIDIA H200", 1024, 16_384),
+        ("NVIDIA GH200 480GB", 1024, 16_384),
+        ("NVIDIA A100-SXM4-80GB", 256, 8192),
+        ("NVIDIA L40S", 256, 8192),
+        ("NVIDIA GeForce RTX 4090", 256, 8192),
+        ("", 256, 8192),
+        ("cpu", 128, 2048),
+    ],
+)
+def test_each_device_has_its_own(device: str, seqs: int, tokens: int) -> None:
+    asked = arguments(device)
+    assert (asked["max_num_seqs"], asked["max_num_batched_tokens"]) == (seqs, tokens)
+    assert asked["seed"] == SEED
+    assert asked["kv_cache_dtype"] == "auto"
+    assert asked["gpu_memory_utilization"] == 0.9
+    assert asked["enforce_eager"] is (device == "cpu")
+    assert asked.get("block_size") == (32 if device == "cpu" else None)
+
+
+def test_settings_come_before_the_device() -> None:
+    settings = {"max_num_seqs": 7, "max_num_batched_tokens": 99, "kv_cache_dtype": "fp8", "enforce_eager": True}
+    asked = arguments("NVIDIA H100 80GB HBM3", memory_share=0.5, **settings)
+    assert {key: asked[key] for key in settings} == settings
+    assert asked["gpu_memory_utilization"] == 0.5
+
+
+@given(st.text(), st.none() | st.integers(1, 100_000))
+def test_a_pass_has_a_token_for_every_request(device: str, max_num_seqs: int | None) -> None:
+    asked = arguments(device, max_num_seqs=max_num_seqs)
+    running, tokens = asked["max_num_seqs"], asked["max_num_batched_tokens"]
+    assert isinstance(running, int)
+    assert isinstance(tokens, int)
+    assert running == (max_num_seqs or defaults_for(device).max_num_seqs)
+    assert tokens >= running
+
+
+def test_guessing_ahead_is_off_unless_asked_for() -> None:
+    assert "speculative_config" not in arguments("cpu")
+    assert arguments("cpu", speculative_tokens=3)["speculative_config"] == {
+        "method": "ngram",
+        "num_speculative_tokens": 3,
+    }
+    assert arguments("cpu", speculative_tokens=3, speculative_model="small")["speculative_config"] == {
+        "model": "small",
+        "num_speculative_tokens": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({}, "m@main:bfloat16:gpu"),
+        ({"revision": "v2"}, "m@v2:bfloat16:gpu"),
+        ({"quantization": "fp8"}, "m@main:bfloat16:gpu:quantization=fp8"),
+        ({"kv_cache_dtype": "fp8"}, "m@main:bfloat16:gpu:kv_cache=fp8"),
+        ({"speculative_tokens": 4}, "m@main:bfloat16:gpu:speculative=ngram-4"),
+        ({"speculative_tokens": 4, "speculative_model": "s"}, "m@main:bfloat16:gpu:speculative=s-4"),
+        ({"max_num_seqs": 4, "memory_share": 0.5, "max_num_batched_tokens": 64}, "m@main:bfloat16:gpu"),
+    ],
+)
+def test_what_changes_the_policy_is_in_its_name(settings: dict[str, object], name: str) -> None:
+    config = PolicyConfig(kind=PolicyKind.hf, model="m", **settings)  # type: ignore[arg-type]
+    assert policy_name(config, dtype="bfloat16", on_cpu=False, stops_at_answer=False) == name
+    assert policy_name(config, dtype="bfloat16", on_cpu=False, stops_at_answer=True) == f"{name}:stop_at_answer"
+
+
+def test_the_default_policy_has_a_name_of_its_own() -> None:
+    name = policy_name(PolicyConfig(), dtype="float32", on_cpu=True, stops_at_answer=False)
+    assert name == "SmolLM2-135M-Instruct@main:float32:cpu"

@@ -1,0 +1,98 @@
+"""The line a user reads when a policy cannot be loaded. The printed texts are vLLM 0.32's and transformers 5.19's own."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.core.errors import PolicyError
+from pipeline.engines.vllm.blame import check_context, load_failure
+
+OUTER = "Engine core initialization failed. See root cause above. Failed core proc(s): {}"
+
+
+@pytest.mark.parametrize(
+    ("printed", "cause", "remedy"),
+    [
+        (
+            "ValueError: Available memory on node 0 (12.51/16.21 GiB) on kv cache allocation is less than requested memory for "
+            "kv (1000.0 GiB).",
+            "12.51/16.21 GiB",
+            "policy.kv_cache_gib",
+        ),
+        (
+            "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
+            "ValueError: User-specified max_model_len (100000) is greater than the derived max_model_len "
+            "(max_position_embeddings=8192.0)",
+            "User-specified max_model_len (100000)",
+            "lower policy.max_model_len",
+        ),
+        (
+            "ValueError: Free memory on device cuda:0 (3.12/79.11 GiB) on startup is less than desired GPU memory utilization "
+            "(0.9, 71.2 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
+            "Free memory on device cuda:0 (3.12/79.11 GiB)",
+            "the GPU is full or too small: end what else uses it (nvidia-smi shows it)",
+        ),
+        (
+            "ValueError: To serve at least one request with the model's max seq len (131072), (16.0 GiB KV cache is needed, "
+            "which is larger than the available KV cache memory (2.0 GiB). Based on the available memory, the estimated "
+            "maximum model length is 16384. Try increasing `gpu_memory_utilization` (which also controls CPU memory on the "
+            "CPU backend) or decreasing `max_model_len` when initializing the engine. See https://docs.vllm.ai for more.",
+            "the estimated maximum model length is 16384",
+            "lower policy.max_model_len, give the KV cache more memory with policy.memory_share (GPU) or policy.kv_cache_gib",
+        ),
+        (
+            "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing "
+            "the engine (this flag also controls CPU memory reservation on the CPU backend, despite its name). See "
+            "https://docs.vllm.ai/en/latest/configuration/conserving_memory/ for more details.",
+            "No available memory for the cache blocks",
+            "give the KV cache more memory",
+        ),
+        (
+            "ValueError: max_num_batched_tokens (64) must be greater than or equal to max_num_seqs (128).",
+            "max_num_batched_tokens (64)",
+            "change policy.max_num_batched_tokens",
+        ),
+        (
+            "NotImplementedError: FP8 KV cache on CPU requires x86 with AVX-512 or AMX.",
+            "FP8 KV cache on CPU",
+            "check policy.kv_cache_dtype",
+        ),
+        (
+            "OSError: We couldn't connect to 'the hub' to load the files, and couldn't find them in the cached files.",
+            "couldn't connect",
+            "local folder",
+        ),
+        (
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 14.00 GiB.",
+            "CUDA out of memory",
+            "lower policy.memory_share, or raise policy.tensor_parallel",
+        ),
+        ("RuntimeError: No CUDA GPUs are available", "No CUDA GPUs", "policy.tensor_parallel"),
+        ("", "initialization failed", "policy.model"),
+    ],
+)
+def test_the_cause_and_the_remedy_are_told(printed: str, cause: str, remedy: str) -> None:
+    line = load_failure("some/model", OUTER, f"(EngineCore pid=1) {printed}\nRuntimeError: {OUTER}\n")
+    assert line.startswith("the policy some/model cannot be loaded: ")
+    assert cause in line
+    assert remedy in line
+
+
+def test_an_error_that_prints_nothing_speaks_for_itself() -> None:
+    line = load_failure("m", "User-specified max_model_len (100000) is greater than 8192", "")
+    assert line.endswith("greater than 8192; lower policy.max_model_len")
+
+
+def test_a_context_that_holds_no_prompt_beside_a_completion_is_told_before_any_row_is_read() -> None:
+    check_context("m", context=81, max_tokens=80)
+    with pytest.raises(
+        PolicyError, match=r"m has a context of 80 tokens, .*sampling\.max_tokens=80.* policy\.max_model_len"
+    ):
+        check_context("m", context=80, max_tokens=80)
+
+
+@given(st.text(), st.text(), st.text())
+def test_it_is_always_one_line_of_bounded_length(model: str, error: str, printed: str) -> None:
+    line = load_failure(model, error, printed)
+    assert len(line) < 600 + len(model)
+    assert "\n" not in line.removeprefix(f"the policy {model}")

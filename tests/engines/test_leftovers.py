@@ -1,0 +1,170 @@
+"""What a dead owner left is ended before a new engine starts, and nothing else is."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pipeline.core.errors import PolicyError
+from pipeline.engines.vllm.leftovers import end_leftovers, mark_of_this_process
+from pipeline.engines.vllm.reaper import MARK, marks
+from tests.conftest import ROOT
+
+HEX = "0123456789abcdef" * 2
+SECONDS = 10
+NAMESPACE = Path("/proc/self/ns/pid").stat().st_ino
+
+# Stands in for a worker with vLLM: a child in a session of its own.
+OWNER = """
+import subprocess, sys, time
+from pipeline.engines.vllm.guard import EngineGuard
+guard = EngineGuard()
+child = subprocess.Popen([sys.executable, "-c", "print(flush=True); import time; time.sleep(300)"],
+                         start_new_session=True, stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+time.sleep(300)
+"""
+
+
+def stat_fields(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def mark(pid: int, *, namespace: int = NAMESPACE, later: int = 0) -> str:
+    """The mark of an owner with this pid that was started so many ticks later than the process that has it now."""
+    return f"{namespace}-{pid}-{int(stat_fields(pid)[19]) + later}-{HEX}"
+
+
+class Sleepers:
+    """Processes that do nothing but carry marks."""
+
+    def __init__(self) -> None:
+        self._all: list[subprocess.Popen[bytes]] = []
+
+    def one(self, carried: str | None) -> "subprocess.Popen[bytes]":
+        environment = {"OTHER": "x"} if carried is None else {"OTHER": "x", MARK: carried}
+        process = subprocess.Popen(["/bin/sleep", "300"], env=environment, start_new_session=True)
+        self._all.append(process)
+        return process
+
+    def end(self) -> None:
+        for process in self._all:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def sleepers() -> Iterator[Sleepers]:
+    made = Sleepers()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def zombie() -> Iterator[int]:
+    process = subprocess.Popen(["/bin/true"])
+    while stat_fields(process.pid)[0] != "Z":
+        pass
+    yield process.pid
+    process.wait()
+
+
+@pytest.fixture
+def dead() -> str:
+    """The mark of a process that is gone."""
+    process = subprocess.Popen(["/bin/sleep", "300"])
+    carried = mark(process.pid)
+    process.kill()
+    process.wait()
+    return carried
+
+
+def test_only_what_a_dead_owner_left_is_ended(sleepers: Sleepers, zombie: int, dead: str) -> None:
+    reused = mark(os.getpid(), later=-1)
+    orphans = [sleepers.one(carried) for carried in (dead, mark(zombie), reused)]
+    spared = {
+        "unmarked": sleepers.one(None),
+        "of a living owner": sleepers.one(mark_of_this_process()),
+        "of a container": sleepers.one(mark(zombie, namespace=NAMESPACE + 1)),
+        "of another program": sleepers.one(f"{os.getpid()}-17"),
+        "more than a mark": sleepers.one(f"{dead}0"),
+        "empty": sleepers.one(""),
+    }
+    end_leftovers(SECONDS)
+    assert [process.wait(SECONDS) for process in orphans] == [-signal.SIGKILL] * 3
+    assert {name for name, process in spared.items() if process.poll() is not None} == set()
+
+
+def ended(process: psutil.Process) -> bool:
+    """Whether nothing is left of it, or only the exit status, which pid 1 may not have fetched."""
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_child_of_an_owner_outlives_it_and_its_guard_only_until_the_next_one_starts(tmp_path: Path) -> None:
+    script = tmp_path / "owner.py"
+    script.write_text(OWNER)
+
+    def start() -> tuple["subprocess.Popen[str]", psutil.Process]:
+        process = subprocess.Popen([sys.executable, str(script)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        return process, psutil.Process(int(process.stdout.readline()))
+
+    owner, orphan = start()
+    guard = next(child for child in psutil.Process(owner.pid).children() if child.pid != orphan.pid)
+    guard.kill()
+    owner.kill()
+    owner.communicate()
+    assert not ended(orphan)
+    second, child = start()
+    assert ended(orphan)
+    third, other = start()
+    assert not ended(child)
+    for process in (second, third):
+        process.kill()
+        process.communicate()
+    deadline = time.monotonic() + SECONDS
+    while not (ended(child) and ended(other)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert ended(child)
+    assert ended(other)
+
+
+def test_what_cannot_be_ended_is_named_with_the_remedy(
+    sleepers: Sleepers, dead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = sleepers.one(dead)
+    monkeypatch.setattr(os, "kill", lambda pid, number: None)
+    with pytest.raises(PolicyError, match=rf"processes {process.pid} of .*end them, or restart the machine"):
+        end_leftovers(0.2)
+    assert process.poll() is None
+
+
+def test_a_process_does_not_end_its_own_family(sleepers: Sleepers, dead: str) -> None:
+    sibling = sleepers.one(dead)
+    script = "from pipeline.engines.vllm.leftovers import end_leftovers; end_leftovers(5); print('done')"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env={**os.environ, MARK: dead}, capture_output=True, text=True
+    )
+    assert done.stdout == "done\n", done.stderr
+    assert sibling.poll() is None
+
+
+def test_every_mark_is_new_and_names_this_process() -> None:
+    first, second = mark_of_this_process(), mark_of_this_process()
+    assert first != second
+    assert re.fullmatch(rf"{NAMESPACE}-{os.getpid()}-\d+-[0-9a-f]{{32}}", first)
+
+
+def test_marks_are_read_from_processes_of_this_user(sleepers: Sleepers) -> None:
+    process = sleepers.one("a mark")
+    found = marks()
+    assert found[process.pid] == "a mark"
+    assert os.getpid() not in found

@@ -1,0 +1,165 @@
+"""Work is counted from what vLLM says of each step, however many arguments it says it with; empty places by the clock."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.engines.vllm.meter import PlaceMeter, TokenMeter, leave_prometheus_out
+
+
+@dataclass
+class Prompts:
+    """vLLM's PromptTokenStats, as far as it is read."""
+
+    computed: int
+    total: int
+
+
+@dataclass
+class Step:
+    """vLLM's IterationStats, as far as it is read."""
+
+    num_generation_tokens: int
+    prompt_token_stats: Prompts
+
+
+@dataclass
+class Queue:
+    """vLLM's SchedulerStats, as far as it is read."""
+
+    num_waiting_reqs: int
+    num_skipped_waiting_reqs: int
+
+
+@dataclass
+class OlderQueue:
+    """The same before requests that are put off were counted apart."""
+
+    num_waiting_reqs: int
+
+
+@dataclass
+class Clock:
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+STEPS = st.builds(
+    Step, st.integers(0, 512), st.builds(Prompts, computed=st.integers(0, 99), total=st.integers(99, 999))
+)
+
+
+@given(st.lists(st.none() | STEPS))
+def test_the_tokens_of_all_steps_add_up(steps: list[Step | None]) -> None:
+    meter = TokenMeter(PlaceMeter())
+    logger = meter("vllm_config", 0)
+    for number, step in enumerate(steps):
+        if number % 2:
+            logger.record(None, step, mm_cache_stats=None, engine_idx=0)
+        else:
+            logger.record(Queue(3, 0), step, None, 0, news="of a later version")
+    told = [step for step in steps if step]
+    assert meter.work.generated == sum(step.num_generation_tokens for step in told)
+    assert meter.work.steps == sum(step.num_generation_tokens > 0 for step in told)
+    assert meter.work.prompt == sum(step.prompt_token_stats.total for step in told)
+    assert meter.work.prefilled == sum(step.prompt_token_stats.computed for step in told)
+
+
+def test_places_stand_empty_until_requests_come_and_while_they_go() -> None:
+    clock = Clock()
+    places = PlaceMeter(clock)
+    clock.now += 50  # loading: there are no places yet
+    places.open(4)
+    clock.now += 1
+    assert places.unfilled_seconds == 1
+    places.take(3, waiting=0)
+    clock.now += 2
+    assert places.unfilled_seconds == 1 + 2 * 0.25
+    places.take(5, waiting=7)
+    clock.now += 10
+    places.take(4, waiting=0)
+    clock.now += 10
+    assert places.unfilled_seconds == 1.5
+    places.take(0, waiting=0)
+    clock.now += 3
+    assert places.unfilled_seconds == 4.5
+
+
+@pytest.mark.parametrize("queue", [Queue(2, 0), Queue(0, 2), OlderQueue(2)])
+def test_a_cache_without_room_leaves_no_place_empty(queue: object) -> None:
+    """Half of the places are without a request that runs, and yet no request could have run there."""
+    clock = Clock()
+    places = PlaceMeter(clock)
+    meter = TokenMeter(places)
+    places.open(8)
+    places.take(4, waiting=0)
+    meter.record(queue, None)
+    clock.now += 6
+    assert places.unfilled_seconds == 0
+    meter.record(Queue(0, 0), None)
+    meter.record(None, None)
+    clock.now += 6
+    assert places.unfilled_seconds == 3
+    meter.record(queue, None)
+    places.take(0, waiting=0)
+    clock.now += 1
+    assert places.unfilled_seconds == 4
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.floats(0, 60),
+        st.tuples(st.just("take"), st.integers(0, 12), st.integers(0, 3))
+        | st.tuples(st.just("hold"), st.integers(0, 3)),
+    ),
+    max_size=20,
+)
+
+
+@given(EVENTS, st.integers(1, 8), st.integers(0, 19))
+def test_places_that_stand_empty_add_up_whenever_they_are_read(events: list[Any], capacity: int, read_at: int) -> None:
+    clock = Clock()
+    places = PlaceMeter(clock)
+    places.open(capacity)
+    expected, taken, waiting, held, last = 0.0, 0, 0, 0, 0.0
+    for number, (seconds, (kind, *counts)) in enumerate(events):
+        clock.now += seconds
+        full = waiting > 0 or (held > 0 and taken > 0)
+        expected += 0 if full else seconds * max(0, capacity - taken) / capacity
+        if number == read_at:
+            assert places.unfilled_seconds == pytest.approx(expected)
+        if kind == "take":
+            taken, waiting = counts
+            places.take(taken, waiting)
+        else:
+            (held,) = counts
+            places.hold(held)
+        assert places.unfilled_seconds >= last
+        last = places.unfilled_seconds
+    assert places.unfilled_seconds == pytest.approx(expected)
+
+
+class PrometheusStatLogger:
+    """Stands for vLLM's own by its name."""
+
+
+@dataclass
+class Manager:
+    stat_loggers: list[object]
+
+
+@dataclass
+class Engine:
+    logger_manager: Manager = field(default_factory=lambda: Manager([TokenMeter(PlaceMeter()), PrometheusStatLogger()]))
+
+
+def test_only_the_prometheus_logger_goes() -> None:
+    engine = Engine()
+    leave_prometheus_out(engine)
+    assert [type(logger) for logger in engine.logger_manager.stat_loggers] == [TokenMeter]
+    leave_prometheus_out(object())

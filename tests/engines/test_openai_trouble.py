@@ -1,0 +1,55 @@
+"""What statuses mean, and how long to wait."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.engines.openai.trouble import Kind, asked_pause, kind_of, pause
+
+NOON = 1_795_348_800.0  # Sun, 22 Nov 2026 12:00:00 GMT
+
+
+@pytest.mark.parametrize(
+    ("statuses", "kind"),
+    [
+        ((400, 413, 422), Kind.REFUSED),
+        ((429, 503), Kind.BUSY),
+        ((408, 409, 425, 500, 504, 599, 418, 204), Kind.FAULT),
+        ((401, 403, 404, 302, 307, 502), Kind.GONE),
+    ],
+)
+def test_what_a_status_means(statuses: tuple[int, ...], kind: Kind) -> None:
+    assert {kind_of(status) for status in statuses} == {kind}
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [
+        ("7", 7),
+        (" 0.5 ", 0.5),
+        ("0", 0),
+        ("100000", 120),
+        ("inf", 120),
+        ("Sun, 22 Nov 2026 12:00:09 GMT", 9),
+        ("Sun, 22 Nov 2026 11:59:00 GMT", None),
+        ("Sun, 22 Nov 99999999999 11:59:00 GMT", None),
+        ("-1", None),
+        ("nan", None),
+        ("soon", None),
+        ("", None),
+    ],
+)
+def test_how_long_a_server_asks_to_wait(asked: str, seconds: float | None) -> None:
+    assert asked_pause({"Retry-After": asked}, NOON) == seconds
+
+
+@given(st.text())
+def test_any_header_is_a_time_within_bounds_or_none(asked: str) -> None:
+    seconds = asked_pause({"Retry-After": asked}, NOON)
+    assert seconds is None or 0 <= seconds <= 120
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))
+def test_pauses_double_up_to_a_limit(failures: int, draw: float) -> None:
+    longest = min(30.0, 0.5 * 2.0 ** min(failures - 1, 20))
+    assert longest / 2 <= pause(failures, draw) <= longest

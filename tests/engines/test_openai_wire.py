@@ -1,0 +1,168 @@
+"""What a completions server may answer, and what it is asked."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.label import SamplingConfig
+from pipeline.core.records import Finish
+from pipeline.engines.openai.wire import Answer, BadAnswer, Choice, Wire, complaint, contexts, shown
+
+GOOD = {"index": 0, "text": "4", "finish_reason": "stop", "token_ids": [4]}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def wire(*, extensions: bool = True, **sampling: Any) -> Wire:
+    return Wire("m", SamplingConfig(**{"max_tokens": 8, **sampling}), extensions=extensions)
+
+
+def answer(**changes: object) -> bytes:
+    return json.dumps({"model": "m", "choices": [GOOD], **changes}).encode()
+
+
+def test_a_request_says_all_that_shapes_the_policy() -> None:
+    asked = json.loads(wire(temperature=0.5, top_p=0.9, top_k=7, min_p=0.1, stop=["\n\n"]).body((1, 2, 3), 2))
+    assert asked == {
+        "model": "m", "prompt": [1, 2, 3], "n": 2, "max_tokens": 8, "temperature": 0.5, "top_p": 0.9, "top_k": 7,
+        "min_p": 0.1, "repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "stop": ["\n\n"],
+        "include_stop_str_in_output": True, "no_stop_trim": True, "skip_special_tokens": True, "return_token_ids": True,
+        "stream": False,
+    }  # fmt: skip
+    assert json.loads(wire().body((1,), 1))["top_k"] == -1
+
+
+def test_without_extensions_only_what_openai_knows_is_sent() -> None:
+    asked = json.loads(wire(extensions=False, stop=["x"]).body((1,), 1))
+    assert set(asked) == {
+        "model", "prompt", "n", "max_tokens", "temperature", "top_p", "presence_penalty", "frequency_penalty", "stop", "stream",
+    }  # fmt: skip
+
+
+def test_an_answer_is_read() -> None:
+    cut = {"index": 1, "text": "4 or", "finish_reason": "length"}
+    usage = {"completion_tokens": 3, "prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 5}}
+    assert wire().answer(answer(choices=[GOOD, cut], usage=usage), 2) == Answer(
+        choices=(
+            Choice(text="4", finish=Finish.STOP, token_ids=(4,)),
+            Choice(text="4 or", finish=Finish.LENGTH, token_ids=None),
+        ),
+        generated=3,
+        cached=5,
+    )
+    assert wire().answer(answer(usage={"prompt_tokens_details": None}), 1).cached is None
+
+
+def test_what_a_server_filtered_is_no_completion() -> None:
+    filtered = wire().answer(answer(choices=[{**GOOD, "finish_reason": "content_filter"}]), 1)
+    assert filtered.choices == (Choice(text="", finish=Finish.ENGINE_FAILED, token_ids=()),)
+
+
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
+        (b"<html>", "not answer in JSON: <html>"),
+        (b"\xff\xfe", "not answer in JSON"),
+        (b"[" * 100_000, "not answer in JSON"),
+        (b"9" * 10_000, "not answer in JSON"),
+        (b"[]", "the answer is no object"),
+        (answer(model="n\x1b[31m"), "as another model, n [31m"),
+        (answer(choices=None), "choices is no list"),
+        (answer(choices=[]), "0 choices where 1 were asked"),
+        (answer(choices=[GOOD, GOOD]), "2 choices where 1 were asked"),
+        (answer(choices=["4"]), "a choice is no object"),
+        (answer(choices=[{**GOOD, "text": None}]), "no text"),
+        (answer(choices=[{**GOOD, "text": "\ud800"}]), "no text"),
+        (answer(choices=[{**GOOD, "finish_reason": None}]), "finish_reason=null"),
+        (answer(choices=[{**GOOD, "finish_reason": "abort"}]), "finish_reason=abort"),
+        (answer(choices=[{**GOOD, "finish_reason": ["stop"]}]), 'finish_reason=["stop"]'),
+        (answer(choices=[{**GOOD, "token_ids": "4"}]), "token_ids is no list"),
+        (answer(choices=[{**GOOD, "token_ids": [True]}]), "are no token ids"),
+        (answer(choices=[{**GOOD, "token_ids": [-1]}]), "are no token ids"),
+        (answer(choices=[{**GOOD, "token_ids": [2**40]}]), "are no token ids"),
+        (answer(choices=[{**GOOD, "token_ids": [4] * 9}]), "9 tokens, more than max_tokens=8"),
+        (answer(usage=[]), "usage is no object"),
+        (answer(usage={"completion_tokens": 9}), "completion_tokens is 9"),
+        (answer(usage={"completion_tokens": 1.5}), "completion_tokens is 1.5"),
+        (answer(usage={"prompt_tokens_details": {"cached_tokens": -1}}), "cached_tokens is -1"),
+    ],
+)
+def test_what_no_server_of_the_model_says_is_named(raw: bytes, fault: str) -> None:
+    with pytest.raises(BadAnswer) as told:
+        wire().answer(raw, 1)
+    assert fault in str(told.value)
+
+
+@given(JSON, st.sampled_from(["model", "choices", "usage"]), st.sampled_from([None, *GOOD]))
+def test_whatever_a_server_says_is_an_answer_or_a_bad_one(value: object, key: str, of_choice: str | None) -> None:
+    raw = answer(choices=[{**GOOD, of_choice: value}]) if of_choice else answer(**{key: value})
+    try:
+        read = wire().answer(raw, 1)
+    except BadAnswer as error:
+        told = str(error)
+    else:
+        told = read.choices[0].text.encode().hex()
+        assert len(read.choices) == 1
+        assert len(read.choices[0].token_ids or ()) <= 8
+    assert told.isprintable()
+
+
+@given(st.binary())
+def test_bytes_are_no_answer(raw: bytes) -> None:
+    with pytest.raises(BadAnswer):
+        wire().answer(raw, 1)
+    assert shown(complaint(raw)) == complaint(raw)
+
+
+def test_an_answer_with_all_its_tokens_is_within_the_limit() -> None:
+    blanks = " " * 128
+    most = {
+        "text": blanks * 8,
+        "finish_reason": "length",
+        "token_ids": [151_000] * 8,
+        "prompt_token_ids": [151_000] * 500,
+    }
+    assert len(answer(choices=[most] * 3)) < wire().max_bytes((151_000,) * 500, 3) < 2 * 1024 * 1024
+
+
+def test_the_models_of_a_server_are_read() -> None:
+    told = {"data": [{"id": "a", "max_model_len": 4096}, {"id": "b"}, {"id": "c", "max_model_len": None}]}
+    assert contexts(json.dumps(told).encode()) == {"a": 4096, "b": None, "c": None}
+    faulty: list[Any] = [
+        [],
+        {"data": None},
+        {"data": [{}]},
+        {"data": ["a"]},
+        {"data": [{"id": "a", "max_model_len": "4k"}]},
+    ]
+    for wrong in faulty:
+        with pytest.raises(BadAnswer):
+            contexts(json.dumps(wrong).encode())
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b'{"error": {"message": "no such model"}}', "no such model"),
+        (b'{"object": "error", "message": "too long"}', "too long"),
+        (b'{"error": "Unauthorized"}', "Unauthorized"),
+        (b'{"detail": [{"loc": ["n"]}]}', '[{"loc": ["n"]}]'),
+        (b"<b>Bad\n\x1b[31mGateway</b>", "<b>Bad [31mGateway</b>"),
+        (b"", ""),
+        (b"{}", ""),
+    ],
+)
+def test_what_a_server_complains_of_is_one_plain_line(raw: bytes, told: str) -> None:
+    assert complaint(raw) == told
+
+
+@given(st.text())
+def test_what_is_shown_is_short_and_plain(text: str) -> None:
+    assert len(shown(text * 30)) <= 200
+    assert shown(text).isprintable()

@@ -1,0 +1,310 @@
+"""The oracle answers every request once, always the same, and as often right as it says."""
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pipeline.config.choices import PolicyKind
+from pipeline.config.engines import OracleConfig
+from pipeline.config.label import PolicyConfig
+from pipeline.core.errors import EngineDied
+from pipeline.core.ids import rollout_id
+from pipeline.core.progress import Load
+from pipeline.core.records import Completion, Finish, Prefix, Problem, Request, Verdict
+from pipeline.engines.oracle import ByteTokenizer, OracleEngine, true_value
+from pipeline.graders.math.compare import quick_verdict
+from pipeline.graders.math.extract import final_answer
+from tests import strategies as our
+
+SEVEN = Problem(problem_id="p7", text="Seven?", golds=("7",))
+
+
+def engine(attempt: int = 1, max_model_len: int | None = None, **settings: float | str) -> OracleEngine:
+    oracle = OracleConfig(**settings)  # type: ignore[arg-type]  # a number or a text, as the setting wants it
+    policy = PolicyConfig(kind=PolicyKind.oracle, oracle=oracle, max_model_len=max_model_len)
+    return OracleEngine(policy, attempt=attempt)
+
+
+def requests(count: int, prefix_id: str = "x", problem: Problem = SEVEN) -> list[Request]:
+    prefix = Prefix(prefix_id=prefix_id, step_index=0, text="", prompt_ids=(1,))
+    return [
+        Request(request_id=rollout_id(prefix_id, index), issue_index=index, problem=problem, prefix=prefix)
+        for index in range(count)
+    ]
+
+
+async def drained(
+    oracle: OracleEngine, asked: Sequence[Request], done: list[Completion] | None = None, *, keep_tokens: bool = False
+) -> list[Completion]:
+    done = [] if done is None else done
+    async for batch in oracle.generate(asked, keep_tokens=keep_tokens):
+        done.extend(batch)
+    return done
+
+
+def right(completion: Completion) -> bool:
+    """Whether the checker takes the completion's final answer for right."""
+    answer = final_answer(completion.text)
+    assert answer is not None
+    return any(quick_verdict(gold, answer) is Verdict.CORRECT for gold in completion.request.problem.golds)
+
+
+@given(st.lists(st.integers(0, 700), max_size=4))
+def test_every_request_is_completed_exactly_once(sizes: list[int]) -> None:
+    asked = [requests(size, f"prefix{number}") for number, size in enumerate(sizes)]
+    oracle = engine()
+
+    async def run() -> list[list[Completion]]:
+        await oracle.start()
+        done = await asyncio.gather(*(drained(oracle, some) for some in asked))
+        await oracle.close()
+        await oracle.close()
+        return done
+
+    for some, done in zip(asked, asyncio.run(run()), strict=True):
+        assert sorted(completion.request.request_id for completion in done) == [request.request_id for request in some]
+        assert all(completion.request in some for completion in done[:3])
+        assert all(completion.finish is Finish.STOP and completion.n_tokens > 0 for completion in done)
+    assert oracle.load == Load()
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 40), st.sampled_from([1, 2]))
+def test_a_completion_depends_on_its_request_and_the_seed_alone(random: Random, size: int, attempt: int) -> None:
+    asked = requests(30, "x") + requests(30, "y")
+    shuffled = list(asked)
+    random.shuffle(shuffled)
+    parts = [shuffled[start : start + size] for start in range(0, len(shuffled), size)]
+
+    async def run(oracle: OracleEngine, some: list[list[Request]]) -> dict[str, Completion]:
+        done = [completion for part in some for completion in await drained(oracle, part)]
+        return {completion.request.request_id: completion for completion in done}
+
+    whole = asyncio.run(run(engine(seed=3), [asked]))
+    assert asyncio.run(run(engine(attempt, seed=3), parts)) == whole
+    assert asyncio.run(run(engine(seed=4), [asked])) != whole
+
+
+@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("spread", [0.0, 0.35, 1.0])
+def test_success_is_as_frequent_as_the_true_value_says(number: int, spread: float) -> None:
+    n = 20_000
+    prefix_id = f"prefix {number}"
+    problem = Problem(problem_id=f"problem {number}", text="?", golds=("7",))
+    done = asyncio.run(drained(engine(seed=number, spread=spread), requests(n, prefix_id, problem)))
+    wins = sum(completion.text.endswith("The answer is 7.") for completion in done)
+    value = true_value(number, spread, problem, prefix_id)
+    assert abs(wins - n * value) <= 5 * math.sqrt(n * value * (1 - value))
+
+
+@given(st.integers(0, 2**32), st.floats(0, 1), our.hex_ids, our.hex_ids, our.hex_ids)
+def test_true_values_are_probabilities_near_their_problem(
+    seed: int, spread: float, problem_id: str, left: str, right: str
+) -> None:
+    problem = Problem(problem_id=problem_id, text="?", golds=("1",))
+    values = [true_value(seed, spread, problem, prefix_id) for prefix_id in (left, right)]
+    assert all(0 <= value <= 1 for value in values)
+    assert abs(values[0] - values[1]) <= 2 * spread + 1e-12
+    assert true_value(seed, 0.0, problem, left) == true_value(seed, 0.0, problem, right)
+
+
+def test_true_values_reach_all_over_the_unit_interval() -> None:
+    values = [true_value(0, 0.35, SEVEN, str(number)) for number in range(200)]
+    assert len(set(values)) > 100
+    difficulties = sorted(
+        true_value(0, 0.0, Problem(problem_id=str(number), text="", golds=("1",)), "x") for number in range(400)
+    )
+    assert all(abs(value - rank / 400) < 0.1 for rank, value in enumerate(difficulties))
+
+
+@pytest.mark.parametrize(
+    "golds",
+    [
+        ("7",),
+        ("-5",),
+        ("1,234",),
+        ("3", "4", "5"),
+        ("0", "1"),
+        ("--5",),
+        (",",),
+        ("10", "1/2"),
+        ("blue",),
+        ("\\text{yes}",),
+        ("\\frac{1}{2}",),
+        ("none of these",),
+        ("9" * 30,),
+        ("7.5",),
+        ("٣",),
+    ],
+)
+def test_wrong_answers_are_wrong_and_right_ones_right_whatever_the_golds(golds: tuple[str, ...]) -> None:
+    problem = Problem(problem_id="p", text="?", golds=golds)
+    done = asyncio.run(drained(engine(spread=0.0), requests(300, "x", problem)))
+    texts = {completion.text for completion in done}
+    good = {text for text in texts if text.endswith(f"The answer is {golds[0]}.")}
+    assert len(good) == 1
+    assert len(texts) >= 2
+    wrong = [text.rpartition("The answer is ")[2].removesuffix(".") for text in texts - good]
+    assert all(quick_verdict(gold, answer) is not Verdict.CORRECT for gold in golds for answer in wrong)
+
+
+def test_its_texts_are_understood_by_the_checker() -> None:
+    problem = Problem(problem_id="p", text="?", golds=("7", "8"))
+    done = asyncio.run(drained(engine(spread=0.0), requests(2_000, "x", problem)))
+    assert {right(completion) for completion in done} == {True, False}
+    assert [right(completion) for completion in done] == [completion.text.endswith(" 7.") for completion in done]
+
+
+@given(st.lists(our.any_text, min_size=1, max_size=3).map(tuple))
+@example(("--5",))
+@example(("3", "4"))
+def test_no_gold_answer_upsets_it(golds: tuple[str, ...]) -> None:
+    problem = Problem(problem_id="p", text="?", golds=golds)
+    done = asyncio.run(drained(engine(spread=0.0), requests(20, "x", problem)))
+    said = {completion.text.removeprefix("So the work is done.\nThe answer is ") for completion in done}
+    assert said & {f"{golds[0]}."}
+    assert not said & {f"{gold}." for gold in golds if gold != golds[0]}
+
+
+def test_a_scripted_death_strikes_the_first_attempt_only() -> None:
+    asked = requests(1_000)
+    done: list[Completion] = []
+    with pytest.raises(EngineDied, match="fail_after"):
+        asyncio.run(drained(engine(1, fail_after=300), asked, done))
+    assert 300 <= len(done) < 1_000
+    healed = asyncio.run(drained(engine(2, fail_after=300), asked))
+    assert len(healed) == 1_000
+    assert healed[: len(done)] == done
+
+
+def test_a_scripted_hang_stops_answering_on_the_first_attempt_only() -> None:
+    asked = requests(1_000)
+    done: list[Completion] = []
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(drained(engine(1, hang_after=300), asked, done), 0.2))
+    assert 300 <= len(done) < 1_000
+    assert len(asyncio.run(asyncio.wait_for(drained(engine(2, hang_after=300), asked), 5))) == 1_000
+
+
+@pytest.mark.parametrize("attempt", [1, 2, 7])
+@pytest.mark.parametrize("poison", ["1f", rollout_id("1f", 300)], ids=["a prefix", "a rollout"])
+def test_poison_kills_the_engine_at_every_attempt(attempt: int, poison: str) -> None:
+    done: list[Completion] = []
+    with pytest.raises(EngineDied, match="poison"):
+        asyncio.run(drained(engine(attempt, poison=poison), requests(300, "0a") + requests(400, "1f"), done))
+    assert len(done) >= 256
+    assert not any(completion.request.request_id.startswith(poison) for completion in done)
+
+
+def test_poison_that_is_not_asked_does_no_harm() -> None:
+    healthy = requests(300, "0a") + requests(300, "1f")
+    done = asyncio.run(drained(engine(poison=rollout_id("1f", 300)), healthy))
+    assert done == asyncio.run(drained(engine(), healthy))
+
+
+def test_a_dead_engine_serves_nobody() -> None:
+    oracle = engine(poison="1f", tokens_per_second=100_000)
+
+    async def run() -> list[object]:
+        streams = [drained(oracle, requests(1_000, prefix_id)) for prefix_id in ("0a", "1f")]
+        return [*await asyncio.gather(*streams, return_exceptions=True)]
+
+    assert [type(outcome) for outcome in asyncio.run(run())] == [EngineDied, EngineDied]
+    with pytest.raises(EngineDied):
+        asyncio.run(drained(oracle, requests(1, "0a")))
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_refused_requests_come_back_unserved_and_the_others_as_ever(attempt: int) -> None:
+    asked = requests(300, "0a") + requests(300, "1f")
+    refusing = engine(attempt, refuse="1f-0001")
+    done = asyncio.run(drained(refusing, asked, keep_tokens=True))
+    refused = [completion for completion in done if completion.finish is Finish.ENGINE_FAILED]
+    assert [completion.request for completion in refused] == asked[310:320]
+    assert {(completion.text, completion.n_tokens, completion.token_ids) for completion in refused} == {("", 0, ())}
+    whole = asyncio.run(drained(engine(), asked, keep_tokens=True))
+    assert [completion for completion in done if completion not in refused] == whole[:310] + whole[320:]
+    assert refusing.work.generated == sum(completion.n_tokens for completion in done)
+
+
+def test_a_scripted_wrong_answer_drops_one_and_doubles_another_once_on_the_first_attempt() -> None:
+    asked = requests(1_000)
+    done = asyncio.run(drained(engine(1, wrong_after=300), asked))
+    times = Counter(completion.request.request_id for completion in done)
+    assert sorted(Counter(times[request.request_id] for request in asked).items()) == [(0, 1), (1, 998), (2, 1)]
+    assert done[:300] == asyncio.run(drained(engine(1), asked))[:300]
+    assert asyncio.run(drained(engine(2, wrong_after=300), asked)) == asyncio.run(drained(engine(1), asked))
+
+
+def test_tokens_are_kept_when_asked_for_only() -> None:
+    tokenizer = ByteTokenizer()
+    kept = asyncio.run(drained(engine(), requests(5), keep_tokens=True))
+    assert [tokenizer.decode(completion.token_ids) for completion in kept] == [completion.text for completion in kept]
+    assert all(completion.token_ids == () for completion in asyncio.run(drained(engine(), requests(5))))
+
+
+def test_load_counts_what_is_still_to_come() -> None:
+    oracle = engine()
+
+    async def run() -> list[Load]:
+        return [oracle.load async for _ in oracle.generate(requests(600))]
+
+    waiting = [load.running + load.waiting for load in asyncio.run(run())]
+    assert waiting == sorted(waiting, reverse=True)
+    assert 0 < waiting[0] < 600
+    assert waiting[-1] == 0
+
+
+def test_generated_tokens_are_those_of_finished_batches() -> None:
+    oracle = engine()
+
+    async def run() -> list[tuple[int, int]]:
+        done: list[Completion] = []
+        seen = []
+        async for batch in oracle.generate(requests(600)):
+            done.extend(batch)
+            seen.append((oracle.work.generated, sum(completion.n_tokens for completion in done)))
+        return seen
+
+    seen = asyncio.run(run())
+    assert len(seen) > 1
+    assert all(generated == finished > 0 for generated, finished in seen)
+
+
+def test_it_tells_who_it_is_and_how_much_it_holds() -> None:
+    assert engine(seed=5, spread=0.25).policy == "oracle:seed=5,spread=0.25"
+    assert engine(max_model_len=64).max_model_len == 64
+    assert engine().max_model_len >= 100_000
+
+
+@given(our.clean_text)
+def test_bytes_are_tokens_and_come_back(text: str) -> None:
+    tokenizer = ByteTokenizer()
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_requests_that_are_aborted_on_their_way_come_back_without_text_and_the_others_as_ever() -> None:
+    asked = requests(600)
+    unwanted = {request.request_id for request in asked[300:310]}
+    oracle = engine()
+
+    async def run() -> list[Completion]:
+        oracle.abort(unwanted)  # nobody has asked for them yet
+        done: list[Completion] = []
+        async for batch in oracle.generate(asked):
+            done.extend(batch)
+            oracle.abort(unwanted)
+        return done
+
+    done = asyncio.run(run())
+    assert [completion.request for completion in done] == asked
+    for completion in done:
+        aborted = completion.request.request_id in unwanted
+        assert completion.finish is (Finish.ABORT if aborted else Finish.STOP)
+        assert bool(completion.text) is not aborted
+    assert all(completion.finish is Finish.STOP for completion in asyncio.run(drained(oracle, asked)))

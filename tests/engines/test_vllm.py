@@ -1,0 +1,311 @@
+"""vLLM's real CPU engine: one start of it with the tiny policy for most tests, and the whole job with the embedded model.
+
+The tests of the tiny policy's engine come in their order in this file: the last one kills it.
+"""
+
+import asyncio
+import json
+import os
+import random
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import compose_label
+from pipeline.analysis.audit.run import audit
+from pipeline.config.changes import AuditConfig
+from pipeline.config.label import LabelConfig
+from pipeline.core.errors import EngineDied
+from pipeline.core.ids import rollout_id
+from pipeline.core.records import Completion, Finish, Problem, Request
+from pipeline.data.prompts import Prompter
+from pipeline.engines.embedded import embedded_model
+from pipeline.engines.hardware.architectures import architecture_of
+from pipeline.engines.hardware.roofline import parameters
+from pipeline.engines.tokenizer import HfTokenizer
+from pipeline.engines.vllm.detokenize import completion_text
+from pipeline.engines.vllm.engine import VllmEngine
+from pipeline.engines.vllm.reaper import MARK, marked
+from pipeline.graders.math.answered import Answered
+from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
+from tests.runtime.in_process import label_in_process
+from tests.tiny.compared import implausible, told, truth
+from tests.tiny.policy import MAX_TOKENS, OVERRIDES, PARAMETERS, TRUTH
+
+pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
+
+EXERCISE = Problem(problem_id="e", text="21+5*2-38", golds=("14",))
+PROBLEM = Problem(
+    problem_id="p", text="Ann has 3 bags with 4 nuts in each bag. How many nuts does she have?", golds=("12",)
+)
+LONG_PROMPT = 90
+"""Tokens: two whole blocks of 32 and a part of one, and beside MAX_TOKENS within the tiny policy's context of 192."""
+
+
+class FirstLine(Answered):
+    """Takes the first line for the answer where it is told to, so that one engine serves tests with and without."""
+
+    asked = False
+
+    def may_state(self, piece: str) -> bool:
+        return self.asked and bool(piece.strip())
+
+    def complete(self, text: str) -> bool:
+        return "\n" in text
+
+
+class LastingEngine(VllmEngine):
+    """Is started once, and outlives the workers that use it."""
+
+    async def start(self) -> None:
+        if not self.capacity:
+            await super().start()
+
+    async def close(self) -> None:
+        """Left to `end`."""
+
+    async def end(self) -> None:
+        await super().close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """An engine in its event loop, and the mark of its processes."""
+
+    config: LabelConfig
+    engine: LastingEngine
+    loop: asyncio.Runner
+    mark: str
+
+    def requests(self, count: int, batch: int) -> list[Request]:
+        prompter = Prompter(
+            tokenizer=self.engine.tokenizer,
+            config=self.config.policy.prompt,
+            max_tokens=self.config.sampling.max_tokens,
+            max_model_len=self.engine.max_model_len,
+        )
+        root = prompter.root(EXERCISE)
+        return [
+            Request(request_id=rollout_id(f"{batch}", issue), issue_index=issue, problem=EXERCISE, prefix=root)
+            for issue in range(count)
+        ]
+
+    async def sampled(self, asked: list[Request]) -> list[Completion]:
+        return [completion async for group in self.engine.generate(asked, keep_tokens=True) for completion in group]
+
+    async def generated_until(self, task: "asyncio.Task[list[Completion]]", enough: int) -> int:
+        """The engine's count of tokens when it first is `enough`, or 0 when the task is done."""
+        while self.engine.work.generated < enough and not task.done():
+            await asyncio.sleep(0)
+        return 0 if task.done() else self.engine.work.generated
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Iterator[Started]:
+    config = compose_label([*OVERRIDES, f"data.path={TRUTH}", "run_dir=x"])
+    engine = LastingEngine(config.policy, config.sampling, cpus=1, answered=FirstLine())
+    with asyncio.Runner() as loop:
+        loop.run(engine.start())
+        mark = os.environ[MARK]
+        try:
+            yield Started(config=config, engine=engine, loop=loop, mark=mark)
+        finally:
+            loop.run(engine.end())
+    assert marked(mark) == []
+
+
+def prompted(request: Request, number: int, prompt_ids: tuple[int, ...]) -> Request:
+    return replace(
+        request, request_id=rollout_id("other", number), prefix=replace(request.prefix, prompt_ids=prompt_ids)
+    )
+
+
+def test_what_it_runs_on(tiny: Started) -> None:
+    """The tiny policy, and this processor as it was measured."""
+    hardware = tiny.engine.hardware
+    assert hardware is not None
+    assert hardware.architecture is not None
+    assert hardware.device is not None
+    assert parameters(hardware.architecture) == pytest.approx(PARAMETERS, rel=2e-3)  # but for the norms
+    assert (hardware.device.name, hardware.unknown) == ("1 CPU core", "")
+    assert 1e8 < hardware.device.bandwidth < 1e12
+    assert 1e8 < hardware.device.flops < 1e14
+
+
+def test_what_it_is(tiny: Started) -> None:
+    assert tiny.engine.max_model_len == 192
+    assert tiny.engine.capacity == 256
+    assert tiny.engine.policy.endswith("asset@main:float32:cpu:stop_at_answer")
+    assert tiny.engine._engine.model_config.seed > 0  # vLLM's own, with which every start draws the same
+
+
+def test_it_samples_and_counts(tiny: Started) -> None:
+    engine, before = tiny.engine, tiny.engine.work
+    short, *_ = tiny.requests(1, batch=0)
+    asked = [prompted(short, number, (short.prefix.prompt_ids * LONG_PROMPT)[:LONG_PROMPT]) for number in range(6)]
+
+    async def work() -> list[Completion]:
+        done = await tiny.sampled(asked)
+        # Six of 256 places were taken.
+        unfilled = engine.work.unfilled_seconds
+        await asyncio.sleep(0.1)
+        assert unfilled > before.unfilled_seconds
+        assert engine.work.unfilled_seconds >= unfilled + 0.1
+        return done
+
+    done = tiny.loop.run(work())
+    assert {completion.request.request_id for completion in done} == {request.request_id for request in asked}
+    for completion in done:
+        assert 0 < completion.n_tokens == len(completion.token_ids) <= MAX_TOKENS
+        assert (completion.finish is Finish.LENGTH) == (
+            completion.n_tokens == MAX_TOKENS and completion.finish is not Finish.STOP
+        )
+        assert completion.text == engine.tokenizer.decode(completion.token_ids)
+    assert len({completion.text for completion in done}) > 1
+    assert engine.work.generated - before.generated == sum(completion.n_tokens for completion in done)
+    assert engine.work.prompt - before.prompt == 6 * LONG_PROMPT
+    # Of the prompts behind the first one, less than two blocks of 32 tokens each are computed.
+    assert 0 < engine.work.prefilled - before.prefilled < LONG_PROMPT + 5 * 33
+
+
+def test_it_stops_at_the_answer(tiny: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FirstLine, "asked", True)
+    done = tiny.loop.run(tiny.sampled(tiny.requests(6, batch=1)))
+    for completion in done:
+        assert completion.text.count("\n") <= 1
+        assert completion.text == tiny.engine.tokenizer.decode(completion.token_ids)
+    stopped = [completion for completion in done if completion.text.endswith("\n")]
+    assert len(stopped) > 2
+    assert {completion.finish for completion in stopped} == {Finish.STOP}
+
+
+def test_prompts_that_it_refuses_stand_among_others_that_are_served(tiny: Started) -> None:
+    """Too long, of tokens that do not exist, and empty."""
+    good = tiny.requests(2, batch=2)
+    bad = [prompted(good[0], number, ids) for number, ids in enumerate([(1,) * 5000, (10**9, 1), (-1,), ()])]
+    done = {completion.request.request_id: completion for completion in tiny.loop.run(tiny.sampled([*bad, *good]))}
+    assert len(done) == len(bad) + len(good)
+    for request in bad:
+        completion = done[request.request_id]
+        assert (completion.finish, completion.text, completion.n_tokens) == (Finish.ENGINE_FAILED, "", 0)
+    assert all(done[request.request_id].n_tokens > 0 for request in good)
+
+
+def test_labels_agree_with_what_2000_rollouts_of_every_prefix_say(tiny: Started, tmp_path: Path) -> None:
+    """The whole real path on the tiny policy: tokeniser, vLLM, checker and estimator."""
+    run_dir = tmp_path / "run"
+    asked = ["estimator=pooled", f"data.path={TRUTH}", f"run_dir={run_dir}"]
+    done = label_in_process(compose_label([*OVERRIDES, *asked]), engine=tiny.engine, run=tiny.loop.run)
+    known = truth()
+    found = told(pl.read_parquet(run_dir / "labels" / "*.parquet"))
+    assert implausible(found, known) == []
+
+    log, totals = pl.read_parquet(run_dir / "rollouts" / "*.parquet"), done.totals
+    assert found.correct.sum() == (log["verdict"] == "correct").sum() == totals.correct
+    assert found.graded.sum() == totals.correct + totals.incorrect + totals.no_answer
+    assert found.graded.sum() + totals.ungraded == log.height == totals.rollouts
+    assert found.tokens.sum() == log["n_tokens"].sum() == totals.tokens
+
+    report = audit(AuditConfig(run_dir=str(run_dir)))
+    assert report.sound, report.findings
+
+
+def test_it_counts_while_it_works_and_what_it_aborts_unasked_is_no_completion(tiny: Started) -> None:
+    """It aborts when it is told to end: what it gives back then is cut somewhere."""
+    asked = tiny.requests(200, batch=3)
+
+    async def work() -> None:
+        before = tiny.engine.work.generated
+        task = asyncio.create_task(tiny.sampled(asked))
+        first = await tiny.generated_until(task, before + 1)
+        assert before < first < await tiny.generated_until(task, first + 2 * len(asked))
+        await tiny.engine._engine.abort([request.request_id for request in asked])
+        with pytest.raises(EngineDied, match="finish_reason=abort"):
+            await task
+
+    tiny.loop.run(work())
+
+
+def test_its_death_is_noticed(tiny: Started) -> None:
+    for pid in marked(tiny.mark):
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(EngineDied):
+        tiny.loop.run(tiny.sampled(tiny.requests(2, batch=4)))
+
+
+def test_the_embedded_model_has_135_million_parameters() -> None:
+    architecture = architecture_of(json.loads((embedded_model() / "config.json").read_text()))
+    assert architecture is not None
+    assert parameters(architecture) == pytest.approx(134.5e6, rel=1e-3)
+
+
+def test_text_of_whole_completions_is_what_vllm_makes_of_single_tokens() -> None:
+    from transformers import AutoTokenizer
+    from vllm.sampling_params import SamplingParams
+    from vllm.v1.engine.detokenizer import IncrementalDetokenizer
+
+    hugging_face = AutoTokenizer.from_pretrained(embedded_model())
+    tokenizer = HfTokenizer(hugging_face)
+    drawn = random.Random(0)
+    prompt_ids = tokenizer.encode_chat([{"role": "user", "content": PROBLEM.text}])
+    text = [*tokenizer.encode(" Käse, 漢字 and 😀😀.\nThe answer is 12."), hugging_face.eos_token_id]
+    for _ in range(200):
+        ids = text[: drawn.randint(0, len(text))] + drawn.choices(range(len(hugging_face)), k=drawn.randint(0, 8))
+        request = SimpleNamespace(sampling_params=SamplingParams(), prompt_token_ids=prompt_ids, request_id="r")
+        incremental = IncrementalDetokenizer.from_new_request(hugging_face, request)
+        incremental.update(ids, False)
+        made = incremental.get_next_output_text(finished=True, delta=False)
+        assert completion_text(tokenizer.decode, prompt_ids, ids) == made
+
+
+def test_the_whole_job_with_a_real_model(tmp_path: Path) -> None:
+    """Given chains, a chain without a stated answer, a problem alone, and real GSM8K rows where they are at hand."""
+    rows: list[dict[str, Any]] = [
+        {
+            "id": "given",
+            "problem": PROBLEM.text,
+            "answer": "12",
+            "steps": ["The bags hold 3 * 4 = 12 nuts.", "The answer is 12."],
+        },
+        {
+            "id": "open",
+            "problem": PROBLEM.text,
+            "answer": "12",
+            "solution": "The bags hold 3 * 4 = 12 nuts.\nSo 12 nuts.",
+        },
+        {"id": "alone", "problem": "A box has 5 red pens and 4 blue pens. How many pens are in the box?", "answer": 9},
+    ]
+    data = write_rows(tmp_path / "rows.jsonl", rows)
+    gsm8k = SHARED_DATA / "gsm8k_dev.jsonl"
+    if gsm8k.exists():
+        with data.open("a") as file, gsm8k.open() as source:
+            file.writelines(next(source) for _ in range(2))
+    few = ["sampling.rollouts=2", "sampling.solutions=2", "sampling.max_tokens=48"]
+    settings = ["estimator=fixed", *few, "run.report=false"]
+    done = run_stepvalue(["label", f"data.path={data}", f"run_dir={tmp_path / 'run'}", *settings])
+    assert done.returncode == 0, done.stderr
+    labels = pl.read_parquet(tmp_path / "run" / "labels" / "*.parquet")
+    rollouts = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
+    assert rollouts["rollout_id"].n_unique() == rollouts.height
+    assert set(rollouts.group_by("prefix_id").len()["len"]) == {2}
+    by_id = {row["source_id"]: row for row in labels.iter_rows(named=True)}
+    assert by_id["given"]["origin"] == ["measured", "terminal"]
+    assert by_id["given"]["outcome"] is True
+    assert by_id["open"]["origin"] == ["measured", "measured"]
+    assert by_id["given"]["value"][0] == by_id["open"]["value"][0]
+    assert all(row["policy"].startswith("SmolLM2-135M-Instruct") for row in by_id.values())
+    for row in labels.iter_rows(named=True):
+        ends = row["step_ends"]
+        assert "".join(row["solution"][a:b] for a, b in zip([0, *ends], ends, strict=False)) == row["solution"]
+        for origin, graded, ungraded in zip(row["origin"], row["n_rollouts"], row["n_ungraded"], strict=True):
+            assert graded + ungraded == (0 if origin == "terminal" else 2)
+    drawn = pl.read_parquet(tmp_path / "run" / "solutions" / "*.parquet")
+    assert drawn.height == 2
+    for row in drawn.iter_rows(named=True):  # the end of the turn is drawn, and is no part of the chain
+        assert len(row["token_ids"]) - row["token_ends"][-1] == (row["finish"] == "stop")

@@ -1,0 +1,97 @@
+"""From trials to a chain's values and labels: the estimator that is asked for, the end of the chain, and its advantages."""
+
+from itertools import pairwise
+
+import pytest
+
+from pipeline.config.choices import AfterError, EstimatorName, LabelRule
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import ChainShape, Origin, StepValue, Trials
+from pipeline.estimators import bisect, first_success, fixed
+from pipeline.estimators.chain import ChainValues, chain_values
+from pipeline.estimators.kernel import PRIOR
+from pipeline.estimators.trials import NONE, counts_of
+
+LOG: dict[str, tuple[bool | None, ...]] = {
+    "root": (False, True, True, False),
+    "a": (True, False, False, True),
+    "b": (None, False, False, False),
+    "c": (False, False, True, False),
+    "d": (None, None, None, None),
+}
+TRIALS = {prefix: Trials(outcomes=outcomes, counts=counts_of(outcomes)) for prefix, outcomes in LOG.items()}
+
+
+def labelled(config: EstimatorConfig, outcome: bool | None) -> ChainValues:
+    """A chain of four steps."""
+    (chain,) = chain_values([ChainShape(prefix_ids=tuple(LOG), outcome=outcome)], TRIALS, config, PRIOR)
+    return chain
+
+
+def alone(prefix: str, config: EstimatorConfig) -> StepValue:
+    if config.name is EstimatorName.fixed:
+        return fixed.measured(TRIALS[prefix].counts, config)
+    return first_success.measured(TRIALS[prefix], config)
+
+
+@pytest.mark.parametrize("name", [EstimatorName.fixed, EstimatorName.first_success])
+@pytest.mark.parametrize("outcome", [True, False, None])
+def test_each_prefix_has_the_value_of_its_own_rollouts_and_the_end_its_outcome(
+    name: EstimatorName, outcome: bool | None
+) -> None:
+    config = EstimatorConfig(name=name)
+    found = labelled(config, outcome)
+    for prefix, value in zip(("root", "a", "b", "c"), (found.root, *found.steps), strict=False):
+        assert (value.value, value.low, value.above) == (
+            alone(prefix, config).value,
+            alone(prefix, config).low,
+            alone(prefix, config).above,
+        )
+    assert found.steps[-1].origin is (Origin.UNMEASURED if outcome is None else Origin.TERMINAL)
+    assert found.labels == (1, 0, 1, None if outcome is None else int(outcome))
+
+
+@pytest.mark.parametrize("name", [EstimatorName.fixed, EstimatorName.first_success])
+def test_a_step_advances_by_the_difference_of_posterior_means(name: EstimatorName) -> None:
+    found = labelled(EstimatorConfig(name=name), outcome=True)
+    assert found.root.advantage is None
+    for before, after in pairwise((found.root, *found.steps)):
+        assert before.posterior_mean is not None
+        assert after.posterior_mean is not None
+        assert after.advantage == after.posterior_mean - before.posterior_mean
+
+
+def test_a_search_labels_by_what_it_found() -> None:
+    config = EstimatorConfig(name=EstimatorName.bisect)
+    shape = ChainShape(prefix_ids=tuple(LOG), outcome=False)
+    found = labelled(config, outcome=False)
+    assert found.labels == bisect.labels(shape, TRIALS) == (1, 0, 0, 0)
+    assert [value.value for value in (found.root, *found.steps)] == [0.0, 1.0, 0.0, 0.0, 0.0]
+    assert labelled(config, outcome=True).labels == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        (EstimatorName.fixed, (1, 0, None, None)),
+        (EstimatorName.first_success, (1, 0, None, None)),
+        (EstimatorName.bisect, (1, 0, None, None)),
+    ],
+)
+def test_labels_may_end_at_the_first_error(name: EstimatorName, labels: tuple[int | None, ...]) -> None:
+    assert labelled(EstimatorConfig(name=name, after_error=AfterError.undecided), outcome=False).labels == labels
+
+
+def test_a_rule_sees_the_values_of_the_estimator() -> None:
+    """Step a was right at its first rollout, 2 of 4 times in all."""
+    rule = LabelRule.threshold
+    assert labelled(EstimatorConfig(rule=rule), outcome=None).labels[0] == 0
+    early = EstimatorConfig(name=EstimatorName.first_success, rule=rule)
+    assert labelled(early, outcome=None).labels[0] == 1
+
+
+@pytest.mark.parametrize("name", [EstimatorName.fixed, EstimatorName.first_success, EstimatorName.bisect])
+def test_of_a_chain_without_a_rollout_nothing_is_known(name: EstimatorName) -> None:
+    (found,) = chain_values([ChainShape(prefix_ids=("root", "a"), outcome=None)], {}, EstimatorConfig(name=name), PRIOR)
+    assert found.root == found.steps[0] == fixed.unmeasured(NONE.counts)
+    assert found.labels == (None,)

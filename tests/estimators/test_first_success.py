@@ -1,0 +1,209 @@
+"""Sampling until enough are right: labels as of all N rollouts, values unbiased, by enumeration of all outcomes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.config.choices import EstimatorName, Interval
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import Counts, Origin, Trials
+from pipeline.estimators import fixed
+from pipeline.estimators.first_success import measured, owed
+from pipeline.estimators.intervals import jeffreys
+from pipeline.estimators.labels import step_labels
+from pipeline.estimators.trials import counts_of
+
+Outcomes = tuple[bool | None, ...]
+
+NAME = EstimatorName.first_success
+configs = st.builds(EstimatorConfig, name=st.just(NAME), successes=st.integers(1, 3), batch=st.integers(1, 4))
+ROLLOUTS = st.integers(1, 7)
+
+
+def trials(outcomes: Sequence[bool | None]) -> Trials:
+    return Trials(
+        outcomes=tuple(outcomes),
+        rounds=(len(outcomes),),
+        reached=(None,) * len(outcomes),
+        counts=replace(counts_of(outcomes), tokens=10 * len(outcomes), truncated=outcomes.count(None)),
+    )
+
+
+def sampled(fate: Outcomes, config: EstimatorConfig) -> Outcomes:
+    """What is issued of rollouts whose outcomes are given beforehand, asked for batch by batch."""
+    issued = 0
+    while more := owed(trials(fate[:issued]), len(fate), config):
+        issued += more
+    return fate[:issued]
+
+
+def with_aborted(issued: Outcomes, config: EstimatorConfig, kept: Sequence[bool]) -> Outcomes:
+    """The same with some of what was issued behind the stop aborted."""
+    stop = next((at for at in range(len(issued)) if issued[: at + 1].count(True) >= config.successes), len(issued))
+    return issued[: stop + 1] + tuple(
+        outcome if keep else None for outcome, keep in zip(issued[stop + 1 :], kept, strict=False)
+    )
+
+
+def fates(pattern: Sequence[bool]) -> Iterator[Outcomes]:
+    """All outcomes of rollouts of which it is given whether they are graded."""
+    return product(*((True, False) if graded else (None,) for graded in pattern))
+
+
+def probability(fate: Outcomes, p: Fraction) -> Fraction:
+    return p ** fate.count(True) * (1 - p) ** fate.count(False)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.booleans(), min_size=1, max_size=7).filter(any), configs, st.fractions(0, 1, max_denominator=100))
+def test_the_value_is_unbiased_whichever_rollouts_are_not_graded(
+    pattern: list[bool], config: EstimatorConfig, p: Fraction
+) -> None:
+    mean = 0.0
+    for fate in fates(pattern):
+        value = measured(trials(sampled(fate, config)), config).value
+        assert value is not None
+        mean += float(probability(fate, p)) * value
+    assert mean == pytest.approx(float(p), abs=1e-12)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.booleans(), min_size=1, max_size=7).filter(any), configs, st.fractions(0, 1, max_denominator=100))
+def test_the_interval_covers_whichever_rollouts_are_not_graded(
+    pattern: list[bool], config: EstimatorConfig, p: Fraction
+) -> None:
+    covered = 0.0
+    for fate in fates(pattern):
+        found = measured(trials(sampled(fate, config)), config)
+        assert found.low is not None
+        assert found.high is not None
+        covered += float(probability(fate, p)) * (found.low <= p <= found.high)
+    assert covered >= config.confidence - 1e-12
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 5), configs)
+def test_labels_of_any_are_those_of_all_n_rollouts(rollouts: int, config: EstimatorConfig) -> None:
+    """For each fate by itself, so in distribution; with half of the rollouts ungraded, or all of them."""
+    for fate in product((True, False, None), repeat=rollouts):
+        all_of_them = fixed.measured(counts_of(fate), config)
+        first = measured(trials(sampled(fate, config)), config)
+        root = fixed.unmeasured(Counts())
+        assert step_labels(root, [first], config) == step_labels(root, [all_of_them], EstimatorConfig())
+
+
+@given(st.lists(st.sampled_from((True, False, None)), max_size=30), configs)
+def test_a_log_of_all_n_is_cut_where_sampling_would_have_stopped(
+    fate: list[bool | None], config: EstimatorConfig
+) -> None:
+    cut = sampled(tuple(fate), config)
+    found = measured(trials(fate), config)
+    of_cut = measured(trials(cut), config)
+    assert replace(found, counts=of_cut.counts) == of_cut
+    assert found.counts == replace(of_cut.counts, tokens=10 * len(fate), truncated=fate.count(None))
+    assert of_cut.counts.graded == of_cut.value_rollouts
+
+
+@given(
+    st.lists(st.sampled_from((True, False, None)), min_size=1, max_size=12),
+    configs,
+    st.lists(st.booleans(), min_size=12, max_size=12),
+)
+def test_neither_the_batch_nor_what_is_aborted_behind_the_stop_changes_an_estimate(
+    fate: list[bool | None], config: EstimatorConfig, kept: list[bool]
+) -> None:
+    one_by_one = measured(trials(sampled(tuple(fate), replace(config, batch=1))), config)
+    batched = sampled(tuple(fate), config)
+    for issued in (batched, with_aborted(batched, config, kept)):
+        found = measured(trials(issued), config)
+        spent = {"tokens": found.counts.tokens, "truncated": found.counts.truncated}
+        assert found == replace(one_by_one, counts=replace(one_by_one.counts, **spent))
+        assert owed(trials(issued), len(fate), config) == 0
+
+
+@given(st.lists(st.sampled_from((True, False, None)), min_size=1, max_size=30), configs, st.data())
+def test_a_run_that_was_cut_anywhere_issues_the_same(
+    fate: list[bool | None], config: EstimatorConfig, data: st.DataObject
+) -> None:
+    whole = sampled(tuple(fate), config)
+    issued = data.draw(st.integers(0, len(whole)))
+    while more := owed(trials(fate[:issued]), len(fate), config):
+        issued += more
+    stop = measured(trials(whole), config).counts
+    assert len(whole) >= issued >= stop.graded + stop.ungraded
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "batch", "successes", "more"),
+    [
+        ((), 1, 1, 1),
+        ((), 3, 1, 3),
+        ((), 100, 1, 8),
+        ((False,), 1, 1, 1),
+        ((None,), 1, 1, 1),
+        ((False, True), 1, 1, 0),
+        ((False, True), 2, 2, 2),
+        ((False, False, False, True, False, True), 3, 2, 0),
+        ((False,) * 6, 3, 1, 2),
+        ((True, False), 3, 1, 0),
+        ((False, False), 3, 1, 1),
+        ((False,) * 8, 1, 1, 0),
+        ((None,) * 8, 1, 1, 0),
+        ((False,) * 9, 2, 1, 0),
+    ],
+)
+def test_what_the_next_round_needs_of_eight(outcomes: Outcomes, batch: int, successes: int, more: int) -> None:
+    assert owed(trials(outcomes), 8, EstimatorConfig(name=NAME, batch=batch, successes=successes)) == more
+
+
+@given(ROLLOUTS, st.fractions(Fraction(1, 20), 1, max_denominator=20))
+def test_a_label_costs_as_many_rollouts_as_a_cut_geometric_law_says(rollouts: int, p: Fraction) -> None:
+    """E[n] = (1 - (1 - V)^N) / V: 2.9 rollouts at V = 0.3 instead of 8."""
+    config = EstimatorConfig(name=NAME)
+    mean = sum(probability(fate, p) * len(sampled(fate, config)) for fate in fates([True] * rollouts))
+    assert mean == (1 - (1 - p) ** rollouts) / p
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "value", "interval"),
+    [
+        ((True,), 1.0, (0.025, 1.0)),
+        ((False,), 0.0, (0.0, 0.975)),
+        ((False, None, True), 0.0, (1 - 0.975**0.5, 0.975)),
+        ((False,) * 8, 0.0, (0.0, 1 - 0.025 ** (1 / 8))),
+    ],
+)
+def test_values_by_hand(outcomes: Outcomes, value: float, interval: tuple[float, float]) -> None:
+    found = measured(trials(outcomes), EstimatorConfig(name=NAME))
+    assert found.value == value
+    assert (found.low, found.high) == pytest.approx(interval)
+    assert found.value_rollouts == len(outcomes) - outcomes.count(None)
+    assert found.origin is Origin.MEASURED
+
+
+@given(st.lists(st.sampled_from((True, False)), min_size=1, max_size=20), configs)
+def test_the_posterior_does_not_know_why_sampling_stopped(fate: list[bool | None], config: EstimatorConfig) -> None:
+    issued = sampled(tuple(fate), config)
+    counted = sampled(tuple(fate), replace(config, batch=1))
+    found, alone = measured(trials(issued), config), fixed.measured(counts_of(counted), config)
+    assert (found.posterior_mean, found.posterior_sd, found.above) == (
+        alone.posterior_mean,
+        alone.posterior_sd,
+        alone.above,
+    )
+
+
+@pytest.mark.parametrize("interval", [Interval.jeffreys, Interval.posterior])
+def test_other_intervals_are_jeffreys(interval: Interval) -> None:
+    found = measured(trials((False, True)), EstimatorConfig(name=NAME, interval=interval, confidence=0.9))
+    assert (found.low, found.high) == jeffreys(1, 2, 0.9)
+
+
+@pytest.mark.parametrize("outcomes", [(), (None,), (None,) * 8])
+def test_without_a_graded_rollout_there_is_no_value(outcomes: Outcomes) -> None:
+    assert measured(trials(outcomes), EstimatorConfig(name=NAME)) == fixed.unmeasured(trials(outcomes).counts)

@@ -1,0 +1,187 @@
+"""Each label rule at, above and below its boundary, where it does not decide, and what becomes of labels behind an error."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.choices import AfterError, EstimatorName, LabelRule
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import Counts, Origin, StepValue
+from pipeline.estimators.fixed import measured, terminal
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, after_error, rule_name, step_labels
+from tests import strategies as our
+
+SEQUENTIAL = [EstimatorName.first_success, EstimatorName.pooled]
+
+
+def worth(correct: int, graded: int = 8) -> StepValue:
+    return measured(Counts(correct=correct, graded=graded), EstimatorConfig())
+
+
+def believed(mean: float, value: float | None = None, correct: int = 1) -> StepValue:
+    """As of an estimator whose value and posterior mean are far apart."""
+    return replace(worth(correct), value=value, posterior_mean=mean)
+
+
+UNMEASURED = worth(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "threshold", "root", "step", "label"),
+    [
+        (LabelRule.any, 0.5, worth(0), worth(1), 1),
+        (LabelRule.any, 0.5, worth(8), worth(0), 0),
+        (LabelRule.any, 0.99, UNMEASURED, worth(1), 1),
+        (LabelRule.any, 0.5, worth(4), UNMEASURED, None),
+        (LabelRule.threshold, 0.5, worth(0), worth(4), 0),
+        (LabelRule.threshold, 0.5, worth(0), worth(5), 1),
+        (LabelRule.threshold, 0.5, worth(8), worth(3), 0),
+        (LabelRule.threshold, 0.0, worth(0), worth(0), 0),
+        (LabelRule.threshold, 0.0, UNMEASURED, worth(1), 1),
+        (LabelRule.threshold, 0.5, worth(8), UNMEASURED, None),
+        (LabelRule.relative, 0.5, worth(4), worth(2), 0),
+        (LabelRule.relative, 0.5, worth(4), worth(3), 1),
+        (LabelRule.relative, 0.5, worth(8), worth(4), 0),
+        (LabelRule.relative, 0.0, worth(1), worth(0), 0),
+        (LabelRule.relative, 0.5, worth(0), worth(8), None),
+        (LabelRule.relative, 0.5, UNMEASURED, worth(8), None),
+        (LabelRule.relative, 0.5, worth(8), UNMEASURED, None),
+        (LabelRule.three_class, 0.5, worth(8), worth(4), NEGATIVE),
+        (LabelRule.three_class, 0.5, worth(4), worth(5), POSITIVE),
+        (LabelRule.three_class, 0.5, worth(8, 10), worth(7, 10), POSITIVE),
+        (LabelRule.three_class, 0.5, worth(9, 10), worth(7, 10), NEUTRAL),
+        (LabelRule.three_class, 0.5, UNMEASURED, worth(8), None),
+        (LabelRule.three_class, 0.5, UNMEASURED, worth(2), NEGATIVE),
+        (LabelRule.three_class, 0.5, worth(8), UNMEASURED, None),
+    ],
+)
+def test_rules_at_their_boundaries(
+    rule: LabelRule, threshold: float, root: StepValue, step: StepValue, label: int | None
+) -> None:
+    assert step_labels(root, [step], EstimatorConfig(rule=rule, threshold=threshold)) == (label,)
+
+
+@pytest.mark.parametrize(
+    ("above", "label"),
+    [(1.0, 1), (0.9, 1), (0.899, None), (0.5, None), (0.101, None), (0.1, 0), (0.0, 0), (None, None)],
+)
+@pytest.mark.parametrize("name", [EstimatorName.fixed, *SEQUENTIAL])
+def test_the_posterior_decides_where_it_is_certain(name: EstimatorName, above: float | None, label: int | None) -> None:
+    config = EstimatorConfig(name=name, rule=LabelRule.posterior, certainty=0.9)
+    assert step_labels(UNMEASURED, [replace(worth(4), above=above)], config) == (label,)
+
+
+@pytest.mark.parametrize("name", SEQUENTIAL)
+@pytest.mark.parametrize(
+    ("rule", "root", "step", "label"),
+    [
+        (LabelRule.any, believed(0.9), believed(0.01, value=0.0, correct=1), 1),
+        (LabelRule.any, believed(0.9), believed(0.99, value=1.0, correct=0), 0),
+        (LabelRule.any, believed(0.9), replace(UNMEASURED, posterior_mean=0.9, origin=Origin.IMPLIED), None),
+        (LabelRule.threshold, UNMEASURED, believed(0.51, value=0.0), 1),
+        (LabelRule.threshold, UNMEASURED, believed(0.5, value=1.0), 0),
+        (LabelRule.threshold, UNMEASURED, UNMEASURED, None),
+        (LabelRule.relative, believed(0.6, value=1.0), believed(0.31, value=0.0), 1),
+        (LabelRule.relative, believed(0.6, value=0.0), believed(0.29, value=1.0), 0),
+        (LabelRule.relative, believed(0.1, correct=0), believed(0.9), None),
+        (LabelRule.relative, replace(UNMEASURED, posterior_mean=0.5), believed(0.9), None),
+        (LabelRule.three_class, believed(0.9, value=0.0), believed(0.7, value=0.0), NEUTRAL),
+        (LabelRule.three_class, believed(0.8, value=1.0), believed(0.7, value=0.0), POSITIVE),
+        (LabelRule.three_class, believed(0.8, value=1.0), believed(0.5, value=1.0), NEGATIVE),
+    ],
+)
+def test_where_sampling_stops_early_rules_look_at_the_posterior_mean(
+    name: EstimatorName, rule: LabelRule, root: StepValue, step: StepValue, label: int | None
+) -> None:
+    assert step_labels(root, [step], EstimatorConfig(name=name, rule=rule)) == (label,)
+
+
+def test_each_step_is_compared_with_the_one_before_it() -> None:
+    config = EstimatorConfig(rule=LabelRule.three_class, threshold=0.3)
+    steps = [worth(8), worth(6), worth(6), worth(2), worth(4), UNMEASURED, worth(7)]
+    assert step_labels(worth(8), steps, config) == (1, NEUTRAL, 1, 0, 1, None, None)
+
+
+@pytest.mark.parametrize("name", [EstimatorName.fixed, *SEQUENTIAL])
+@pytest.mark.parametrize("rule", LabelRule)
+def test_the_end_of_a_chain_is_labelled_by_its_outcome(rule: LabelRule, name: EstimatorName) -> None:
+    ends = [terminal(True, 0.5), terminal(False, 0.5)]
+    assert step_labels(worth(4), ends, EstimatorConfig(name=name, rule=rule)) == (1, 0)
+
+
+configs = st.builds(EstimatorConfig, rule=st.sampled_from(LabelRule), threshold=st.floats(0, 0.99))
+values = our.counts.map(lambda counts: worth(*counts)) | st.just(UNMEASURED)
+
+
+@given(values, st.lists(values, max_size=6), configs)
+def test_one_label_per_step_and_none_only_where_it_must_be(
+    root: StepValue, steps: list[StepValue], config: EstimatorConfig
+) -> None:
+    labels = step_labels(root, steps, config)
+    assert len(labels) == len(steps)
+    rootless = config.rule is LabelRule.relative and not root.value
+    for before, step, label in zip([root, *steps], steps, labels, strict=False):
+        if step.value is None or rootless:
+            assert label is None
+        elif config.rule is LabelRule.posterior:
+            assert step.above is not None
+            assert (label is None) == (max(step.above, 1 - step.above) < config.certainty)
+        elif config.rule is LabelRule.three_class and before.value is None:
+            assert label == (NEGATIVE if step.value <= config.threshold else None)
+        else:
+            assert label is not None
+
+
+@given(
+    values,
+    st.lists(values.filter(lambda step: step.value is not None), max_size=6),
+    configs.filter(lambda config: config.rule is not LabelRule.posterior),
+)
+def test_a_better_step_never_has_a_worse_label(
+    root: StepValue, steps: list[StepValue], config: EstimatorConfig
+) -> None:
+    ordered = sorted(steps, key=lambda step: step.value or 0.0)
+    judged = [label for step in ordered for label in step_labels(root, [step], config) if label is not None]
+    rank = {NEGATIVE: 0, NEUTRAL: 1, POSITIVE: 2}
+    assert [rank[label] for label in judged] == sorted(rank[label] for label in judged)
+
+
+@pytest.mark.parametrize(
+    ("rule", "labels", "expected"),
+    [
+        (AfterError.keep, (1, 0, 1, None, 2), (1, 0, 1, None, 2)),
+        (AfterError.undecided, (1, 0, 1, None, 2), (1, 0, None, None, None)),
+        (AfterError.negative, (1, 0, 1, None, 2), (1, 0, 0, 0, 0)),
+        (AfterError.undecided, (None, 2, 0, 0, 1), (None, 2, 0, None, None)),
+        (AfterError.negative, (None, 2, 1, None), (None, 2, 1, None)),
+        (AfterError.undecided, (1, 1, 0), (1, 1, 0)),
+        (AfterError.undecided, (), ()),
+    ],
+)
+def test_what_becomes_of_labels_behind_the_first_error(
+    rule: AfterError, labels: Sequence[int | None], expected: Sequence[int | None]
+) -> None:
+    assert after_error(labels, EstimatorConfig(after_error=rule)) == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        (EstimatorConfig(threshold=0.3), "any"),
+        (EstimatorConfig(after_error=AfterError.undecided), "any,undecided_after_error"),
+        (EstimatorConfig(rule=LabelRule.threshold), "threshold>0.5"),
+        (EstimatorConfig(rule=LabelRule.threshold, threshold=0.0), "threshold>0"),
+        (EstimatorConfig(rule=LabelRule.relative, threshold=0.25), "relative>0.25"),
+        (EstimatorConfig(rule=LabelRule.posterior, threshold=0.1), "posterior>0.1@0.95"),
+        (EstimatorConfig(rule=LabelRule.three_class), "three_class>0.5-0.1"),
+        (
+            EstimatorConfig(rule=LabelRule.three_class, neutral=0.2, after_error=AfterError.negative),
+            "three_class>0.5-0.2,negative_after_error",
+        ),
+    ],
+)
+def test_the_name_of_a_rule_says_all_that_decides(config: EstimatorConfig, name: str) -> None:
+    assert rule_name(config) == name

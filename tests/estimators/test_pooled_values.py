@@ -1,0 +1,310 @@
+"""What the pooled estimator says: `value` is unbiased, by enumeration of all outcomes; the rest is calibrated."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.config.choices import BudgetUnit, Interval
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import ChainShape, Origin, StepValue, Trials
+from pipeline.estimators import pooled_choice
+from pipeline.estimators.allocation import next_rollouts
+from pipeline.estimators.grid import EDGES, GRID, POINTS, Floats, mass_above, mean_of, quantiles_of, variance_of
+from pipeline.estimators.intervals import clopper_pearson
+from pipeline.estimators.kernel import PRIOR, Kernel, motion
+from pipeline.estimators.pooled_values import values
+from pipeline.estimators.tree import Tree, tree_of, trees_of
+from tests.estimators.pooled import (
+    CONSTANT,
+    JUMPS,
+    POOLED,
+    SMOOTH,
+    Engine,
+    Outcome,
+    chain,
+    played,
+    sampled,
+    seen,
+    straight,
+    trials,
+)
+
+ONE = [straight("p", 3, outcome=False, prices=(3, 2, 1, 0))]
+FORKED = [chain("p0", "p1"), chain("p0", "p2", outcome=False)]
+TRUTHS = [
+    dict(zip(("p0", "p1", "p2"), each, strict=True))
+    for each in [(0.5, 0.5, 0.5), (0.9, 0.3, 0.6), (0.05, 0.5, 0.97), (0.2, 0.0, 1.0)]
+]
+
+Graded = Callable[[int], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A way in which sampling can go on to its end: what came in, and the value of each prefix by id."""
+
+    have: dict[str, Trials]
+    values: dict[str, float | None]
+
+    def probability(self, truth: Mapping[str, float]) -> float:
+        counts = {prefix: each.counts for prefix, each in self.have.items()}
+        return prod(truth[p] ** c.correct * (1 - truth[p]) ** (c.graded - c.correct) for p, c in counts.items())
+
+
+def leaves(chains: Sequence[ChainShape], config: EstimatorConfig, kernel: Kernel, graded: Graded) -> list[Leaf]:
+    """All of them. A right rollout takes 10 tokens, a wrong one 30: a budget in tokens tells outcomes."""
+    tree = tree_of(chains)
+    found: list[Leaf] = []
+    going: list[dict[str, Trials]] = [{}]
+    while going:
+        # One tree per way: they have nothing in common, but one call is enough for all of them.
+        named = [
+            (renamed(tree, place), {f"{place} {p}": t for p, t in have.items()}) for place, have in enumerate(going)
+        ]
+        asked = next_rollouts(
+            [each for each, _ in named], {p: t for _, have in named for p, t in have.items()}, 4, config, kernel
+        )
+        further = []
+        for have, more in zip(going, asked, strict=True):
+            if more:
+                further += grown(have, {prefix.split(" ", 1)[1]: count for prefix, count in more.items()}, graded)
+            else:
+                found.append(Leaf(have=have, values=said(chains, have, config, kernel)))
+        going = further
+    return found
+
+
+def renamed(tree: Tree, place: int) -> Tree:
+    return replace(tree, prefix_ids=tuple(f"{place} {prefix}" for prefix in tree.prefix_ids))
+
+
+def recorded(outcomes: Mapping[tuple[str, int], Outcome]) -> Engine:
+    return lambda prefix, index: (outcomes.get((prefix, index)), 10 if outcomes.get((prefix, index)) else 30)
+
+
+def grown(have: dict[str, Trials], more: dict[str, int], graded: Graded) -> list[dict[str, Trials]]:
+    places = [(p, len(have[p].outcomes) + n if p in have else n) for p, count in more.items() for n in range(count)]
+    free = [place for place in places if graded(place[1])]
+    ways = []
+    for drawn in product((True, False), repeat=len(free)):
+        outcomes: dict[tuple[str, int], Outcome] = dict(zip(free, drawn, strict=True))
+        ways.append(sampled(have, [more], recorded(outcomes)))
+    return ways
+
+
+def said(
+    chains: Sequence[ChainShape], have: dict[str, Trials], config: EstimatorConfig, kernel: Kernel
+) -> dict[str, float | None]:
+    steps = values(chains, have, config, kernel)
+    return {
+        prefix: step.value
+        for c, along in zip(chains, steps, strict=True)
+        for prefix, step in zip(c.prefix_ids, along, strict=True)
+    }
+
+
+def moments(
+    found: list[Leaf], truth: Mapping[str, float], estimate: Callable[[Leaf], float | None]
+) -> tuple[float, float] | None:
+    """Mean and variance of an estimate, given that there is one."""
+    told = [(leaf.probability(truth), estimate(leaf)) for leaf in found]
+    kept = [(weight, each) for weight, each in told if each is not None and weight]
+    total = sum(weight for weight, _ in kept)
+    if not total:
+        return None
+    mean = sum(weight * each for weight, each in kept) / total
+    return mean, sum(weight * (each - mean) ** 2 for weight, each in kept) / total
+
+
+def value_of(prefix: str) -> Callable[[Leaf], float | None]:
+    return lambda leaf: leaf.values.get(prefix)
+
+
+def share_of(prefix: str) -> Callable[[Leaf], float | None]:
+    def share(leaf: Leaf) -> float | None:
+        counts = leaf.have[prefix].counts if prefix in leaf.have else None
+        return counts.correct / counts.graded if counts and counts.graded else None
+
+    return share
+
+
+def always(index: int) -> bool:
+    return True
+
+
+def every_second(index: int) -> bool:
+    return index % 2 == 1
+
+
+@pytest.mark.parametrize(
+    ("chains", "unit", "budget", "graded", "first", "kernel"),
+    [
+        (ONE, BudgetUnit.rollouts, 7, always, 4, PRIOR),
+        (ONE, BudgetUnit.rollouts, 7, always, 1, PRIOR),
+        (ONE, BudgetUnit.rollouts, 7, always, 2, JUMPS),
+        (ONE, BudgetUnit.rollouts, 10, every_second, 4, PRIOR),
+        (ONE, BudgetUnit.rollouts, 10, every_second, 1, JUMPS),
+        (ONE, BudgetUnit.tokens, 90, always, 4, JUMPS),
+        (ONE, BudgetUnit.tokens, 90, always, 1, PRIOR),
+        (ONE, BudgetUnit.tokens, 150, every_second, 2, PRIOR),
+        (FORKED, BudgetUnit.rollouts, 4, always, 4, PRIOR),
+        (FORKED, BudgetUnit.rollouts, 4, always, 1, JUMPS),
+        (FORKED, BudgetUnit.tokens, 60, always, 2, PRIOR),
+    ],
+)
+def test_the_value_of_every_prefix_is_unbiased(
+    chains: list[ChainShape],
+    unit: BudgetUnit,
+    budget: int,
+    graded: Graded,
+    first: int,
+    kernel: Kernel,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where chains take fewer rollouts at a time, and so decide more often, than they do."""
+    monkeypatch.setattr(pooled_choice, "_FIRST", first)
+    found = leaves(chains, replace(POOLED, budget=budget, budget_unit=unit, target_sd=0.05), kernel, graded)
+    told = 0
+    for truth in TRUTHS:
+        assert sum(leaf.probability(truth) for leaf in found) == pytest.approx(1, abs=1e-12)
+        for prefix, v in truth.items():
+            mean_and_variance = moments(found, truth, value_of(prefix))
+            if mean_and_variance:
+                assert mean_and_variance[0] == pytest.approx(v, abs=1e-12)
+                told += 1
+    assert told >= 2 * len(TRUTHS)
+
+
+def test_the_share_of_all_rollouts_is_biased_and_varies_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The price of an unbiased value. It is lower where a first round is larger, and so is the bias of the share."""
+    config = replace(POOLED, budget=8, budget_unit=BudgetUnit.rollouts, target_sd=0.05)
+    worst, price = {}, {}
+    for first in (1, 4):
+        monkeypatch.setattr(pooled_choice, "_FIRST", first)
+        found = leaves(ONE, config, PRIOR, always)
+        shares = {(p, place): moments(found, truth, share_of(p)) for place, truth in enumerate(TRUTHS) for p in truth}
+        worst[first] = max(abs(told[0] - TRUTHS[place][p]) for (p, place), told in shares.items() if told)
+        of_value, of_share = (moments(found, TRUTHS[0], each("p2")) for each in (value_of, share_of))
+        assert of_value
+        assert of_share
+        price[first] = of_value[1] / of_share[1]
+    assert min(worst.values()) > 0.05
+    assert price[1] > price[4] > 1
+
+
+def test_the_value_is_of_the_first_round_with_a_grade() -> None:
+    have = {"p0": trials([None], [None, True, False], [True, True]), "p1": trials([None, None]), "p3": trials([False])}
+    shape = straight("p", 4)
+    steps = values([shape], have, replace(POOLED, interval=Interval.clopper_pearson), PRIOR)[0]
+    first, second, third, fourth, last = steps
+    assert (first.value, first.value_rollouts, first.counts.graded, first.origin) == (0.5, 2, 4, Origin.MEASURED)
+    assert (first.low, first.high) == clopper_pearson(1, 2, 0.95)
+    for implied in (second, third):
+        assert (implied.value, implied.value_rollouts, implied.low, implied.origin) == (None, 0, None, Origin.IMPLIED)
+        assert implied.posterior_mean is not None
+    assert (fourth.value, last.value, last.origin) == (0.0, 1.0, Origin.TERMINAL)
+    implied = values([shape], have, POOLED, PRIOR)[0][1]
+    assert implied.low is not None
+    assert implied.posterior_mean is not None
+    assert implied.high is not None
+    assert implied.low < implied.posterior_mean < implied.high
+
+
+def test_advantages_are_differences_and_their_sd_knows_that_neighbours_are_alike() -> None:
+    have = {f"p{step}": seen(4, 8) for step in range(3)}
+    steps = values([straight("p", 3, outcome=False)], have, POOLED, CONSTANT)[0]
+    assert steps[0].advantage is None
+    means = [step.posterior_mean for step in steps]
+    assert [step.advantage for step in steps[1:]] == pytest.approx(np.diff(np.array(means, dtype=float)).tolist())
+    for before, step in pairwise(steps[:3]):
+        assert before.posterior_sd
+        assert step.posterior_sd
+        assert step.advantage_sd is not None
+        assert step.advantage_sd < 0.5 * np.hypot(before.posterior_sd, step.posterior_sd)
+    assert steps[-1].advantage_sd == steps[-2].posterior_sd
+
+
+def test_values_come_in_the_order_of_chains_and_equal_prefixes_have_equal_ones() -> None:
+    chains = [chain("0", "a", "b"), chain("1", "c", outcome=None), chain("0", "a", "d", outcome=False), chain("1")]
+    have = {"0": seen(3, 4), "b": seen(5, 5), "c": seen(0, 3)}
+    said = values(chains, have, POOLED, JUMPS)
+    assert [len(steps) for steps in said] == [4, 2, 4, 2]
+    assert said[0][:2] == said[2][:2]
+    assert [tree.prefix_ids[0] for tree in trees_of(chains)] == ["0", "1"]
+    assert values([], have, POOLED, JUMPS) == []
+    alone = values(chains[1:2] + chains[3:], have, POOLED, JUMPS)[0]
+    assert [step.posterior_mean for step in alone] == pytest.approx([step.posterior_mean for step in said[1]])
+
+
+masses = st.lists(st.floats(0, 1).map(lambda x: x**4), min_size=POINTS, max_size=POINTS).filter(
+    lambda each: sum(each) > 0.01
+)
+
+
+@settings(max_examples=50)
+@given(masses, st.sampled_from([0.5, 0.8, 0.95, 0.99]))
+def test_an_interval_holds_its_confidence_and_the_ends_where_they_matter(
+    weights: list[float], confidence: float
+) -> None:
+    mass = np.array(weights) / sum(weights)
+    low, high = (float(bound) for bound in quantiles_of(mass, confidence))
+    held = float(mass @ (np.maximum(np.minimum(high, EDGES[1:]) - np.maximum(low, EDGES[:-1]), 0) / np.diff(EDGES)))
+    tail = (1 - confidence) / 2
+    at_ends = mass[0] >= tail and mass[-1] >= tail
+    assert held == pytest.approx(1 if at_ends else confidence, abs=1e-9)
+    assert (low == 0) == (mass[0] >= tail)
+    assert (high == 1) == (mass[-1] >= tail)
+
+
+@settings(max_examples=50)
+@given(masses)
+def test_moments_and_mass_above_a_threshold(weights: list[float]) -> None:
+    mass = np.array(weights) / sum(weights)
+    inner = np.append(0, np.append(np.diff(EDGES)[1:-1] ** 2 / 12, 0))
+    assert mean_of(mass) == pytest.approx(mass @ GRID)
+    assert variance_of(mass) == pytest.approx(mass @ ((GRID - mass @ GRID) ** 2 + inner))
+    assert mass_above(mass, 0.0) == pytest.approx(1 - mass[0])
+    assert mass_above(mass, 0.5) == pytest.approx(mass[13:].sum() + mass[12] / 2)
+    above = [float(mass_above(mass, threshold)) for threshold in np.linspace(0, 0.999, 50)]
+    assert above == sorted(above, reverse=True)
+
+
+def drawn(kernel: Kernel, chains: int, steps: int, random: np.random.Generator) -> tuple[list[ChainShape], Floats]:
+    """Chains that move as the kernel says, and their values; within the interval of a grid point all are alike."""
+    moving = motion(kernel)
+    at = np.empty((chains, steps), dtype=np.int64)
+    at[:, 0] = random.choice(POINTS, size=chains, p=moving.start)
+    for step in range(1, steps):
+        at[:, step] = [random.choice(POINTS, p=moving.step[before]) for before in at[:, step - 1]]
+    truth = random.uniform(EDGES[at], EDGES[at + 1])
+    truth[at == 0], truth[at == POINTS - 1] = 0.0, 1.0
+    right = random.random(chains) < moving.right[at[:, -1]]
+    return [straight(f"{name} ", steps, bool(outcome)) for name, outcome in enumerate(right)], truth
+
+
+@pytest.mark.parametrize("kernel", [JUMPS, SMOOTH], ids=["jumps", "smooth"])
+def test_intervals_and_sds_are_calibrated_over_chains_such_as_the_kernel_knows(kernel: Kernel) -> None:
+    """A point more or less than 95 % may be chance, with 500 chains whose eight values are not independent."""
+    random = np.random.default_rng(1)
+    chains, truth = drawn(kernel, 500, 8, random)
+    of = {prefix: v for c, row in zip(chains, truth, strict=True) for prefix, v in zip(c.prefix_ids, row, strict=False)}
+    have = played(trees_of(chains), lambda prefix, _: (bool(random.random() < of[prefix]), 1), POOLED, kernel)
+    said = [step for steps in values(chains, have, POOLED, kernel) for step in steps[:-1]]
+    low, high, mean, sd = (np.array(each, dtype=float).reshape(truth.shape) for each in columns(said))
+    within = ((low <= truth) & (truth <= high)).mean()
+    near = (np.abs(truth - mean) <= 1.96 * sd).mean()
+    error = np.sqrt(np.mean((mean - truth) ** 2))
+    assert within == pytest.approx(0.95, abs=0.012)
+    assert near == pytest.approx(0.95, abs=0.012)
+    assert error == pytest.approx(np.sqrt(np.mean(sd**2)), rel=0.07)
+    assert np.sqrt(np.mean(sd**2)) < 1.1 * POOLED.target_sd
+
+
+def columns(said: Sequence[StepValue]) -> list[list[float | None]]:
+    return [list(each) for each in zip(*((s.low, s.high, s.posterior_mean, s.posterior_sd) for s in said), strict=True)]

@@ -1,0 +1,63 @@
+"""A checker of programs, where this machine can confine them."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.choices import GraderKind, Sandbox
+from pipeline.config.label import GraderConfig
+from pipeline.core.errors import StepvalueError
+from pipeline.graders.code.checker import CodeChecker
+from pipeline.graders.code.sandbox import landlock_version
+from tests import strategies  # noqa: F401  registers the profile of property tests
+
+HAS_LANDLOCK = landlock_version() > 0
+CPU_SECONDS = 1.0
+DEADLINE = 12.0
+
+
+def code_config(**settings: object) -> GraderConfig:
+    """Settings for small programs, as strict as the machine allows."""
+    defaults: dict[str, object] = {
+        "kind": GraderKind.code,
+        "cpu_seconds": CPU_SECONDS,
+        "deadline_seconds": DEADLINE,
+        "memory_mib": 512,
+        "relative_tolerance": 1e-6,
+        "sandbox": Sandbox.full if HAS_LANDLOCK else Sandbox.standard,
+    }
+    return GraderConfig(**(defaults | settings))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def code_checker() -> Iterator[CodeChecker]:
+    """One checker for the tests that leave it as they found it."""
+    try:
+        checker = CodeChecker(code_config())
+    except StepvalueError as error:
+        pytest.skip(str(error))
+    with checker:
+        yield checker
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the test's own in which all temporary folders are made."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def own_checker(temporary: Path, code_checker: CodeChecker) -> Iterator[Callable[..., CodeChecker]]:
+    """Makes checkers whose folders lie in `temporary`, and closes them."""
+    made: list[CodeChecker] = []
+
+    def make(**settings: object) -> CodeChecker:
+        made.append(CodeChecker(code_config(**settings)))
+        return made[-1]
+
+    yield make
+    for checker in made:
+        checker.close()

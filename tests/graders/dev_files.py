@@ -1,0 +1,119 @@
+"""The audited answers beside this checkout: how they are read, judged and counted, and what a checker owes on them."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.core.records import UNGRADED, Verdict
+from pipeline.graders.base import Checker
+from tests.conftest import SHARED_DATA
+
+FOLDER = SHARED_DATA / "grader_dev"
+# Where a checker's processes work: a canary may be left there, too.
+CHILDREN_WORK_IN = Path("/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """Least accuracy over all cases, and most false positives over the wrong ones, in percent."""
+
+    accuracy: float
+    false_positives: float = 100.0
+
+
+REQUIRED = {
+    "real_outputs": Bar(accuracy=99.85, false_positives=0.03),
+    "math_golds": Bar(accuracy=99.7),
+    "latex_cases": Bar(accuracy=99.0),
+    "adversarial": Bar(accuracy=97.0),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One line. `extracts`: the prediction is a whole output. `canary`: a glob that may match no file afterwards."""
+
+    gold: str
+    prediction: str
+    expected: bool
+    extracts: bool
+    max_seconds: float | None
+    canary: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a checker said of a case, in how many seconds. `hang`: it was killed and said nothing."""
+
+    case: Case
+    verdict: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """Counts over the cases of one file. A verdict other than `correct` counts as a no."""
+
+    cases: int
+    accuracy: float
+    false_positives: int
+    false_positive_percent: float
+    false_negatives: int
+    ungraded: dict[str, int]
+    late: int
+
+
+def cases_of(name: str) -> list[Case]:
+    """The cases of one of the files named in `REQUIRED`."""
+    rows = map(json.loads, (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
+    return [
+        Case(
+            gold=row["gold"],
+            prediction=row["prediction"],
+            expected=row["expected"],
+            extracts=row["extracts"],
+            max_seconds=row.get("max_seconds"),
+            canary=row.get("canary"),
+        )
+        for row in rows
+    ]
+
+
+def judge(checker: Checker, case: Case) -> Outcome:
+    """What the checker says of one case."""
+    ask = checker.grade if case.extracts else checker.grade_answer
+    began = time.perf_counter()
+    verdict = ask((case.gold,), case.prediction).verdict
+    return Outcome(case=case, verdict=verdict.value, seconds=time.perf_counter() - began)
+
+
+def score(outcomes: Sequence[Outcome]) -> Score:
+    """Count. Raises ZeroDivisionError without outcomes."""
+    yes = [outcome.verdict == Verdict.CORRECT for outcome in outcomes]
+    expected = [outcome.case.expected for outcome in outcomes]
+    false_positives = sum(said and not wanted for said, wanted in zip(yes, expected, strict=True))
+    false_negatives = sum(wanted and not said for said, wanted in zip(yes, expected, strict=True))
+    wrong_answers = len(outcomes) - sum(expected)
+    return Score(
+        cases=len(outcomes),
+        accuracy=100 * (1 - (false_positives + false_negatives) / len(outcomes)),
+        false_positives=false_positives,
+        false_positive_percent=100 * false_positives / max(wrong_answers, 1),
+        false_negatives=false_negatives,
+        ungraded=dict(Counter(outcome.verdict for outcome in outcomes if outcome.verdict in UNGRADED)),
+        late=sum(outcome.seconds > (outcome.case.max_seconds or float("inf")) for outcome in outcomes),
+    )
+
+
+def meets(result: Score, bar: Bar) -> bool:
+    """Whether accuracy and false positives are within the bar."""
+    return result.accuracy >= bar.accuracy and result.false_positive_percent <= bar.false_positives
+
+
+def canaries(cases: Iterable[Case], *folders: Path) -> list[Path]:
+    """The files that code among the answers has made in these folders or where a checker's processes work."""
+    patterns = {case.canary for case in cases if case.canary}
+    return [path for folder in (*folders, CHILDREN_WORK_IN) for pattern in patterns for path in folder.glob(pattern)]

@@ -1,0 +1,154 @@
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.choices import Fallback
+from pipeline.graders.math.extract import final_answer
+from pipeline.graders.math.limits import exceeded
+
+STATED = [
+    ("The answer is 7.", "7"),
+    ("The answer is 3.5.", "3.5"),
+    ("The answer is $1,234 dollars.", "1,234 dollars"),
+    ("the answer is: $\\frac{1}{2}$.", "\\frac{1}{2}"),
+    ("Final Answer: The final answer is $5$. I hope it is correct.", "5"),
+    ("The answer is: $x = 5.$ I hope it is correct.", "x = 5"),
+    ("The answer to your question is 12.", "12"),
+    ('The answer is "no".', "no"),
+    ("The answer is 5, since x is 2.", "5"),
+    ("Therefore the correct answer is (B).", "(B)"),
+    ("ANSWER: B", "B"),
+    ("**Answer:** $898$", "898"),
+    ("### Final Answer\n\n**12 cm**", "12 cm"),
+    ("# Answer\n\nHillary has 7 nickels.", "Hillary has 7 nickels"),
+    ("Answer \\[ \n 9 \n \\]", "9"),
+    ("so \\boxed{42}.", "42"),
+    ("so $\\boxed{\\frac{1}{\\sqrt{2}}}$", "\\frac{1}{\\sqrt{2}}"),
+    ("so \\fbox{$7$}", "7"),
+    ("so \\boxed 5", "5"),
+    ("\\boxed{\\text{The answer is } 5}", "\\text{The answer is } 5"),
+    ("\\boxed{3}. Wait, no: \\boxed{4}", "4"),
+    ("\\boxed{3} and $\\boxed{4}$", "3, 4"),
+    ("\\boxed{3}. So the answer is 4.", "4"),
+    ("The answer is 4. So \\boxed{3}", "3"),
+    ("#### 72", "72"),
+    ("#### 72\nThe answer is: 73", "73"),
+    ("The answer is 1.\n#### 1,000", "1,000"),
+    ("\\boxed{5}\n#### Step 4: verify\nIt holds.", "5"),
+    ("Q: how many?\nA: 7,000", "7,000"),
+    ("The answer is 5. I am sure that my answer is correct.", "5"),
+    ("The answer is 103 ки", "103"),
+    ("so \\boxed{5}. The answer is in the box.", "5"),
+    ("Answer: let us see how many pears she has left. The answer is 3.", "3"),
+    ("$1,000.99", "1,000.99"),
+    ("42", "42"),
+]
+UNSTATED = [
+    "",
+    " ",
+    "\0",
+    "I cannot answer this.",
+    "so \\boxed{12",
+    "\\boxed{}",
+    "####",
+    "The answer is",
+    "We get 5 apples.",
+    "Answer: let us first see how many pears there are.",
+]
+HOSTILE = {
+    "mentions": "answer " * 150_000,
+    "statements": "the answer is " * 70_000,
+    "boxes": "\\boxed{" * 150_000,
+    "closed boxes": "$\\boxed{1}," * 90_000,
+    "braces": "{" * 1_000_000,
+    "hashes": "####" * 250_000,
+    "spaces": " " * 1_000_000,
+    "digits": "1" * 1_000_000,
+    "commas": "1," * 500_000,
+    "backslashes": "\\" * 1_000_000,
+    "clause": "answer to " + "x" * 1_000_000,
+    "trailing spaces": "answer is" + " " * 1_000_000,
+    "lines": "\nA: " * 250_000,
+    "newlines": "answer \n" * 120_000,
+    "minus": "-" * 1_000_000,
+    "surrogates": "\ud800" * 1_000_000,
+}
+
+
+@pytest.mark.parametrize(("text", "answer"), STATED)
+def test_the_stated_answer_is_found(text: str, answer: str) -> None:
+    assert final_answer(text) == answer
+    assert final_answer("She has 3 pears. " + text if text[0].isupper() else text) == answer
+
+
+@pytest.mark.parametrize("text", UNSTATED)
+def test_no_statement_is_no_answer(text: str) -> None:
+    assert final_answer(text) is None
+
+
+def test_the_last_number_counts_only_when_asked_for() -> None:
+    text = "We have 12 pears, and 15-3 = -1,234.50, as said."
+    assert final_answer(text) is None
+    assert final_answer(text, fallback=Fallback.last_number) == "-1,234.50"
+    assert final_answer("15-3", fallback=Fallback.last_number) is not None
+    assert final_answer("no number", fallback=Fallback.last_number) is None
+    assert final_answer("The answer is 7, not 8.", fallback=Fallback.last_number) is not None
+
+
+def test_a_pattern_comes_before_the_markers() -> None:
+    pattern = re.compile(r"<final>(.*?)</final>")
+    assert final_answer("<final>5</final> <final>$6$</final> \\boxed{7}", pattern=pattern) == "6"
+    assert final_answer("\\boxed{7}", pattern=pattern) == "7"
+
+
+@pytest.mark.parametrize("fallback", Fallback)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_megabyte_takes_milliseconds(name: str, fallback: Fallback) -> None:
+    began = time.process_time()
+    final_answer(HOSTILE[name], fallback=fallback)
+    assert time.process_time() - began < 0.15  # measured: 4 ms at most on an idle core
+
+
+def test_ten_thousand_nested_braces_are_an_answer_over_the_limit() -> None:
+    answer = final_answer("\\boxed{" + "{" * 10_000 + "5" + "}" * 10_001)
+    assert answer is not None
+    assert exceeded(answer)
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        "\\boxed{",
+        "}",
+        "{",
+        "\\fbox",
+        "####",
+        "the answer is ",
+        "Answer: ",
+        "\n",
+        "$",
+        "\\(",
+        "\\)",
+        "**",
+        "A: ",
+        ".",
+        "5",
+        "\\frac",
+    ]
+)
+
+
+@given(
+    st.one_of(st.text(), st.lists(FRAGMENTS | st.text(max_size=3), max_size=30).map("".join)), st.sampled_from(Fallback)
+)
+def test_any_text_is_survived(text: str, fallback: Fallback) -> None:
+    answer = final_answer(text, fallback=fallback)
+    assert answer is None or answer.strip()
+
+
+@given(st.text(alphabet="Sherwon pqy,;\n", max_size=200), st.integers(-(10**12), 10**12))
+def test_what_comes_before_the_last_statement_does_not_matter(before: str, number: int) -> None:
+    for statement in (f"\\boxed{{{number}}}", f"#### {number}", f"The answer is {number}.", f"**Answer:** ${number}$"):
+        assert final_answer(f"\\boxed{{1}} {before} x. {statement}") == str(number)

@@ -1,0 +1,18 @@
+"""The memo gives back what was kept, and forgets what was used longest ago."""
+
+import pytest
+
+from pipeline.core.records import Grade, Verdict
+from pipeline.graders import memo
+from pipeline.graders.memo import Memo
+
+
+def test_what_is_used_stays_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memo, "MEMO_ENTRIES", 2)
+    grades = {key: Grade(verdict=Verdict.CORRECT, answer=key, ms=1.0) for key in "abc"}
+    known: Memo[str] = Memo()
+    known.keep("a", grades["a"])
+    known.keep("b", grades["b"])
+    assert known.get("a") is grades["a"]
+    known.keep("c", grades["c"])
+    assert [known.get(key) for key in "abc"] == [grades["a"], None, grades["c"]]

@@ -1,0 +1,133 @@
+"""The checker's tests once more, in processes where evaluating a text explodes. What explodes: `mines/sitecustomize.py`."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+HERE = Path(__file__).parent
+MINES = HERE / "mines" / "sitecustomize.py"
+# What grades model output. Tests of a checker that runs programs on purpose have no place here.
+SUITE = ("test_compare.py", "test_extract.py", "test_golden.py", "test_hostile.py", "test_limits.py", "test_pool.py")
+# How the checker's processes start, end and are lost, with texts that others of these tests grade too.
+ABOUT_PROCESSES = (
+    "test_hostile.py::test_a_flood_outlives_its_processes",
+    "test_pool.py::test_a_file_in_the_working_directory_is_not_imported",
+    "test_pool.py::test_a_stopped_child_is_a_timeout_and_a_killed_one_a_crash",
+    "test_pool.py::test_a_child_without_memory_is_a_crash_and_the_next_answer_works",
+    "test_pool.py::test_any_thread_may_ask",
+    "test_pool.py::test_closing_ends_the_children",
+    "test_pool.py::test_a_child_ends_when_its_parent_dies",
+    "test_pool.py::test_nothing_symbolic_is_loaded_into_the_caller",
+)
+SECONDS = 280
+
+HARMLESS = (
+    "sympy.factor(x**2 - 1)",
+    "x == 'x'",
+    "sympy.integrate(sympy.exp(-x**2), (x, 0, sympy.oo))",  # looks up constants of sympy's own
+)
+# The last ones are how the installed grammar reads numbers, and how sympy adds up a series.
+EXPLOSIVE = (
+    "sympy.sympify('1+1')",
+    "sympy.sympify(['1'])",
+    "sympy.S('1')",
+    "sympy.simplify('x+x')",
+    "sympy.N('2')",
+    "sympy.Number('12')",
+    "sympy.parsing.sympy_parser.parse_expr('1')",
+    "sympy.parsing.latex.parse_latex('1')",
+    "sympy.parsing.mathematica.parse_mathematica('1')",
+    "sympy.lambdify(x, x + 1)",
+    "sympy.nsimplify(sympy.sqrt(2) + 0.25)",
+    "math_verify.parse('1/2')",
+    "latex2sympy('12')",
+    "sympy.Sum(1 / x**3 / 2**x, (x, 1, sympy.oo)).evalf(30)",
+)
+# The same ones in a process like the checker's.
+DISARMED = {
+    "evaluate_nothing()": "passed",
+    "latex2sympy('12') + latex2sympy('1,000.5')": "passed",
+    "latex2sympy(r'\\gcd(\\sqrt{2}, 0.5)')": "passed",
+    "sympy.Sum(1 / x**3 / 2**x, (x, 1, sympy.oo)).evalf(20)": "passed",
+    "sympy.S('x')": "SympifyError",
+}
+FATES = dict.fromkeys(HARMLESS, "passed") | dict.fromkeys(EXPLOSIVE, "EvaluatedError") | DISARMED
+CONTROL = f"""
+import math_verify, sympy, sympy.parsing.latex, sympy.parsing.mathematica, sympy.parsing.sympy_parser
+from latex2sympy2_extended import latex2sympy
+from pipeline.graders.math.unevaluated import evaluate_nothing
+x = sympy.Symbol("x")
+for line in {list(FATES)!r}:
+    try:
+        eval(line)
+    except BaseException as error:
+        print(type(error).__name__, line, sep="|")
+    else:
+        print("passed", line, sep="|")
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Minefield:
+    """A folder for PYTHONPATH, and the notes that processes leave in it."""
+
+    folder: Path
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": os.pathsep.join([str(self.folder), str(ROOT)])}
+
+    def explosions(self) -> str:
+        notes = self.folder / "explosions.txt"
+        return notes.read_text() if notes.exists() else ""
+
+    def armed(self) -> str:
+        return (self.folder / "armed.txt").read_text()
+
+
+@pytest.fixture
+def minefield(tmp_path: Path) -> Minefield:
+    folder = tmp_path / "mines"
+    folder.mkdir()
+    shutil.copy(MINES, folder)
+    return Minefield(folder=folder)
+
+
+def test_the_mines_work(minefield: Minefield) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CONTROL],
+        env=minefield.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    fates = (line.split("|") for line in done.stdout.splitlines())
+    assert {line: fate for fate, line in fates} == FATES
+    assert len(minefield.explosions().splitlines()) == len(EXPLOSIVE)
+
+
+def test_no_text_is_evaluated_anywhere_in_the_checkers_tests(minefield: Minefield) -> None:
+    suite = [str(HERE / name) for name in SUITE]
+    left_out = [f"--deselect={HERE.relative_to(ROOT) / name}" for name in ABOUT_PROCESSES]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *suite, *left_out],
+        cwd=ROOT,
+        env=minefield.environment(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert minefield.explosions() == ""
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert f"{len(ABOUT_PROCESSES)} deselected" in done.stdout
+    processes = minefield.armed().splitlines()
+    assert any("-m pytest" in command for command in processes)
+    assert any("-m pipeline.graders." in command for command in processes)

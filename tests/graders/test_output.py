@@ -1,0 +1,88 @@
+"""Outputs are compared as judges compare them."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.graders.code.output import same_output, same_value
+
+TOLERANCE = 1e-6
+lines = st.lists(st.text(alphabet="ab1 .-", max_size=8), max_size=5)
+values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "same"),
+    [
+        ("3\n", "3", True),
+        ("1 2 \r\n3\n\n", "1 2\n3", True),
+        ("1 2", "1  2", True),
+        ("0.5", "0.50000001", True),
+        ("0.5", ".5", True),
+        ("1e3", "1000", True),
+        ("x 0.5", "x 0.50", False),
+        ("0.5", "0.51", False),
+        ("5", "5.0", False),
+        ("5", "05", False),
+        ("10000000", "10000001", False),
+        ("  *\n***", " *\n***", False),
+        ("a b", "a  b", False),
+        ("1\n2", "1 2", False),
+        ("1\n2", "1\n2\n3", False),
+        ("Yes", "YES", False),
+        ("", "\n\n", True),
+        ("1.0", "nan", False),
+    ],
+)
+def test_outputs(wanted: str, found: str, same: bool) -> None:
+    assert same_output(wanted, found, tolerance=TOLERANCE) is same
+
+
+def test_without_tolerance_decimals_are_exact_numbers() -> None:
+    assert same_output("0.50", "0.5", tolerance=0.0)
+    assert not same_output("0.5", "0.50000001", tolerance=0.0)
+
+
+@given(lines)
+def test_line_ends_and_blanks_at_them_never_matter(content: list[str]) -> None:
+    wanted = "\n".join(content)
+    assert same_output(wanted, "".join(f"{line} \t\r\n" for line in content) + "\n", tolerance=TOLERANCE)
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_any_two_outputs_are_compared(one: str, other: str) -> None:
+    assert same_output(one, other, tolerance=0.0) in (True, False)
+    assert same_output(one, one, tolerance=0.0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "same"),
+    [
+        ([1, 2], (1, 2), True),
+        ([3], 3, True),
+        ([3, 4], 3, False),
+        ({"1": [2]}, {1: (2,)}, True),
+        (0.5, 0.5000001, True),
+        (0.5, 10**400, False),
+        (1, 1.0, True),
+        (1, 2, False),
+        ("a", ["a"], False),
+        (None, None, True),
+        ([], None, False),
+        ([1], object(), False),
+    ],
+)
+def test_values(wanted: object, found: object, same: bool) -> None:
+    assert same_value(wanted, found, tolerance=TOLERANCE) is same
+
+
+@given(values)
+def test_a_value_is_itself_behind_json(value: Any) -> None:
+    assert same_value(json.loads(json.dumps(value)), value, tolerance=0.0)

@@ -1,0 +1,271 @@
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.choices import Fallback
+from pipeline.config.label import GraderConfig
+from pipeline.core.errors import StepvalueError
+from pipeline.core.records import Verdict
+from pipeline.graders.math.pool import MathChecker
+
+CASES = [json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text().splitlines()]
+DATA = Path(__file__).parents[2].parent / "shared" / "data" / "grader_dev" / "real_outputs.jsonl"
+DEADLINE = 1.0
+
+
+def identity(number: int) -> tuple[str, str]:
+    """A gold and a right answer that takes a child to see."""
+    return str(number), f"{number}\\sin^2 x + {number}\\cos^2 x"
+
+
+NEEDS_ALGEBRA = identity(1)
+# Under every limit, and beyond what sympy does in a second.
+STALLS = "\\sum_{i=1}^{\\infty} \\frac{\\sin i}{i^5}"
+HOSTILE = [
+    "9^{9^{9^9}}",
+    "10^9!",
+    "(10^9)!",
+    "5^(5^(5^(5^5)))",
+    "1E+99999999",
+    "2^{9999}-2^{9998}",
+    "__import__('os').system('touch pwned')",
+    "(lambda: open('pwned','w'))()",
+    "{" * 10_000 + "5" + "}" * 10_000,
+    "(" * 20 + "x" + ")" * 20,
+    "\\frac{1}{" * 18 + "x" + "}" * 18,
+    "\\sqrt" * 100,
+    "x" * 1_000_000,
+    "\0",
+    "\ud800",
+    "x+\ud800",
+    "\u202e5",
+    '"}\n{"gold": "5", "answer": "5"}',
+    "x+1\n{}",
+    "\\input{/etc/passwd}",
+]
+
+
+@pytest.fixture(scope="module")
+def checker() -> Iterator[MathChecker]:
+    with MathChecker(GraderConfig(deadline_seconds=5.0)) as open_checker:
+        yield open_checker
+
+
+def child_of(checker: MathChecker) -> "subprocess.Popen[bytes]":
+    assert checker.grade_answer((NEEDS_ALGEBRA[0],), NEEDS_ALGEBRA[1]).verdict is Verdict.CORRECT
+    process = checker._children[0].process
+    assert process is not None
+    return process
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['kind']}: {case['gold']} ~ {case['prediction'][:40]}")
+def test_cases(checker: MathChecker, case: dict[str, str]) -> None:
+    grade = checker.grade if case["extracts"] else checker.grade_answer
+    assert grade((case["gold"],), case["prediction"]).verdict == case["verdict"]
+
+
+def test_golds_of_the_cases_are_accepted_and_equal_themselves(checker: MathChecker) -> None:
+    golds = {case["gold"] for case in CASES}
+    assert [gold for gold in golds if not checker.parses(gold)] == []
+    assert [gold for gold in golds if checker.grade_answer((gold,), gold).verdict is not Verdict.CORRECT] == []
+
+
+SENTENCES = [
+    "We compute. So $\\boxed{{{}}}$.",
+    "The answer is ${}$.",
+    "Thus we get\n\\[\n{}\n\\]",
+    "Hence the value is ${}$.",
+    "#### {}",
+    "**Final Answer**: ${}$",
+    "Final Answer: The final answer is ${}$. I hope it is correct.",
+    "The final answer is \\({}\\).",
+    "Answer: {}",
+    "<think>Maybe 7.</think>\nIt is $\\boxed{{{}}}$",
+    "<answer>{}</answer>",
+]
+REWRITINGS = [
+    ("\\frac", "\\dfrac"),
+    ("\\frac", "\\tfrac"),
+    (",", ", "),
+    ("\\pi", "π"),
+    ("-", "−"),
+    ("\\infty", "∞"),
+    ("\\cup", "∪"),
+]
+FORMULAS = sorted({case["gold"] for case in CASES if "\\" in case["gold"] and "\\text" not in case["gold"]})
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_a_gold_equals_itself_however_it_is_stated(checker: MathChecker, sentence: str) -> None:
+    golds = [gold for gold in FORMULAS if not gold.startswith(("\\$", "\\begin"))]
+    assert [
+        gold for gold in golds if checker.grade((gold,), sentence.format(gold)).verdict is not Verdict.CORRECT
+    ] == []
+
+
+@pytest.mark.parametrize(("old", "new"), REWRITINGS)
+def test_a_gold_equals_itself_however_it_is_spelled(checker: MathChecker, old: str, new: str) -> None:
+    spelled = [(gold, gold.replace(old, new)) for gold in FORMULAS if old in gold]
+    assert spelled
+    assert [pair for pair in spelled if checker.grade_answer((pair[0],), pair[1]).verdict is not Verdict.CORRECT] == []
+
+
+def test_whole_outputs(checker: MathChecker) -> None:
+    grade = checker.grade(("72",), "She sold 48 + 24 clips.\n#### 72")
+    assert (grade.verdict, grade.answer) == (Verdict.CORRECT, "72")
+    assert checker.grade(("72",), "I do not know.").verdict is Verdict.NO_ANSWER
+    assert checker.grade_answer(("72",), "\0\u200b").verdict is Verdict.NO_ANSWER
+    assert checker.quick((identity(4)[0],), f"\\boxed{{{identity(4)[1]}}}") is None
+    assert checker.grade((identity(4)[0],), f"\\boxed{{{identity(4)[1]}}}").verdict is Verdict.CORRECT
+    known = checker.quick((identity(4)[0],), f"\\boxed{{{identity(4)[1]}}}")
+    assert known is not None
+    assert known.verdict is Verdict.CORRECT
+
+
+def test_any_of_several_golds_counts(checker: MathChecker) -> None:
+    assert checker.grade_answer(("5", "x^2-1"), "(x-1)(x+1)").verdict is Verdict.CORRECT
+    assert checker.grade_answer(("5", "6"), "6").verdict is Verdict.CORRECT
+    assert checker.grade_answer(("5", "6"), "7").verdict is Verdict.INCORRECT
+    assert checker.grade_answer(("5", "x+"), "x").verdict is Verdict.UNPARSEABLE
+
+
+def test_golds_are_checked(checker: MathChecker) -> None:
+    good = ["5", "\\frac12", "no solution", "B", "(1,2)", "x^2-1", "[3,\\infty)", "12\\text{ and }13", "90^\\circ"]
+    bad = ["", " ", "x+", "\\frac{1}{", "9^{9^{9^9}}", "1" * 1000]
+    assert [gold for gold in good if not checker.parses(gold)] == []
+    assert [gold for gold in bad if checker.parses(gold)] == []
+
+
+def test_hostile_answers_get_a_verdict_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with MathChecker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
+        child_of(checker)
+        for answer in HOSTILE:
+            for gold in ("7", "x^2-1"):
+                began = time.monotonic()
+                grade = checker.grade_answer((gold,), answer)
+                # A lost child is replaced within the same call: its start is not the answer's doing.
+                assert time.monotonic() - began < DEADLINE + 20
+                assert grade.verdict not in (Verdict.CORRECT, Verdict.CRASHED)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_working_directory_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sympy.py").write_text("open('pwned', 'w')")
+    monkeypatch.chdir(tmp_path)
+    with MathChecker(GraderConfig()) as checker:
+        child_of(checker)
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_stall_is_a_timeout_and_the_next_answer_works() -> None:
+    with MathChecker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
+        process = child_of(checker)
+        began = time.monotonic()
+        assert checker.grade_answer(("5",), STALLS).verdict is Verdict.TIMEOUT
+        assert time.monotonic() - began < DEADLINE + 1
+        assert process.poll() is not None
+        assert checker.grade_answer(("5",), STALLS).ms >= DEADLINE * 1000 * 0.9  # remembered, not stalled on again
+        assert time.monotonic() - began < DEADLINE + 2
+        assert checker.grade_answer((identity(2)[0],), identity(2)[1]).verdict is Verdict.CORRECT
+
+
+def test_a_stopped_child_is_a_timeout_and_a_killed_one_a_crash() -> None:
+    with MathChecker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
+        os.kill(child_of(checker).pid, signal.SIGSTOP)
+        assert checker.grade_answer((identity(2)[0],), identity(2)[1]).verdict is Verdict.TIMEOUT
+        process = child_of_new(checker)
+        os.kill(process.pid, signal.SIGSTOP)
+        threading.Timer(0.2, lambda: os.kill(process.pid, signal.SIGKILL)).start()
+        assert checker.grade_answer((identity(4)[0],), identity(4)[1]).verdict is Verdict.CRASHED
+        assert checker.grade_answer((identity(4)[0],), identity(4)[1]).verdict is Verdict.CORRECT
+
+
+def test_a_child_without_memory_is_a_crash_and_the_next_answer_works() -> None:
+    with MathChecker(GraderConfig(deadline_seconds=30.0)) as checker:
+        process = child_of(checker)
+        pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[0])
+        little = pages * resource.getpagesize() + (4 << 20)
+        resource.prlimit(
+            process.pid, resource.RLIMIT_AS, (little, resource.prlimit(process.pid, resource.RLIMIT_AS)[1])
+        )
+        assert checker.grade_answer(("\\int_0^1 x dx",), "\\prod_{k=1}^{3000} (x+k)^{k}").verdict is Verdict.CRASHED
+        assert checker.grade_answer((identity(2)[0],), identity(2)[1]).verdict is Verdict.CORRECT
+
+
+def child_of_new(checker: MathChecker) -> "subprocess.Popen[bytes]":
+    assert checker.grade_answer((identity(3)[0],), identity(3)[1]).verdict is Verdict.CORRECT
+    process = checker._children[0].process
+    assert process is not None
+    return process
+
+
+def test_any_thread_may_ask() -> None:
+    verdicts: list[Verdict] = []
+    with MathChecker(GraderConfig(processes=2, deadline_seconds=20.0)) as checker:
+
+        def work(number: int) -> None:
+            verdicts.append(checker.grade((identity(number)[0],), f"The answer is ${identity(number)[1]}$.").verdict)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(2, 10)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert verdicts == [Verdict.CORRECT] * 8
+
+
+def test_closing_ends_the_children() -> None:
+    checker = MathChecker(GraderConfig())
+    process = child_of(checker)
+    checker.close()
+    assert process.returncode is not None
+    checker.close()
+    assert checker.grade_answer(("5",), "5.0").verdict is Verdict.CORRECT
+    with pytest.raises(StepvalueError, match="closed"):
+        checker.grade_answer((identity(5)[0],), identity(5)[1])
+
+
+def test_a_child_ends_when_its_parent_dies() -> None:
+    code = (
+        "import os\nfrom pipeline.config.label import GraderConfig\nfrom pipeline.graders.math.pool import MathChecker\n"
+        "c = MathChecker(GraderConfig())\nc.grade_answer(('1',), '\\\\sin^2 x + \\\\cos^2 x')\n"
+        "print(c._children[0].process.pid, flush=True)\nos._exit(0)"
+    )
+    parent = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    pid = int(parent.stdout)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and Path(f"/proc/{pid}").exists():
+        if " Z " in Path(f"/proc/{pid}/stat").read_text():
+            return
+        time.sleep(0.02)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_nothing_symbolic_is_loaded_into_the_caller() -> None:
+    code = (
+        "import sys\nfrom pipeline.config.label import GraderConfig\nfrom pipeline.graders.math.pool import MathChecker\n"
+        "with MathChecker(GraderConfig()) as c:\n    c.grade_answer(('1',), '\\\\sin^2 x + \\\\cos^2 x')\n"
+        "sys.exit(any(name.split('.')[0] in ('sympy', 'math_verify', 'latex2sympy2_extended') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the audited model outputs are not beside this checkout")
+def test_real_outputs_are_judged_as_people_judged_them() -> None:
+    rows = [json.loads(line) for line in DATA.read_text().splitlines()[:300]]
+    with MathChecker(GraderConfig(fallback=Fallback.none)) as checker:
+        right = sum(
+            (checker.grade((row["gold"],), row["prediction"]).verdict is Verdict.CORRECT) == row["expected"]
+            for row in rows
+        )
+    assert right / len(rows) > 0.98

@@ -1,0 +1,69 @@
+"""Programs are found in outputs as people write them, whatever else the output holds."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.graders.code.program import blocks, program_in
+
+ADD = "def add(a, b):\n    return a + b"
+FENCE_LINE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+lines = st.text(st.characters(exclude_characters="\n"), max_size=30).filter(lambda line: not FENCE_LINE.match(line))
+programs = st.lists(lines, min_size=1, max_size=8).map("\n".join).filter(str.strip)
+
+
+@pytest.mark.parametrize(
+    ("output", "program"),
+    [
+        (f"Here:\n```python\n{ADD}\n```\nDone.", ADD),
+        (f"```py\nfirst = 1\n```\n```Python\n{ADD}\n```", ADD),
+        (f"```python\n{ADD}\n```\nIt prints\n```\n3\n```", ADD),
+        (f"```\n{ADD}\n```", ADD),
+        (f"```c\nint x;\n```\n~~~\n{ADD}\n~~~", ADD),
+        (f"1. do it:\n   ```python\n   {ADD.replace(chr(10), chr(10) + '   ')}\n   ```", ADD),
+        (f"````python\n{ADD}\n```\n````", f"{ADD}\n```"),
+        (f"```python\n{ADD}", ADD),
+        (f"```python\r\n{ADD}\r\n```\r\n", f"{ADD}\r"),
+        (f"{ADD}\n", f"{ADD}\n"),
+        (f"# adds\n{ADD}", f"# adds\n{ADD}"),
+        ("n = int(input())\nprint(n)", "n = int(input())\nprint(n)"),
+        ("for i in range(3):\n    print(i)", "for i in range(3):\n    print(i)"),
+        ("I do not know.", None),
+        ("for the answer see above:", None),
+        ("The answer is \\boxed{3}", None),
+        ("```python\n\n```", None),
+        ("", None),
+    ],
+)
+def test_the_program_of_an_output(output: str, program: str | None) -> None:
+    assert program_in(output) == program
+
+
+def test_an_output_cut_short_counts_only_where_its_block_is_closed() -> None:
+    assert program_in(f"```python\n{ADD}\n```\nSo", complete=False) == ADD
+    assert program_in(f"```python\nx = 1\n```\nBetter:\n```python\n{ADD}", complete=False) == "x = 1"
+    assert program_in(f"```python\n{ADD}", complete=False) is None
+    assert program_in(ADD, complete=False) is None
+
+
+@given(programs, st.sampled_from(["python", "py", "Python3", ""]), st.sampled_from(["```", "~~~~"]), lines, lines)
+def test_a_fenced_program_comes_back_unchanged(program: str, tag: str, fence: str, before: str, after: str) -> None:
+    output = f"{before}\n{fence}{tag}\n{program}\n{fence}\n{after}"
+    assert program_in(output) == program
+    assert program_in(output, complete=False) == program
+    assert [block.closed for block in blocks(output)] == [True]
+
+
+@given(st.text(alphabet=st.sampled_from([*"`~ \t\r\npython#d=(\x00\ud800é"]), max_size=200), st.booleans())
+def test_any_text_is_read(output: str, complete: bool) -> None:
+    program = program_in(output, complete=complete)
+    assert program is None or program.strip()
+
+
+def test_an_example_of_use_comes_behind_what_it_uses() -> None:
+    defined, used, other = "def add(a, b):\n    return a + b", "print(add(1, 2))", "x = 1"
+    output = f"```python\n{other}\n```\n```python\n{defined}\n```\nUsage:\n```python\n{used}\n```\n"
+    assert program_in(output) == f"{defined}\n\n{used}"
+    assert program_in(f"```python\n{used}\n```\n```python\n{defined}\n```\n") == defined

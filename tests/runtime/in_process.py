@@ -1,0 +1,86 @@
+"""A whole run without Ray: the driver, its crew and workers that live in the driver's own event loop."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from pipeline.config.label import LabelConfig
+from pipeline.core.errors import EngineDied
+from pipeline.core.progress import Summary
+from pipeline.engines.base import Engine
+from pipeline.runtime.driver import Running, label
+from pipeline.runtime.hands import Hand, Offer
+from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.worker import Receipt, Snapshot, Task, Worker, engine_for
+from pipeline.storage.place import storage_at
+from pipeline.storage.storage import Storage
+
+
+class InProcessHand:
+    """A worker whose methods are called directly; see `hands.Hand`. Once killed it raises EngineDied."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._killed = asyncio.Event()
+
+    async def start(self) -> str:
+        self._check()
+        return await self._worker.start()
+
+    async def room(self, begun: int) -> None:
+        self._check()
+        await self._worker.room(begun)
+
+    async def label_unit(self, task: Task) -> Receipt:
+        self._check()
+        return await self._worker.label_unit(task)
+
+    async def owed(self, task: Task) -> list[str]:
+        self._check()
+        return await self._worker.owed(task)
+
+    async def snapshot(self) -> Snapshot:
+        self._check()
+        return await self._worker.snapshot()
+
+    async def drain(self) -> None:
+        self._check()
+        await self._worker.drain()
+
+    async def stop(self) -> None:
+        self._check()
+        await self._worker.stop()
+
+    def kill(self) -> None:
+        self._killed.set()
+
+    def _check(self) -> None:
+        if self._killed.is_set():
+            raise EngineDied("a worker died: it was killed")
+
+
+@contextmanager
+def in_process(config: LabelConfig, storage: Storage | None = None, engine: Engine | None = None) -> Iterator[Offer]:
+    """An offer of workers, as `runtime.actors.actors` is to a real run. They write to `storage` and use `engine`, if given."""
+    assert config.run_dir is not None
+    written_to = storage or storage_at(config.run_dir)
+
+    def hire(attempt: int) -> Hand:
+        return InProcessHand(Worker(config, written_to, engine or engine_for(config, cpus=1, attempt=attempt)))
+
+    yield Offer(hire=hire, workers=config.cluster.workers or 1)
+
+
+def label_in_process(
+    config: LabelConfig, stop: StopSignal | None = None, *, engine: Engine | None = None, run: Running = asyncio.run
+) -> Summary:
+    """The `label` command but for what it prints. Raises what `driver.label` raises.
+
+    An `engine` that has been started is used in its own event loop, by `run`.
+    """
+    stop = stop or StopSignal()
+    try:
+        return label(config, partial(in_process, engine=engine), lambda _: None, stop, run)
+    finally:
+        stop.release()

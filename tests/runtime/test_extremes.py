@@ -1,0 +1,117 @@
+"""Input and settings at their ends, for every estimator: each chain has its labels, and the proof holds."""
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.config.choices import EstimatorName
+from pipeline.core.progress import Summary
+from pipeline.core.records import Completion, Grade, Problem, Verdict
+from pipeline.engines import oracle
+from pipeline.runtime import unit
+from pipeline.runtime.judge import Judge
+from tests.runtime.adaptive import labels, log, long_chain, proved, settings, sums
+from tests.runtime.in_process import label_in_process
+
+NAMES = [name.value for name in EstimatorName]
+ONE_STEP = {"id": "one", "problem": "What is 1?", "answer": "1", "steps": ["The answer is 1."]}
+OPEN_STEP = {"id": "open", "problem": "What is 2?", "answer": "2", "steps": ["Let me see."]}
+LONG = 500
+TIMEOUT = Grade(verdict=Verdict.TIMEOUT, answer="", ms=1.0)
+
+every_estimator = pytest.mark.parametrize("name", NAMES)
+
+
+def labelled(folder: Path, rows: list[dict[str, Any]], *overrides: str) -> Summary:
+    summary = label_in_process(settings(folder, rows, *overrides))
+    assert labels(folder).height == len(rows)
+    proved(folder)
+    assert label_in_process(settings(folder, rows, *overrides)).units_done_now == 0
+    return summary
+
+
+@every_estimator
+def test_chains_of_one_step(tmp_path: Path, name: str) -> None:
+    labelled(tmp_path, [ONE_STEP, OPEN_STEP], f"estimator={name}")
+    found = {row["source_id"]: row for row in labels(tmp_path).to_dicts()}
+    assert found["one"]["origin"] == ["terminal"]
+    assert found["one"]["label"] == [1]
+    assert found["open"]["outcome"] is None
+
+
+@every_estimator
+def test_chains_of_500_steps(tmp_path: Path, name: str) -> None:
+    budget = ["estimator.budget=40", "estimator.budget_unit=rollouts"] if name == "pooled" else []
+    few = ("sampling.rollouts=1", "data.max_steps=500", *budget)
+    labelled(tmp_path, [long_chain(LONG)], f"estimator={name}", *few)
+    (row,) = labels(tmp_path).to_dicts()
+    assert len(row["label"]) == len(row["value"]) == LONG
+    if name == "pooled":
+        assert len(log(tmp_path)) == 40
+    if name == "bisect":
+        assert len(log(tmp_path)) <= 10
+
+
+@every_estimator
+def test_one_rollout_for_each_prefix(tmp_path: Path, name: str) -> None:
+    summary = labelled(tmp_path, sums(2), f"estimator={name}", "sampling.rollouts=1")
+    assert summary.totals.rollouts <= summary.totals.prefixes
+
+
+def test_no_rollout_at_all_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["data=sample", "policy=oracle", f"run_dir={tmp_path / 'run'}", "sampling.rollouts=0"]
+    assert main(["label", *asked]) == 2
+    assert "sampling.rollouts=0 is out of range" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_target_that_its_budget_cannot_meet_leaves_chains_undecided(tmp_path: Path) -> None:
+    summary = labelled(tmp_path, sums(3), "estimator=pooled", "estimator.target_sd=0.001")
+    assert summary.totals.undecided == summary.totals.chains == 6
+    assert labels(tmp_path)["posterior_sd"].explode().null_count() == 0
+
+
+@every_estimator
+@pytest.mark.parametrize("value", [0.0, 1.0], ids=["all wrong", "all right"])
+def test_policies_that_are_always_wrong_or_always_right(tmp_path: Path, name: str, value: float) -> None:
+    with patch.object(oracle, "true_value", lambda *_: value):
+        labelled(tmp_path, sums(3), f"estimator={name}", "sampling.rollouts=8")
+    verdicts = {verdict for _, verdict, _ in log(tmp_path).values()}
+    assert verdicts == {"correct" if value else "incorrect"}
+    for row in labels(tmp_path).to_dicts():
+        measured = [label for label, origin in zip(row["label"], row["origin"], strict=True) if origin == "measured"]
+        taken_to_be_right = name == "bisect" and row["outcome"]
+        assert set(measured) <= {1 if taken_to_be_right else int(value), None}
+        assert all(mean is None or abs(mean - value) < 0.35 for mean in row["posterior_mean"][:-1])
+
+
+class HurriedJudge(Judge):
+    """Runs out of time over every second rollout of a prefix."""
+
+    def at_once(self, problem: Problem, completion: Completion, stem: str) -> Grade | None:
+        if completion.request.issue_index % 2:
+            return TIMEOUT
+        return super().at_once(problem, completion, stem)
+
+
+class LateJudge(Judge):
+    """Runs out of time over every rollout."""
+
+    def at_once(self, problem: Problem, completion: Completion, stem: str) -> Grade | None:
+        return TIMEOUT
+
+
+@every_estimator
+@pytest.mark.parametrize("kind", [HurriedJudge, LateJudge])
+def test_graders_that_run_out_of_time(tmp_path: Path, name: str, kind: type[Judge]) -> None:
+    with patch.object(unit, "Judge", kind):
+        summary = labelled(tmp_path, sums(3), f"estimator={name}", "sampling.rollouts=8")
+    totals = summary.totals
+    assert totals.ungraded > 0
+    assert (totals.ungraded == totals.rollouts) is (kind is LateJudge)
+    if kind is LateJudge:
+        measured = [row for row in labels(tmp_path).to_dicts() if row["outcome"] is not None]
+        assert all(value is None for row in measured for value in row["value"][:-1])

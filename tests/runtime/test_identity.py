@@ -1,0 +1,54 @@
+"""Which settings of an engine make another run of it, and which only hold it differently."""
+
+import pytest
+
+from pipeline.config.choices import PolicyKind, PromptStyle
+from pipeline.config.label import LabelConfig, PolicyConfig, PromptConfig, SamplingConfig
+from pipeline.runtime.state import identity
+
+
+def facts(policy: dict[str, object], **sampling: object) -> dict[str, object]:
+    prompt = PromptConfig(style=PromptStyle.plain)
+    return identity(
+        LabelConfig(
+            policy=PolicyConfig(kind=PolicyKind.hf, model="m", prompt=prompt, **policy),  # type: ignore[arg-type]
+            sampling=SamplingConfig(**sampling),  # type: ignore[arg-type]
+        ),
+        "input",
+    )
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"max_num_seqs": 3},
+        {"max_num_batched_tokens": 3},
+        {"memory_share": 0.3},
+        {"tensor_parallel": 3},
+        {"load_format": "gguf"},
+    ],
+)
+def test_how_the_model_is_held_is_no_part_of_a_run(policy: dict[str, object]) -> None:
+    assert facts(policy) == facts({})
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"quantization": "fp8"},
+        {"load_format": "dummy"},
+        {"kv_cache_dtype": "fp8"},
+        {"speculative_tokens": 3},
+        {"speculative_tokens": 3, "speculative_model": "small"},
+    ],
+)
+def test_what_changes_the_policy_makes_another_run(policy: dict[str, object]) -> None:
+    assert facts(policy) == facts({}) | {f"policy.{key}": value for key, value in policy.items()}
+
+
+def test_where_completions_end_counts_however_it_was_settled() -> None:
+    assert facts({}) == facts({}, stop_at_answer=True)
+    off = facts({}, stop_at_answer=False)
+    assert off != facts({})
+    # As in runs from before there was the setting.
+    assert off["sampling.stop_at_answer"] is None

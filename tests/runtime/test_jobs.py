@@ -1,0 +1,42 @@
+"""A suspect unit is taken apart until the requests that kill engines stand alone."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.core.records import Goal
+from pipeline.runtime.jobs import Job
+from pipeline.storage.shards import ShardRecord
+from pipeline.storage.units import UnitRef
+
+UNIT = UnitRef(unit_id="1" * 20, shard=ShardRecord(table="inputs", file="f", sha256="0", rows=1), group=0)
+GOAL = Goal(rollouts=1)
+
+
+@given(st.sets(st.integers(0, 300), min_size=1, max_size=300), st.data())
+def test_exactly_the_deadly_requests_are_written_off(numbers: set[int], data: st.DataObject) -> None:
+    requests = [f"{number:05d}" for number in sorted(numbers)]
+    deadly = set(data.draw(st.lists(st.sampled_from(requests), max_size=5)))
+    job = Job(unit=UNIT, known_length=0, goal=GOAL, groups=[requests])
+    answered: set[str] = set()
+    deaths = 0
+    while job.groups:
+        probe = job.probe().probe
+        assert probe is not None
+        if probe.only & deadly:
+            deaths += 1
+            job.failed()
+        else:
+            answered |= probe.only
+            written_off = probe.failed
+            job.survived()
+    assert job.written_off == deadly
+    assert answered == set(requests) - deadly
+    assert not deadly or written_off == deadly or written_off < deadly
+    assert deaths <= len(deadly) * (len(requests).bit_length() + 1)
+
+
+def test_a_failure_without_a_group_takes_nothing_apart() -> None:
+    job = Job(unit=UNIT, known_length=3, goal=GOAL)
+    job.failed()
+    assert (job.groups, job.written_off) == ([], set())
+    assert job.task().probe is None

@@ -1,0 +1,244 @@
+"""The whole job through the command line, on a Ray cluster, with the oracle."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import compose_label
+from pipeline.engines.vllm.reaper import MARK, marked
+from tests.conftest import ROOT, Cluster, run_stepvalue, write_rows
+from tests.runtime.in_process import label_in_process
+
+pytestmark = pytest.mark.ray
+
+ORACLE = ("policy=oracle", "estimator=fixed", "run.report=false")
+
+
+def many_rows(count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"{n}-{kind}",
+            "problem": f"What is {n} + {n} + 1?",
+            "answer": str(2 * n + 1),
+            "steps": [f"{n} + {n} = {2 * n}.", f"{2 * n} + 1 = {last}.", f"The answer is {last}."],
+        }
+        for n in range(count)
+        for kind, last in (("right", 2 * n + 1), ("wrong", 2 * n + 3))
+    ]
+
+
+def label(head: Cluster, data: Path, run_dir: Path, *overrides: str) -> "subprocess.CompletedProcess[str]":
+    settings = [f"data.path={data}", f"run_dir={run_dir}", *ORACLE, f"cluster.address={head.address}"]
+    return run_stepvalue(["label", *settings, *overrides], environment=head.environment)
+
+
+def labels(run_dir: Path) -> pl.DataFrame:
+    return pl.read_parquet(run_dir / "labels" / "*.parquet").sort("chain_id")
+
+
+def contents(run_dir: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(run_dir)): path.read_bytes() for path in sorted(run_dir.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def reference(ray_head: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """An input and the run directory of an undisturbed run on it."""
+    folder = tmp_path_factory.mktemp("reference")
+    data = write_rows(folder / "rows.jsonl", many_rows(60))
+    done = label(ray_head, data, folder / "run", "run.unit_problems=10")
+    assert done.returncode == 0, done.stderr
+    assert "120 read = 120 used + 0 rejected" in done.stdout
+    return data, folder / "run"
+
+
+def test_a_finished_run_started_again_does_nothing(reference: tuple[Path, Path]) -> None:
+    data, run_dir = reference
+    before = contents(run_dir)
+    again = run_stepvalue(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, "run.unit_problems=10"])
+    assert again.returncode == 0, again.stderr
+    assert "Nothing was owed" in again.stdout
+    assert contents(run_dir) == before
+
+
+def test_an_unfinished_run_goes_on_with_what_is_owed(ray_head: Cluster, reference: tuple[Path, Path]) -> None:
+    data, run_dir = reference
+    expected = labels(run_dir)
+    lost = sorted((run_dir / "commits").glob("unit-*.json"))[:2]
+    kept = {
+        name: data for name, data in contents(run_dir).items() if name not in {f"commits/{path.name}" for path in lost}
+    }
+    for record in lost:
+        record.unlink()
+    done = label(ray_head, data, run_dir, "run.unit_problems=10")
+    assert done.returncode == 0, done.stderr
+    assert "to label 640 rollouts" in done.stdout  # 2 units x 10 problems x 4 distinct prefixes x 8
+    assert labels(run_dir).equals(expected)
+    assert kept.items() <= contents(run_dir).items()
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        pytest.param(["cluster.workers=2", "run.units_in_flight=1", "run.unit_problems=3"], id="two workers"),
+        pytest.param(["policy.oracle.fail_after=500"], id="an engine that dies", marks=pytest.mark.faults),
+        pytest.param(
+            ["policy.oracle.hang_after=500", "run.stall_seconds=3", "run.progress_seconds=0.5"],
+            id="an engine that hangs",
+            marks=pytest.mark.faults,
+        ),
+    ],
+)
+def test_labels_do_not_depend_on_workers_or_faults(
+    ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path, overrides: list[str]
+) -> None:
+    data, run_dir = reference
+    done = label(ray_head, data, tmp_path / "run", "run.unit_problems=10", *overrides)
+    assert done.returncode == 0, done.stderr
+    assert labels(tmp_path / "run").equals(labels(run_dir))
+    if "oracle" in overrides[0]:
+        assert "replacing a worker" in done.stdout
+
+
+@pytest.mark.faults
+def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
+    ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
+) -> None:
+    data, run_dir = reference
+    settings = ["run.unit_problems=10", "policy.oracle.fail_after=1500", "run.units_in_flight=1"]
+    failed = label(ray_head, data, tmp_path / "run", *settings, "run.max_failures=1")
+    assert failed.returncode == 1
+    assert "start the same command again" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    committed = len(list((tmp_path / "run" / "commits").glob("unit-*.json")))
+    assert 0 < committed < 6
+    healed = label(ray_head, data, tmp_path / "run", *settings)
+    assert healed.returncode == 0, healed.stderr
+    assert "to label 384 rollouts" in healed.stdout  # 1,536 came in before the engine died
+    assert labels(tmp_path / "run").equals(labels(run_dir))
+
+
+@pytest.mark.faults
+def test_more_rollouts_are_added_to_a_finished_run(
+    ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
+) -> None:
+    data, run_dir = reference
+    settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
+    label_in_process(compose_label([*settings, "sampling.rollouts=5"]))
+    before = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
+    more = label(ray_head, data, tmp_path / "run", "run.unit_problems=10")
+    assert more.returncode == 0, more.stderr
+    assert "to label 720 rollouts" in more.stdout  # 240 prefixes x 3
+    after = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
+    assert after["rollout_id"].n_unique() == after.height == before.height + 720
+    assert before.join(after, on=before.columns, how="anti", nulls_equal=True).is_empty()
+    assert labels(tmp_path / "run").equals(labels(run_dir))
+    fewer = run_stepvalue(["label", *settings, "sampling.rollouts=5"])
+    assert "Nothing was owed" in fewer.stdout
+
+
+def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path, Path]) -> None:
+    data, run_dir = reference
+    before = contents(run_dir)
+    other = ["sampling.temperature=0.5", "run.unit_problems=10"]
+    refused = run_stepvalue(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, *other])
+    assert refused.returncode == 2
+    assert "sampling.temperature was 1.0, now 0.5" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+    assert contents(run_dir) == before
+
+
+def test_more_workers_than_the_cluster_holds(ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path) -> None:
+    refused = label(ray_head, reference[0], tmp_path / "run", "cluster.workers=2", "cluster.gpus_per_worker=4")
+    assert refused.returncode == 1
+    assert "4 GPUs each do not fit: the cluster's nodes have room for 0" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_an_address_without_a_cluster(reference: tuple[Path, Path], tmp_path: Path) -> None:
+    settings = [
+        f"data.path={reference[0]}",
+        f"run_dir={tmp_path / 'run'}",
+        *ORACLE,
+        "cluster.address=127.0.0.1:1",
+    ]
+    refused = run_stepvalue(["label", *settings])
+    assert refused.returncode == 1
+    assert "no Ray cluster answers at cluster.address=127.0.0.1:1" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_model_that_is_not_there(ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path) -> None:
+    settings = [f"data.path={reference[0]}", f"run_dir={tmp_path / 'run'}", "policy.model=/no/such/folder"]
+    refused = run_stepvalue(["label", *settings])
+    assert refused.returncode == 1
+    assert "/no/such/folder" in refused.stderr
+    assert "policy.model" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_sigterm_is_exit_75_and_the_run_goes_on_later(
+    ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """On a private Ray, as on a machine that is taken away; nothing of it is left behind."""
+    data, run_dir = reference
+    mark = f"{os.getpid()}-{time.monotonic_ns()}"
+    settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
+    slow = ["policy.oracle.tokens_per_second=20000", "run.units_in_flight=1", "run.progress_seconds=0.5"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline", "label", *settings, *slow],
+        cwd=ROOT,
+        env={**os.environ, MARK: mark},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list((tmp_path / "run").glob("commits/unit-*.json")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 75, errors
+    assert "start the same command again" in errors
+    assert marked(mark) == []
+    done = label(ray_head, data, tmp_path / "run", "run.unit_problems=10")
+    assert done.returncode == 0, done.stderr
+    assert "Nothing was owed" not in done.stdout
+    assert labels(tmp_path / "run").equals(labels(run_dir))
+
+
+def submit(head: Cluster, job: list[str]) -> "subprocess.CompletedProcess[str]":
+    ray = str(Path(sys.executable).with_name("ray"))
+    return subprocess.run(
+        [ray, "job", "submit", f"--address={head.dashboard}", f"--working-dir={ROOT}", "--", *job],
+        env={**os.environ, **head.environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+@pytest.mark.faults
+def test_ray_job_submit_runs_the_job_on_a_cluster(
+    ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
+) -> None:
+    data, run_dir = reference
+    settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
+    job = [sys.executable, "-m", "pipeline", "label", *settings, "cluster.address=auto"]
+    submitted = submit(ray_head, job)
+    deadline = time.monotonic() + 60
+    while "No available agent" in submitted.stderr and time.monotonic() < deadline:  # the head has only just started
+        time.sleep(2)
+        submitted = submit(ray_head, job)
+    assert submitted.returncode == 0, submitted.stdout + submitted.stderr
+    assert "120 read = 120 used + 0 rejected" in submitted.stdout
+    assert labels(tmp_path / "run").equals(labels(run_dir))

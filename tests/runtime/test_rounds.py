@@ -1,0 +1,219 @@
+"""A problem's rounds follow from what is in the log; a round that was cut is decided again from those before it alone."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.config.choices import EstimatorName
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.ids import rollout_id
+from pipeline.core.records import (
+    ChainShape,
+    Completion,
+    Finish,
+    Goal,
+    Grade,
+    Prefix,
+    Problem,
+    Request,
+    Rollout,
+    Verdict,
+)
+from pipeline.estimators.tree import Tree, tree_of
+from pipeline.runtime.arrivals import Arrivals
+from pipeline.runtime.journal import Journal
+from pipeline.runtime.rounds import Round, Rounds
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.unit_log import UnitLog
+
+PROBLEM = Problem(problem_id="a" * 20, text="?", golds=("1",))
+Key = tuple[str, int]
+Log = dict[Key, int]
+"""(prefix id, issue index) -> round."""
+NOWHERE = LocalStorage(Path("/nowhere"))
+
+names = st.sampled_from(EstimatorName)
+plans = st.tuples(names, st.integers(1, 6), st.integers(0, 99), st.randoms(use_true_random=False))
+
+
+def trees(seed: int) -> list[Tree]:
+    """Two problems: chains with a step in common, a right one and one without an outcome; a wrong chain."""
+    first = ChainShape(prefix_ids=(f"{seed}-r", f"{seed}-a", f"{seed}-b", f"{seed}-e"), outcome=True)
+    second = ChainShape(prefix_ids=(f"{seed}-r", f"{seed}-a", f"{seed}-c"), outcome=None)
+    other = ChainShape(prefix_ids=(f"{seed}-s", f"{seed}-t", f"{seed}-u"), outcome=False)
+    return [tree_of([first, second]), tree_of([other])]
+
+
+def rollout(key: Key, number: int) -> Rollout:
+    """Right or wrong as the id alone says."""
+    prefix_id, issue = key
+    prefix = Prefix(prefix_id=prefix_id, step_index=0, text="", prompt_ids=())
+    identity = rollout_id(prefix_id, issue)
+    request = Request(request_id=identity, issue_index=issue, problem=PROBLEM, prefix=prefix, round=number)
+    right = Random(identity).random() < Random(prefix_id).random()
+    grade = Grade(verdict=Verdict.CORRECT if right else Verdict.INCORRECT, answer="1", ms=0.0)
+    return Rollout(completion=Completion(request=request, text="", finish=Finish.STOP, n_tokens=3), grade=grade)
+
+
+def journal_of(log: Log, goal: Goal) -> Journal:
+    journal = Journal(UnitLog(NOWHERE, "1" * 20), grader="g", goal=goal)
+    for key, number in log.items():
+        journal.add_rollout(rollout(key, number))
+    return journal
+
+
+def goal_for(name: EstimatorName, rollouts: int) -> Goal:
+    return Goal(rollouts=rollouts, target_sd=0.1 if name is EstimatorName.pooled else 0.0)
+
+
+def rounds_of(log: Log, name: EstimatorName, rollouts: int, seed: int) -> tuple[Rounds, Journal]:
+    journal = journal_of(log, goal_for(name, rollouts))
+    return Rounds(journal, trees(seed), EstimatorConfig(name=name)), journal
+
+
+def logged(journal: Journal) -> Log:
+    return {(fact.prefix_id, fact.issue_index): fact.round for fact in journal.facts.values()}
+
+
+def carry_out(asked: Iterable[Round], journal: Journal) -> None:
+    for each in asked:
+        for key in each.missing:
+            journal.add_rollout(rollout(key, each.number))
+
+
+def played(log: Log, name: EstimatorName, rollouts: int, seed: int, random: Random) -> Log:
+    """What is in the log when nothing is owed any more; whose turn it is is drawn."""
+    rounds, journal = rounds_of(log, name, rollouts, seed)
+    asked: Sequence[Round] = rounds.begun()
+    while asked:
+        now = random.choice(asked)
+        carry_out([now], journal)
+        asked = [each for each in asked if each is not now] + rounds.next([now.tree])
+    assert rounds.begun() == []
+    return logged(journal)
+
+
+@settings(max_examples=30)
+@given(plans, st.data())
+def test_a_log_that_was_cut_anywhere_grows_into_the_one_that_was_not(
+    plan: tuple[EstimatorName, int, int, Random], data: st.DataObject
+) -> None:
+    name, rollouts, seed, random = plan
+    whole = played({}, name, rollouts, seed, random)
+    cut: Log = {}
+    for tree in trees(seed):
+        own = {key: number for key, number in whole.items() if key[0] in tree.prefix_ids}
+        last = data.draw(st.integers(0, max(own.values(), default=0)))
+        partly = data.draw(st.sets(st.sampled_from(sorted(key for key in own if own[key] == last)))) if own else set()
+        cut |= {key: number for key, number in own.items() if number < last or key in partly}
+    assert played(cut, name, rollouts, seed, random) == whole
+
+
+@settings(max_examples=20)
+@given(plans, st.data())
+def test_holes_anywhere_in_a_log_are_filled_and_nothing_is_asked_twice(
+    plan: tuple[EstimatorName, int, int, Random], data: st.DataObject
+) -> None:
+    """What damage leaves."""
+    name, rollouts, seed, random = plan
+    whole = played({}, name, rollouts, seed, random)
+    left = data.draw(st.sets(st.sampled_from(sorted(whole)))) if whole else set()
+    rounds, _ = rounds_of({key: whole[key] for key in left}, name, rollouts, seed)
+    keys = [key for each in rounds.begun() for key in each.missing]
+    assert len(keys) == len(set(keys))
+    assert not left & set(keys)
+    mended = played({key: whole[key] for key in left}, name, rollouts, seed, random)
+    for prefix, issue in mended:
+        assert all((prefix, before) in mended for before in range(issue))
+
+
+@given(names, st.integers(1, 6))
+def test_problems_do_not_wait_for_each_other(name: EstimatorName, rollouts: int) -> None:
+    rounds, journal = rounds_of({}, name, rollouts, seed=1)
+    first, *others = rounds.begun()
+    carry_out([first], journal)
+    for each in rounds.next([first.tree]):
+        assert each.tree is first.tree
+        assert each.number == first.number + 1
+    again = Rounds(journal, [each.tree for each in others], EstimatorConfig(name=name))
+    assert [(each.number, each.missing) for each in again.begun()] == [(each.number, each.missing) for each in others]
+
+
+def test_a_decision_is_taken_without_what_came_in_of_a_round_that_was_cut() -> None:
+    """A prefix that had a right rollout in a round which another one still lacks."""
+    name, rollouts = EstimatorName.first_success, 9
+    rounds, journal = rounds_of({}, name, rollouts, seed=3)
+    (one, *_) = rounds.begun()
+    carry_out([one], journal)
+    (two, *_) = rounds.next([one.tree])
+    assert len(two.missing) > 1
+    for came_in in two.missing:
+        cut, _ = rounds_of({**dict.fromkeys(one.missing, 0), came_in: 1}, name, rollouts, seed=3)
+        (again,) = [each for each in cut.begun() if each.tree.prefix_ids == one.tree.prefix_ids]
+        assert (again.number, set(again.missing)) == (1, set(two.missing) - {came_in})
+
+
+def test_what_is_asked_for_with_more_rollouts_is_a_round_of_its_own() -> None:
+    whole = played({}, EstimatorName.fixed, 3, 1, Random(0))
+    more = played(whole, EstimatorName.fixed, 5, 1, Random(0))
+    assert whole.items() <= more.items()
+    assert {prefix for prefix, _ in more} == {prefix for prefix, _ in whole}
+    assert {issue for _, issue in more} == set(range(5))
+
+
+def test_a_larger_budget_leaves_what_is_done_as_it_is() -> None:
+    """Also where the last round of what is done was cut short by the budget."""
+    config = EstimatorConfig(name=EstimatorName.pooled, target_sd=0.2)
+    done = 0
+    for seed, budget in product(range(12), (3, 4, 5, 7)):
+        few = Goal(rollouts=1, target_sd=0.2, budget=budget, budget_unit="rollouts")
+        journal = journal_of({}, few)
+        rounds = Rounds(journal, trees(seed)[1:], config)
+        asked: Sequence[Round] = rounds.begun()
+        while asked:
+            carry_out(asked, journal)
+            asked = rounds.next([each.tree for each in asked])
+        more = journal_of(logged(journal), replace(few, budget=50))
+        more.settled = set(logged(journal))
+        assert bool(Rounds(more, trees(seed)[1:], config).begun()) is bool(rounds.undecided())
+        done += not rounds.undecided()
+    assert done
+
+
+def test_no_estimator_but_the_pooled_one_leaves_chains_undecided() -> None:
+    for name in EstimatorName:
+        rounds, _ = rounds_of({}, name, 4, seed=1)
+        assert rounds.undecided() == (3 if name is EstimatorName.pooled else 0)
+
+
+def test_a_unit_without_a_budget_left_is_asked_for_nothing() -> None:
+    config = EstimatorConfig(name=EstimatorName.pooled)
+    for unit_budget, asked in ((0, False), (2, False), (3, True)):
+        goal = Goal(rollouts=4, target_sd=0.1, unit_budget=unit_budget, budget_unit="rollouts")
+        assert bool(Rounds(journal_of({}, goal), trees(1), config).begun()) is asked
+
+
+def test_arrivals_tell_of_each_problem_when_all_it_was_asked_for_is_in() -> None:
+    async def work() -> None:
+        rounds, _ = rounds_of({}, EstimatorName.fixed, 2, seed=1)
+        arrivals, asked = Arrivals(), rounds.begun()
+        arrivals.expect(asked)
+        for each in reversed(asked):
+            *most, last = each.missing
+            for key in most:
+                arrivals.take(rollout(key, 0).completion.request)
+            assert arrivals.complete() == []
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(arrivals.wait(), 0)
+            arrivals.take(rollout(last, 0).completion.request)
+            await asyncio.wait_for(arrivals.wait(), 1)
+            assert arrivals.complete() == [each.tree]
+
+    asyncio.run(work())

@@ -1,0 +1,106 @@
+"""What a run with `policy=openai` is, and what its workers take of a cluster."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import compose_label
+from pipeline.analysis.audit.run import audit
+from pipeline.config.changes import AuditConfig
+from pipeline.config.choices import PolicyKind
+from pipeline.config.engines import OpenAiConfig
+from pipeline.config.label import LabelConfig, PolicyConfig
+from pipeline.config.run import ClusterConfig
+from pipeline.core.errors import ClusterError, PolicyError
+from pipeline.engines.fingerprint import policy_fingerprint
+from pipeline.engines.openai import engine as engine_module
+from pipeline.engines.openai import trouble
+from pipeline.engines.openai.engine import OpenAiEngine
+from pipeline.engines.oracle import ByteTokenizer
+from pipeline.runtime.placement import Share, share_of
+from pipeline.runtime.state import identity
+from pipeline.runtime.worker import engine_for
+from tests.engines.served import MODEL, Act, Server, served_beside
+from tests.runtime.in_process import label_in_process
+
+
+def policy(model: str = "m", tokenizer: str | None = None, **servers: Any) -> PolicyConfig:
+    asked = OpenAiConfig(**{"urls": ["http://a/v1"], **servers})
+    return PolicyConfig(kind=PolicyKind.openai, model=model, tokenizer=tokenizer, openai=asked)
+
+
+def test_where_and_how_servers_are_asked_is_no_part_of_what_a_run_is() -> None:
+    def facts(made: PolicyConfig) -> dict[str, object]:
+        return identity(LabelConfig(policy=made), "digest")
+
+    usual = facts(policy())
+    for change in (
+        {"urls": ["http://b/v1", "http://c/v1"]},
+        {"connections": 3, "choices": 2, "retries": 1},
+        {"timeout_seconds": 3.0, "patience_seconds": 3.0},
+        {"api_key_env": "TEAM_KEY"},
+    ):
+        assert facts(policy(**change)) == usual
+    assert facts(policy("other")) != usual
+    assert facts(policy(tokenizer="t")) != usual
+    assert facts(policy(extensions=False)) != usual
+    assert not any(key.startswith("policy.openai.") for key in identity(LabelConfig(), "digest"))
+
+
+def test_a_local_tokenizer_is_part_of_what_a_run_is(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match=r"holds no tokenizer_config\.json"):
+        policy_fingerprint(policy(tokenizer=str(tmp_path)))
+    with pytest.raises(PolicyError, match=r"no folder policy\.tokenizer=/none/such"):
+        policy_fingerprint(policy("/none/such"))
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    first = policy_fingerprint(policy(tokenizer=str(tmp_path)))
+    (tmp_path / "tokenizer_config.json").write_text("{ }")
+    assert policy_fingerprint(policy(tokenizer=str(tmp_path))) != first
+    assert policy_fingerprint(policy("Qwen/Qwen2.5-7B")) == ""
+
+
+def test_workers_that_ask_servers_take_a_cpu_each_and_no_gpu() -> None:
+    nodes = [{"CPU": 32.0, "GPU": 8.0}]
+
+    def taken(workers: int | None) -> Share:
+        return share_of(nodes, ClusterConfig(workers=workers), policy(), lambda: None)
+
+    assert taken(None) == Share(workers=1, cpus=1.0, gpus=0.0, tensor_parallel=1)
+    assert taken(4) == Share(workers=4, cpus=1.0, gpus=0.0, tensor_parallel=1)
+    with pytest.raises(ClusterError, match="do not fit"):
+        taken(33)
+
+
+def test_the_policy_chooses_its_engine() -> None:
+    assert isinstance(engine_for(LabelConfig(policy=policy()), cpus=1, attempt=1), OpenAiEngine)
+
+
+def test_a_whole_run_on_servers_that_fail_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    key = "sk-Secret-0123456789"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setattr(trouble, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(engine_module, "load_tokenizer", lambda *_: ByteTokenizer())
+    served_model = {"data": [{"id": MODEL, "max_model_len": 4096}]}
+    run_dir = f"run_dir={tmp_path / 'run'}"
+    settings = ["policy=openai", f"policy.model={MODEL}", "data=sample", "data.limit=4", "estimator=fixed", run_dir]
+    with (
+        served_beside(Server(key=key, models=served_model)) as first,
+        served_beside(Server(models=served_model)) as second,
+    ):
+        second.misbehave([Act.SERVE, *[Act.DROP, Act.BUSY, Act.ERROR, Act.NOT_JSON, Act.OTHER_MODEL] * 3])
+        config = compose_label([*settings, f"policy.openai.urls=[{first.url},{second.url}]"])
+        done = label_in_process(config)
+        asked = first.seen[Act.SERVE] + second.seen[Act.SERVE] - 2
+    report = audit(AuditConfig(run_dir=str(tmp_path / "run")))
+    assert report.sound, report.findings
+    log = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
+    assert done.totals.rollouts == log.height == log["rollout_id"].n_unique() == asked
+    assert not second.acts
+    assert set(log["finish"].cast(pl.String)) == {"stop"}
+    told = capfd.readouterr()
+    assert key not in told.out + told.err
+    assert not any(key.encode() in path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())

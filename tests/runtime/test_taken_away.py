@@ -1,0 +1,45 @@
+"""A worker that was taken away with its machine, told from one that died of its work, by the words of Ray 2.60."""
+
+import pytest
+from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError
+
+from pipeline.runtime.actors import taken_away
+
+DIED = "The actor died unexpectedly before finishing this task.\n\tclass_name: _Actor\n\tpid: 8754\n"
+
+
+def test_an_actor_of_a_node_that_cannot_be_reached() -> None:
+    assert taken_away(ActorUnavailableError("RpcError: RPC error: Socket closed rpc_code: 14", b"\0" * 16))
+
+
+def test_a_preempted_actor() -> None:
+    assert taken_away(RayActorError(error_msg=DIED, preempted=True))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The actor died because its node has died. Node Id: cf6a",
+        "the actor's node was terminated expectedly: received SIGTERM",
+        "Worker exit type: SYSTEM_ERROR Worker exit detail: Worker exits unexpectedly. Worker exits with an exit code 1. "
+        "The process receives a SIGTERM.",
+    ],
+)
+def test_an_actor_that_was_told_to_go(words: str) -> None:
+    assert taken_away(RayActorError(error_msg=DIED + words))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RayActorError(
+            error_msg=DIED
+            + "Worker unexpectedly exits with a connection error code 2. End of file. Some common causes "
+            "include: (1) the process was killed by the OOM killer due to high memory usage, (2) ray stop --force was called"
+        ),
+        RayActorError(error_msg=DIED + "INTENDED_SYSTEM_EXIT Worker exit detail: exit code 1"),
+        ActorDiedError(),
+    ],
+)
+def test_an_actor_that_died_of_its_work_is_charged(error: RayActorError) -> None:
+    assert not taken_away(error)

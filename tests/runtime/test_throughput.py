@@ -1,0 +1,129 @@
+"""From what workers count to what a summary says of a run's speed."""
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.run import RunConfig
+from pipeline.core.devices import device_named
+from pipeline.core.hardware import Device, Hardware, Throughput
+from pipeline.core.progress import EngineWork, Status
+from pipeline.core.records import Goal
+from pipeline.engines.hardware.architectures import architecture_of
+from pipeline.runtime.crew import Crew
+from pipeline.runtime.hands import Hand, Offer
+from pipeline.runtime.jobs import Job
+from pipeline.runtime.worker import Receipt, Snapshot, Task
+from pipeline.storage.shards import ShardRecord
+from pipeline.storage.units import UnitRef
+from tests import models
+
+SHARD = ShardRecord(table="inputs", file="f", sha256="0", rows=1)
+SEVEN = architecture_of(models.QWEN_7B)
+H100 = Hardware(architecture=SEVEN, device=device_named("H100 SXM"))
+L40S = Hardware(architecture=SEVEN, device=device_named("L40S"))
+WORK = EngineWork(generated=5_000, steps=50, finished=5_000, attended=3_000_000, unfilled_seconds=0.25)
+
+
+@dataclass
+class Fast:
+    """A worker that has done its unit when it is asked, and counts the same whenever somebody looks."""
+
+    hardware: Hardware | None
+
+    async def start(self) -> str:
+        return "policy"
+
+    async def room(self, begun: int) -> None:
+        return
+
+    async def label_unit(self, task: Task) -> Receipt:
+        return Receipt(unit_id=task.unit.unit_id, whole=True)
+
+    async def owed(self, task: Task) -> list[str]:
+        raise AssertionError(f"{task.unit.unit_id} is no suspect")
+
+    async def snapshot(self) -> Snapshot:
+        return Snapshot(seconds=5.0, grading_seconds=0.5, work=WORK, hardware=self.hardware)
+
+    async def drain(self) -> None:
+        return
+
+    async def stop(self) -> None:
+        return
+
+    def kill(self) -> None:
+        return
+
+
+def work_off(*hardware: Hardware | None) -> tuple[Throughput | None, Status]:
+    """What a crew of such workers tells in the end, and what it showed last."""
+    shown: list[Status] = []
+    hands = [Fast(each) for each in hardware]
+
+    def hire(_attempt: int) -> Hand:
+        return hands.pop()
+
+    jobs = [
+        Job(unit=UnitRef(unit_id=f"u{number}", shard=SHARD, group=0), known_length=0, goal=Goal(rollouts=1))
+        for number in range(8)
+    ]
+    crew = Crew(RunConfig(), Offer(hire=hire, workers=len(hardware)), jobs=jobs, units=len(jobs), watch=shown.append)
+    asyncio.run(crew.work_off())
+    return crew.throughput, shown[-1]
+
+
+def test_the_work_of_all_workers_is_held_against_what_their_devices_can_do() -> None:
+    told, shown = work_off(H100, H100)
+    assert told is not None
+    assert (told.batch, told.context, told.grading, told.idle) == (100, 600, 0.1, 0.05)
+    assert told.hardware == H100
+    assert told.share is not None
+    assert 0 < told.share < 1
+    assert shown.share_of_bound == told.share
+
+
+def test_on_devices_of_several_kinds_there_is_no_bound() -> None:
+    told, shown = work_off(H100, L40S)
+    assert told is not None
+    assert (told.share, told.batch, shown.share_of_bound) == (None, 100, None)
+    assert told.hardware.unknown.startswith("engines ran on different devices")
+
+
+def test_engines_that_run_on_nothing_comparable_have_no_line() -> None:
+    assert work_off(None, None)[0] is None
+
+
+def measured(bandwidth: float) -> Hardware:
+    return Hardware(architecture=SEVEN, device=Device(name="2 CPU cores", bandwidth=bandwidth, flops=1e11, memory=0.0))
+
+
+hardware = st.none() | st.sampled_from([H100, L40S, Hardware(unknown="who knows")]) | st.floats(1e9, 1e11).map(measured)
+snapshots = st.builds(
+    Snapshot, tokens=st.integers(0, 9), seconds=st.integers(0, 9).map(float), work=st.just(WORK), hardware=hardware
+)
+
+
+@given(snapshots, snapshots, snapshots)
+def test_snapshots_add_up_in_any_order(one: Snapshot, two: Snapshot, three: Snapshot) -> None:
+    assert (one + two) + three == one + (two + three)
+    assert one + Snapshot() == Snapshot() + one == one
+    there, back = one + two, two + one
+    assert (there.tokens, there.seconds, there.work) == (back.tokens, back.seconds, back.work)
+    assert (there.hardware is None) == (one.hardware is None and two.hardware is None)
+
+
+def test_measurements_of_equal_processors_are_the_same_kind() -> None:
+    added = Snapshot(hardware=measured(1e10)) + Snapshot(hardware=measured(1.1e10))
+    assert added.hardware == measured(1e10)
+
+
+@pytest.mark.parametrize("other", [L40S, Hardware(architecture=SEVEN), Hardware(unknown="who knows"), measured(1e10)])
+def test_different_kinds_have_none_in_common(other: Hardware) -> None:
+    added = Snapshot(hardware=H100) + Snapshot(hardware=other)
+    assert added.hardware is not None
+    assert added.hardware.device is None
+    assert "different devices" in added.hardware.unknown

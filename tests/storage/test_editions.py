@@ -1,0 +1,90 @@
+"""Which labels are current: those of the newest edition as long as the log is the one it was made from."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.core.ids import content_id
+from pipeline.storage.commits import EDITION, UNIT, Chain, Commit, State
+from pipeline.storage.editions import (
+    EDITION_CHAIN,
+    current_edition,
+    current_label_files,
+    current_shards,
+    edition_settings,
+    log_digest,
+    new_edition,
+)
+from pipeline.storage.shards import ShardRecord
+from tests import strategies as our
+
+UNITS = ("1" * 20, "2" * 20)
+SETTINGS = {"estimator.rule": "any", "estimator.confidence": 0.95}
+
+
+def shard(table: str, unit_id: str, content: str) -> ShardRecord:
+    file = f"{table}/{table}-{content_id(table, unit_id)}-{content * 12}.parquet"
+    return ShardRecord(table=table, file=file, sha256=content * 64, rows=1)
+
+
+def whole(unit_id: str, number: int = 0) -> Commit:
+    shards = (shard("rollouts", unit_id, "a"), shard("labels", unit_id, "a"))
+    return Commit(kind=UNIT, chain_id=unit_id, number=number, state=State.WHOLE, shards=shards)
+
+
+WHOLES = {unit_id: whole(unit_id) for unit_id in UNITS}
+NONE = Chain(kind=EDITION, chain_id=EDITION_CHAIN)
+
+
+def added(editions: Chain, commit: Commit) -> Chain:
+    return replace(editions, commits=(*editions.commits, commit), length=editions.length + 1)
+
+
+def edition(editions: Chain, content: str, *, verdicts: bool = False) -> Chain:
+    tables = ("labels", "verdicts") if verdicts else ("labels",)
+    shards = [shard(table, unit_id, content) for unit_id in UNITS for table in tables]
+    return added(editions, new_edition(editions, WHOLES, SETTINGS, shards))
+
+
+def test_without_editions_the_labels_are_the_runs_own() -> None:
+    assert current_edition(NONE, WHOLES) is None
+    assert current_label_files(WHOLES, None) == {shard("labels", unit_id, "a").file for unit_id in UNITS}
+    assert current_shards(WHOLES, None, "verdicts") == dict.fromkeys(UNITS, ())
+
+
+def test_the_newest_edition_holds_the_current_labels() -> None:
+    editions = edition(edition(NONE, "b"), "c", verdicts=True)
+    current = current_edition(editions, WHOLES)
+    assert current is not None
+    assert current.number == 1
+    assert edition_settings(current) == SETTINGS
+    assert current_label_files(WHOLES, current) == {shard("labels", unit_id, "c").file for unit_id in UNITS}
+    assert current_shards(WHOLES, current, "verdicts")[UNITS[0]] == (shard("verdicts", UNITS[0], "c"),)
+
+
+def test_a_run_that_has_grown_since_has_its_own_labels() -> None:
+    editions = edition(NONE, "b")
+    assert current_edition(editions, {**WHOLES, UNITS[0]: whole(UNITS[0], 3)}) is None
+    assert current_edition(editions, {UNITS[0]: WHOLES[UNITS[0]]}) is None
+
+
+def test_a_damaged_edition_is_none_and_an_older_one_does_not_come_back() -> None:
+    editions = edition(edition(NONE, "b"), "c")
+    lost = shard("labels", UNITS[1], "c").file
+    word = Commit(kind=EDITION, chain_id=EDITION_CHAIN, number=2, state=State.VOID, void=(lost,))
+    assert current_edition(added(editions, word), WHOLES) is None
+    again = edition(added(editions, word), "c")
+    current = current_edition(again, WHOLES)
+    assert current is not None
+    assert current.number == 3
+
+
+@given(st.dictionaries(our.hex_ids, st.integers(0, 9), min_size=1, max_size=4), st.data())
+def test_the_digest_tells_any_two_logs_apart(numbers: dict[str, int], data: st.DataObject) -> None:
+    wholes = {unit_id: whole(unit_id, number) for unit_id, number in numbers.items()}
+    shuffled = data.draw(st.permutations(sorted(wholes)))
+    assert log_digest({unit_id: wholes[unit_id] for unit_id in shuffled}) == log_digest(wholes)
+    changed = data.draw(st.sampled_from(sorted(wholes)))
+    assert log_digest({**wholes, changed: whole(changed, numbers[changed] + 1)}) != log_digest(wholes)
+    assert log_digest({key: each for key, each in wholes.items() if key != changed}) != log_digest(wholes)

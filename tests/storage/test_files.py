@@ -1,0 +1,78 @@
+"""An output file appears whole or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.core.errors import StoreError, UsageError
+from pipeline.storage.files import check_output_file, refuse_overwriting, replaced_at_end
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def replace(path: Path, data: bytes) -> None:
+    with replaced_at_end(path) as file:
+        file.write(data)
+
+
+def test_a_file_is_replaced_when_the_block_has_ended(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a"
+    with replaced_at_end(path) as file:
+        file.write(b"first")
+        assert not path.exists()
+    assert path.read_bytes() == b"first"
+    with replaced_at_end(path) as file:
+        file.write(b"second")
+        assert path.read_bytes() == b"first"
+    assert path.read_bytes() == b"second"
+    replace(path, b"third")
+    assert path.read_bytes() == b"third"
+    assert names(tmp_path) == ["new", "new/a"]
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError, ValueError])
+def test_a_block_that_fails_changes_nothing(tmp_path: Path, failure: type[BaseException]) -> None:
+    replace(tmp_path / "a", b"old")
+
+    def replace_half() -> None:
+        with replaced_at_end(tmp_path / "a") as file:
+            file.write(b"new")
+            raise failure
+
+    with pytest.raises(failure):
+        replace_half()
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_place_for_a_replacement_that_cannot_be_had_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    with pytest.raises(StoreError, match="cannot be written"), replaced_at_end(tmp_path / "file" / "a"):
+        pytest.fail("the block was entered")
+    with pytest.raises(StoreError, match="cannot be written"):
+        replace(tmp_path, b"data")
+    assert names(tmp_path) == ["file"]
+
+
+def test_what_is_read_or_written_already_is_not_overwritten(tmp_path: Path) -> None:
+    run, rows, new = tmp_path / "run", tmp_path / "rows.jsonl", tmp_path / "new.jsonl"
+    (tmp_path / "link.jsonl").symlink_to(rows)
+    refuse_overwriting({"out": new, "best": tmp_path / "run.jsonl"}, [run, rows])
+    for out in (rows, tmp_path / "x" / ".." / "rows.jsonl", tmp_path / "link.jsonl"):
+        with pytest.raises(UsageError, match=r"out=.* would overwrite .*rows\.jsonl, which is read: name another out"):
+            refuse_overwriting({"out": out}, [run, rows])
+    for out in (run, run / "labels" / "a.parquet", tmp_path):
+        with pytest.raises(UsageError, match=r"would overwrite .*run, which is read"):
+            refuse_overwriting({"out": out}, [run])
+    with pytest.raises(UsageError, match=r"best=.*, which is out: name another best"):
+        refuse_overwriting({"out": new, "best": new}, [])
+
+
+def test_a_file_needs_a_folder_to_be_in(tmp_path: Path) -> None:
+    check_output_file("out", tmp_path / "a")
+    with pytest.raises(UsageError, match=r"out=.* is a folder: name a file in it"):
+        check_output_file("out", tmp_path)
+    with pytest.raises(UsageError, match=r"there is no folder .*mistyped; make it, or correct the name"):
+        check_output_file("out", tmp_path / "mistyped" / "a")

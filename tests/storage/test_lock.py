@@ -1,0 +1,60 @@
+"""One driver per run directory, across processes; a holder that dies frees it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.core.errors import RunConflict, UsageError
+from pipeline.storage.lock import run_lock
+
+HOLD = """
+import sys
+from pathlib import Path
+from pipeline.storage.lock import run_lock
+with run_lock(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_holder_is_refused_until_the_first_has_left(tmp_path: Path) -> None:
+    run_dir = tmp_path / "new" / "run"
+    with run_lock(run_dir):
+        with pytest.raises(RunConflict, match="another job works on"), run_lock(run_dir):
+            pass
+        with run_lock(tmp_path / "elsewhere"):
+            pass
+    with run_lock(run_dir):
+        pass
+
+
+def test_an_error_inside_frees_the_lock(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), run_lock(tmp_path):
+        raise KeyError
+    with run_lock(tmp_path):
+        pass
+
+
+def test_another_process_is_refused_and_its_death_frees_the_lock(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(RunConflict), run_lock(tmp_path):
+            pass
+        holder.kill()
+        holder.wait()
+        with run_lock(tmp_path):
+            pass
+
+
+@pytest.mark.parametrize("below", ["", "deeper", "deeper/still"])
+def test_a_run_dir_that_is_a_file_is_told(tmp_path: Path, below: str) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    with pytest.raises(UsageError, match=r"run_dir.*notes\.txt.*choose another run_dir"), run_lock(path / below):
+        pass
+    assert path.read_text() == "mine"

@@ -1,0 +1,146 @@
+"""A run directory belongs to one run; another is told what differs and touches nothing."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from pipeline.core.errors import RunConflict, StoreError
+from pipeline.storage.commits import INPUT, UNIT, Commit, State, publish
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import check_claim, claim, recorded_identity, settings_copy
+from tests import strategies as our
+
+FACTS: dict[str, object] = {
+    "input": "ab12",
+    "sampling.rollouts": 8,
+    "policy.model": None,
+    "sampling.stop": [],
+    "data.separator": "\né",
+}
+
+
+def snapshot(folder: Path) -> dict[str, bytes | None]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")
+    }
+
+
+def started(run_dir: Path) -> LocalStorage:
+    """A run that has committed its input and a unit."""
+    storage = LocalStorage(run_dir)
+    claim(storage, FACTS)
+    staged = Commit(kind=INPUT, chain_id="2" * 20, number=0, state=State.WHOLE, settings=settings_copy(FACTS))
+    for commit in (staged, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=State.WHOLE)):
+        assert publish(storage, commit)
+    return storage
+
+
+def test_a_fresh_directory_is_claimed_and_stays_claimed(tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch()
+    claim(LocalStorage(tmp_path), FACTS)
+    before = snapshot(tmp_path)
+    claim(LocalStorage(tmp_path), dict(reversed(FACTS.items())))
+    assert recorded_identity(LocalStorage(tmp_path)) == FACTS
+    assert snapshot(tmp_path) == before
+    assert before.keys() == {".lock", "run.json"}
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (FACTS | {"sampling.rollouts": 16}, ["sampling.rollouts was 8, now 16"]),
+        (FACTS | {"input": "cd34"}, ['input was "ab12", now "cd34"']),
+        (FACTS | {"policy.model": "m"}, ['policy.model was null, now "m"']),
+        (FACTS | {"new.key": 1}, ["new.key was null, now 1"]),
+        ({"input": "ab12"}, ["data.separator was", "sampling.rollouts was 8, now null"]),
+        (FACTS | {"sampling.rollouts": 9, "sampling.stop": ["\n"]}, ["sampling.rollouts was 8", 'now ["\\n"]']),
+    ],
+)
+def test_another_run_is_told_every_difference(tmp_path: Path, other: dict[str, object], named: list[str]) -> None:
+    started(tmp_path)
+    before = snapshot(tmp_path)
+    with pytest.raises(RunConflict, match="belongs to another run"):
+        check_claim(LocalStorage(tmp_path), other)
+    with pytest.raises(RunConflict, match="belongs to another run") as caught:
+        claim(LocalStorage(tmp_path), other)
+    assert all(part in str(caught.value) for part in named)
+    assert "data.path" not in str(caught.value)
+    assert snapshot(tmp_path) == before
+
+
+def test_a_run_that_never_had_its_input_keeps_nobody_out(tmp_path: Path) -> None:
+    claim(LocalStorage(tmp_path), FACTS)
+    (tmp_path / "rejects").mkdir()
+    mended = FACTS | {"input": "cd34"}
+    claim(LocalStorage(tmp_path), mended)
+    assert recorded_identity(LocalStorage(tmp_path)) == mended
+    assert snapshot(tmp_path).keys() == {"rejects", "run.json"}
+
+
+def test_long_values_are_shown_short(tmp_path: Path) -> None:
+    started(tmp_path)
+    with pytest.raises(RunConflict) as caught:
+        claim(LocalStorage(tmp_path), FACTS | {"data.separator": "x" * 5000})
+    assert len(str(caught.value)) < 400 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"{", b"[]", b"\xff"])
+def test_a_lost_or_damaged_record_is_written_anew_from_its_copy(tmp_path: Path, damage: bytes | None) -> None:
+    storage, path = started(tmp_path), tmp_path / "run.json"
+    whole = path.read_bytes()
+    path.unlink()
+    if damage is not None:
+        path.write_bytes(damage)
+    with pytest.raises(RunConflict, match=r"sampling.rollouts was 8, now 16"):
+        claim(storage, FACTS | {"sampling.rollouts": 16})
+    claim(storage, FACTS)
+    assert path.read_bytes() == whole
+    assert [kept.read_bytes() for kept in (tmp_path / "damaged").glob("*")] == ([] if damage is None else [damage])
+
+
+def test_every_flipped_bit_of_the_record_is_noticed_and_mended(tmp_path: Path) -> None:
+    storage, path = started(tmp_path), tmp_path / "run.json"
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 7):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :])
+        with pytest.raises(StoreError, match=r"run\.json is damaged"):
+            recorded_identity(storage)
+        claim(storage, FACTS)
+        assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("stranger", ["thesis.tex", "labels/a.parquet", "commits/mine.json"])
+def test_a_directory_with_other_things_is_left_alone(tmp_path: Path, stranger: str) -> None:
+    (tmp_path / stranger).parent.mkdir(exist_ok=True)
+    (tmp_path / stranger).write_text("mine")
+    before = snapshot(tmp_path)
+    with pytest.raises(RunConflict, match=f"holds other files .{stranger.split('/')[0]}"):
+        check_claim(LocalStorage(tmp_path), FACTS)
+    with pytest.raises(RunConflict, match="holds other files"):
+        claim(LocalStorage(tmp_path), FACTS)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"3", b"\xff", b"\0\0\0"])
+def test_a_damaged_record_is_named_and_kept(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "run.json").write_bytes(content)
+    with pytest.raises(StoreError, match=r"run\.json is damaged"):
+        claim(LocalStorage(tmp_path), FACTS)
+    assert (tmp_path / "run.json").read_bytes() == content
+
+
+def test_what_is_no_run_directory_is_told(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(StoreError, match=r"is not a run directory: it has no run\.json"):
+            recorded_identity(LocalStorage(folder))
+
+
+@given(our.identities.filter(lambda facts: "check" not in facts))  # the name of the checksum, which no setting has
+def test_any_plain_settings_are_recorded_as_they_are(
+    tmp_path_factory: pytest.TempPathFactory, facts: dict[str, object]
+) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    claim(LocalStorage(folder), facts)
+    claim(LocalStorage(folder), facts)
+    assert recorded_identity(LocalStorage(folder)) == facts

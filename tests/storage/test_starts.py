@@ -1,0 +1,131 @@
+"""What a start tells of itself comes back as it was told; damage tells nothing; a process is told from all others."""
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.core.progress import Load, Status, Verdicts
+from pipeline.storage import starts
+from pipeline.storage.course import MOST, Course
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.starts import (
+    FOLDER,
+    Start,
+    Starts,
+    new_start_id,
+    process_with,
+    read_starts,
+    same_machine,
+    this_process,
+    write_start,
+)
+
+STATUS = Status(
+    stage="labelling", units=3, rollouts=5, verdicts=Verdicts(correct=5), load=Load(running=2), share_of_bound=0.5
+)
+
+
+def start(began: float = 1_800_000_000.0, **changes: object) -> Start:
+    course = Course()
+    course.take(STATUS, 1.5)
+    made = Start(
+        start_id=new_start_id(began), host="here", pid=7, process="", began_at=began, at=began, status=STATUS,
+        samples=course.samples,
+    )  # fmt: skip
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def test_starts_come_back_in_the_order_of_time(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    told = [start(1_800_000_000.0 + at, ended="failed", message="\ud800 no", price=2.5) for at in (20, 0, 10)]
+    for each in told:
+        write_start(storage, each)
+    first, second, third = read_starts(storage).told
+    assert [first.began_at, second.began_at, third.began_at] == sorted(each.began_at for each in told)
+    assert first == replace(told[1], message="? no")
+
+
+def test_a_start_is_replaced_by_what_it_tells_later(tmp_path: Path) -> None:
+    storage, told = LocalStorage(tmp_path), start()
+    write_start(storage, told)
+    write_start(storage, replace(told, ended="done"))
+    (found,) = read_starts(storage).told
+    assert found.ended == "done"
+
+
+def test_of_very_many_starts_the_last_ones_are_read(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    told = [start(1_800_000_000.0 + at) for at in range(5)]
+    for each in told:
+        write_start(storage, each)
+    with patch.object(starts, "READ", 3):
+        assert read_starts(storage).told == tuple(told[2:])
+
+
+def _fields(**changes: object) -> str:
+    return json.dumps(
+        {"start_id": "x", "host": "h", "pid": 1, "process": "", "began_at": 1.0, "at": 1.0, "samples": []}
+        | {"status": {"stage": "", "load": {}, "verdicts": {}}}
+        | changes
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "", "{", "[]", "null", "7", "{}", '"' + "x" * 50, "[" * 100_000, "\x00",
+        _fields(later=1), _fields(at="yesterday"), _fields(at=None), _fields(pid=1.5), _fields(host=3), _fields(samples=[[1]]),
+        _fields(samples=[["a"] * 10]), _fields(status=3), _fields(status={"stage": "", "load": [], "verdicts": {}}),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_tells_nothing_and_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / FOLDER).mkdir()
+    name = f"{FOLDER}/start-{new_start_id(1.0)}-00000.json"
+    (tmp_path / name).write_text(content)
+    (tmp_path / FOLDER / "notes.txt").write_text("not ours")
+    assert read_starts(LocalStorage(tmp_path)) == Starts(told=(), damaged=(name,))
+    (tmp_path / FOLDER / f"start-{new_start_id(2.0)}-00000.json").write_text(_fields())
+    found = read_starts(LocalStorage(tmp_path))
+    assert (len(found.told), found.damaged) == (1, (name,))
+
+
+def test_a_process_is_told_from_those_before_and_behind_it() -> None:
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        name = process_with(other.pid)
+        assert name not in ("", this_process())
+        assert same_machine(name)
+        other.kill()
+        # Until it is waited for it is a zombie, which has a number and does nothing.
+        deadline = time.monotonic() + 20
+        while process_with(other.pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert process_with(other.pid) == ""
+    finally:
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.parametrize("process", ["", "another-boot pid:[1] 7 7"])
+def test_a_process_of_another_machine_cannot_be_seen(process: str) -> None:
+    assert not same_machine(process)
+
+
+@given(st.lists(st.floats(0, 100), max_size=60), st.integers(1, 40))
+def test_a_course_keeps_its_last_sample_and_is_bounded(steps: list[float], times: int) -> None:
+    course, now = Course(), 0.0
+    for count, step in enumerate(steps * times):
+        now += step
+        course.take(replace(STATUS, rollouts=count), now)
+        assert course.samples[-1].rollouts == count
+    found = [sample.seconds for sample in course.samples]
+    assert found == sorted(found)
+    assert len(found) <= MOST

@@ -1,0 +1,69 @@
+"""Units depend on the staged input alone, keep its order, and hand back the rows that went in."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.core.errors import StoreError
+from pipeline.core.records import InputRow, Place, Problem, Reject, RejectReason
+from pipeline.core.tables import rejects_table
+from pipeline.storage.commits import INPUT, Commit, State
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.shards import write_shard
+from pipeline.storage.storage import Storage
+from pipeline.storage.units import unit_rows, units_of, write_units
+from tests import strategies as our
+
+
+def staged(storage: Storage, files: list[list[list[InputRow]]]) -> Commit:
+    """An input of some files, each with some units, each with some rows; and a file of rejects."""
+    reject = Reject(place=Place(file="f", line=1), reason=RejectReason.NOT_JSON, detail="x")
+    shards = [write_units(storage, f"{number:020x}", units) for number, units in enumerate(files)]
+    rejects = write_shard(storage, "rejects", "f" * 20, [rejects_table([reject])])
+    return Commit(kind=INPUT, chain_id="1" * 20, number=0, state=State.WHOLE, shards=(*shards, rejects))
+
+
+inputs = st.lists(
+    st.lists(st.lists(our.input_rows(), min_size=1, max_size=2), min_size=1, max_size=3), min_size=1, max_size=2
+)
+
+
+@given(inputs)
+def test_units_give_back_the_rows_in_order(
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[list[InputRow]]]
+) -> None:
+    storage = LocalStorage(tmp_path_factory.mktemp("run"))
+    commit = staged(storage, files)
+    units = list(units_of(storage, commit))
+    assert [unit_rows(storage, unit) for unit in units] == [unit for file in files for unit in file]
+    assert list(units_of(storage, commit)) == units
+
+
+def row(number: int) -> InputRow:
+    problem = Problem(problem_id=f"{number:020x}", text="?", golds=("1",))
+    return InputRow(place=Place(file="f", line=number), source_id=None, problem=problem, solution=None)
+
+
+def test_ids_of_units_come_from_what_they_ask_for_wherever_they_stand(tmp_path: Path) -> None:
+    layouts = [[[[row(1)], [row(2), row(3)]]], [[[row(2), row(3)]], [[row(1)]]], [[[row(1)], [row(2)], [row(3)]]]]
+    ids = [
+        {unit.unit_id for unit in units_of(storage, staged(storage, files))}
+        for number, files in enumerate(layouts)
+        if (storage := LocalStorage(tmp_path / str(number)))
+    ]
+    assert ids[0] == ids[1]
+    assert len(ids[0] | ids[2]) == 4
+
+
+def test_a_damaged_input_is_no_input(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    commit = staged(storage, [[[row(1)]]])
+    (unit,) = units_of(storage, commit)
+    path = tmp_path / commit.shards[0].file
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(StoreError, match="is damaged"):
+        list(units_of(storage, commit))
+    with pytest.raises(StoreError, match="is damaged"):
+        unit_rows(storage, unit)
