@@ -70,11 +70,12 @@ tiny-policy: setup  ## train the tiny model that statistics are tested with, ane
 tiny-truth: setup  ## measure what the tiny model's prefixes are worth, from 2,000 rollouts each: 4 million tokens
 	$(BIN)/python -m tests.tiny.truth
 
-lint: setup  ## ruff, mypy --strict, who may import whom
+lint: setup  ## ruff, mypy --strict, who may import whom, and who asks for names
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.names
 
 format: setup  ## let ruff format the code
 	$(BIN)/ruff check --fix --quiet . || true

@@ -10,10 +10,12 @@ import yaml
 
 from pipeline.__main__ import compose_label, main
 from pipeline.cli import COMMANDS
-from pipeline.config.choices import Layout, PolicyKind, PromptStyle, Splitter
+from pipeline.config.choices import Layout, PromptStyle, Splitter
 from pipeline.config.label import GradeConfig, LabelConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.engines.registry import ENGINES
+from pipeline.engines.vllm.settings import HfConfig
 from pipeline.storage.commits import UNIT, Commit, State, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
@@ -72,7 +74,7 @@ def test_nobody_who_reads_the_output_is_no_traceback(
 
 
 def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
-    assert {option for group, option in OPTIONS if group == "policy"} == {kind.value for kind in PolicyKind}
+    assert {option for group, option in OPTIONS if group == "policy"} == set(ENGINES.ours)
     sections = set(LabelConfig.__dataclass_fields__) - {"run_dir", "budget"}
     assert {group for group, _ in OPTIONS} == sections
     assert sorted(path.name for path in CONF.glob("*.yaml")) == [f"{name}.yaml" for name in sorted(COMMANDS)]
@@ -80,7 +82,7 @@ def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
 
 def test_the_default_is_the_embedded_model_with_its_prompt() -> None:
     config = compose_label(["data=sample", "run_dir=x"])
-    assert config.policy.kind is PolicyKind.embedded
+    assert config.policy.kind == "embedded"
     assert config.data.path == "sample"
     assert config.policy.prompt.style is PromptStyle.chat
     assert len(config.policy.prompt.examples) == 3
@@ -107,10 +109,11 @@ def test_what_the_user_says_wins_over_every_file() -> None:
 
 def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
     config = compose_label(["policy.model=org/name", "data.path=x", "run_dir=x"])
-    assert (config.policy.kind, config.policy.model) == (PolicyKind.hf, "org/name")
+    assert isinstance(config.policy, HfConfig)
+    assert (config.policy.kind, config.policy.model) == ("hf", "org/name")
     assert "boxed" in config.policy.prompt.instruction
     assert config.policy.prompt.examples == []
-    assert compose_label(["policy=oracle", *FILLED]).policy.kind is PolicyKind.oracle
+    assert compose_label(["policy=oracle", *FILLED]).policy.kind == "oracle"
 
 
 @pytest.mark.parametrize(
@@ -149,15 +152,21 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["label"], ["is not set: give "]),
         (["label", "run_dir=x"], ["data.path is not set: give data.path=..."]),
         (["label", "policy=hf", *FILLED], ["policy", "model"]),
-        (["label", "policy=oracle", "policy.model=x", *FILLED], ["policy.model=x needs policy=hf"]),
+        (
+            ["label", "policy=oracle", "policy.model=x", *FILLED],
+            ["policy.model=x is for policy=hf and policy=openai, not"],
+        ),
         (["label", "policy=openai", SERVER, *FILLED], ["policy.model"]),
         (
             ["label", "policy=openai", "policy.model=x", *FILLED],
             ["policy=openai needs policy.openai.urls=[http://HOST:8000/v1]"],
         ),
         (["label", "policy=openai", "policy.openai.url=x", *FILLED], ["did you mean policy.openai.urls?"]),
-        (["label", SERVER, *FILLED], ["policy.openai.urls and policy.tokenizer need policy=openai, not embedded"]),
-        (["label", "policy=hf", "policy.model=x", "policy.tokenizer=y", *FILLED], ["need policy=openai, not hf"]),
+        (["label", SERVER, *FILLED], ["/v1] is for policy=openai, not for policy=embedded"]),
+        (
+            ["label", "policy=hf", "policy.model=x", "policy.tokenizer=y", *FILLED],
+            ["policy.tokenizer=y is for policy=openai"],
+        ),
         (
             [
                 "label",

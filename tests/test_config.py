@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config import label as config
-from pipeline.config.choices import GraderKind, PolicyKind, PromptStyle, Splitter
-from pipeline.config.engines import DeviceConfig, OpenAiConfig, OracleConfig
+from pipeline.config.choices import PromptStyle, Splitter
 from pipeline.config.label import (
     DataConfig,
     EstimatorConfig,
@@ -25,13 +24,33 @@ from pipeline.config.label import (
     SamplingConfig,
 )
 from pipeline.config.run import ClusterConfig, PlanConfig, RunConfig
-from pipeline.runtime.ending import answered, stops_at_answer
+from pipeline.core.errors import UsageError
+from pipeline.engines.openai.settings import OpenAiConfig
+from pipeline.engines.oracle import OracleConfig
+from pipeline.engines.vllm.settings import DeviceConfig, HfConfig
+from pipeline.estimators.first_success import FirstSuccessConfig
+from pipeline.estimators.pooled.settings import PooledConfig
+from pipeline.graders.code.settings import CodeConfig
+from pipeline.graders.math.settings import MathConfig
+from pipeline.runtime.ending import ending, stops_at_answer
+from tests.settings import grader_settings, policy_settings
 
 SCHEMAS = [
     schema
     for schema in vars(config).values()
     if isinstance(schema, type) and dataclasses.is_dataclass(schema) and schema.__module__ == config.__name__
-] + [DeviceConfig, OpenAiConfig, OracleConfig, ClusterConfig, PlanConfig, RunConfig]
+] + [
+    DeviceConfig,
+    OpenAiConfig,
+    OracleConfig,
+    ClusterConfig,
+    PlanConfig,
+    RunConfig,
+    HfConfig,
+    PooledConfig,
+    MathConfig,
+    CodeConfig,
+]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.__name__)
@@ -78,15 +97,15 @@ OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
     (OpenAiConfig, "policy.openai", "timeout_seconds", [0.0, 86_401.0, math.nan]),
     (OpenAiConfig, "policy.openai", "retries", [-1, 1001]),
     (OpenAiConfig, "policy.openai", "patience_seconds", [0.0, 86_401.0, math.nan]),
-    (PolicyConfig, "policy", "tensor_parallel", [0]),
+    (HfConfig, "policy", "tensor_parallel", [0]),
     (DeviceConfig, "policy.device", "bandwidth", [0.0, -1.0, math.nan, math.inf]),
     (DeviceConfig, "policy.device", "flops", [0.0, -1.0, math.nan, math.inf]),
     (DeviceConfig, "policy.device", "memory", [0.0, -1.0, math.nan, math.inf]),
-    (PolicyConfig, "policy", "memory_share", [0.0, 1.01, math.nan]),
-    (PolicyConfig, "policy", "kv_cache_gib", [0.0, -1.0, math.nan]),
-    (PolicyConfig, "policy", "max_num_seqs", [0]),
-    (PolicyConfig, "policy", "max_num_batched_tokens", [0]),
-    (PolicyConfig, "policy", "speculative_tokens", [0]),
+    (HfConfig, "policy", "memory_share", [0.0, 1.01, math.nan]),
+    (HfConfig, "policy", "kv_cache_gib", [0.0, -1.0, math.nan]),
+    (HfConfig, "policy", "max_num_seqs", [0]),
+    (HfConfig, "policy", "max_num_batched_tokens", [0]),
+    (HfConfig, "policy", "speculative_tokens", [0]),
     (PolicyConfig, "policy", "max_model_len", [15, 0, -1]),
     (PromptConfig, "policy.prompt", "template", ["", "no place for it", "{Problem}"]),
     (SamplingConfig, "sampling", "rollouts", [0, -3, 100_000]),
@@ -100,18 +119,18 @@ OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
     (EstimatorConfig, "estimator", "threshold", [-0.1, 1.0, math.nan]),
     (EstimatorConfig, "estimator", "certainty", [0.5, 1.0, math.nan]),
     (EstimatorConfig, "estimator", "neutral", [-0.1, 1.1, math.nan]),
-    (EstimatorConfig, "estimator", "successes", [0, 1001]),
-    (EstimatorConfig, "estimator", "batch", [0, 1001]),
-    (EstimatorConfig, "estimator", "target_sd", [0.0, 0.51, math.nan]),
-    (EstimatorConfig, "estimator", "budget", [0, -1]),
-    (EstimatorConfig, "estimator", "run_budget", [0, -1]),
-    (GraderConfig, "grader", "relative_tolerance", [-0.1, 0.1, math.nan]),
+    (FirstSuccessConfig, "estimator", "successes", [0, 1001]),
+    (FirstSuccessConfig, "estimator", "batch", [0, 1001]),
+    (PooledConfig, "estimator", "target_sd", [0.0, 0.51, math.nan]),
+    (PooledConfig, "estimator", "budget", [0, -1]),
+    (PooledConfig, "estimator", "run_budget", [0, -1]),
+    (MathConfig, "grader", "relative_tolerance", [-0.1, 0.1, math.nan]),
     (GraderConfig, "grader", "deadline_seconds", [0.0, 601.0, math.nan]),
     (GraderConfig, "grader", "memory_mib", [511]),
-    (GraderConfig, "grader", "cpu_seconds", [0.0, 601.0, math.nan]),
-    (GraderConfig, "grader", "suite_seconds", [0.0, 3601.0, math.nan]),
+    (CodeConfig, "grader", "cpu_seconds", [0.0, 601.0, math.nan]),
+    (CodeConfig, "grader", "suite_seconds", [0.0, 3601.0, math.nan]),
     (GraderConfig, "grader", "processes", [0, 257]),
-    (GraderConfig, "grader", "answer_pattern", ["no group", ""]),
+    (MathConfig, "grader", "answer_pattern", ["no group", ""]),
     (RunConfig, "run", "unit_problems", [0, 10_001]),
     (RunConfig, "run", "units_in_flight", [0, 1001]),
     (RunConfig, "run", "attempts", [0]),
@@ -145,13 +164,15 @@ def test_a_value_out_of_range_is_refused_by_name(schema: type, key: str, name: s
     ("section", "schema"),
     [
         ("data", DataConfig),
-        ("policy", PolicyConfig),
+        ("policy", HfConfig),
         ("policy.device", DeviceConfig),
         ("policy.oracle", OracleConfig),
         ("policy.openai", OpenAiConfig),
         ("sampling", SamplingConfig),
-        ("estimator", EstimatorConfig),
-        ("grader", GraderConfig),
+        ("estimator", FirstSuccessConfig),
+        ("estimator", PooledConfig),
+        ("grader", MathConfig),
+        ("grader", CodeConfig),
         ("run", RunConfig),
         ("cluster", ClusterConfig),
     ],
@@ -172,12 +193,13 @@ def test_every_number_has_a_range(section: str, schema: type) -> None:
         (DataConfig, {"limit": 1, "max_chars": 1, "max_steps": 10_000}),
         (OracleConfig, {"spread": 1.0, "tokens_per_step": 1, "seed": -5}),
         (OpenAiConfig, {"connections": 10_000, "choices": 128, "retries": 0, "timeout_seconds": 86_400.0}),
-        (PolicyConfig, {"memory_share": 1.0, "max_model_len": 16, "max_num_seqs": 1, "speculative_tokens": 1}),
+        (HfConfig, {"memory_share": 1.0, "max_model_len": 16, "max_num_seqs": 1, "speculative_tokens": 1}),
         (SamplingConfig, {"rollouts": 99_999, "temperature": 0.0, "top_p": 1.0, "min_p": 1.0, "solutions": 1000}),
         (EstimatorConfig, {"threshold": 0.0, "confidence": 0.999}),
-        (EstimatorConfig, {"neutral": 1.0, "successes": 1000, "batch": 1000, "target_sd": 0.5, "budget": 1}),
-        (GraderConfig, {"relative_tolerance": 0.0, "deadline_seconds": 600.0, "memory_mib": 512, "processes": 256}),
-        (GraderConfig, {"answer_pattern": "A: (.*)"}),
+        (FirstSuccessConfig, {"neutral": 1.0, "successes": 1000, "batch": 1000}),
+        (PooledConfig, {"target_sd": 0.5, "budget": 1}),
+        (MathConfig, {"relative_tolerance": 0.0, "deadline_seconds": 600.0, "memory_mib": 512, "processes": 256}),
+        (MathConfig, {"answer_pattern": "A: (.*)"}),
         (RunConfig, {"unit_problems": 10_000, "units_in_flight": 1000, "attempts": 1, "show_chains": 0}),
         (ClusterConfig, {"workers": 1, "gpus_per_worker": 0.0, "cpus_per_worker": 0.5}),
     ],
@@ -203,7 +225,7 @@ def test_a_regex_splitter_needs_a_regex(pattern: str | None, message: str) -> No
 
 def test_a_broken_answer_pattern_is_told() -> None:
     with pytest.raises(ValueError, match=r"grader\.answer_pattern is not a regular expression"):
-        GraderConfig(answer_pattern="(")
+        grader_settings(answer_pattern="(")
 
 
 def test_a_device_is_known_or_described() -> None:
@@ -215,8 +237,8 @@ def test_a_device_is_known_or_described() -> None:
 
 def test_a_model_is_needed_to_serve_one() -> None:
     with pytest.raises(ValueError, match=r"policy=hf needs policy\.model"):
-        PolicyConfig(kind=PolicyKind.hf)
-    assert PolicyConfig(kind=PolicyKind.hf, model="x/y").model == "x/y"
+        LabelConfig(policy=policy_settings("hf"))
+    assert policy_settings("hf", model="x/y").model == "x/y"
 
 
 def test_what_is_no_base_url_is_refused_without_showing_it() -> None:
@@ -240,58 +262,59 @@ def test_a_key_in_place_of_its_variables_name_is_refused_without_showing_it() ->
         assert not name or name not in str(told.value)
 
 
-def served_policy() -> PolicyConfig:
+def served_policy() -> Any:
     prompt, openai = PromptConfig(style=PromptStyle.plain), OpenAiConfig(urls=["http://h/v1"])
-    return PolicyConfig(kind=PolicyKind.openai, model="m", prompt=prompt, openai=openai)
+    return policy_settings("openai", model="m", prompt=prompt, openai=openai)
 
 
-def plain_policy() -> PolicyConfig:
-    return PolicyConfig(kind=PolicyKind.hf, model="m", prompt=PromptConfig(style=PromptStyle.plain))
+def plain_policy() -> Any:
+    return policy_settings("hf", model="m", prompt=PromptConfig(style=PromptStyle.plain))
 
 
 @pytest.mark.parametrize(
     ("stops", "policy", "grader", "asked"),
     [
-        (False, PolicyConfig(), GraderConfig(), None),
-        (True, PolicyConfig(), GraderConfig(), True),
-        (True, plain_policy(), GraderConfig(), None),
-        (False, plain_policy(), GraderConfig(), False),
-        (False, plain_policy(), GraderConfig(answer_pattern="#(.*)"), None),
-        (True, plain_policy(), GraderConfig(answer_pattern="#(.*)"), True),
-        (False, plain_policy(), GraderConfig(kind=GraderKind.code), None),
-        (False, served_policy(), GraderConfig(), None),
+        (False, policy_settings("embedded"), grader_settings(), None),
+        (True, policy_settings("embedded"), grader_settings(), True),
+        (True, plain_policy(), grader_settings(), None),
+        (False, plain_policy(), grader_settings(), False),
+        (False, plain_policy(), grader_settings(answer_pattern="#(.*)"), None),
+        (True, plain_policy(), grader_settings(answer_pattern="#(.*)"), True),
+        (False, plain_policy(), grader_settings("code"), None),
+        (False, served_policy(), grader_settings(), None),
     ],
 )
 def test_completions_of_base_models_end_at_their_answer_unless_told(
-    stops: bool, policy: PolicyConfig, grader: GraderConfig, asked: bool | None
+    stops: bool, policy: PolicyConfig, grader: Any, asked: bool | None
 ) -> None:
     config = LabelConfig(policy=policy, grader=grader, sampling=SamplingConfig(stop_at_answer=asked))
     assert stops_at_answer(config) is stops
-    found = answered(config)
+    found: Any = ending(config)
     assert (found is not None) is stops
     assert found is None or (found.pattern and found.pattern.pattern) == grader.answer_pattern
 
 
 def test_programs_do_not_end_at_an_answer() -> None:
-    with pytest.raises(ValueError, match=r"sampling\.stop_at_answer=true is for grader=default: grader=code takes"):
-        LabelConfig(grader=GraderConfig(kind=GraderKind.code), sampling=SamplingConfig(stop_at_answer=True))
+    config = LabelConfig(grader=grader_settings("code"), sampling=SamplingConfig(stop_at_answer=True))
+    with pytest.raises(UsageError, match=r"sampling\.stop_at_answer=true: grader=code takes the last program"):
+        stops_at_answer(config)
 
 
 def test_servers_cannot_end_a_completion_at_its_answer() -> None:
-    with pytest.raises(ValueError, match=r"sampling\.stop_at_answer=true needs vLLM in this process"):
-        LabelConfig(policy=served_policy(), sampling=SamplingConfig(stop_at_answer=True))
-    assert LabelConfig(policy=served_policy(), sampling=SamplingConfig(stop_at_answer=False))
+    with pytest.raises(UsageError, match=r"sampling\.stop_at_answer=true needs vLLM in this process"):
+        stops_at_answer(LabelConfig(policy=served_policy(), sampling=SamplingConfig(stop_at_answer=True)))
+    assert not stops_at_answer(LabelConfig(policy=served_policy(), sampling=SamplingConfig(stop_at_answer=False)))
 
 
 def test_guessing_ahead_is_asked_for_whole_and_with_sampling_that_vllm_has() -> None:
     with pytest.raises(
         ValueError, match=r"policy\.speculative_model guesses nothing without policy\.speculative_tokens"
     ):
-        LabelConfig(policy=PolicyConfig(speculative_model="small"))
-    policy = PolicyConfig(speculative_tokens=3, speculative_model="small")
+        LabelConfig(policy=policy_settings("embedded", speculative_model="small"))
+    policy = policy_settings("embedded", speculative_tokens=3, speculative_model="small")
     with pytest.raises(ValueError, match=r"sampling\.min_p=0\.1 cannot be had with policy\.speculative_tokens"):
         LabelConfig(policy=policy, sampling=SamplingConfig(min_p=0.1))
-    assert LabelConfig(policy=policy).policy.speculative_tokens == 3
+    assert LabelConfig(policy=policy).policy is policy
 
 
 @given(st.text() | st.tuples(st.text(), st.text()).map("{problem}".join))

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.schemas import SCHEMAS
-from pipeline.estimators.grid import POINTS
-from pipeline.estimators.kernel import PRIOR, PRIOR_VERSION, Kernel
-from pipeline.estimators.kernels import TABLE, kernel_of, kernel_table
+from pipeline.estimators.pooled.grid import POINTS
+from pipeline.estimators.pooled.kernel import PRIOR, PRIOR_VERSION, Kernel
+from pipeline.estimators.pooled.learning import TABLE, kernel_of, kernel_table
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**40))

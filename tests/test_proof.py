@@ -7,15 +7,12 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.audit.proof import (
     LoggedId,
-    Planned,
     asked_of,
     draw_faults,
     expected_chains,
     id_faults,
-    planned,
     totals_of,
 )
-from pipeline.config.choices import EstimatorName
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     Fact,
@@ -29,7 +26,9 @@ from pipeline.core.records import (
     Totals,
     Verdict,
 )
+from pipeline.estimators.base import Planned
 from tests import strategies as our
+from tests.settings import estimator
 
 PROBLEM = Problem(problem_id="p" * 20, text="?", golds=("1",))
 PREFIXES = st.lists(our.hex_ids, min_size=1, max_size=5, unique=True)
@@ -45,7 +44,7 @@ def logged(prefix: str, issue: int) -> LoggedId:
 
 
 def all_of(rollouts: int) -> Planned:
-    return planned(EstimatorName.fixed, rollouts)
+    return estimator("fixed").planned(rollouts)
 
 
 def plan(prefixes: list[str], target: int) -> list[LoggedId]:

@@ -2,54 +2,73 @@
 
 import json
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.changes import EstimatorChange, GraderChange
-from pipeline.config.choices import AfterError, BudgetUnit, EstimatorName, Fallback, GraderKind, Interval, LabelRule
+from pipeline.config.choices import AfterError, BudgetUnit, Fallback, Interval, LabelRule, Sandbox
+from pipeline.config.fields import described
 from pipeline.config.label import EstimatorConfig, GraderConfig
-from pipeline.config.recorded import flat, section
+from pipeline.config.recorded import chosen, flat, section
 from pipeline.config.recorded import given as named
+from pipeline.estimators.bisect import BisectConfig
+from pipeline.estimators.first_success import FirstSuccessConfig
+from pipeline.estimators.fixed import FixedConfig
+from pipeline.estimators.pooled.settings import PooledConfig
+from pipeline.estimators.registry import ESTIMATORS
+from pipeline.graders.code.settings import CodeConfig
+from pipeline.graders.math.settings import MathConfig
+from pipeline.graders.registry import GRADERS
+from tests.settings import EstimatorChange, GraderChange
 
-estimators = st.builds(
-    EstimatorConfig,
-    interval=st.sampled_from(Interval),
-    confidence=st.floats(0.01, 0.99),
-    rule=st.sampled_from(LabelRule),
-    threshold=st.floats(0, 0.99),
-    certainty=st.floats(0.51, 0.99),
-    neutral=st.floats(0, 1),
-    after_error=st.sampled_from(AfterError),
-    name=st.sampled_from([EstimatorName.fixed, EstimatorName.first_success, EstimatorName.pooled]),
-    successes=st.integers(1, 1000),
-    batch=st.integers(1, 1000),
-    target_sd=st.floats(0.01, 0.5),
-    budget=st.none() | st.integers(1),
-    run_budget=st.none() | st.integers(1),
-    budget_unit=st.sampled_from(BudgetUnit),
+SHARED = {
+    "interval": st.sampled_from(Interval),
+    "confidence": st.floats(0.01, 0.99),
+    "threshold": st.floats(0, 0.99),
+    "certainty": st.floats(0.51, 0.99),
+    "neutral": st.floats(0, 1),
+    "after_error": st.sampled_from(AfterError),
+}
+RULED: dict[str, Any] = {**SHARED, "rule": st.sampled_from(LabelRule)}
+STOPS: dict[str, Any] = {"batch": st.integers(1, 1000)}
+BUDGETS: dict[str, Any] = {
+    "target_sd": st.floats(0.01, 0.5),
+    "budget": st.none() | st.integers(1),
+    "run_budget": st.none() | st.integers(1),
+    "budget_unit": st.sampled_from(BudgetUnit),
+}
+estimators = (
+    st.builds(FixedConfig, **RULED)
+    | st.builds(FirstSuccessConfig, **RULED, **STOPS, successes=st.integers(1, 1000))
+    | st.builds(BisectConfig, **SHARED, **STOPS)
+    | st.builds(PooledConfig, **RULED, **BUDGETS)
 )
 graders = st.builds(
-    GraderConfig,
-    kind=st.sampled_from(GraderKind),
+    MathConfig,
     fallback=st.sampled_from(Fallback),
     answer_pattern=st.sampled_from([None, "x(y)"]),
     deadline_seconds=st.floats(0.1, 600),
-)
+) | st.builds(CodeConfig, cpu_seconds=st.floats(0.1, 600), sandbox=st.sampled_from(Sandbox))
 
 
 @given(estimators, graders)
 def test_sections_come_back_from_a_record(estimator: EstimatorConfig, grader: GraderConfig) -> None:
     recorded = json.loads(json.dumps({**flat("estimator", asdict(estimator)), **flat("grader", asdict(grader))}))
-    assert section(recorded, "estimator", EstimatorConfig) == estimator
-    assert section(recorded, "grader", GraderConfig) == grader
+    assert chosen(recorded, EstimatorConfig, ESTIMATORS) == estimator
+    assert chosen(recorded, GraderConfig, GRADERS) == grader
 
 
 def test_what_was_not_recorded_has_its_default_and_inner_sections_are_not_of_it() -> None:
-    assert section({"grader.fallback": "none", "grader.inner.x": 1, "graders.kind": 2}, "grader", GraderConfig) == (
-        GraderConfig(fallback=Fallback.none)
-    )
+    recorded = {"grader.fallback": "none", "grader.inner.x": 1, "graders.kind": 2}
+    assert section(recorded, "grader", MathConfig) == MathConfig(fallback=Fallback.none)
+
+
+def test_a_record_may_name_what_others_of_ours_have_and_nothing_else() -> None:
+    assert chosen({"estimator.name": "fixed", "estimator.batch": 1}, EstimatorConfig, ESTIMATORS) == FixedConfig()
+    with pytest.raises(ValueError, match=r"estimator\.luck is not a setting of this version"):
+        chosen({"estimator.name": "fixed", "estimator.luck": 1}, EstimatorConfig, ESTIMATORS)
 
 
 @pytest.mark.parametrize("settings", [{"estimator.rule": "guess"}, {"estimator.confidence": 2}, {"estimator.luck": 1}])
@@ -73,6 +92,8 @@ def test_a_change_out_of_range_is_refused_by_name() -> None:
 
 
 def test_a_change_can_name_every_setting_of_its_section_but_what_only_says_what_is_sampled() -> None:
+    every = {each.name for name in ESTIMATORS.ours for each in described(ESTIMATORS.load(name).Config)}
     only_what_is_sampled = {"target_sd", "budget", "run_budget", "budget_unit"}
-    assert set(EstimatorChange.__dataclass_fields__) == set(EstimatorConfig.__dataclass_fields__) - only_what_is_sampled
-    assert set(GraderChange.__dataclass_fields__) == set(GraderConfig.__dataclass_fields__)
+    assert {each.name for each in described(EstimatorChange)} == every - only_what_is_sampled
+    graders = {each.name for name in GRADERS.ours for each in described(GRADERS.load(name).Config)}
+    assert {each.name for each in described(GraderChange)} == graders

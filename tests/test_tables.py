@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.config.label import EstimatorConfig
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     Completion,
@@ -45,19 +44,21 @@ from pipeline.core.tables import (
     storable,
 )
 from pipeline.estimators.fixed import measured, terminal
-from pipeline.estimators.kernel import PRIOR
-from pipeline.estimators.kernels import kernel_table
+from pipeline.estimators.pooled.kernel import PRIOR
+from pipeline.estimators.pooled.learning import kernel_table
+from pipeline.estimators.states import JsonLearner, JsonState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import write_shard
 from tests import strategies as our
+from tests.settings import estimator_settings
 
 PROBLEM = Problem(problem_id="a" * 20, text="Сколько?\nHow many?", golds=("3", "three"))
 CHAIN = Solution(
     chain_id="b" * 20, problem_id="a" * 20, source_id="r1", text="one\ntwo\n3", ends=(4, 8, 9), token_ids=(5, 6)
 )
 STEPS = ("one", "two", "3")
-MEASURED = measured(Counts(correct=3, graded=7, ungraded=1, truncated=2, tokens=80), EstimatorConfig())
-UNMEASURED = measured(Counts(ungraded=4, tokens=11), EstimatorConfig())
+MEASURED = measured(Counts(correct=3, graded=7, ungraded=1, truncated=2, tokens=80), estimator_settings("fixed"))
+UNMEASURED = measured(Counts(ungraded=4, tokens=11), estimator_settings("fixed"))
 
 
 def labelled(chain: Solution = CHAIN, *, answer: str | None = "3", outcome: bool | None = True) -> LabelledChain:
@@ -208,6 +209,7 @@ def every_table() -> dict[str, pa.Table]:
         ),
         "labels": labels([labelled(), labelled(answer=None, outcome=None)]),
         "kernels": kernel_table(PRIOR),
+        "states": JsonLearner("mine", 1, a=0.5).stored(JsonState(values={"a": 0.25}, chains=3)),
     }
 
 

@@ -23,6 +23,8 @@ class Command:
     schema: type
     run: Callable[[Any], int]
     flags: tuple[str, ...] = ()
+    check: Callable[[Any], object] | None = None
+    """Raises UsageError for settings that do not go together."""
 
 
 def write_out(text: str) -> None:

@@ -24,9 +24,9 @@ from pipeline.core.records import Verdict
 from pipeline.data.jsonl import numbered_lines
 from pipeline.data.rows import blame, open_lines
 from pipeline.graders.base import Checker
-from pipeline.graders.choose import checker_for
 from pipeline.graders.lines import Case, Result, finished, gold_error, read_case, summary
 from pipeline.graders.question import at_once, in_time
+from pipeline.graders.registry import checker_for
 from pipeline.storage.files import replaced_at_end
 
 STANDARD = "-"

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from pipeline.cli.command import Command, interruptible
 from pipeline.config.label import LabelConfig
+from pipeline.runtime.ending import stops_at_answer
 
 
 def _label(config: LabelConfig) -> int:
@@ -70,5 +71,6 @@ label: sample completions from every step prefix, check their answers, write P(c
       cluster.address=auto cluster.workers=8 run_dir=/shared/run
 """,
     schema=LabelConfig,
+    check=stops_at_answer,
     run=_label,
 )

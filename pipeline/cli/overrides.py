@@ -4,55 +4,101 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from pipeline.config.fields import BY_GROUP, Mark, described
 from pipeline.core.errors import UsageError
 
-_BY_GROUP = {"policy.kind": "policy=embedded, policy=hf, policy=openai or policy=oracle"}
-_IMPLIED = {"policy.model": "policy=hf"}
-"""Naming a model means serving it: `policy.model=X` alone chooses the policy that does."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Who has a setting that the chosen implementation of a section has not; `refused`: to give it all the same is an error."""
+
+    section: str
+    names: tuple[str, ...]
+    chosen: str
+    refused: bool
 
 
-def check_overrides(parsed: Sequence[Any], schema: type, groups: Mapping[str, Sequence[str]]) -> list[str]:
-    """The overrides to compose with, from Hydra's parsed ones. Raises UsageError for keys and options that do not exist."""
-    keys = setting_keys(schema)
-    lists = _keys_of(schema, lambda kind: get_origin(kind) is list)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sections:
+    """What may be given: the settings of `schema`, the options of `groups`, settings that are of use `elsewhere` only.
+    `choosing`: settings that choose an implementation when they are given, dotted key -> its name."""
+
+    schema: type
+    groups: Mapping[str, Sequence[str]]
+    elsewhere: Mapping[str, Owner]
+    choosing: Mapping[str, str]
+
+
+def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], list[str]]:
+    """The overrides to compose with, from Hydra's parsed ones, and remarks on those that are left out for want of effect.
+
+    Raises UsageError for keys and options that do not exist.
+    """
+    keys = marks_of(known.schema)
+    lists = _keys_of(known.schema, lambda kind: get_origin(kind) is list)
+    lines, remarks = [], []
     for override in parsed:
         key = override.key_or_group
+        line = str(override.input_line)
         if override.is_sweep_override():
-            raise UsageError(f"{override.input_line}: one value at a time; put quotes around a value with commas")
+            raise UsageError(f"{line}: one value at a time; put quotes around a value with commas")
         if override.is_add() or override.is_force_add() or override.is_delete():
-            raise UsageError(f"{override.input_line}: settings are written key=value, without a sign in front")
-        if key in groups:
-            option = str(override.value())
-            if option not in groups[key]:
-                raise UsageError(f"{key}={option}: there is no such option, choose from {', '.join(groups[key])}")
-        elif key in _BY_GROUP and key in keys:
-            raise UsageError(
-                f"{override.input_line}: write {_BY_GROUP[key]}, which brings the settings that belong to it"
-            )
+            raise UsageError(f"{line}: settings are written key=value, without a sign in front")
+        if key in known.groups:
+            _check_option(key, str(override.value()), known.groups[key])
+        elif key in keys and BY_GROUP in keys[key]:
+            section = key.rpartition(".")[0]
+            options = [f"{section}={option}" for option in known.groups[section]]
+            ways = f"{', '.join(options[:-1])} or {options[-1]}"
+            raise UsageError(f"{line}: write {ways}, which brings the settings that belong to it")
+        elif key in known.elsewhere:
+            remarks += _without_effect(line, override.value(), known.elsewhere[key])
+            continue
         elif key not in keys:
-            raise UsageError(f"there is no setting {key}{_nearest(key, [*keys, *groups])}")
+            raise UsageError(f"there is no setting {key}{_nearest(key, [*keys, *known.elsewhere, *known.groups])}")
         elif key in lists and not isinstance(override.value(), list):
-            raise UsageError(
-                f"{override.input_line}: {key} is a list, write {key}=[{override.input_line.partition('=')[2]}]"
-            )
-    lines = [str(override.input_line) for override in parsed]
+            raise UsageError(f"{line}: {key} is a list, write {key}=[{line.partition('=')[2]}]")
+        lines.append(line)
     named = {override.key_or_group for override in parsed}
-    return lines + [group for key, group in _IMPLIED.items() if key in named and group.partition("=")[0] not in named]
+    chosen = {key.partition(".")[0]: name for key, name in known.choosing.items() if key in named}
+    return [*lines, *(f"{section}={name}" for section, name in chosen.items() if section not in named)], remarks
+
+
+def _check_option(group: str, option: str, options: Sequence[str]) -> None:
+    if option not in options:
+        near = difflib.get_close_matches(option, options, n=1, cutoff=0.7)
+        hint = f"did you mean {near[0]}? There are" if near else "choose from"
+        raise UsageError(f"{group}={option}: there is no such option, {hint} {', '.join(options)}")
+
+
+def _without_effect(line: str, value: object, owner: Owner) -> list[str]:
+    owners = " and ".join(f"{owner.section}={name}" for name in owner.names)
+    if isinstance(value, dict):
+        raise UsageError(f"{line}: a section is given setting by setting, and this one is of {owners}")
+    if owner.refused and value not in (None, "", []):
+        raise UsageError(f"{line} is for {owners}, not for {owner.section}={owner.chosen}: leave one of them out")
+    return [f"{line} has no effect: it is a setting of {owners}, not of {owner.section}={owner.chosen}"]
 
 
 def setting_keys(schema: type, prefix: str = "") -> list[str]:
     """All dotted keys of a schema, sections included."""
-    keys = []
-    hints = get_type_hints(schema)
-    for field in dataclasses.fields(schema):
-        key = f"{prefix}{field.name}"
-        keys.append(key)
-        if dataclasses.is_dataclass(hints[field.name]):
-            keys.extend(setting_keys(hints[field.name], f"{key}."))
-    return keys
+    return list(marks_of(schema, prefix))
+
+
+def marks_of(schema: type, prefix: str = "") -> dict[str, frozenset[Mark]]:
+    """The marks of all settings of a schema, by dotted key, sections included."""
+    found = {}
+    for each in described(schema):
+        key = f"{prefix}{each.name}"
+        found[key] = each.marks
+        if dataclasses.is_dataclass(each.kind):
+            assert isinstance(each.kind, type)
+            found |= marks_of(each.kind, f"{key}.")
+    return found
 
 
 def text_keys(schema: type) -> set[str]:

@@ -1,50 +1,83 @@
 """Schemas of the commands that work on a finished run: what is to be changed about its labels, and what is left as it is."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import dataclasses
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Any, ClassVar
 
-from pipeline.config.choices import AfterError, EstimatorName, Fallback, GraderKind, Interval, LabelRule, Sandbox
+from pipeline.config.fields import RELABEL, ChosenSettings, Described, Settings, described
 from pipeline.config.label import EstimatorConfig, GraderConfig
+from pipeline.core.doors import Door
+from pipeline.core.errors import UsageError
 
 
 @dataclass(kw_only=True, slots=True)
-class EstimatorChange:
-    """Settings of the estimator for stored rollouts; null: as the current labels were made. See `EstimatorConfig`,
-    whose other settings only say what is sampled."""
+class Change(Settings):
+    """Settings for stored rollouts; null: as the current labels were made. `change_of` makes the subclass with the settings."""
 
-    name: EstimatorName | None = None
-    interval: Interval | None = None
-    confidence: float | None = None
-    rule: LabelRule | None = None
-    threshold: float | None = None
-    certainty: float | None = None
-    neutral: float | None = None
-    after_error: AfterError | None = None
-    successes: int | None = None
-    batch: int | None = None
+    SCHEMAS: ClassVar[tuple[type[Settings], ...]] = ()
+    """What may be changed to: the settings of the implementations."""
 
-    def __post_init__(self) -> None:
-        EstimatorConfig(**_named(self))
+    def check(self) -> None:
+        """Raise ValueError where no implementation, or not the one that is named, takes what is given."""
+        given = {key: value for key, value in dataclasses.asdict(self).items() if value not in (None, "")}
+        faults = []
+        for schema in self.SCHEMAS:
+            if given.keys() <= {each.name for each in described(schema)} and _may_be(schema, given):
+                try:
+                    schema(**given)
+                except ValueError as error:
+                    faults.append(error)
+                else:
+                    return
+        if faults:
+            raise faults[0]
 
 
-@dataclass(kw_only=True, slots=True)
-class GraderChange:
-    """Settings of the checker for stored completions; null: as the current verdicts were made. See `GraderConfig`."""
+def change_of(base: type[Settings], schemas: Iterable[type[Settings]]) -> type[Change]:
+    """A section's settings that may be changed on a finished run (RELABEL), of all implementations: each may be null."""
+    found: dict[str, Described] = {}
+    known = (base, *schemas)
+    for schema in known:
+        for each in described(schema):
+            if RELABEL in each.marks:
+                found.setdefault(each.name, each)
+    fields = [
+        (each.name, Annotated[each.kind | None, *each.ranges, *each.marks] if each.ranges else each.kind | None, None)
+        for each in found.values()
+    ]
+    name = base.__name__.replace("Config", "Change")
+    constants = {"SECTION": base.SECTION, "SCHEMAS": known[1:] or known, "__doc__": Change.__doc__}
+    return dataclasses.make_dataclass(name, fields, bases=(Change,), namespace=constants, kw_only=True, slots=True)
 
-    kind: GraderKind | None = None
-    fallback: Fallback | None = None
-    answer_pattern: str | None = None
-    """Empty: none."""
-    relative_tolerance: float | None = None
-    deadline_seconds: float | None = None
-    memory_mib: int | None = None
-    processes: int | None = None
-    cpu_seconds: float | None = None
-    suite_seconds: float | None = None
-    sandbox: Sandbox | None = None
 
-    def __post_init__(self) -> None:
-        GraderConfig(**_named(self))
+def change_type(base: Any, door: Door[Any]) -> type[Change]:
+    """`change_of` all implementations of a section: ours, and those of others that can be loaded."""
+    return _change_type(base, door)
+
+
+@cache
+def _change_type(base: Any, door: Any) -> type[Change]:
+    schemas = [door.load(name).Config for name in door.ours]
+    for name in door.names():
+        if name not in door.ours:
+            # One that is broken is told of when it is asked for.
+            with suppress(UsageError):
+                schemas.append(door.load(name).Config)
+    return change_of(base, schemas)
+
+
+def _may_be(schema: type[Settings], given: dict[str, Any]) -> bool:
+    """Whether this is the implementation that is named, or none is."""
+    if not issubclass(schema, ChosenSettings):
+        return True
+    return given.get(schema.CHOSEN_BY) in (None, schema.usual())
+
+
+EstimatorChange = change_of(EstimatorConfig, [])
+GraderChange = change_of(GraderConfig, [])
 
 
 @dataclass(kw_only=True, slots=True)
@@ -54,7 +87,8 @@ class RelabelConfig:
     run_dir: str = "???"
     lock: bool = True
     """false: for a file system without `flock`; see to it then that nothing else works on the run directory."""
-    estimator: EstimatorChange = field(default_factory=EstimatorChange)
+    estimator: Change = field(default_factory=EstimatorChange)
+    """Its other settings only say what is sampled."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -64,8 +98,8 @@ class RegradeConfig:
     run_dir: str = "???"
     lock: bool = True
     """As in `RelabelConfig`."""
-    grader: GraderChange = field(default_factory=GraderChange)
-    estimator: EstimatorChange = field(default_factory=EstimatorChange)
+    grader: Change = field(default_factory=GraderChange)
+    estimator: Change = field(default_factory=EstimatorChange)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -77,7 +111,3 @@ class AuditConfig:
     """Remove what no record needs, if nothing is wrong."""
     lock: bool = True
     """As in `RelabelConfig`; taken for `prune` alone."""
-
-
-def _named(change: EstimatorChange | GraderChange) -> dict[str, Any]:
-    return {name: value for name, value in asdict(change).items() if value not in (None, "")}

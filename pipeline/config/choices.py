@@ -24,15 +24,6 @@ class Splitter(Enum):
     whole = "whole"
 
 
-class PolicyKind(Enum):
-    """Which policy continues the prefixes, and so which engine runs it."""
-
-    embedded = "embedded"
-    hf = "hf"
-    openai = "openai"
-    oracle = "oracle"
-
-
 class PromptStyle(Enum):
     chat = "chat"
     plain = "plain"
@@ -51,13 +42,6 @@ class Fallback(Enum):
     none = "none"
     last_number = "last_number"
     closing_statement = "closing_statement"
-
-
-class GraderKind(Enum):
-    """What an answer is, and so how it is checked."""
-
-    math = "math"
-    code = "code"
 
 
 class Sandbox(Enum):
@@ -85,15 +69,6 @@ class Aggregation(Enum):
     min = "min"
     product = "product"
     mean = "mean"
-
-
-class EstimatorName(Enum):
-    """How values are estimated, and so which rollouts are asked for."""
-
-    fixed = "fixed"
-    first_success = "first_success"
-    pooled = "pooled"
-    bisect = "bisect"
 
 
 class Interval(Enum):

@@ -1,12 +1,19 @@
 """Settings as a run directory records them: dotted keys with plain values, and the way back to the schemas of `config`."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any, TypeVar, get_type_hints
 
+from pipeline.config.fields import ChosenSettings, described
+from pipeline.core.doors import Door
+from pipeline.core.errors import UsageError
+
 Settings = Mapping[str, object]
+_PLUGIN = "plugin"
+"""Beside the settings of an implementation of others: which one it is, see `core.doors`."""
 T = TypeVar("T")
+C = TypeVar("C", bound=ChosenSettings)
 
 
 def flat(key: str, value: object) -> dict[str, object]:
@@ -26,13 +33,33 @@ def given(section: str, change: Any) -> dict[str, object]:
     return flat(section, named)
 
 
-def section(settings: Settings, name: str, schema: type[T]) -> T:
-    """A section without inner sections; what was not recorded has its default. Raises ValueError for what cannot be."""
+def chosen(settings: Settings, base: type[C], door: Door[Any]) -> C:
+    """A section behind a door, as the settings of the implementation that it names; what was not recorded has its default.
+
+    Raises ValueError for what cannot be, UsageError where the implementation is not here.
+    """
+    by = f"{base.SECTION}.{base.CHOSEN_BY}"
+    name, plugin = str(settings.get(by, base.usual())), settings.get(f"{base.SECTION}.{_PLUGIN}")
+    if plugin and name not in door.names():
+        raise UsageError(f"{by}={name} is one of {plugin}, which is not installed here: install it, in that version")
+    schema: type[C] = door.load(name).Config
+    # Records also name settings that the others of ours have.
+    others = {each.name for name in door.ours for each in described(door.load(name).Config)}
+    return section(settings, base.SECTION, schema, ignored=others)
+
+
+def section(settings: Settings, name: str, schema: type[T], ignored: Collection[str] = ()) -> T:
+    """A section without inner sections; what was not recorded has its default. Raises ValueError for what cannot be.
+
+    Settings in `ignored` may be there without being any of the schema's.
+    """
     kinds = get_type_hints(schema)
     values = {}
     for key, value in settings.items():
         at, _, setting = key.rpartition(".")
         if at == name:
+            if setting not in kinds and (setting in ignored or setting == _PLUGIN):
+                continue
             if setting not in kinds:
                 raise ValueError(f"{key} is not a setting of this version")
             kind = kinds[setting]

@@ -65,3 +65,7 @@ class Absent(StoreError):
 
 class Damaged(StoreError):
     """A file in the run directory that is not what was committed."""
+
+
+class PluginError(StepvalueError):
+    """An installed plug-in failed while it was used. The run directory holds what had come in before."""

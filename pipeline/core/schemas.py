@@ -136,6 +136,16 @@ LABELS = pa.schema(
     ]
 )
 
+STATES = pa.schema(
+    [
+        _required("estimator", pa.string()),
+        _required("version", pa.int32()),
+        _required("chains", pa.int64()),
+        _required("state", pa.string()),
+    ]
+)
+"""What an estimator has learnt, as JSON."""
+
 SCHEMAS = {
     "inputs": INPUTS,
     "solutions": SOLUTIONS,
@@ -144,7 +154,10 @@ SCHEMAS = {
     "rejects": REJECTS,
     "labels": LABELS,
     "kernels": KERNELS,
+    "states": STATES,
 }
+LEARNT = ("kernels", "states")
+"""Tables of what estimators have learnt; a unit has one of them at most."""
 
 LOG_KEYS = {"rollouts": ("rollout_id",), "solutions": ("problem_id", "draw")}
 """What identifies a row of the log, and orders it."""

@@ -1,12 +1,15 @@
-"""What the rest of the pipeline asks of an engine."""
+"""What the rest of the pipeline asks of a policy before it is loaded (`Policy`), and of its engine."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
+from pipeline.config.label import PolicyConfig, SamplingConfig
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
+from pipeline.graders.base import Ending
 
 
 class PolicyFacts(Protocol):
@@ -69,6 +72,146 @@ class Engine(PolicyFacts, Protocol):
     async def close(self) -> None:
         """Free the device; safe to call twice and after a failed start."""
         ...
+
+
+class BatchEngine(Engine):
+    """An engine for somebody's own: a subclass answers batches of requests, and the rest is here.
+
+    `complete` is called for one batch at a time, of at most `capacity` requests; what is aborted is not in it.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, *, policy: str, max_model_len: int, capacity: int = 256) -> None:
+        self._tokenizer = tokenizer
+        self._policy = policy
+        self._max_model_len = max_model_len
+        self._capacity = capacity
+        self._waiting: dict[str, Request] = {}
+        self._work = EngineWork()
+
+    async def complete(self, requests: Sequence[Request]) -> Sequence[Completion]:
+        """The completion of every request, in any order, with its tokens. Raises EngineDied when the engine stopped working."""
+        raise NotImplementedError
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._tokenizer
+
+    @property
+    def policy(self) -> str:
+        return self._policy
+
+    @property
+    def max_model_len(self) -> int:
+        return self._max_model_len
+
+    @property
+    def capacity(self) -> int:
+        return self._capacity
+
+    @property
+    def load(self) -> Load:
+        running = min(len(self._waiting), self._capacity)
+        return Load(running=running, waiting=len(self._waiting) - running)
+
+    @property
+    def work(self) -> EngineWork:
+        return self._work
+
+    @property
+    def hardware(self) -> Hardware | None:
+        return None
+
+    async def start(self) -> None:
+        return
+
+    async def generate(
+        self, requests: Sequence[Request], *, keep_tokens: bool = False
+    ) -> AsyncIterator[Sequence[Completion]]:
+        self._waiting |= {request.request_id: request for request in requests}
+        for begin in range(0, len(requests), self._capacity):
+            batch = requests[begin : begin + self._capacity]
+            wanted = [request for request in batch if request.request_id in self._waiting]
+            done = list(await self.complete(wanted)) if wanted else []
+            aborted = [unanswered(request, Finish.ABORT) for request in batch if request not in wanted]
+            for request in wanted:
+                self._waiting.pop(request.request_id, None)
+            prompted = sum(len(request.prefix.prompt_ids) for request in wanted)
+            tokens = sum(completion.n_tokens for completion in done)
+            self._work += EngineWork(
+                generated=tokens, finished=tokens, steps=bool(done), prompt=prompted, prefilled=prompted
+            )
+            yield [*done, *aborted]
+
+    def abort(self, request_ids: Iterable[str]) -> None:
+        for request_id in request_ids:
+            self._waiting.pop(request_id, None)
+
+    async def close(self) -> None:
+        return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Where an engine works: `cpus` of the machine are its share, `attempt` counts the workers in this place, from 1."""
+
+    cpus: int = 1
+    attempt: int = 1
+
+
+class Policy(Protocol):
+    """A kind of policy with its settings, before anything is loaded. `engine` and `facts` are an implementation's own; the rest
+    has a default, for a policy that needs no device of ours."""
+
+    Config: ClassVar[type[PolicyConfig]] = PolicyConfig
+    """Its settings: a dataclass under `PolicyConfig`, with its name as `kind`."""
+    loads_model: ClassVar[bool] = False
+    """A model is loaded into the worker's machine: workers get GPUs, or else all processors."""
+    ends_at_answers: ClassVar[bool] = False
+    """Its engine can end a completion where it has stated its answer."""
+
+    settings: PolicyConfig
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+
+    def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
+        """A new engine, not started. `ending`: where completions end by themselves."""
+        ...
+
+    async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
+        """What prompts are made with, without loading the policy. Raises PolicyError."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Which weights it stands for, as far as that can be told without loading them: part of a run's identity. Raises
+        PolicyError for something that cannot be a model."""
+        return ""
+
+    def identity(self) -> Mapping[str, object]:
+        """Settings that are part of a run's identity though their marks do not say so, by dotted key."""
+        return {}
+
+    def devices(self) -> int | None:
+        """How many devices answer for it elsewhere, where it uses none of the worker's; None: the worker's own count."""
+        return None
+
+    def spread(self, gpus: int, memory: float | None) -> int:
+        """Over how many GPUs of a node its model is spread. A node has at most `gpus`, each with at least `memory` bytes, where
+        that is known. Raises ClusterError where they cannot hold it."""
+        return 1
+
+    def spread_over(self) -> int | None:
+        """Over how many GPUs the settings say it is spread; None where they leave it open."""
+        return None
+
+    def placed(self, gpus: int) -> PolicyConfig:
+        """The settings of a worker whose model is spread over so many GPUs."""
+        return self.settings
+
+    def planned_speed(self, context: float) -> float | None:
+        """Tokens per second that a worker's device allows at best, with so many tokens in front of each generated one; None
+        where nothing tells before it is loaded."""
+        return None
 
 
 def unanswered(request: Request, finish: Finish) -> Completion:

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.choices import PolicyKind
-from pipeline.config.label import PolicyConfig
 from pipeline.core.errors import PolicyError
 from pipeline.core.hardware import Architecture
 from pipeline.engines.hardware.architectures import UnknownArchitecture, architecture_of
+from pipeline.engines.vllm.settings import VllmConfig
 
 _NAME = "config.json"
 _LENGTHS = (
@@ -23,20 +22,18 @@ _LENGTHS = (
 )
 
 
-def planned_architecture(policy: PolicyConfig) -> Architecture | None:
-    """The sizes of the model that a policy will load; None where they cannot be told from here, for whatever reason: the engine
-    says more of it."""
-    if policy.kind is not PolicyKind.hf:
-        return None
+def planned_architecture(
+    model: str, revision: str | None, *, dtype: str, quantization: str | None
+) -> Architecture | None:
+    """The sizes of a model, a name or a folder; None where they cannot be told from here, for whatever reason: the engine says
+    more of it."""
     try:
-        return architecture_of(
-            _read(policy.model, policy.revision), dtype=policy.dtype, quantization=policy.quantization
-        )
+        return architecture_of(_read(model, revision), dtype=dtype, quantization=quantization)
     except (UnknownArchitecture, ImportError, OSError, ValueError):
         return None
 
 
-def planned_context(policy: PolicyConfig, model: str) -> int:
+def planned_context(policy: VllmConfig, model: str) -> int:
     """The context in tokens that a policy will have with a model, a name or a folder.
 
     It is the smallest length that `config.json` states, as vLLM takes it. Raises PolicyError where that states none, or cannot

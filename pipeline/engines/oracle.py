@@ -13,19 +13,63 @@ import asyncio
 import hashlib
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
 
-from pipeline.config.label import PolicyConfig
+from annotated_types import Ge
+from annotated_types import Interval as Range
+
+from pipeline.config.fields import BY_GROUP, FREE, Settings, check
+from pipeline.config.label import PolicyConfig, SamplingConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Problem, Request
-from pipeline.engines.base import unanswered
+from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings, unanswered
+from pipeline.graders.base import Ending
 
 _CHUNK = 256
 _REMEMBERED_VALUES = 65_536
 _CONTEXT = 1_000_000
 _UNIT = 1 << 64
 _WHOLE = re.compile(r"-?[0-9,]{0,16}[0-9]")
+
+_START_OF_ID = re.compile(r"[0-9a-f]*(-[0-9]*)?")
+
+
+@dataclass(kw_only=True, slots=True)
+class OracleConfig(Settings):
+    """What the oracle answers, how slowly, and which faults it plays."""
+
+    SECTION: ClassVar[str] = "policy.oracle"
+    seed: int = 0
+    spread: Annotated[float, Range(ge=0, le=1)] = 0.35
+    """How far the value of a prefix may lie from its problem's."""
+    tokens_per_step: Annotated[int, Ge(1)] = 20
+    tokens_per_second: Annotated[float, Ge(0), FREE] = 0.0
+    """0: no delay."""
+    fail_after: Annotated[int, Ge(0), FREE] = 0
+    """The engine dies after so many completions; 0: never."""
+    hang_after: Annotated[int, Ge(0), FREE] = 0
+    """The engine stops answering after so many completions; 0: never."""
+    wrong_after: Annotated[int, Ge(0), FREE] = 0
+    """After so many completions the engine leaves one out and gives another one twice; 0: never."""
+    poison: Annotated[str, FREE] = ""
+    """A request whose rollout_id starts so kills the engine, whenever it is asked; empty: none."""
+    refuse: Annotated[str, FREE] = ""
+    """Requests whose rollout_id starts so come back unserved (engine_failed); empty: none."""
+
+    def check(self) -> None:
+        for key, start in (("policy.oracle.poison", self.poison), ("policy.oracle.refuse", self.refuse)):
+            check(
+                _START_OF_ID.fullmatch(start) is not None, key, repr(start), "the beginning of a rollout_id, or empty"
+            )
+
+
+@dataclass(kw_only=True, slots=True)
+class OraclePolicyConfig(PolicyConfig):
+    kind: Annotated[str, BY_GROUP] = "oracle"
+    oracle: OracleConfig = field(default_factory=OracleConfig)
 
 
 def true_value(seed: int, spread: float, problem: Problem, prefix_id: str) -> float:
@@ -55,7 +99,7 @@ class OracleEngine:
     """See the module. `attempt` counts from 1. Faults that strike after so many completions do so on the first attempt only, so
     that a retry heals; those that a request brings about strike whenever it is asked."""
 
-    def __init__(self, policy: PolicyConfig, *, attempt: int = 1) -> None:
+    def __init__(self, policy: OraclePolicyConfig, *, attempt: int = 1) -> None:
         config = policy.oracle
         self._config = config
         self._faults = attempt == 1
@@ -173,3 +217,16 @@ def _draw(key: str) -> int:
 
 def _uniform(key: str) -> float:
     return _draw(key) / _UNIT
+
+
+class Oracle(Policy):
+    """The oracle as a policy that settings choose."""
+
+    Config = OraclePolicyConfig
+    settings: OraclePolicyConfig
+
+    def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
+        return OracleEngine(self.settings, attempt=around.attempt)
+
+    async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
+        return OracleEngine(self.settings)

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pipeline.config.engines import DeviceConfig
 from pipeline.core.devices import KNOWN, device_named
 from pipeline.core.hardware import Architecture, Device, Hardware
 from pipeline.engines.hardware.architectures import UnknownArchitecture, architecture_of
 from pipeline.engines.probe import measured_cpu
+from pipeline.engines.vllm.settings import DeviceConfig
 
 _ONE_BYTE = 1.0
 

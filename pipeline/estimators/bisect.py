@@ -9,16 +9,74 @@ recovers 1 time in 20 it is 57, 48 and 40 %, and more rollouts make it worse: 37
 Not covered: a chain whose outcome is right is taken to have no error, unprobed, however it came by its answer.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
+from pipeline.config.choices import LabelRule
+from pipeline.config.fields import RELABEL, check
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import first_success, fixed
+from pipeline.estimators.base import Need, Planned, adapted
+from pipeline.estimators.first_success import Stopping, StoppingConfig
+from pipeline.estimators.labels import with_advantages
+from pipeline.estimators.tree import Tree
 from pipeline.estimators.trials import NONE
 
 
-def owed(chain: ChainShape, trials: Mapping[str, Trials], rollouts: int, config: EstimatorConfig) -> dict[str, int]:
+@dataclass(kw_only=True, slots=True)
+class BisectConfig(StoppingConfig):
+    name: Annotated[str, RELABEL] = "bisect"
+
+    def check(self) -> None:
+        check(self.successes == 1, "estimator.successes", self.successes, "1 with estimator.name=bisect")
+        if self.rule is not LabelRule.any:
+            raise ValueError(
+                f"estimator.rule={self.rule.value} needs the values of all steps, which estimator.name=bisect does not "
+                "measure: use estimator.rule=any, or another estimator"
+            )
+
+
+class Bisect(Stopping):
+    """See the module."""
+
+    Config = BisectConfig
+    needs = frozenset({Need.PROBES})
+
+    def next_rollouts(
+        self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any
+    ) -> list[dict[str, int]]:
+        found = []
+        for tree in problems:
+            of_problem: dict[str, int] = {}
+            for chain in tree.chains:
+                for prefix, more in owed(chain, trials, rollouts, self.settings).items():
+                    of_problem[prefix] = max(more, of_problem.get(prefix, 0))
+            found.append(of_problem)
+        return found
+
+    def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
+        return [with_advantages(values(chain, trials, self.settings)) for chain in chains]
+
+    def labels(
+        self, chain: ChainShape, trials: Mapping[str, Trials], values: Sequence[StepValue]
+    ) -> tuple[int | None, ...]:
+        return labels(chain, trials)
+
+    def planned(self, rollouts: int) -> Planned:
+        return Planned(least=0, most=rollouts)
+
+    def lacks(self) -> Mapping[Need, str]:
+        why = "only the prefixes that a search came by were sampled (estimator.name=bisect)"
+        return {Need.EVERY_PREFIX: why, **self.order_lacks()}
+
+    @classmethod
+    def adapted(cls, given: EstimatorConfig) -> EstimatorConfig:
+        return adapted(cls.Config, given, successes=1, rule=LabelRule.any)
+
+
+def owed(chain: ChainShape, trials: Mapping[str, Trials], rollouts: int, config: StoppingConfig) -> dict[str, int]:
     """The next round of the one probe that is under way, by prefix id; empty when the search is over."""
 
     def more(prefix: str) -> int:
@@ -28,7 +86,7 @@ def owed(chain: ChainShape, trials: Mapping[str, Trials], rollouts: int, config:
     return {probe: more(probe)} if probe is not None and more(probe) else {}
 
 
-def values(chain: ChainShape, trials: Mapping[str, Trials], config: EstimatorConfig) -> list[StepValue]:
+def values(chain: ChainShape, trials: Mapping[str, Trials], config: StoppingConfig) -> list[StepValue]:
     """Of the bare problem and the K steps: a prefix with rollouts has the value of `first_success`, whoever asked for them.
 
     The others have none: their origin is `implied` where the search is over, else `unmeasured`. The end of a chain with an

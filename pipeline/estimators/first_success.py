@@ -8,18 +8,112 @@ first rollout in that order with which there are enough, and what was issued beh
 So labels do not depend on `batch`. A rollout that was not graded is issued, and neither right nor wrong.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Annotated, Any
+
+from annotated_types import Interval as Range
 
 from pipeline.config.choices import Interval
-from pipeline.config.label import EstimatorConfig
-from pipeline.core.records import StepValue, Trials
+from pipeline.config.fields import RELABEL
+from pipeline.config.label import EstimatorConfig, SamplingConfig
+from pipeline.core.records import ChainShape, StepValue, Trials
 from pipeline.estimators import fixed
+from pipeline.estimators.base import Estimator, Need, Planned
 from pipeline.estimators.intervals import jeffreys
 from pipeline.estimators.paths import stopping_interval, unbiased
+from pipeline.estimators.tree import Tree
 
 
-def owed(trials: Trials, rollouts: int, config: EstimatorConfig) -> int:
+@dataclass(kw_only=True, slots=True)
+class StoppingConfig(EstimatorConfig):
+    """Of estimators that stop at right rollouts of a prefix."""
+
+    successes: Annotated[int, Range(ge=1, le=1000), RELABEL] = 1
+    """A prefix is done at so many right rollouts."""
+    batch: Annotated[int, Range(ge=1, le=1000), RELABEL] = 1
+    """Rollouts of a prefix that are sampled at a time. Those still under way when enough are right are aborted; labels do not
+    depend on it."""
+
+
+@dataclass(kw_only=True, slots=True)
+class FirstSuccessConfig(StoppingConfig):
+    name: Annotated[str, RELABEL] = "first_success"
+
+    def check_complete(self, sampling: SamplingConfig) -> None:
+        if self.successes > sampling.rollouts:
+            raise ValueError(
+                f"estimator.successes={self.successes} cannot be reached with sampling.rollouts={sampling.rollouts}: lower "
+                "the one or raise the other"
+            )
+
+
+class Stopping(Estimator):
+    """What estimators that stop at right rollouts of a prefix have in common."""
+
+    settings: StoppingConfig
+    stops_early = True
+    replayable = True
+
+    def stopped(self, trials: Trials) -> bool:
+        return stopped(trials, self.settings)
+
+    def needless(self, trials: Trials) -> int | None:
+        # Where a damaged file was made anew with other texts, what was sampled after it may have become needless.
+        right = accumulate(outcome is True for outcome in trials.outcomes)
+        enough = next((issued for issued, count in enumerate(right, start=1) if count >= self.settings.successes), None)
+        if enough is None:
+            return None
+        issue = -(-enough // self.settings.batch) * self.settings.batch
+        return issue if issue < len(trials.outcomes) else None
+
+    def order_lacks(self) -> dict[Need, str]:
+        """What several rollouts at a time take from a log."""
+        if self.settings.batch == 1:
+            return {}
+        why = (
+            f"prefixes were sampled {self.settings.batch} at a time (estimator.batch): which rollouts came in behind the first "
+            "right one depends on how long they were"
+        )
+        return {Need.FREE_ORDER: why}
+
+
+class FirstSuccess(Stopping):
+    """See the module."""
+
+    Config = FirstSuccessConfig
+    needs = frozenset({Need.EVERY_PREFIX})
+
+    def next_rollouts(
+        self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any
+    ) -> list[dict[str, int]]:
+        return fixed.per_prefix(problems, trials, lambda have: owed(have, rollouts, self.settings))
+
+    def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
+        return [
+            fixed.along(chain, trials, lambda have: measured(have, self.settings), self.settings) for chain in chains
+        ]
+
+    def planned(self, rollouts: int) -> Planned:
+        return Planned(least=1, most=rollouts)
+
+    def lacks(self) -> Mapping[Need, str]:
+        why = (
+            "prefixes were sampled until they had a right rollout (estimator.name=first_success), so correct / graded would be "
+            "biased upwards"
+        )
+        return {Need.FREE_COUNTS: why, **self.order_lacks()}
+
+    def objection(self, sampled: Estimator) -> str | None:
+        assert isinstance(sampled, FirstSuccess)
+        most = sampled.settings.successes
+        if self.settings.successes <= most:
+            return None
+        return f"prefixes were sampled until they had {most} right rollouts: estimator.successes can be lowered only"
+
+
+def owed(trials: Trials, rollouts: int, config: StoppingConfig) -> int:
     """How many rollouts a prefix is owed next, the rest of a batch that was cut first."""
     if stopped(trials, config):
         return 0
@@ -27,12 +121,12 @@ def owed(trials: Trials, rollouts: int, config: EstimatorConfig) -> int:
     return min(config.batch - issued % config.batch, max(0, rollouts - issued))
 
 
-def stopped(trials: Trials, config: EstimatorConfig) -> bool:
+def stopped(trials: Trials, config: StoppingConfig) -> bool:
     """Whether no further rollout of a prefix counts, whatever becomes of it."""
     return trials.outcomes.count(True) >= config.successes
 
 
-def measured(trials: Trials, config: EstimatorConfig) -> StepValue:
+def measured(trials: Trials, config: StoppingConfig) -> StepValue:
     """Value, interval and posterior of a prefix, from its rollouts up to where the rule stops.
 
     A log may hold more. What is beyond the stop does not count, but for `tokens` and `truncated`, which tell what was spent.
@@ -61,7 +155,7 @@ class _Stop:
     boundaries: tuple[int, ...]
 
 
-def _stop(outcomes: Sequence[bool | None], config: EstimatorConfig) -> _Stop:
+def _stop(outcomes: Sequence[bool | None], config: StoppingConfig) -> _Stop:
     boundaries: list[int] = []
     issued = correct = graded = 0
     while issued < len(outcomes) and correct < config.successes:

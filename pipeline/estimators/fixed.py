@@ -3,10 +3,76 @@
 Unbiased for P(correct | prefix) as long as whether a rollout can be graded does not depend on whether it is right.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pipeline.config.choices import ValueColumn
+from pipeline.config.fields import RELABEL
 from pipeline.config.label import EstimatorConfig
-from pipeline.core.records import Counts, Origin, StepValue, Trials
-from pipeline.estimators.intervals import interval
-from pipeline.estimators.posteriors import above, beta_moments
+from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
+from pipeline.estimators.base import Estimator, Need, Planned
+from pipeline.estimators.intervals import above, beta_moments, interval
+from pipeline.estimators.labels import with_advantages
+from pipeline.estimators.tree import Tree, measured_prefixes
+from pipeline.estimators.trials import NONE
+
+
+@dataclass(kw_only=True, slots=True)
+class FixedConfig(EstimatorConfig):
+    """It has no setting of its own: the number of rollouts is `sampling.rollouts`."""
+
+    name: Annotated[str, RELABEL] = "fixed"
+
+
+class Fixed(Estimator):
+    """See the module."""
+
+    Config = FixedConfig
+    value_column = ValueColumn.value
+    needs = frozenset({Need.EVERY_PREFIX, Need.FREE_COUNTS})
+    one_round = True
+    replayable = True
+    counts_are_shares = True
+
+    def next_rollouts(
+        self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any
+    ) -> list[dict[str, int]]:
+        return per_prefix(problems, trials, lambda have: owed(have, rollouts))
+
+    def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
+        return [
+            along(chain, trials, lambda have: measured(have.counts, self.settings), self.settings) for chain in chains
+        ]
+
+    def planned(self, rollouts: int) -> Planned:
+        return Planned(least=rollouts, most=rollouts)
+
+    def lacks(self) -> Mapping[Need, str]:
+        return {}
+
+
+def per_prefix(
+    problems: Sequence[Tree], trials: Mapping[str, Trials], owed: Callable[[Trials], int]
+) -> list[dict[str, int]]:
+    """What every prefix that can be sampled is owed, each by its own rollouts alone."""
+    return [
+        {
+            prefix: more
+            for prefix, closed in zip(tree.prefix_ids, tree.closed, strict=True)
+            if not closed and (more := owed(trials.get(prefix, NONE)))
+        }
+        for tree in problems
+    ]
+
+
+def along(
+    chain: ChainShape, trials: Mapping[str, Trials], value: Callable[[Trials], StepValue], config: EstimatorConfig
+) -> list[StepValue]:
+    """The K + 1 values of a chain, of each prefix by its own rollouts alone, and advantages from one to the next."""
+    values = [value(trials.get(prefix, NONE)) for prefix in measured_prefixes(chain)]
+    end = [] if chain.outcome is None else [terminal(chain.outcome, config.threshold)]
+    return with_advantages([*values, *end])
 
 
 def owed(trials: Trials, rollouts: int) -> int:

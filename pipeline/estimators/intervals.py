@@ -1,8 +1,9 @@
 """Intervals for a success probability from c successes in n independent trials."""
 
+import math
 from functools import lru_cache
 
-from scipy.special import betaincinv
+from scipy.special import betaincc, betaincinv
 
 from pipeline.config.choices import Interval
 from pipeline.config.label import EstimatorConfig
@@ -46,3 +47,15 @@ def jeffreys(correct: int, graded: int, confidence: float) -> tuple[float, float
 def _check(correct: int, graded: int) -> None:
     if not 0 <= correct <= graded:
         raise ValueError(f"{correct} successes in {graded} trials")
+
+
+def beta_moments(correct: int, graded: int) -> tuple[float, float]:
+    """Mean and standard deviation."""
+    mean = (correct + 0.5) / (graded + 1)
+    return mean, math.sqrt(mean * (1 - mean) / (graded + 2))
+
+
+@lru_cache(maxsize=65_536)
+def above(correct: int, graded: int, threshold: float) -> float:
+    """P(V > threshold)."""
+    return float(betaincc(correct + 0.5, graded - correct + 0.5, threshold))

@@ -9,15 +9,17 @@
 `three_class`  0 when the value <= threshold; of the other steps those are neutral that lost more than `neutral` against the
                step before: they did not end the chain's chances, but cost some.
 
-The value is the unbiased one for the fixed estimator, and the posterior mean for the others: where sampling stops early the
-unbiased value of one prefix is often 0 or 1 (first_success: 0 after a first success at the second rollout), or missing
-(pooled). `any` looks at the rollouts themselves, whatever the estimator.
+The value is the estimator's own (`Estimator.value_column`): the unbiased one for the fixed estimator, and the posterior mean
+for the others. Where sampling stops early the unbiased value of one prefix is often 0 or 1 (first_success: 0 after a first
+success at the second rollout), or missing (pooled). `any` looks at the rollouts themselves, whatever the estimator.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from pipeline.config.choices import AfterError, EstimatorName, LabelRule, ValueColumn
+from pipeline.config.choices import AfterError, LabelRule, ValueColumn
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Origin, StepValue
 
@@ -29,9 +31,16 @@ ROUNDING = 1e-9
 """A loss that is greater than `neutral` by less than this is not: 0.8 - 0.7 > 0.1 in floating point."""
 
 
-def step_labels(root: StepValue, steps: Sequence[StepValue], config: EstimatorConfig) -> tuple[int | None, ...]:
-    """One label per step, each by the rule alone; a step of which the rule's number is not known is undecided."""
-    return tuple(_label(root, before, step, config) for before, step in pairwise((root, *steps)))
+def step_labels(
+    root: StepValue, steps: Sequence[StepValue], config: EstimatorConfig, column: ValueColumn
+) -> tuple[int | None, ...]:
+    """One label per step, each by the rule alone; a step of which the rule's number is not known is undecided. `column`: which
+    estimate the rule goes by, the estimator's own (`Estimator.value_column`)."""
+
+    def value(step: StepValue) -> float | None:
+        return step.value if column is ValueColumn.value else step.posterior_mean
+
+    return tuple(_label(root, before, step, config, value) for before, step in pairwise((root, *steps)))
 
 
 def after_error(labels: Sequence[int | None], config: EstimatorConfig) -> tuple[int | None, ...]:
@@ -41,13 +50,6 @@ def after_error(labels: Sequence[int | None], config: EstimatorConfig) -> tuple[
     n_kept = list(labels).index(NEGATIVE) + 1
     rest = None if config.after_error is AfterError.undecided else NEGATIVE
     return (*labels[:n_kept], *[rest] * (len(labels) - n_kept))
-
-
-def value_column(asked: ValueColumn | None, estimator: str) -> ValueColumn:
-    """The column that is asked for, else the one that labels by `estimator` are made of; see above."""
-    if asked is not None:
-        return asked
-    return ValueColumn.value if estimator == EstimatorName.fixed.value else ValueColumn.posterior_mean
 
 
 def rule_name(config: EstimatorConfig) -> str:
@@ -64,8 +66,14 @@ def rule_name(config: EstimatorConfig) -> str:
             return f"{config.rule.value}>{config.threshold:g}{rest}"
 
 
-def _label(root: StepValue, before: StepValue, step: StepValue, config: EstimatorConfig) -> int | None:
-    value = _value(step, config)
+def _label(
+    root: StepValue,
+    before: StepValue,
+    step: StepValue,
+    config: EstimatorConfig,
+    value_of: Callable[[StepValue], float | None],
+) -> int | None:
+    value = value_of(step)
     match config.rule:
         case LabelRule.any:
             return _any_right(step)
@@ -74,16 +82,12 @@ def _label(root: StepValue, before: StepValue, step: StepValue, config: Estimato
         case LabelRule.threshold:
             return None if value is None else int(value > config.threshold)
         case LabelRule.relative:
-            base = _value(root, config)
+            base = value_of(root)
             if value is None or base is None or not _any_right(root):
                 return None
             return int(value > config.threshold * base)
         case LabelRule.three_class:
-            return _three_class(_value(before, config), value, config)
-
-
-def _value(step: StepValue, config: EstimatorConfig) -> float | None:
-    return step.value if config.name is EstimatorName.fixed else step.posterior_mean
+            return _three_class(value_of(before), value, config)
 
 
 def _any_right(step: StepValue) -> int | None:
@@ -108,3 +112,16 @@ def _three_class(before: float | None, value: float | None, config: EstimatorCon
     if before is None:
         return None
     return NEUTRAL if before - value > config.neutral + ROUNDING else POSITIVE
+
+
+def with_advantages(values: Sequence[StepValue]) -> list[StepValue]:
+    """The same with advantages, of prefixes whose posteriors are independent: their variances add up."""
+    return [values[0], *(_advantage(before, after) for before, after in pairwise(values))]
+
+
+def _advantage(before: StepValue, after: StepValue) -> StepValue:
+    means = before.posterior_mean, after.posterior_mean
+    sds = before.posterior_sd, after.posterior_sd
+    if means[0] is None or means[1] is None or sds[0] is None or sds[1] is None:
+        return after
+    return replace(after, advantage=means[1] - means[0], advantage_sd=math.hypot(sds[0], sds[1]))

@@ -6,8 +6,8 @@ from enum import Enum
 from pathlib import Path
 
 from pipeline.config.recorded import Settings, flat
+from pipeline.export.base import Plan
 from pipeline.export.exported import Exported, FileCounts, Reason
-from pipeline.export.plan import Plan
 from pipeline.export.settings import ExportConfig
 
 CARD = "README.md"
@@ -30,7 +30,7 @@ def card(config: ExportConfig, plan: Plan, exported: Exported, made_with: Settin
     return (
         f"---\nconfigs:\n- config_name: default\n  data_files:\n{front}---\n\n"
         f"# {_MARK}\n\n"
-        f"Layout `{config.format.value}`{_marks(plan)}. Labels are Monte Carlo estimates: see `policy` and the settings below. "
+        f"Layout `{config.format}`{_marks(plan)}. Labels are Monte Carlo estimates: see `policy` and the settings below. "
         "The problems' and chains' own licence holds for the texts.\n\n"
         "| file | rows | problems | labels | good | bad | neutral | undecided |\n|---|---|---|---|---|---|---|---|\n"
         + "".join(_row(name, counts) for name, counts in exported.files.items())

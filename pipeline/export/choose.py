@@ -11,7 +11,8 @@ from typing import NamedTuple
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Origin
-from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, value_column
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE
+from pipeline.estimators.registry import value_column
 from pipeline.export.example import Example, StepTarget, known_as
 from pipeline.export.formats.base import Format
 from pipeline.export.settings import ExportConfig, Neutral, Target, Undecided
@@ -80,7 +81,7 @@ NO_LABEL = "no_label"
 
 def choice_of(config: ExportConfig, layout: Format) -> Choice:
     """What is asked for, with the format's own ways where nothing is. Raises UsageError for what the format cannot hold."""
-    name = config.format.value
+    name = config.format
     target = config.target or layout.targets[0]
     if target not in layout.targets:
         able = " or ".join(f"target={known.value}" for known in layout.targets)
@@ -113,7 +114,7 @@ def _refuse_about_steps(config: ExportConfig) -> None:
     for key in ("threshold", "soft", "undecided", "neutral", "after_error"):
         if getattr(config, key) is not None:
             raise UsageError(
-                f"{key}: format={config.format.value} is about outcomes of chains, not about steps; leave it out"
+                f"{key}: format={config.format} is about outcomes of chains, not about steps; leave it out"
             )
 
 

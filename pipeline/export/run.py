@@ -13,17 +13,18 @@ import polars as pl
 from pipeline.core.errors import InputError, UsageError
 from pipeline.data.splitting import in_validation
 from pipeline.export.balance import Counted, left_out
+from pipeline.export.base import Plan
 from pipeline.export.card import CARD, card, is_card
 from pipeline.export.choose import SOMETIMES, LabelRow, LeftOut
 from pipeline.export.decontaminate import Match
 from pipeline.export.example import LabelCounts
 from pipeline.export.exported import Exported, FileCounts, Left, Reason, reasons
-from pipeline.export.formats.axolotl import training_yaml
 from pipeline.export.formats.tokens import load_encoder
 from pipeline.export.listed import contamination
 from pipeline.export.made import Made
-from pipeline.export.plan import Plan, plan_of, refuse_useless
-from pipeline.export.settings import Balance, ExportConfig, ExportFormat, Offending
+from pipeline.export.plan import plan_of, refuse_useless
+from pipeline.export.registry import exporter_for
+from pipeline.export.settings import Balance, ExportConfig, Offending
 from pipeline.export.write import RowFile, TableFile, row_file
 from pipeline.storage.disk import blamed
 from pipeline.storage.files import refuse_overwriting, replaced_at_end
@@ -35,8 +36,6 @@ from pipeline.storage.stored_run import StoredRun, readable_run
 
 TRAIN = "train"
 VALIDATION = "validation"
-AXOLOTL_CONFIG = "axolotl.yaml"
-"""In the folder of an export for axolotl."""
 LEFT_OUT = "left_out.jsonl"
 """In the folder of an export: the chains that are in none of its other files."""
 OFFENDING = ".offending.jsonl"
@@ -71,21 +70,11 @@ def export(config: ExportConfig) -> Exported:
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
         (folder / CARD).write_text(card(config, plan, exported, run.settings), encoding="utf-8")
-        if config.format is ExportFormat.axolotl:
-            (folder / AXOLOTL_CONFIG).write_text(_axolotl_config(config, plan, out), encoding="utf-8")
+        files = {name.partition(".")[0]: out / name for name in exported.files}
+        for name, text in exporter_for(config).beside(config, plan, files).items():
+            (folder / name).write_text(text, encoding="utf-8")
     offending.unlink(missing_ok=True)
     return exported
-
-
-def _axolotl_config(config: ExportConfig, plan: Plan, out: Path) -> str:
-    train, validation = (str(out / f"{split}.{plan.file.value}") for split in (TRAIN, VALIDATION))
-    return training_yaml(
-        train=train,
-        validation=validation if config.validation else None,
-        file=plan.file,
-        model=config.tokenizer,
-        sequence_len=config.max_length,
-    )
 
 
 class _Job:
@@ -250,7 +239,7 @@ def _lines(chains: Sequence[Left]) -> bytes:
 
 
 def _refusal(config: ExportConfig, offending: Sequence[Left], listed: Path) -> str:
-    name = config.format.value
+    name = config.format
     chains = len({left.chain_id for left in offending})
     found = _found(reasons(offending))
     keep = "" if all(left.fatal for left in offending) else ", or write what can be written with offending=keep"

@@ -2,27 +2,13 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+from annotated_types import Interval as Range
 
 from pipeline.config.choices import ValueColumn
-from pipeline.config.ranges import check
-
-
-class ExportFormat(Enum):
-    """Whose layout is written."""
-
-    trl = "trl"
-    axolotl = "axolotl"
-    openrlhf = "openrlhf"
-    rlhflow = "rlhflow"
-    qwen = "qwen"
-    prm800k = "prm800k"
-    math_shepherd = "math_shepherd"
-    openr = "openr"
-    scan = "scan"
-    processbench = "processbench"
-    orm = "orm"
-    preference = "preference"
-    parquet = "parquet"
+from pipeline.config.fields import Settings
 
 
 class Target(Enum):
@@ -86,16 +72,14 @@ class FileType(Enum):
 
 
 @dataclass(kw_only=True, slots=True)
-class DecontaminateConfig:
+class DecontaminateConfig(Settings):
+    SECTION: ClassVar[str] = "decontaminate"
     paths: list[str] = field(default_factory=list)
     """Files of problems that must not be trained on: JSONL, JSON or Parquet, or `.txt` with a problem a line."""
     column: str = "problem"
-    ngram: int = 13
+    ngram: Annotated[int, Ge(1)] = 13
     """A problem that shares so many words in a row with one of them is left out (Brown et al. 2020, appendix C); a shorter one
     if it is the same."""
-
-    def __post_init__(self) -> None:
-        check(self.ngram >= 1, "decontaminate.ngram", self.ngram, "at least 1")
 
 
 class PairReader(Enum):
@@ -118,35 +102,33 @@ class PairSpan(Enum):
 
 
 @dataclass(kw_only=True, slots=True)
-class PreferenceConfig:
+class PreferenceConfig(Settings):
     """Of format=preference."""
 
-    margin: float = 0.0
+    SECTION: ClassVar[str] = "preference"
+    margin: Annotated[float, Range(ge=0, le=1)] = 0.0
     """Pair steps whose scores differ by so much at least; 0: one that is labelled good with one that is labelled bad."""
-    pairs_per_branch: int = 4
+    pairs_per_branch: Annotated[int, Ge(1)] = 4
     """From one prefix at most, those with the largest difference."""
     reader: PairReader = PairReader.trl
     span: PairSpan | None = None
     """null: rest for TRL, whose trainer puts an end of text behind it, step for Step-DPO, whose trainer does not."""
 
-    def __post_init__(self) -> None:
-        check(0 <= self.margin <= 1, "preference.margin", self.margin, "between 0 and 1")
-        check(self.pairs_per_branch >= 1, "preference.pairs_per_branch", self.pairs_per_branch, "at least 1")
-
 
 @dataclass(kw_only=True, slots=True)
-class ExportConfig:
+class ExportConfig(Settings):
     """Everything `export` needs; null: what the format's trainer is used to."""
 
     run_dir: str = "???"
-    format: ExportFormat = "???"  # type: ignore[assignment]  # Hydra's word for: has to be given
+    format: str = "???"
+    """Whose layout is written. See `export.registry`."""
     out: str = "???"
     """A folder, made by the command."""
     file: FileType | None = None
     target: Target | None = None
     soft: ValueColumn | None = None
     """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
-    threshold: float | None = None
+    threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
     """A step is good if its value (the column `soft`) is above it; null: as the run labelled."""
     undecided: Undecided | None = None
     """null: ignore where the format can, else merge."""
@@ -155,7 +137,7 @@ class ExportConfig:
     after_error: bool | None = None
     """Keep the steps behind the first bad one; null: only for soft targets and counts."""
     balance: Balance = Balance.none
-    validation: float = 0.0
+    validation: Annotated[float, Range(ge=0, lt=1)] = 0.0
     """Share of the problems that go, with all their chains, into a validation file."""
     seed: int = 0
     """Decides which problems those are, and which chains `balance` leaves out."""
@@ -167,7 +149,7 @@ class ExportConfig:
     """The token that stands for a step's reward."""
     tokenizer: str | None = None
     """The trained model's, a Hugging Face name or a local folder; without it nothing is known of tokens and lengths."""
-    max_length: int | None = None
+    max_length: Annotated[int | None, Ge(1)] = None
     """Tokens that the trainer takes of a row."""
     offending: Offending = Offending.stop
     columns: list[str] = field(default_factory=list)
@@ -176,8 +158,3 @@ class ExportConfig:
     """Export what an unfinished run has so far."""
     overwrite: bool = False
     """Replace an earlier export in `out`."""
-
-    def __post_init__(self) -> None:
-        check(self.threshold is None or 0 <= self.threshold < 1, "threshold", self.threshold, "at least 0 and below 1")
-        check(0 <= self.validation < 1, "validation", self.validation, "at least 0 and below 1")
-        check(self.max_length is None or self.max_length >= 1, "max_length", self.max_length, "at least 1")

@@ -1,9 +1,10 @@
-"""What the rest of the pipeline knows of a checker. `pool` holds the one for mathematics."""
+"""What the rest of the pipeline knows of a checker (`Checker`), and what somebody's own has to do (`Grader`)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
+from pipeline.config.label import GraderConfig
 from pipeline.core.records import Grade, Verdict
 
 MAX_ANSWER_KEPT = 1_000
@@ -19,8 +20,35 @@ def of_any(verdicts: Collection[Verdict | None]) -> Verdict:
     return next((verdict for verdict in _PRECEDENCE if verdict in verdicts), Verdict.INCORRECT)
 
 
+class Ending(Protocol):
+    """When a text that is still being written has stated its final answer, for engines that end completions there."""
+
+    def may_state(self, piece: str) -> bool:
+        """Whether a line may state an answer: quick, and false for most."""
+        ...
+
+    def complete(self, text: str) -> bool:
+        """Whether a text has stated a final answer that stands. What follows its last line end is not looked at."""
+        ...
+
+
 class Checker(Protocol):
     """Text in, `Grade` out, whatever the text holds; any of several golds counts. Usable from any thread."""
+
+    Config: ClassVar[type[GraderConfig]] = GraderConfig
+    """Its settings: a dataclass under `GraderConfig`."""
+    no_ending: ClassVar[str] = "does not say when a text has stated its answer"
+    """Why completions cannot end at their answer, in a clause after its name; of one with an `ending`."""
+
+    @classmethod
+    def ending(cls, config: Any) -> Ending | None:
+        """When a completion has stated its answer; None where that cannot be told."""
+        return None
+
+    @classmethod
+    def ends_by_default(cls, config: Any) -> bool:
+        """Whether completions of base models end at their answer where the settings leave that open."""
+        return False
 
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
         """The answer that a whole output states, None where it states none. `complete` false: it was cut short."""
@@ -53,3 +81,31 @@ class Checker(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class Grader(Protocol):
+    """A checker of one's own: what an installed distribution offers under `stepvalue.graders`. Batches in, lists of the same
+    length out. It is used from several threads, in the worker's process: what runs for long or may crash belongs elsewhere.
+    """
+
+    Config: ClassVar[type[GraderConfig]] = GraderConfig
+    """Its settings: a dataclass under `GraderConfig`, with its name as `kind`."""
+    settings: GraderConfig
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+
+    def extract(self, texts: Sequence[str], *, complete: bool) -> Sequence[str | None]:
+        """The answer that each whole output states, None where it states none. `complete` false: they were cut short."""
+        ...
+
+    def grade(self, golds: Sequence[Sequence[str]], answers: Sequence[str]) -> Sequence[Verdict]:
+        """The verdict on each answer; any of its golds counts."""
+        ...
+
+    def parses(self, golds: Sequence[str]) -> Sequence[bool]:
+        """Whether answers can be compared with each gold. Asked when input is read, before any model is loaded."""
+        ...
+
+    def close(self) -> None:
+        """Free what it holds."""

@@ -13,13 +13,13 @@ import threading
 from pipeline.config.label import GraderConfig
 from pipeline.core.records import Grade
 from pipeline.graders.base import Checker
-from pipeline.graders.choose import checker_for
 from pipeline.graders.question import in_time, question
+from pipeline.graders.registry import checker_for, complete_settings
 
 _checkers: dict[str, Checker] = {}
 _making = threading.Lock()
 _DEFAULT = GraderConfig()
-_DEFAULT_KEY = repr(_DEFAULT)
+_DEFAULT_KEY = repr(complete_settings(_DEFAULT))
 
 
 def grade(gold: object, prediction: object, *, extracts: bool = True, config: GraderConfig | None = None) -> Grade:
@@ -36,7 +36,7 @@ def grade(gold: object, prediction: object, *, extracts: bool = True, config: Gr
 
 def shared_checker(config: GraderConfig | None = None) -> Checker:
     """This process's checker with these settings. It is not to be closed."""
-    key = _DEFAULT_KEY if config is None else repr(config)
+    key = _DEFAULT_KEY if config is None else repr(complete_settings(config))
     known = _checkers.get(key)
     if known is not None:
         return known

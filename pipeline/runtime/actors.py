@@ -14,10 +14,10 @@ from typing import Any
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
-from pipeline.config.choices import PolicyKind
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied, StepvalueError, WorkerLost
 from pipeline.core.failpoints import arm
+from pipeline.engines.registry import policy_for
 from pipeline.runtime.cluster import cluster, share
 from pipeline.runtime.hands import Hand, Offer, nobody
 from pipeline.runtime.metrics import RunMetrics
@@ -87,7 +87,8 @@ class _RayHand:
 def actors(config: LabelConfig) -> Iterator[Offer]:
     """Join or start the cluster: how to hire workers that take their share of it, and how many. Raises ClusterError."""
     with cluster(config.cluster):
-        taken = share(config.cluster, config.policy)
+        policy = policy_for(config.policy)
+        taken = share(config.cluster, policy)
         actor_class: Any = ray.remote(_Actor).options(
             num_cpus=taken.cpus,
             num_gpus=taken.gpus,
@@ -97,7 +98,7 @@ def actors(config: LabelConfig) -> Iterator[Offer]:
             # All GPUs of an actor are of one node anyway; several actors share a node's processors only where they must.
             scheduling_strategy="SPREAD",
         )
-        placed = replace(config, policy=replace(config.policy, tensor_parallel=taken.tensor_parallel))
+        placed = replace(config, policy=policy.placed(taken.tensor_parallel))
 
         def hire(attempt: int) -> Hand:
             return _RayHand(actor_class.remote(placed, cpus=max(1, int(taken.cpus)), attempt=attempt))
@@ -112,8 +113,9 @@ def actors(config: LabelConfig) -> Iterator[Offer]:
 
 
 def _devices(config: LabelConfig, taken: Share) -> float:
-    if config.policy.kind is PolicyKind.openai:
-        return (config.plan.gpus or len(config.policy.openai.urls)) / taken.workers
+    elsewhere = policy_for(config.policy).devices()
+    if elsewhere is not None:
+        return (config.plan.gpus or elsewhere) / taken.workers
     return taken.gpus or 1.0
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import ray
 
-from pipeline.config.label import PolicyConfig
 from pipeline.config.run import ClusterConfig
 from pipeline.core.errors import ClusterError
-from pipeline.engines.model_config import planned_architecture
+from pipeline.engines.base import Policy
 from pipeline.engines.vllm.build import is_cpu_build
 from pipeline.engines.vllm.output import captured_output
 from pipeline.runtime.placement import Share, share_of
@@ -64,7 +63,7 @@ def cluster(config: ClusterConfig) -> Iterator[None]:
         ray.shutdown()
 
 
-def share(config: ClusterConfig, policy: PolicyConfig) -> Share:
+def share(config: ClusterConfig, policy: Policy) -> Share:
     """What each worker takes of the nodes that are alive; see `placement`. Raises ClusterError.
 
     GPUs that vLLM's build could not use count as none, so that workers get the CPUs.
@@ -72,7 +71,7 @@ def share(config: ClusterConfig, policy: PolicyConfig) -> Share:
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if is_cpu_build() and config.gpus_per_worker is None:
         nodes = [{name: have for name, have in node.items() if name != "GPU"} for node in nodes]
-    return share_of(nodes, config, policy, lambda: planned_architecture(policy))
+    return share_of(nodes, config, policy)
 
 
 def _check_loopback() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.config.choices import Keep
-from pipeline.config.label import LabelConfig
+from pipeline.config.label import DataConfig, SamplingConfig
 from pipeline.core.ids import content_id, rollout_id
 from pipeline.core.records import (
     UNGRADED,
@@ -38,8 +38,9 @@ class SolutionDrawer:
     """Samples `sampling.solutions` chains per row. They are no rollouts of the bare problem: with sampling.keep=mixed they
     decide which problems stay, and would bias its value."""
 
-    def __init__(self, config: LabelConfig, policy: PolicyFacts, judge: Judge) -> None:
-        self._config = config
+    def __init__(self, sampling: SamplingConfig, data: DataConfig, policy: PolicyFacts, judge: Judge) -> None:
+        self._sampling = sampling
+        self._data = data
         self._policy = policy
         self._judge = judge
 
@@ -52,7 +53,7 @@ class SolutionDrawer:
                 problem=row.problem,
                 prefix=root,
             )
-            for draw in range(self._config.sampling.solutions)
+            for draw in range(self._sampling.solutions)
         ]
 
     def sorted_out(self, row: InputRow, solutions: Sequence[SampledSolution]) -> Draw:
@@ -64,7 +65,7 @@ class SolutionDrawer:
         if not kept:
             detail = f"all {len(solutions)} sampled solutions are empty: check policy.prompt"
             rejects = [_reject(row, RejectReason.NO_STEPS, detail)]
-        elif self._config.sampling.keep is Keep.mixed and right in (0, len(graded)):
+        elif self._sampling.keep is Keep.mixed and right in (0, len(graded)):
             kept = []
             detail = f"of {len(graded)} sampled solutions that could be graded {right} are right (sampling.keep=mixed)"
             rejects = [_reject(row, RejectReason.FILTERED, detail)]
@@ -72,7 +73,7 @@ class SolutionDrawer:
 
     async def solution(self, row: InputRow, completion: Completion) -> SampledSolution:
         """The chain that a draw of `row` came to, graded."""
-        data, decode, ids = self._config.data, self._policy.tokenizer.decode, completion.token_ids
+        data, decode, ids = self._data, self._policy.tokenizer.decode, completion.token_ids
         text = decode(ids)
         cut = cut_on_tokens(text, split(text, data.splitter, data.pattern), ids, decode)
         problem_id = row.problem.problem_id

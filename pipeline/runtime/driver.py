@@ -18,9 +18,10 @@ from pipeline.core.progress import Status, Summary
 from pipeline.core.records import Goal, Totals
 from pipeline.core.words import first_of
 from pipeline.data.rows import input_digest
-from pipeline.engines.fingerprint import policy_fingerprint
-from pipeline.graders.choose import checker_for
-from pipeline.runtime.budget import Spent, goals
+from pipeline.engines.registry import policy_for
+from pipeline.estimators.registry import estimator_for
+from pipeline.graders.registry import checker_for
+from pipeline.runtime.budgets import Spent, goals
 from pipeline.runtime.crew import Crew
 from pipeline.runtime.hands import Offer, Watcher
 from pipeline.runtime.intake import stage
@@ -58,7 +59,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
     """
     tracker = tracker_for(config.run.track)
     watch(Status(stage="reading the input"))
-    facts = identity(config, input_digest(config.data.path), policy_fingerprint(config.policy))
+    facts = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
     budget = planned_budget(config.budget, facts, config) if config.budget else None
     storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(facts)))
     config = replace(config, run_dir=storage.place)
@@ -236,7 +237,8 @@ def _goals(
     storage: Storage, config: LabelConfig, units: Sequence[UnitRef], found: Mapping[str, Chain]
 ) -> dict[str, Goal]:
     """What is asked of each unit. How many chains a unit has matters for a run's budget alone."""
-    budgeted = config.estimator.run_budget is not None
+    estimator = estimator_for(config.estimator)
+    budgeted = estimator.budget is not None and estimator.budget.run is not None
     spent = {}
     for unit in units:
         chain = found.get(unit.unit_id) or Chain(kind=UNIT, chain_id=unit.unit_id)
@@ -246,7 +248,7 @@ def _goals(
             logged=logged_totals(chain),
             whole=standing(chain).whole,
         )
-    return goals(config, spent)
+    return goals(estimator, config.sampling.rollouts, spent)
 
 
 def _repaired(storage: Storage, units: list[UnitRef]) -> tuple[dict[str, Chain], list[str]]:

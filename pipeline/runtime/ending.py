@@ -1,22 +1,33 @@
 """Where completions end: what `sampling.stop_at_answer` comes down to. Pure."""
 
-import re
-
-from pipeline.config.choices import GraderKind, PolicyKind, PromptStyle
+from pipeline.config.choices import PromptStyle
+from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
-from pipeline.graders.math.answered import Answered
+from pipeline.core.errors import UsageError
+from pipeline.engines.registry import policy_for
+from pipeline.graders.base import Ending
+from pipeline.graders.registry import grader_type
 
 
 def stops_at_answer(config: LabelConfig) -> bool:
-    """The setting, or what its null stands for."""
-    asked, grader = config.sampling.stop_at_answer, config.grader
-    if asked is not None:
-        return asked
-    plain = config.policy.prompt.style is PromptStyle.plain and config.policy.kind is not PolicyKind.openai
-    return plain and grader.kind is GraderKind.math and grader.answer_pattern is None
+    """The setting, or what its null stands for. Raises UsageError where completions are to end and nobody can see to it."""
+    asked, grader = config.sampling.stop_at_answer, grader_type(config.grader)
+    settings, policy = as_type(config.grader, grader.Config), policy_for(config.policy)
+    if asked is None:
+        plain = config.policy.prompt.style is PromptStyle.plain
+        return plain and policy.ends_at_answers and grader.ends_by_default(settings)
+    if asked and grader.ending(settings) is None:
+        raise UsageError(f"sampling.stop_at_answer=true: grader={config.grader.kind} {grader.no_ending}; leave it out")
+    if asked and not policy.ends_at_answers:
+        raise UsageError(
+            "sampling.stop_at_answer=true needs vLLM in this process (policy=hf): "
+            f"policy={config.policy.kind} ends completions at texts, which are sampling.stop"
+        )
+    return asked
 
 
-def answered(config: LabelConfig) -> Answered | None:
+def ending(config: LabelConfig) -> Ending | None:
     """When a completion has stated its answer, and so ends; None where it goes on."""
-    pattern = config.grader.answer_pattern
-    return Answered(pattern=re.compile(pattern) if pattern else None) if stops_at_answer(config) else None
+    grader = grader_type(config.grader)
+    found: Ending | None = grader.ending(as_type(config.grader, grader.Config)) if stops_at_answer(config) else None
+    return found

@@ -13,10 +13,9 @@ import pyarrow as pa
 from pipeline.core.failpoints import failpoint
 from pipeline.core.records import Fact, Goal, Rollout, SampledSolution, Totals, Trials
 from pipeline.core.tables import facts, rollouts_table, sampled_solutions, solutions_table
-from pipeline.estimators.kernel import PRIOR, Kernel
-from pipeline.estimators.kernels import kernel_of
+from pipeline.estimators.base import Learner
 from pipeline.estimators.trials import trials_of
-from pipeline.runtime.goal import reached
+from pipeline.runtime.budgets import reached
 from pipeline.storage.commits import Commit
 from pipeline.storage.unit_log import UnitLog
 
@@ -26,12 +25,14 @@ _Result = TypeVar("_Result")
 class Journal:
     """`facts` by rollout id and `solutions` by (problem id, draw): of all work there is, committed or not.
 
-    `readings` counts how often the log was read: what was computed before the last one may be stale. `kernel` is what decisions
-    are taken with. `settled`: prefix ids and issue indices of the rollouts that the last whole record names.
+    `readings` counts how often the log was read: what was computed before the last one may be stale. `state` is what decisions
+    are taken with, as `learner` knows it; None where the estimator learns nothing. `settled`: prefix ids
+    and issue indices of the rollouts that the last whole record names.
     """
 
-    def __init__(self, log: UnitLog, *, grader: str, goal: Goal) -> None:
+    def __init__(self, log: UnitLog, *, grader: str, goal: Goal, learner: Learner | None = None) -> None:
         self._log = log
+        self._learner = learner
         self._grader = grader
         self.goal = goal
         self._writing = asyncio.Lock()
@@ -41,7 +42,7 @@ class Journal:
         self.readings = 0
         self.facts: dict[str, Fact] = {}
         self.solutions: dict[tuple[str, int], SampledSolution] = {}
-        self.kernel = PRIOR
+        self.state: Any = None if learner is None else learner.initial()
         self.settled: Set[tuple[str, int]] = frozenset()
         self._of_prefix: dict[str, list[Fact]] = {}
         self._trials: dict[str, Trials] = {}
@@ -58,7 +59,7 @@ class Journal:
 
     async def read(self) -> None:
         """Take over what is committed, and of what stood here only what still is. Raises StoreError."""
-        tables, kernel = await asyncio.to_thread(self._read)
+        tables, state = await asyncio.to_thread(self._read)
         logged = {key: fact for name, table in tables if name == "rollouts" for key, fact in facts(table).items()}
         drawn = [each for name, table in tables if name == "solutions" for each in sampled_solutions(table)]
         solutions = {(each.solution.problem_id, each.draw): each for each in drawn}
@@ -66,7 +67,7 @@ class Journal:
         self._new_solutions = {key: each for key, each in self._new_solutions.items() if key not in solutions}
         self.facts = {key: _fact(rollout) for key, rollout in self._new_rollouts.items()} | logged
         self.solutions = self._new_solutions | solutions
-        self.kernel = kernel
+        self.state = state
         self.settled = {
             (prefix, issue)
             for table in self._log.of_whole("rollouts")
@@ -77,10 +78,12 @@ class Journal:
             self._of_prefix.setdefault(fact.prefix_id, []).append(fact)
         self.readings += 1
 
-    def _read(self) -> tuple[list[tuple[str, pa.Table]], Kernel]:
+    def _read(self) -> tuple[list[tuple[str, pa.Table]], Any]:
         tables = self._log.read()
         base = self._log.base
-        return tables, kernel_of(self._log.table(base[0])) if base else PRIOR
+        if self._learner is None:
+            return tables, None
+        return tables, self._learner.restored(self._log.table(base[0])) if base else self._learner.initial()
 
     def add_rollout(self, rollout: Rollout) -> None:
         """Take what has come in, unless somebody else has committed it while it was under way."""

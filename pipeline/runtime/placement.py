@@ -4,23 +4,17 @@ A worker lies on one node with all its GPUs. Models that fit on one GPU get one 
 node (`fitting`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.config.choices import PolicyKind
-from pipeline.config.label import PolicyConfig
 from pipeline.config.run import ClusterConfig
-from pipeline.core.devices import device_named, least_memory
+from pipeline.core.devices import least_memory
 from pipeline.core.errors import ClusterError
-from pipeline.core.hardware import Architecture
-from pipeline.engines.defaults import GPU_MEMORY_SHARE
-from pipeline.engines.hardware.fitting import least_devices
-from pipeline.engines.hardware.roofline import weight_bytes
+from pipeline.engines.base import Policy
 
 Node = Mapping[str, float]
 """What a node of Ray has, by the name of the resource."""
 _ACCELERATOR = "accelerator_type:"
-_LOADS_A_MODEL = (PolicyKind.embedded, PolicyKind.hf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,25 +27,22 @@ class Share:
     tensor_parallel: int
 
 
-def share_of(
-    nodes: Sequence[Node], config: ClusterConfig, policy: PolicyConfig, architecture: Callable[[], Architecture | None]
-) -> Share:
-    """The share of each worker, with the defaults filled in. `architecture` is asked where it decides something.
-
-    Raises ClusterError where the cluster cannot hold the workers, or no node the model.
-    """
-    on_gpus = policy.kind in _LOADS_A_MODEL and any(node.get("GPU", 0.0) for node in nodes)
-    gpus, parts = config.gpus_per_worker, policy.tensor_parallel
+def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> Share:
+    """The share of each worker, with the defaults filled in. Raises ClusterError where the cluster cannot hold the workers, or
+    no node the model."""
+    on_gpus = policy.loads_model and any(node.get("GPU", 0.0) for node in nodes)
+    gpus, parts = config.gpus_per_worker, policy.spread_over()
     if parts is None and gpus is not None:
         parts = max(1, int(gpus))
     elif parts is None:
-        parts = _parts(nodes, policy, architecture()) if on_gpus else 1
+        most = int(max((node.get("GPU", 0.0) for node in nodes), default=0.0))
+        parts = policy.spread(most, _memory(nodes)) if on_gpus else 1
     if gpus is None:
         gpus = float(parts) if on_gpus else 0.0
     cpus = config.cpus_per_worker
     workers = config.workers or (max(1, _room(nodes, cpus or 1.0, gpus)) if gpus else 1)
     if cpus is None:
-        cpus = 1.0 if gpus or policy.kind not in _LOADS_A_MODEL else _cpus_of_one(nodes, workers)
+        cpus = 1.0 if gpus or not policy.loads_model else _cpus_of_one(nodes, workers)
     if (room := _room(nodes, cpus, gpus)) < workers:
         raise ClusterError(
             f"{workers} workers of {cpus:g} CPUs and {gpus:g} GPUs each do not fit: the cluster's nodes have room for {room}; "
@@ -60,36 +51,8 @@ def share_of(
     return Share(workers=workers, cpus=cpus, gpus=gpus, tensor_parallel=parts)
 
 
-def _parts(nodes: Sequence[Node], policy: PolicyConfig, architecture: Architecture | None) -> int:
-    """Over how many GPUs the model is spread: 1 where it or they are not known."""
-    memory = _memory(nodes, policy)
-    if architecture is None or memory is None:
-        return 1
-    most = int(max(node.get("GPU", 0.0) for node in nodes))
-    parts = least_devices(
-        architecture,
-        memory=memory,
-        share=policy.memory_share or GPU_MEMORY_SHARE,
-        at_most=most,
-        sequences=policy.max_num_seqs,
-        context=policy.max_model_len,
-    )
-    if parts is None:
-        raise ClusterError(
-            f"{policy.model} has {weight_bytes(architecture) / 1e9:,.0f} GB of weights and a context of "
-            f"{policy.max_model_len or architecture.context:,} tokens, too much for a node's {most} GPUs of "
-            f"{memory / 1e9:,.0f} GB: quantize it (policy.quantization=fp8), lower policy.max_model_len or "
-            "policy.max_num_seqs, use larger GPUs, or say over how many to spread it (policy.tensor_parallel)"
-        )
-    return parts
-
-
-def _memory(nodes: Sequence[Node], policy: PolicyConfig) -> float | None:
+def _memory(nodes: Sequence[Node]) -> float | None:
     """Bytes of the cluster's smallest GPU; None where one of them is not known."""
-    if policy.device.memory is not None:
-        return policy.device.memory
-    if told := device_named(policy.device.name):
-        return told.memory
     sizes: list[float | None] = []
     for node in nodes:
         if node.get("GPU", 0.0):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
-from pipeline.config.label import LabelConfig
+from pipeline.config.label import PromptConfig, SamplingConfig
 from pipeline.core.records import (
     UNGRADED,
     ChainShape,
@@ -26,7 +26,7 @@ from pipeline.core.records import (
 )
 from pipeline.data.prompts import Prompter
 from pipeline.engines.base import PolicyFacts
-from pipeline.estimators.relabelled import StoredChain
+from pipeline.estimators.labelling import StoredChain
 from pipeline.estimators.tree import Tree, measured_prefixes, trees_of
 from pipeline.runtime.draw import SolutionDrawer
 from pipeline.runtime.journal import Journal
@@ -74,15 +74,17 @@ class Drawn(Protocol):
 class Planner:
     """Plans units for one policy."""
 
-    def __init__(self, config: LabelConfig, policy: PolicyFacts, judge: Judge, drawer: SolutionDrawer) -> None:
-        self._config = config
+    def __init__(
+        self, prompt: PromptConfig, sampling: SamplingConfig, policy: PolicyFacts, judge: Judge, drawer: SolutionDrawer
+    ) -> None:
+        self._sampling = sampling
         self._policy = policy
         self._judge = judge
         self._drawer = drawer
         self._prompter = Prompter(
             tokenizer=policy.tokenizer,
-            config=config.policy.prompt,
-            max_tokens=config.sampling.max_tokens,
+            config=prompt,
+            max_tokens=sampling.max_tokens,
             max_model_len=policy.max_model_len,
         )
 
@@ -123,7 +125,7 @@ class Planner:
     def _solutions(self, plan: UnitPlan, row: InputRow, drawn: Drawn) -> Sequence[Solution]:
         if row.solution is not None:
             return [row.solution]
-        draws = range(self._config.sampling.solutions)
+        draws = range(self._sampling.solutions)
         sorted_out = self._drawer.sorted_out(row, [drawn.solutions[row.problem.problem_id, draw] for draw in draws])
         plan.rejects.extend(sorted_out.rejects)
         return sorted_out.kept
@@ -154,7 +156,7 @@ class Planner:
         return shape
 
     def _too_long(self, row: InputRow, prefix: Prefix, *, step_index: int | None) -> Reject:
-        sampling, context = self._config.sampling, self._policy.max_model_len
+        sampling, context = self._sampling, self._policy.max_model_len
         what = "the problem alone" if step_index is None else f"the prefix of {step_index} steps"
         return Reject(
             place=row.place,

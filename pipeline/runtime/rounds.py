@@ -6,23 +6,15 @@ whole are there: what is asked for later, with another goal, is a round behind t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from pipeline.config.choices import BudgetUnit, EstimatorName
-from pipeline.config.label import EstimatorConfig
-from pipeline.core.records import Fact, Goal, Trials
-from pipeline.estimators import first_success
-from pipeline.estimators.allocation import next_rollouts
+from pipeline.config.choices import BudgetUnit
+from pipeline.core.records import Fact, Trials
+from pipeline.estimators.base import MANY, Budget, Estimator
 from pipeline.estimators.tree import Tree
 from pipeline.estimators.trials import NONE, trials_of
-from pipeline.runtime.budget import level
-from pipeline.runtime.caps import Cap, costs, together, within
+from pipeline.runtime.budgets import Cap, costs, level, together, towards, usual_cap, within
 from pipeline.runtime.journal import Journal
-
-UNLIMITED = 1_000_000_000
-"""More rollouts per prefix than any chain takes."""
-STOPPING_EARLY = (EstimatorName.first_success, EstimatorName.bisect)
-"""Estimators that may know enough of a prefix while rollouts of it are under way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +29,14 @@ class Round:
 class Rounds:
     """The rounds of a unit's problems, `trees`, as its journal has them."""
 
-    def __init__(self, journal: Journal, trees: Sequence[Tree], config: EstimatorConfig) -> None:
+    def __init__(self, journal: Journal, trees: Sequence[Tree], estimator: Estimator) -> None:
         self._journal = journal
         self._trees = trees
-        self._config = _towards(journal.goal, config)
+        self._estimator = towards(estimator, journal.goal)
+        self._budget = self._estimator.budget
         self._limit = self._limited()
-        self._caps = {tree: self._cap(tree) for tree in trees}
+        budget = self._budget
+        self._caps = {} if budget is None else {tree: self._cap(tree, budget) for tree in trees}
 
     def begun(self) -> list[Round]:
         """What is owed first, whatever the log holds; nothing for a problem that is done."""
@@ -69,8 +63,8 @@ class Rounds:
         ]
 
     def stopped(self, prefix_id: str) -> bool:
-        """Whether what comes in from now on of a prefix does not count, whatever it is; of an estimator STOPPING_EARLY."""
-        return first_success.stopped(self._journal.trials([prefix_id]).get(prefix_id, NONE), self._config)
+        """Whether what comes in from now on of a prefix does not count, whatever it is; of an estimator that `stops_early`."""
+        return self._estimator.stopped(self._journal.trials([prefix_id]).get(prefix_id, NONE))
 
     def undecided(self) -> int:
         """Chains that the estimator would ask more rollouts for, were there no budget."""
@@ -78,12 +72,12 @@ class Rounds:
 
     def _open(self) -> list[list[bool]]:
         """Of each tree's chains, whether one has a prefix that the estimator would ask more rollouts for."""
-        if self._config.name is not EstimatorName.pooled:
+        if self._budget is None:
             return [[False] * len(tree.chains) for tree in self._trees]
         budgeted = self._journal.goal.budget_unit
-        config = replace(self._config, budget=UNLIMITED) if budgeted else self._config
+        unlimited = self._estimator.with_budget(MANY, self._budget.unit) if budgeted else self._estimator
         trials = self._trials(self._trees)
-        asked = next_rollouts(self._trees, trials, UNLIMITED, config, self._journal.kernel)
+        asked = unlimited.next_rollouts(self._trees, trials, MANY, self._journal.state)
         return [
             [any(tree.prefix_ids[node] in more for node in path) for path in tree.paths]
             for tree, more in zip(self._trees, asked, strict=True)
@@ -102,29 +96,27 @@ class Rounds:
         done = sum(cost for cost, each in zip(chains, still_open, strict=True) if not each)
         return level(total - done, [cost for cost, each in zip(chains, still_open, strict=True) if each])
 
-    def _cap(self, tree: Tree) -> Cap:
+    def _cap(self, tree: Tree, budget: Budget) -> Cap:
         """What a problem may cost, where it has a budget; else what a fixed number of rollouts for each prefix would."""
-        each, unit = self._config.budget, self._config.budget_unit
         if self._limit is None:
-            if each is None:
-                return Cap(most=self._journal.goal.rollouts * int((~tree.closed).sum()), unit=BudgetUnit.rollouts)
-            return Cap(most=each * len(tree.chains), unit=unit)
-        limit = self._limit if each is None else min(each, self._limit)
+            return usual_cap(tree, self._journal.goal.rollouts, budget)
+        limit = self._limit if budget.chain is None else min(budget.chain, self._limit)
         if not self._journal.settled:
-            return Cap(most=limit * len(tree.chains), unit=unit)
-        return Cap(most=together(self._costs(tree), limit), unit=unit)
+            return Cap(most=limit * len(tree.chains), unit=budget.unit)
+        return Cap(most=together(self._costs(tree), limit), unit=budget.unit)
 
     def _costs(self, tree: Tree) -> list[float]:
-        return costs(tree, self._trials([tree]), self._config.budget_unit)
+        unit = BudgetUnit.tokens if self._budget is None else self._budget.unit
+        return costs(tree, self._trials([tree]), unit)
 
     def _asked(self, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> list[dict[str, int]]:
-        config = self._config
-        if self._limit is not None:
+        estimator, budget = self._estimator, self._budget
+        if self._limit is not None and budget is not None:
             if not self._limit:
                 return [{} for _ in trees]
-            config = replace(config, budget=min(self._limit, config.budget or self._limit))
-        asked = next_rollouts(trees, trials, self._journal.goal.rollouts, config, self._journal.kernel)
-        if config.name is not EstimatorName.pooled:
+            estimator = estimator.with_budget(min(self._limit, budget.chain or self._limit), budget.unit)
+        asked = estimator.next_rollouts(trees, trials, self._journal.goal.rollouts, self._journal.state)
+        if budget is None:
             return asked
         return [within(tree, trials, more, self._caps[tree]) for tree, more in zip(trees, asked, strict=True)]
 
@@ -150,14 +142,7 @@ class Rounds:
 
     def _next_number(self, tree: Tree) -> int:
         """A fixed number of rollouts is one decision, also where it was raised later: no outcome had a say in it."""
-        return 0 if self._config.name is EstimatorName.fixed else self._last(tree) + 1
+        return 0 if self._estimator.one_round else self._last(tree) + 1
 
     def _last(self, tree: Tree) -> int:
         return max((fact.round for fact in self._facts(tree)), default=-1)
-
-
-def _towards(goal: Goal, config: EstimatorConfig) -> EstimatorConfig:
-    """The estimator's settings as they are for a unit with this goal."""
-    if not goal.budget_unit:
-        return replace(config, budget=None)
-    return replace(config, budget=goal.budget or None, budget_unit=BudgetUnit(goal.budget_unit))

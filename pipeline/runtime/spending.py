@@ -7,28 +7,33 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.config.fields import FREE, marked
 from pipeline.config.label import LabelConfig
 from pipeline.config.recorded import flat
 from pipeline.core.errors import BudgetSpent, UsageError
 from pipeline.core.forecast import Forecast, Limit, decoded_forecast
 from pipeline.core.progress import Status
+from pipeline.estimators.registry import estimator_for
 
 LOOK_SECONDS = 1.0
 """How often at least a run with a limit looks at what it has spent."""
 _WINDOW_SECONDS = 10.0
 _MOST_AHEAD = 0.05
 """Of the limit: no run is ended sooner than so short of it. One that makes more in a second may go beyond it instead."""
-_ASKED = {"sampling": ("rollouts",), "estimator": ("target_sd", "budget", "run_budget", "budget_unit")}
+_ALWAYS_RECORDED: Mapping[str, object] = {
+    "estimator.target_sd": 0.1,
+    "estimator.budget": None,
+    "estimator.run_budget": None,
+    "estimator.budget_unit": "tokens",
+}
+"""What plans record of our own estimators, also of those that have no such setting."""
 
 
 def asked_beyond_identity(config: LabelConfig) -> dict[str, object]:
     """What is asked of a run, and may be asked for later: what `state.identity` leaves out and what costs."""
-    return {
-        key: plain
-        for section, names in _ASKED.items()
-        for name in names
-        for key, plain in flat(f"{section}.{name}", getattr(getattr(config, section), name)).items()
-    }
+    estimator = estimator_for(config.estimator).settings
+    asked = {name: getattr(estimator, name) for name in marked(type(estimator), FREE)}
+    return {**_ALWAYS_RECORDED, **flat("estimator", asked), "sampling.rollouts": config.sampling.rollouts}
 
 
 def planned_budget(path: str, facts: Mapping[str, object], config: LabelConfig) -> Forecast:

@@ -2,19 +2,21 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Any
 
-from pipeline.config.choices import GraderKind, PolicyKind
+from pipeline.config.fields import as_type, identifying
 from pipeline.config.label import LabelConfig
 from pipeline.config.recorded import flat
+from pipeline.core.doors import Door
 from pipeline.core.ids import content_id
 from pipeline.core.records import Goal, Totals
 from pipeline.core.schemas import SCHEMA_VERSION
-from pipeline.engines.vllm.arguments import RANDOM_WEIGHTS
-from pipeline.estimators.kernel import PRIOR_VERSION
-from pipeline.graders.choose import grader_version
+from pipeline.engines.registry import ENGINES, policy_for
+from pipeline.estimators.registry import ESTIMATORS, estimator_for
+from pipeline.graders.registry import GRADERS, grader_version
+from pipeline.runtime.budgets import reached
 from pipeline.runtime.ending import stops_at_answer
-from pipeline.runtime.goal import reached
 from pipeline.runtime.jobs import Job
 from pipeline.runtime.worker import Learnt, learnt_by
 from pipeline.storage.commits import UNIT, Chain, Commit
@@ -22,57 +24,59 @@ from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.standing import logged_totals, standing
 from pipeline.storage.units import UnitRef
 
-# What does not change the meaning of a label or only asks for more, and the path, for which the hash of the content stands.
-_NOT_IDENTITY = {
-    "data": {"path"},
-    "sampling": {"rollouts", "stop_at_answer"},
-    "estimator": {"target_sd", "budget", "run_budget", "budget_unit"},
-    "policy": {
-        "tensor_parallel",
-        "memory_share",
-        "kv_cache_gib",
-        "max_num_seqs",
-        "max_num_batched_tokens",
-        "enforce_eager",
-        "load_format",
-        "device",
-    },
-    "grader": {"processes", "memory_mib", "cpu_seconds", "suite_seconds", "sandbox"},
-}
-# What a program may use decides whether it is right; what algebra may use decides only whether there is a verdict.
-_CODE_IDENTITY = {"memory_mib", "cpu_seconds", "suite_seconds"}
-# An engine's own settings count for its policy alone; how servers are asked is not what they serve.
-_ENGINES = ("policy.oracle.", "policy.openai.")
-_ENGINE_IDENTITY = {
-    PolicyKind.oracle: {"policy.oracle.seed", "policy.oracle.spread", "policy.oracle.tokens_per_step"},
-    PolicyKind.openai: {"policy.openai.extensions"},
-}
 _SECTIONS = ("data", "policy", "sampling", "estimator", "grader")
+_PRIOR_VERSION = "kernel_prior"
+_DOORS: Mapping[str, Door[Any]] = {"policy": ENGINES, "estimator": ESTIMATORS, "grader": GRADERS}
+_ALWAYS_RECORDED: Mapping[str, Mapping[str, object]] = {
+    "estimator": {"estimator.successes": 1, "estimator.batch": 1},
+    "grader": {
+        "grader.fallback": "closing_statement",
+        "grader.answer_pattern": None,
+        "grader.relative_tolerance": 0.0,
+    },
+    "policy": {
+        "policy.model": "",
+        "policy.tokenizer": None,
+        "policy.revision": None,
+        "policy.dtype": "auto",
+        "policy.quantization": None,
+        "policy.kv_cache_dtype": None,
+        "policy.speculative_tokens": None,
+        "policy.speculative_model": None,
+    },
+}
+"""What runs record of our own implementations, also of those that have no such setting: one class once held
+everybody's, and a run's name is made of what it records."""
 
 
 def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "") -> dict[str, object]:
-    """What a run directory is the result of, flat: dotted setting -> plain value."""
+    """What a run directory is the result of, flat: dotted setting -> plain value. Of a plug-in, also which one it is."""
+    learner = estimator_for(config.estimator).learner
     facts: dict[str, object] = {
         "input": input_digest,
         "policy_fingerprint": policy_fingerprint,
         "schema": SCHEMA_VERSION,
         "grader_version": grader_version(),
         "run.unit_problems": config.run.unit_problems,
-        "kernel_prior": PRIOR_VERSION,
+        _PRIOR_VERSION: 1 if learner is None else learner.version,
     }
-    shaping_code = _CODE_IDENTITY if config.grader.kind is GraderKind.code else set()
-    left_out = _NOT_IDENTITY | {"grader": _NOT_IDENTITY["grader"] - shaping_code}
     for section in _SECTIONS:
-        values = asdict(getattr(config, section))
-        kept = {key: value for key, value in values.items() if key not in left_out.get(section, ())}
-        facts.update(flat(section, kept))
-    if config.policy.load_format == RANDOM_WEIGHTS:
-        facts["policy.load_format"] = RANDOM_WEIGHTS
+        facts.update(_facts_of(section, getattr(config, section)))
+    facts.update(policy_for(config.policy).identity())
     # What its null stands for, and nothing where it is off, as in runs from before there was such a setting.
     facts["sampling.stop_at_answer"] = stops_at_answer(config) or None
-    shaping = _ENGINE_IDENTITY.get(config.policy.kind, ())
-    facts = {key: value for key, value in facts.items() if not key.startswith(_ENGINES) or key in shaping}
     return {**facts, STAGED_INPUT: _input_id(facts)}
+
+
+def _facts_of(section: str, settings: Any) -> dict[str, object]:
+    if section not in _DOORS:
+        return flat(section, identifying(settings))
+    door, name = _DOORS[section], settings.chosen
+    own = flat(section, identifying(as_type(settings, door.load(name).Config)))
+    plugin = door.plugin(name)
+    if plugin is not None:
+        return {**own, f"{section}.plugin": str(plugin)}
+    return {**_ALWAYS_RECORDED[section], **own}
 
 
 def _input_id(facts: dict[str, object]) -> str:
@@ -91,7 +95,7 @@ def run_name(facts: dict[str, object]) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
     """What the chains of a run amount to: the units that are owed, the records of those that are whole, by unit id, and
-    their totals. `logged` counts all rollouts that are committed, those of unfinished units too. `learnt`: the kernel that was
+    their totals. `logged` counts all rollouts that are committed, those of unfinished units too. `learnt`: the state that was
     learnt from most chains.
     """
 

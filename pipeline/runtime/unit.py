@@ -11,8 +11,7 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipeline.config.choices import EstimatorName
-from pipeline.config.label import LabelConfig
+from pipeline.config.label import DataConfig, PromptConfig, SamplingConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.ids import rollout_id
 from pipeline.core.progress import Verdicts
@@ -30,9 +29,8 @@ from pipeline.core.records import (
     Verdict,
 )
 from pipeline.engines.base import Engine
-from pipeline.estimators.kernel import Kernel
-from pipeline.estimators.learning import learnt
-from pipeline.estimators.relabelled import StoredChain
+from pipeline.estimators.base import Estimator
+from pipeline.estimators.labelling import StoredChain
 from pipeline.estimators.tree import Tree
 from pipeline.graders.base import Checker
 from pipeline.graders.completion import NO_COMPLETION
@@ -43,7 +41,7 @@ from pipeline.runtime.judge import Judge
 from pipeline.runtime.planned import Planner, UnitPlan, totals_of
 from pipeline.runtime.reproduced import Steps
 from pipeline.runtime.room import Room
-from pipeline.runtime.rounds import STOPPING_EARLY, Round, Rounds
+from pipeline.runtime.rounds import Round, Rounds
 from pipeline.runtime.sampling import failed, sampled
 from pipeline.runtime.unique import DistinctPrompts
 
@@ -68,14 +66,27 @@ class _Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitResult:
-    """What a unit's rollouts amount to, after so many `readings` of its log. `kernel`: as learnt from them too."""
+    """What a unit's rollouts amount to, after so many `readings` of its log. `state`: what the estimator has learnt,
+    from them too; None where it learns nothing."""
 
     readings: int
     chains: Sequence[StoredChain]
     trials: Mapping[str, Trials]
-    kernel: Kernel
+    state: Any
     rejects: Sequence[Reject]
     totals: Totals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitSettings:
+    """What of a run's settings the work of a unit needs. `processes`: of the checker. `flush_seconds`: see `RunConfig`."""
+
+    estimator: Estimator
+    sampling: SamplingConfig
+    prompt: PromptConfig
+    data: DataConfig
+    processes: int
+    flush_seconds: float
 
 
 class UnitLabeller:
@@ -85,16 +96,15 @@ class UnitLabeller:
     that can be sampled, `decided` are asked for no more. `room` tells when another unit is wanted.
     """
 
-    def __init__(self, config: LabelConfig, engine: Engine, checker: Checker) -> None:
-        self._config = config
-        self._pooled = config.estimator.name is EstimatorName.pooled
-        self._stops_early = config.estimator.name in STOPPING_EARLY
+    def __init__(self, settings: UnitSettings, engine: Engine, checker: Checker) -> None:
+        self._estimator = settings.estimator
+        self._flush_seconds = settings.flush_seconds
         self._engine = engine
-        self.judge = Judge(checker, config.grader.processes)
+        self.judge = Judge(checker, settings.processes)
         self.room = Room(engine.capacity)
         self.prompts = DistinctPrompts()
-        self._drawer = SolutionDrawer(config, engine, self.judge)
-        self._planner = Planner(config, engine, self.judge, self._drawer)
+        self._drawer = SolutionDrawer(settings.sampling, settings.data, engine, self.judge)
+        self._planner = Planner(settings.prompt, settings.sampling, engine, self.judge, self._drawer)
         self.begun = 0
         self.planned = 0
         self.prefixes = 0
@@ -161,18 +171,18 @@ class UnitLabeller:
         return self._result(plan, rounds, journal)
 
     def _result(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> UnitResult:
-        trials = journal.trials(plan.asked)
+        trials, learner = journal.trials(plan.asked), self._estimator.learner
         return UnitResult(
             readings=journal.readings,
             chains=plan.chains,
             trials=trials,
-            kernel=learnt(journal.kernel, plan.trees, trials) if self._pooled else journal.kernel,
+            state=None if learner is None else learner.learn(journal.state, plan.trees, trials),
             rejects=plan.rejects,
             totals=totals_of(plan, journal, rounds.undecided()),
         )
 
     def _rounds(self, plan: UnitPlan, journal: Journal) -> Rounds:
-        return Rounds(journal, plan.trees, self._config.estimator)
+        return Rounds(journal, plan.trees, self._estimator)
 
     async def _with_flushes(self, journal: Journal, work: Coroutine[Any, Any, UnitResult | None]) -> UnitResult | None:
         working = asyncio.create_task(work)
@@ -188,7 +198,7 @@ class UnitLabeller:
 
     async def _flush_regularly(self, journal: Journal) -> None:
         while True:
-            await asyncio.sleep(self._config.run.flush_seconds)
+            await asyncio.sleep(self._flush_seconds)
             await journal.flush()
 
     async def _draw(
@@ -263,7 +273,11 @@ class UnitLabeller:
 
     def _work(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> _Work:
         # Rollouts are watched for the steps of chains only where the estimator makes use of it.
-        return _Work(journal=journal, rounds=rounds, steps=Steps(plan.trees if self._pooled else (), plan.prefixes))
+        return _Work(
+            journal=journal,
+            rounds=rounds,
+            steps=Steps(plan.trees if self._estimator.follows_steps else (), plan.prefixes),
+        )
 
     def _announced(self, plan: UnitPlan, rounds: Iterable[Round], journal: Journal) -> list[Request]:
         requests = _requests(plan, rounds)
@@ -283,7 +297,7 @@ class UnitLabeller:
     async def _sample(self, requests: Sequence[Request], work: _Work) -> None:
         slow: list[asyncio.Task[None]] = []
         try:
-            async for batch in sampled(self._engine, requests, keep_tokens=self._pooled):
+            async for batch in sampled(self._engine, requests, keep_tokens=self._estimator.follows_steps):
                 self.room.answer(len(batch))
                 for completion in batch:
                     request = completion.request
@@ -313,7 +327,11 @@ class UnitLabeller:
             self._aborted += 1
         else:
             self._verdicts[grade.verdict] += 1
-        if self._stops_early and (issues := work.arrivals.under_way(prefix_id)) and work.rounds.stopped(prefix_id):
+        if (
+            self._estimator.stops_early
+            and (issues := work.arrivals.under_way(prefix_id))
+            and work.rounds.stopped(prefix_id)
+        ):
             self._engine.abort([rollout_id(prefix_id, issue) for issue in issues])
 
 

@@ -9,26 +9,23 @@ from dataclasses import dataclass, field, fields, replace
 
 import pyarrow as pa
 
-from pipeline.config.choices import EstimatorName, PolicyKind
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.failpoints import failpoint
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load, Verdicts
 from pipeline.core.records import Goal, InputRow
+from pipeline.core.schemas import LEARNT
 from pipeline.core.tables import rejects_table
-from pipeline.engines.base import Engine
+from pipeline.engines.base import Engine, Surroundings
 from pipeline.engines.hardware.roofline import common
-from pipeline.engines.openai.engine import OpenAiEngine
-from pipeline.engines.oracle import OracleEngine
-from pipeline.engines.vllm.engine import VllmEngine
-from pipeline.estimators.kernels import TABLE as KERNELS
-from pipeline.estimators.kernels import kernel_table
-from pipeline.estimators.relabelled import labels_of
-from pipeline.graders.choose import checker_for, grader_version
-from pipeline.runtime.ending import answered
+from pipeline.engines.registry import open_engine
+from pipeline.estimators.labelling import labels_of
+from pipeline.estimators.registry import estimator_for
+from pipeline.graders.registry import checker_for, grader_version
+from pipeline.runtime.ending import ending
 from pipeline.runtime.journal import Journal
-from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult
+from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult, UnitSettings
 from pipeline.storage.arranged import LABELS
 from pipeline.storage.commits import Commit
 from pipeline.storage.shards import ShardRecord
@@ -39,7 +36,7 @@ from pipeline.storage.units import UnitRef, unit_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learnt:
-    """Where a kernel stands that a unit has learnt, and from how many chains."""
+    """Where a state stands that an estimator has learnt from a unit, and from how many chains."""
 
     shard: ShardRecord
     chains: int
@@ -49,7 +46,7 @@ class Learnt:
 class Task:
     """A unit to label for a goal, all of it or the part that `probe` names.
 
-    `known_length`: numbers of its chain that are taken. A unit that was not begun takes its decisions with the kernel that was
+    `known_length`: numbers of its chain that are taken. A unit that was not begun takes its decisions with the state that was
     `learnt`.
     """
 
@@ -122,6 +119,7 @@ class Worker:
         self._config = config
         self._storage = storage
         self._engine = engine
+        self._estimator = estimator_for(config.estimator)
         self._checker = checker_for(config.grader)
         self._labeller: UnitLabeller | None = None
         self._began = 0.0
@@ -131,7 +129,7 @@ class Worker:
         """Load the policy and return its identity. Raises PolicyError."""
         await self._engine.start()
         self._began = _now()
-        self._labeller = UnitLabeller(self._config, self._engine, self._checker)
+        self._labeller = UnitLabeller(unit_settings(self._config), self._engine, self._checker)
         return self._engine.policy
 
     async def label_unit(self, task: Task) -> Receipt:
@@ -158,7 +156,7 @@ class Worker:
                     result.totals,
                     seconds,
                     readings=result.readings,
-                    learnt_from=result.kernel.chains,
+                    learnt_from=0 if result.state is None else result.state.chains,
                 )
         finally:
             del self._journals[journal]
@@ -219,19 +217,18 @@ class Worker:
         rows = await asyncio.to_thread(unit_rows, self._storage, task.unit)
         offered = (task.learnt.shard,) if task.learnt else ()
         log = self._log(self._storage, task.unit.unit_id, task.known_length, offered)
-        journal = Journal(log, grader=grader_version(), goal=task.goal)
+        journal = Journal(log, grader=grader_version(), goal=task.goal, learner=self._estimator.learner)
         await journal.read()
         failpoint("worker.opened")
         return rows, journal
 
     def _tables(self, result: UnitResult) -> dict[str, pa.Table]:
-        estimator = self._config.estimator
         tables = {
-            LABELS: labels_of(result.chains, result.trials, estimator, result.kernel),
+            LABELS: labels_of(result.chains, result.trials, self._estimator, result.state),
             "rejects": rejects_table(result.rejects),
         }
-        if estimator.name is EstimatorName.pooled:
-            tables[KERNELS] = kernel_table(result.kernel)
+        if (learner := self._estimator.learner) is not None:
+            tables[learner.table] = learner.stored(result.state)
         return tables
 
 
@@ -240,19 +237,25 @@ def _now() -> float:
 
 
 def learnt_by(whole: Commit) -> Learnt | None:
-    """The kernel that a whole unit has left to others; None where its estimator learns nothing."""
+    """The state that a whole unit has left to others; None where its estimator learns nothing."""
     for shard in whole.shards:
-        if shard.table == KERNELS:
+        if shard.table in LEARNT:
             return Learnt(shard=shard, chains=whole.learnt_from)
     return None
 
 
 def engine_for(config: LabelConfig, *, cpus: int, attempt: int) -> Engine:
     """The engine of the policy. `cpus` is the share of the machine; `attempt` counts the workers in a place, from 1."""
-    match config.policy.kind:
-        case PolicyKind.oracle:
-            return OracleEngine(config.policy, attempt=attempt)
-        case PolicyKind.openai:
-            return OpenAiEngine(config.policy, config.sampling)
-        case PolicyKind.embedded | PolicyKind.hf:
-            return VllmEngine(config.policy, config.sampling, cpus=cpus, answered=answered(config))
+    return open_engine(config.policy, config.sampling, ending(config), Surroundings(cpus=cpus, attempt=attempt))
+
+
+def unit_settings(config: LabelConfig) -> UnitSettings:
+    """What of a run's settings the work of a unit needs."""
+    return UnitSettings(
+        estimator=estimator_for(config.estimator),
+        sampling=config.sampling,
+        prompt=config.policy.prompt,
+        data=config.data,
+        processes=config.grader.processes,
+        flush_seconds=config.run.flush_seconds,
+    )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pipeline.config.recorded import Settings
 from pipeline.core.ids import content_id
+from pipeline.core.schemas import LEARNT
 from pipeline.storage.arranged import LABELS
 from pipeline.storage.commits import EDITION, Chain, Commit, State, chains
 from pipeline.storage.repair import repaired
@@ -68,6 +69,12 @@ def current_shards(
     by_part = {shard_part(shard): shard for shard in _of(table, edition.shards)}
     parts = {unit_id: content_id(table, unit_id) for unit_id in wholes}
     return {unit_id: (by_part[part],) if part in by_part else () for unit_id, part in parts.items()}
+
+
+def current_states(wholes: Mapping[str, Commit], edition: Commit | None) -> dict[str, tuple[ShardRecord, ...]]:
+    """The files of what estimators have learnt for the current labels, by unit id: at most one for each."""
+    found = [current_shards(wholes, edition, table) for table in LEARNT]
+    return {unit_id: tuple(shard for each in found for shard in each[unit_id]) for unit_id in wholes}
 
 
 def current_label_files(wholes: Mapping[str, Commit], edition: Commit | None) -> frozenset[str]:

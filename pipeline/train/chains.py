@@ -8,8 +8,8 @@ from pipeline.core.tables import storable
 from pipeline.data.rows import read_rows
 from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
-from pipeline.graders.choose import checker_for
 from pipeline.graders.completion import outcome_of
+from pipeline.graders.registry import checker_for
 from pipeline.train.rows import label_rows, read_chain
 from pipeline.train.settings import ScoreConfig
 

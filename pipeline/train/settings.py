@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pipeline.config.choices import Aggregation, ValueColumn
+from pipeline.config.fields import check
 from pipeline.config.label import DataConfig, GraderConfig
-from pipeline.config.ranges import check
 
 EMBEDDED = "embedded"
 """As `model`: the shipped one."""

@@ -6,7 +6,8 @@ from typing import Any
 
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Origin
-from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, value_column
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE
+from pipeline.estimators.registry import value_column
 from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
 
 COLUMNS = (

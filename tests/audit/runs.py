@@ -8,12 +8,13 @@ from unittest.mock import patch
 from pipeline.__main__ import compose_label
 from pipeline.analysis.relabel.labels import relabel
 from pipeline.analysis.relabel.verdicts import regrade
-from pipeline.config.changes import EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
+from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.config.label import LabelConfig
 from pipeline.engines import oracle
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
+from tests.settings import EstimatorChange, GraderChange
 
 ROLLOUTS = 3
 EXTENDED = 5

@@ -11,7 +11,7 @@ from pipeline.analysis.audit.ledger import Check
 from pipeline.analysis.audit.run import Report, audit
 from pipeline.analysis.audit.told import MAX_SHOWN, told
 from pipeline.analysis.relabel.labels import relabel
-from pipeline.config.changes import AuditConfig, EstimatorChange, RelabelConfig
+from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core.errors import EngineDied, RunConflict, Unreachable, UsageError
 from pipeline.core.progress import Status
@@ -22,6 +22,7 @@ from pipeline.storage.lock import run_lock
 from pipeline.storage.starts import FOLDER
 from tests.audit.runs import EXTENDED, config, copied, edited, files, labelled
 from tests.runtime.in_process import in_process, label_in_process
+from tests.settings import EstimatorChange
 
 Told = pytest.CaptureFixture[str]
 

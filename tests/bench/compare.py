@@ -26,13 +26,13 @@ from pipeline.analysis.compare.frames import COLUMNS, frames
 from pipeline.analysis.compare.noise import noise
 from pipeline.analysis.compare.run import compare as compare_runs
 from pipeline.analysis.compare.shift import shift
-from pipeline.config.choices import EstimatorName, ValueColumn
-from pipeline.config.label import EstimatorConfig
+from pipeline.config.choices import ValueColumn
 from pipeline.core.records import Problem
 from pipeline.engines import oracle
 from pipeline.storage.place import storage_at
 from pipeline.storage.stored_labels import label_frames
 from tests.runtime.in_process import label_in_process
+from tests.settings import estimator
 
 SEEDS = 100
 PROBLEMS = 60
@@ -160,10 +160,10 @@ def _tell_million() -> None:
     assert sides[0] is not None
     assert sides[1] is not None
     found = common(sides[0], sides[1])
-    config = EstimatorConfig(name=EstimatorName.fixed)
+    sampled = estimator("fixed")
     shift(found, ValueColumn.value, ValueColumn.value)
-    noise(found, "fixed", "fixed")
-    flips(found, config, config)
+    noise(found, sampled, sampled)
+    flips(found, sampled, sampled)
     print(
         f"  two runs of {found.overlap.prefixes:,} common prefixes in {found.overlap.chains:,} chains: "
         f"{time.process_time() - began:.1f} s of processor time, {_peak() - before:.2f} GiB"

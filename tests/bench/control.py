@@ -13,10 +13,11 @@ from pathlib import Path
 from statistics import median
 
 from pipeline.__main__ import compose_label
+from pipeline.config.fields import as_type
 from pipeline.core.records import Completion
-from pipeline.engines.oracle import OracleEngine
-from pipeline.graders.choose import checker_for
+from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.graders.completion import grade_at_once
+from pipeline.graders.registry import checker_for
 from tests.bench.recorder import requests_of
 from tests.bench.watched import Role, watched
 
@@ -97,7 +98,7 @@ class Apart:
 def _apart(folder: Path) -> Apart:
     """Each measured alone, in this process."""
     config = compose_label(_overrides(folder, PLAYED // _PER_CHAIN, "recorded"))
-    oracle = OracleEngine(config.policy)
+    oracle = OracleEngine(as_type(config.policy, OraclePolicyConfig))
     requests = requests_of(config, folder / "recorded", oracle.tokenizer, oracle.max_model_len)
 
     async def played() -> list[Completion]:

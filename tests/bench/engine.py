@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from pipeline.__main__ import compose_label
+from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.core.records import Request
 from pipeline.engines.defaults import CPU
@@ -19,6 +20,7 @@ from pipeline.engines.embedded import embedded_model
 from pipeline.engines.tokenizer import HfTokenizer
 from pipeline.engines.vllm.arguments import engine_arguments
 from pipeline.engines.vllm.engine import cpu_dtype
+from pipeline.engines.vllm.settings import VllmConfig
 from pipeline.runtime.unique import unique_tokens
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of
@@ -128,4 +130,6 @@ def _requests(config: LabelConfig, run_dir: Path) -> list[Request]:
 
 
 def _engine(config: LabelConfig) -> dict[str, object]:
-    return engine_arguments(config.policy, model=str(embedded_model()), dtype=cpu_dtype(), device="cpu", seed=0)
+    return engine_arguments(
+        as_type(config.policy, VllmConfig), model=str(embedded_model()), dtype=cpu_dtype(), device="cpu", seed=0
+    )

@@ -14,8 +14,9 @@ import polars as pl
 
 from pipeline.__main__ import compose_label
 from pipeline.export.exported import Exported
+from pipeline.export.registry import EXPORTS
 from pipeline.export.run import export as export_run
-from pipeline.export.settings import ExportConfig, ExportFormat, FileType, Offending
+from pipeline.export.settings import ExportConfig, FileType, Offending
 from tests.runtime.in_process import label_in_process
 
 PROBLEMS = 5_000
@@ -48,24 +49,24 @@ def export() -> None:
         steps = PROBLEMS * CHAINS * STEPS
         print(f"\nexport: {steps:,} steps of {PROBLEMS * CHAINS:,} chains; steps per second of one core; goal {GOAL:,}")
         _label(folder)
-        _measured(folder, "warm", ExportFormat.trl, None)
+        _measured(folder, "warm", "trl", None)
         heads = ("export", "polars", "datasets", "export + polars", "export + datasets")
         print(f"  {'format':<24}{'rows':>8}{'MB':>6}" + "".join(f"{head:>19}" for head in heads))
-        asked: list[tuple[ExportFormat, FileType | None]] = [(layout, None) for layout in ExportFormat]
-        for layout, file in [*asked, (ExportFormat.trl, FileType.parquet)]:
+        asked: list[tuple[str, FileType | None]] = [(layout, None) for layout in EXPORTS.ours]
+        for layout, file in [*asked, ("trl", FileType.parquet)]:
             _tell(folder, layout, file)
 
 
-def _tell(folder: Path, layout: ExportFormat, file: FileType | None) -> None:
-    done, path, cost = _measured(folder, f"{layout.value}-{file}", layout, file)
+def _tell(folder: Path, layout: str, file: FileType | None) -> None:
+    done, path, cost = _measured(folder, f"{layout}-{file}", layout, file)
     (counts,) = done.files.values()
     seconds = (cost.exported, cost.polars, cost.datasets, cost.exported + cost.polars, cost.exported + cost.datasets)
     speeds = "".join(f"{done.steps / each:>19,.0f}" for each in seconds)
-    label = f"{layout.value} ({path.suffix.removeprefix('.')})"
+    label = f"{layout} ({path.suffix.removeprefix('.')})"
     print(f"  {label:<24}{counts.rows:>8,}{path.stat().st_size / 1e6:>6.0f}{speeds}", flush=True)
 
 
-def _measured(folder: Path, name: str, layout: ExportFormat, file: FileType | None) -> tuple[Exported, Path, Cost]:
+def _measured(folder: Path, name: str, layout: str, file: FileType | None) -> tuple[Exported, Path, Cost]:
     import datasets
 
     datasets.disable_progress_bars()

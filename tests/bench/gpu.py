@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import mean
 
 from pipeline.__main__ import compose_label
+from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.core.devices import device_named
 from pipeline.core.records import Request
@@ -27,6 +28,7 @@ from pipeline.engines.tokenizer import HfTokenizer
 from pipeline.engines.vllm.arguments import engine_arguments
 from pipeline.engines.vllm.build import is_cpu_build
 from pipeline.engines.vllm.engine import cpu_dtype
+from pipeline.engines.vllm.settings import VllmConfig
 from tests.bench.engine import LabelRun, labelled
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of
@@ -176,8 +178,9 @@ def _requests(model: str, folder: Path, settings: list[str]) -> list[Request]:
 
 def _engine(model: str, config: LabelConfig, gpu: str | None) -> dict[str, object]:
     """What the pipeline's own engine is asked for."""
-    dtype = config.policy.dtype if gpu else cpu_dtype()
-    return engine_arguments(config.policy, model=model, dtype=dtype, device=gpu or "cpu", seed=0)
+    policy = as_type(config.policy, VllmConfig)
+    dtype = policy.dtype if gpu else cpu_dtype()
+    return engine_arguments(policy, model=model, dtype=dtype, device=gpu or "cpu", seed=0)
 
 
 def _told(rate: Rate) -> str:

@@ -9,14 +9,14 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import mean
 
-from pipeline.config.label import GraderConfig
 from pipeline.core.records import Verdict
-from pipeline.graders.choose import checker_for
+from pipeline.graders.registry import checker_for
 from tests.bench import math_verify
 from tests.bench.grading_hostile import hostile_flood
 from tests.bench.grading_time import FILE, REPETITIONS, Times, decisions, quantile, repetitions
 from tests.graders.dev_files import FOLDER, REQUIRED, Outcome, Score, canaries, cases_of, judge, meets, score
 from tests.graders.flood import Wake
+from tests.settings import grader_settings
 
 LEAST_QUICK_PERCENT = 75.0
 MOST_MEAN_US = 50.0
@@ -57,7 +57,7 @@ def _accuracy() -> list[Mark]:
     marks = []
     for name, bar in REQUIRED.items():
         cases = cases_of(name)
-        with _fresh_folder() as folder, checker_for(GraderConfig()) as checker:
+        with _fresh_folder() as folder, checker_for(grader_settings()) as checker:
             checker.grade_answer(("1",), "\\sin^2 x+\\cos^2 x")
             ours = [judge(checker, case) for case in cases]
             left = len(canaries(cases, folder))

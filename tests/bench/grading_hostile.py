@@ -11,11 +11,11 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from pipeline.config.label import GraderConfig
-from pipeline.graders.choose import checker_for
+from pipeline.graders.registry import checker_for
 from tests.conftest import ROOT
 from tests.graders.flood import Usage, Wake, flood
 from tests.graders.hostile import hostile_answers
+from tests.settings import grader_settings
 
 ANSWERS = 100_000
 COUNT_VARIABLE = "STEPVALUE_BENCH_HOSTILE"
@@ -42,5 +42,5 @@ def hostile_flood() -> Wake:
 
 if __name__ == "__main__":
     answers = int(sys.argv[1])
-    with checker_for(GraderConfig()) as checker:
+    with checker_for(grader_settings()) as checker:
         print(json.dumps(asdict(flood(checker, hostile_answers(answers, SEED), answers))))

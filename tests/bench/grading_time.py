@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from statistics import mean, median
 
-from pipeline.config.label import GraderConfig
 from pipeline.graders.base import Checker
-from pipeline.graders.choose import checker_for
+from pipeline.graders.registry import checker_for
 from tests.conftest import ROOT
 from tests.graders.dev_files import cases_of
+from tests.settings import grader_settings
 
 FILE = "real_outputs"
 OWN_CASES = ROOT / "tests" / "grading" / "cases.jsonl"
@@ -94,7 +94,7 @@ def measure() -> Times:
     extraction, decision, repeated, by_child = [], [], [], []
     seen: set[tuple[str, str]] = set()
     cases = cases_of(FILE)
-    with checker_for(GraderConfig()) as checker:
+    with checker_for(grader_settings()) as checker:
         checker.grade_answer(("1",), "\\sin^2 x+\\cos^2 x")
         for case in cases:
             golds = (case.gold,)

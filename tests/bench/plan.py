@@ -5,8 +5,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.config.choices import EstimatorName
 from pipeline.core.forecast import Range
+from pipeline.estimators.registry import ESTIMATORS
 from tests.plan.planning import labelled, planned, problems
 
 SEEDS = 20
@@ -26,9 +26,9 @@ class Outcome:
 def plan() -> None:
     print(f"\nplan: tokens of oracle runs, {SEEDS} seeds each; goal {GOAL:.0%} within the planned range")
     print(f"  {'estimator':<16}{'problems':>9}{'within':>8}{'actual / expected':>20}{'range':>14}{'plan s':>8}")
-    for name in EstimatorName:
+    for name in ESTIMATORS.ours:
         for count in PROBLEMS:
-            _tell(name.value, count, [_played(name.value, count, seed) for seed in range(SEEDS)])
+            _tell(name, count, [_played(name, count, seed) for seed in range(SEEDS)])
 
 
 def _played(estimator: str, count: int, seed: int) -> Outcome:

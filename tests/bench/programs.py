@@ -7,11 +7,10 @@ from pathlib import Path
 
 import psutil
 
-from pipeline.config.choices import GraderKind
-from pipeline.config.label import GraderConfig
 from pipeline.core.records import Verdict
 from pipeline.graders.code.checker import CodeChecker
 from tests.graders.forgeries import FORGERIES
+from tests.settings import grader_settings
 
 SUITES = 300
 STREAMS = 100
@@ -31,7 +30,7 @@ def programs() -> None:
 
 def _measure(folder: Path) -> None:
     began = time.perf_counter()
-    checker = CodeChecker(GraderConfig(kind=GraderKind.code, cpu_seconds=4.0, deadline_seconds=12.0))
+    checker = CodeChecker(grader_settings("code", cpu_seconds=4.0, deadline_seconds=12.0))
     print(f"code problems: checker ready after {(time.perf_counter() - began) * 1000:.0f} ms")
     with checker:
         grades = [checker.grade_answer((SQUARE,), f"def square(x):\n    return x * x  # {n}") for n in range(SUITES)]

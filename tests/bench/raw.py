@@ -11,7 +11,9 @@ from pathlib import Path
 
 import psutil
 
+from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
+from pipeline.engines.vllm.settings import VllmConfig
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / "tests" / "bench" / "raw_generate.py"
@@ -20,7 +22,7 @@ SCRIPT = ROOT / "tests" / "bench" / "raw_generate.py"
 def on_cpu(config: LabelConfig) -> dict[str, str]:
     """The environment of an engine on all cores of this process, as the pipeline's has it."""
     return {
-        "VLLM_CPU_KVCACHE_SPACE": f"{config.policy.kv_cache_gib:g}",
+        "VLLM_CPU_KVCACHE_SPACE": f"{as_type(config.policy, VllmConfig).kv_cache_gib:g}",
         "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, sorted(os.sched_getaffinity(0)))),
         "VLLM_LOGGING_LEVEL": "ERROR",
     }

@@ -11,17 +11,19 @@ from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Request
 from pipeline.data.prompts import Tokenizer
 from pipeline.data.rows import input_digest
-from pipeline.graders.choose import checker_for
-from pipeline.runtime.goal import goal_of
+from pipeline.graders.registry import checker_for
+from pipeline.runtime.budgets import goal_of
 from pipeline.runtime.intake import stage
 from pipeline.runtime.journal import Journal
 from pipeline.runtime.state import identity
 from pipeline.runtime.unit import UnitLabeller
+from pipeline.runtime.worker import unit_settings
 from pipeline.storage.commits import INPUT, Commit, State
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.unit_log import UnitLog
 from pipeline.storage.units import unit_rows, units_of
+from tests.settings import deciding
 
 
 class _Recorder:
@@ -58,9 +60,9 @@ def requests_of(config: LabelConfig, run_dir: Path, tokenizer: Tokenizer, max_mo
     with checker_for(config.grader) as checker:
         staged = stage(storage, staged_id, config.data, config.run, checker)
         record = Commit(kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=staged.shards)
-        labeller = UnitLabeller(config, recorder, checker)
+        labeller = UnitLabeller(unit_settings(config), recorder, checker)
         for unit in units_of(storage, record):
-            journal = Journal(UnitLog(storage, unit.unit_id), grader="", goal=goal_of(config))
+            journal = Journal(UnitLog(storage, unit.unit_id), grader="", goal=goal_of(*deciding(config)))
             with suppress(EngineDied):  # the recorder answers nothing
                 asyncio.run(labeller.label(unit_rows(storage, unit), journal))
     return recorder.requests

@@ -13,8 +13,8 @@ import psutil
 
 from pipeline.__main__ import compose_label
 from pipeline.data.rows import input_digest
-from pipeline.graders.choose import checker_for
-from pipeline.runtime.goal import goal_of
+from pipeline.graders.registry import checker_for
+from pipeline.runtime.budgets import goal_of
 from pipeline.runtime.intake import stage
 from pipeline.runtime.state import identity
 from pipeline.runtime.worker import Task, Worker, engine_for
@@ -25,6 +25,7 @@ from pipeline.storage.unit_log import UnitLog
 from pipeline.storage.units import units_of
 from tests.bench.control import STEPS, write_chains
 from tests.conftest import ROOT
+from tests.settings import deciding
 
 CHAINS = 41
 FLUSH_SECONDS = 5.0
@@ -82,7 +83,10 @@ def _cost_beside_a_model() -> None:
             await worker.start()
             began = time.perf_counter()
             await asyncio.gather(
-                *(worker.label_unit(Task(unit=unit, goal=goal_of(config))) for unit in units_of(storage, record))
+                *(
+                    worker.label_unit(Task(unit=unit, goal=goal_of(*deciding(config))))
+                    for unit in units_of(storage, record)
+                )
             )
             seconds = time.perf_counter() - began
             await worker.stop()

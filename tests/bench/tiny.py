@@ -16,13 +16,15 @@ import numpy as np
 import polars as pl
 
 from pipeline.__main__ import compose_label
+from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.core.ids import content_id
 from pipeline.core.records import Verdict
 from pipeline.data.rows import input_digest
 from pipeline.engines.vllm.engine import VllmEngine
-from pipeline.graders.choose import checker_for
-from pipeline.runtime.goal import goal_of
+from pipeline.engines.vllm.settings import HfConfig
+from pipeline.graders.registry import checker_for
+from pipeline.runtime.budgets import goal_of
 from pipeline.runtime.intake import stage
 from pipeline.runtime.state import identity
 from pipeline.runtime.worker import Learnt, Task, Worker
@@ -34,6 +36,7 @@ from pipeline.storage.shards import read_shard
 from pipeline.storage.standing import standing
 from pipeline.storage.units import UnitRef, units_of
 from tests.bench.tiny_figures import FIXED, USUAL_TARGET, Blocks, Sampled, lines
+from tests.settings import deciding
 from tests.tiny.compared import Told, told, truth
 from tests.tiny.policy import OVERRIDES, TRUTH
 
@@ -71,7 +74,8 @@ async def _sampled(run_dir: Path) -> Sampled:
     fixed = _config(run_dir, "estimator=fixed", f"sampling.rollouts={FIXED * BLOCKS}")
     storage = LocalStorage(run_dir)
     (unit,) = units_of(storage, _staged(storage, fixed))
-    engine = _LoadedOnce(fixed.policy, fixed.sampling, cpus=CPUS)
+    policy = as_type(fixed.policy, HfConfig)
+    engine = _LoadedOnce(policy, fixed.sampling, name="tiny", model=lambda: policy.model, cpus=CPUS)
     again = _Again(run_dir=run_dir, storage=storage, engine=engine, unit=unit)
     try:
         await engine.start()
@@ -81,7 +85,7 @@ async def _sampled(run_dir: Path) -> Sampled:
         }
         from_prior = await again.labelled(USUAL_TARGET, REPETITIONS[USUAL_TARGET], handed_on=False)
         async with _working(fixed, storage, engine) as worker:
-            await worker.label_unit(Task(unit=unit, goal=goal_of(fixed)))
+            await worker.label_unit(Task(unit=unit, goal=goal_of(*deciding(fixed))))
         seconds = time.monotonic() - began
     finally:
         await engine.unload()
@@ -126,15 +130,15 @@ class _Again:
 
     async def labelled(self, target_sd: float, times: int, *, handed_on: bool) -> list[Told]:
         """`handed_on`: a unit begins with the newest kernel that one before it has learnt, as in a run."""
-        asked = ("estimator=pooled", f"estimator.target_sd={target_sd}", f"sampling.rollouts={CEILING}")
-        config = _config(self.run_dir, *asked)
+        words = ("estimator=pooled", f"estimator.target_sd={target_sd}", f"sampling.rollouts={CEILING}")
+        config = _config(self.run_dir, *words)
         room = asyncio.Semaphore(config.run.units_in_flight)
         newest: Learnt | None = None
 
         async def label(worker: Worker, unit: UnitRef) -> Told:
             nonlocal newest
             async with room:
-                receipt = await worker.label_unit(Task(unit=unit, goal=goal_of(config), learnt=newest))
+                receipt = await worker.label_unit(Task(unit=unit, goal=goal_of(*deciding(config)), learnt=newest))
             known = newest.chains if newest else 0
             if handed_on and receipt.learnt and receipt.learnt.chains > known:
                 newest = receipt.learnt

@@ -8,7 +8,7 @@ import polars as pl
 
 from pipeline.analysis.compare.clustered import Floats, Ints
 from pipeline.analysis.compare.common import Common, Overlap
-from pipeline.estimators.posteriors import beta_moments
+from pipeline.estimators.intervals import beta_moments
 
 NOTHING = Overlap(
     problems=0,

@@ -16,7 +16,7 @@ from pipeline.analysis.compare.told import tell
 from pipeline.analysis.compare.verdict import verdict
 from pipeline.analysis.relabel.labels import relabel
 from pipeline.analysis.report.page import GENERATOR
-from pipeline.config.changes import EstimatorChange, RelabelConfig
+from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core.errors import EngineDied, InputError, UsageError
 from pipeline.engines import oracle
@@ -25,6 +25,7 @@ from pipeline.storage.run_record import claim
 from tests.audit.runs import copied
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
+from tests.settings import EstimatorChange
 
 PROBLEMS = 40
 HOSTILE = "<script>alert('x')</script>\x1b[31m"

@@ -17,11 +17,13 @@ from pipeline.analysis.compare.flips import flips, rule_of_counts
 from pipeline.analysis.compare.noise import Z, beyond_by_chance, noise, right_of_b
 from pipeline.analysis.compare.shift import shift
 from pipeline.analysis.compare.verdict import verdict
-from pipeline.config.choices import EstimatorName, LabelRule, ValueColumn
-from pipeline.config.label import EstimatorConfig
+from pipeline.config.choices import LabelRule, ValueColumn
+from pipeline.estimators.registry import estimator_for
 from tests.compare.synthetic import counted, sampled, truths
+from tests.settings import estimator, estimator_settings
 
-ANY = EstimatorConfig(name=EstimatorName.fixed, rule=LabelRule.any)
+ANY = estimator_settings("fixed", rule=LabelRule.any)
+SAMPLED = estimator_for(ANY)
 VALUE = ValueColumn.value
 N_A, N_B = 8, 5
 
@@ -54,11 +56,17 @@ def test_exchanged_runs_shift_the_other_way(drawn: list[tuple[int, int, int]]) -
 @given(rows)
 def test_exchanged_runs_are_as_noisy_and_flip_as_much(drawn: list[tuple[int, int, int]]) -> None:
     there, back = both_ways(drawn)
-    noisy, again = noise(there, "fixed", "fixed"), noise(back, "fixed", "fixed")
+    noisy, again = (
+        noise(there, estimator("fixed"), estimator("fixed")),
+        noise(back, estimator("fixed"), estimator("fixed")),
+    )
     assert noisy.beyond == again.beyond
     assert noisy.by_chance == pytest.approx(again.by_chance, abs=1e-12)
     assert noisy.correlation.value == pytest.approx(again.correlation.value)
-    flipped, returned = flips(there, ANY, ANY), flips(back, ANY, ANY)
+    flipped, returned = (
+        flips(there, SAMPLED, SAMPLED),
+        flips(back, SAMPLED, SAMPLED),
+    )
     assert flipped.table == tuple(zip(*returned.table, strict=True))
     assert sum(map(sum, flipped.table)) == len(drawn)
     assert flipped.by_chance == pytest.approx(returned.by_chance, abs=1e-12)
@@ -80,7 +88,11 @@ def test_chances_are_hypergeometric(n_a: int, n_b: int, data: st.DataObject) -> 
 def test_where_nothing_has_changed_noise_explains_it() -> None:
     truth, problems = truths(1500, 4, seed=1)
     found = sampled(truth, truth, problems, 8, 8, seed=2)
-    noisy, flipped, moved = noise(found, "fixed", "fixed"), flips(found, ANY, ANY), shift(found, VALUE, VALUE)
+    noisy, flipped, moved = (
+        noise(found, estimator("fixed"), estimator("fixed")),
+        flips(found, SAMPLED, SAMPLED),
+        shift(found, VALUE, VALUE),
+    )
     assert not noisy.excess.told
     assert not moved.shift.told
     assert noisy.correlation.value == pytest.approx(1, abs=0.02)
@@ -95,7 +107,7 @@ def test_where_nothing_has_changed_noise_explains_it() -> None:
 
 def test_intervals_end_where_no_shift_can_be() -> None:
     few = counted([0, 1], [0, 8], [8, 8], 8, 8)
-    moved, noisy = shift(few, VALUE, VALUE), noise(few, "fixed", "fixed")
+    moved, noisy = shift(few, VALUE, VALUE), noise(few, estimator("fixed"), estimator("fixed"))
     assert (moved.shift.value, moved.shift.low, moved.shift.high) == (0.5, -1, 1)
     assert [part.shift.low for part in moved.by_position] == [None, None]
     assert noisy.excess.high == 1
@@ -109,7 +121,11 @@ def test_a_shift_is_found_as_large_as_it_is() -> None:
     assert moved.shift.low is not None
     assert moved.shift.high is not None
     assert moved.shift.low < (other - truth).mean() < moved.shift.high < 0
-    told = verdict(moved, noise(found, "fixed", "fixed"), flips(found, ANY, ANY))
+    told = verdict(
+        moved,
+        noise(found, estimator("fixed"), estimator("fixed")),
+        flips(found, SAMPLED, SAMPLED),
+    )
     assert told.startswith("values of b are lower by 0.07")
 
 
@@ -117,27 +133,27 @@ def test_movements_both_ways_are_told_though_they_cancel_out() -> None:
     truth, problems = truths(500, 4, seed=5)
     other = np.random.default_rng(6).permutation(truth)
     found = sampled(truth, other, problems, 8, 8, seed=7)
-    moved, noisy = shift(found, VALUE, VALUE), noise(found, "fixed", "fixed")
+    moved, noisy = shift(found, VALUE, VALUE), noise(found, estimator("fixed"), estimator("fixed"))
     assert not moved.shift.told
     assert noisy.excess.told
     assert noisy.correlation.value == pytest.approx(np.corrcoef(truth, other)[0, 1], abs=0.05)
-    assert "differ by more than noise" in verdict(moved, noisy, flips(found, ANY, ANY))
+    assert "differ by more than noise" in verdict(moved, noisy, flips(found, SAMPLED, SAMPLED))
 
 
 def test_estimators_that_stop_at_right_rollouts_have_no_noise_told() -> None:
     found = counted([0, 1], [1, 2], [3, 4], 8, 8)
     for estimators in (("fixed", "first_success"), ("bisect", "pooled")):
-        noisy = noise(found, *estimators)
+        noisy = noise(found, *map(estimator, estimators))
         assert (noisy.tested, noisy.beyond, noisy.excess.value, noisy.correlation.value) == (0, None, None, None)
 
 
 @pytest.mark.parametrize("rule", [LabelRule.any, LabelRule.threshold, LabelRule.posterior])
 def test_flips_by_chance_are_those_of_two_samples(rule: LabelRule) -> None:
-    config = EstimatorConfig(name=EstimatorName.fixed, rule=rule, threshold=0.3, certainty=0.8)
+    config = estimator_settings("fixed", rule=rule, threshold=0.3, certainty=0.8)
     truth, problems = truths(1500, 2, seed=8)
     found = sampled(truth, truth, problems, 8, 6, seed=9)
-    by_chance = flips(found, config, config).by_chance
-    label = rule_of_counts(config)
+    by_chance = flips(found, estimator_for(config), estimator_for(config)).by_chance
+    label = rule_of_counts(estimator_for(config))
     pairs = [(label(a, 8), label(b, 6)) for a, b in found.prefixes.select("correct_a", "correct_b").iter_rows()]
     decided = [a != b for a, b in pairs if None not in (a, b)]
     assert by_chance == pytest.approx(np.mean(decided), abs=0.02)
@@ -146,10 +162,10 @@ def test_flips_by_chance_are_those_of_two_samples(rule: LabelRule) -> None:
 def test_flips_by_chance_are_not_told_where_counts_do_not_decide() -> None:
     found = counted([0, 1], [1, 2], [3, 4], 8, 8)
     for config in (
-        EstimatorConfig(name=EstimatorName.fixed, rule=LabelRule.relative),
-        EstimatorConfig(name=EstimatorName.pooled, rule=LabelRule.any),
+        estimator_settings("fixed", rule=LabelRule.relative),
+        estimator_settings("pooled", rule=LabelRule.any),
     ):
-        assert flips(found, ANY, config).by_chance is None
+        assert flips(found, SAMPLED, estimator_for(config)).by_chance is None
 
 
 labels_of_a_chain = st.lists(st.tuples(*[st.sampled_from([1, 0, 2, None]) | st.just(1)] * 2), min_size=1, max_size=5)
@@ -166,7 +182,7 @@ def test_first_errors_are_those_of_the_labels(chains: list[list[tuple[int | None
     schema = {"chain_id": pl.String, "problem": pl.Int64, "position": pl.Int32, "prefix_id": pl.String,
               "label_a": pl.Int8, "label_b": pl.Int8, "terminal": pl.Boolean}  # fmt: skip
     empty = counted([], [], [], 8, 8)
-    found = flips(replace(empty, steps=pl.DataFrame(steps, schema=schema, orient="row")), ANY, ANY).first_errors
+    found = flips(replace(empty, steps=pl.DataFrame(steps, schema=schema, orient="row")), SAMPLED, SAMPLED).first_errors
     told = Counter(became(*map(error_of, zip(*chain, strict=True))) for chain in chains)
     assert asdict(found) == {"chains": len(chains), **{name: told[name] for name in CASES}}
 
@@ -190,6 +206,10 @@ def became(a: int | None, b: int | None) -> str:
 
 def test_nothing_in_common_has_no_figures() -> None:
     nothing = counted([], [], [], 8, 8)
-    moved, noisy, flipped = shift(nothing, VALUE, VALUE), noise(nothing, "fixed", "fixed"), flips(nothing, ANY, ANY)
+    moved, noisy, flipped = (
+        shift(nothing, VALUE, VALUE),
+        noise(nothing, estimator("fixed"), estimator("fixed")),
+        flips(nothing, SAMPLED, SAMPLED),
+    )
     assert (moved.shift.value, noisy.beyond, flipped.flipped.value) == (None, None, None)
     assert "nothing can be said" in verdict(moved, noisy, flipped)

@@ -4,16 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.choices import PolicyKind
-from pipeline.config.label import PolicyConfig
 from pipeline.engines.defaults import defaults_for
-from pipeline.engines.vllm.arguments import engine_arguments, policy_name
+from pipeline.engines.vllm.arguments import EMBEDDED, engine_arguments, policy_name
+from tests.settings import policy_settings
 
 SEED = 7
 
 
 def arguments(device: str, **settings: object) -> dict[str, object]:
-    config = PolicyConfig(kind=PolicyKind.hf, model="m", **settings)  # type: ignore[arg-type]
+    config = policy_settings("hf", model="m", **settings)
     return engine_arguments(config, model="m", dtype="bfloat16", device=device, seed=SEED)
 
 
@@ -82,11 +81,11 @@ def test_guessing_ahead_is_off_unless_asked_for() -> None:
     ],
 )
 def test_what_changes_the_policy_is_in_its_name(settings: dict[str, object], name: str) -> None:
-    config = PolicyConfig(kind=PolicyKind.hf, model="m", **settings)  # type: ignore[arg-type]
-    assert policy_name(config, dtype="bfloat16", on_cpu=False, stops_at_answer=False) == name
-    assert policy_name(config, dtype="bfloat16", on_cpu=False, stops_at_answer=True) == f"{name}:stop_at_answer"
+    config = policy_settings("hf", model="m", **settings)
+    assert policy_name("m", config, dtype="bfloat16", on_cpu=False, stops_at_answer=False) == name
+    assert policy_name("m", config, dtype="bfloat16", on_cpu=False, stops_at_answer=True) == f"{name}:stop_at_answer"
 
 
 def test_the_default_policy_has_a_name_of_its_own() -> None:
-    name = policy_name(PolicyConfig(), dtype="float32", on_cpu=True, stops_at_answer=False)
+    name = policy_name(EMBEDDED, policy_settings("embedded"), dtype="float32", on_cpu=True, stops_at_answer=False)
     assert name == "SmolLM2-135M-Instruct@main:float32:cpu"

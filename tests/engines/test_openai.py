@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.config.choices import PolicyKind
-from pipeline.config.engines import OpenAiConfig
-from pipeline.config.label import PolicyConfig, SamplingConfig
+from pipeline.config.label import SamplingConfig
 from pipeline.core.errors import EngineDied, PolicyError
 from pipeline.core.ids import rollout_id
 from pipeline.core.progress import Load
@@ -21,8 +19,10 @@ from pipeline.engines.openai import engine as engine_module
 from pipeline.engines.openai import trouble
 from pipeline.engines.openai.engine import OpenAiEngine
 from pipeline.engines.openai.http import key_from
+from pipeline.engines.openai.settings import OpenAiConfig
 from pipeline.engines.oracle import ByteTokenizer
 from tests.engines.served import CONTEXT, MODEL, Act, Server, served
+from tests.settings import policy_settings
 
 TEXT = "=12#7"
 HEALED = [act for act in Act if act not in (Act.SERVE, Act.REFUSE, Act.HANG)]
@@ -46,7 +46,7 @@ def engine(
     **how: Any,
 ) -> OpenAiEngine:
     asked = OpenAiConfig(urls=[server.url for server in servers], **{"retries": 3, "connections": 8, **how})
-    policy = PolicyConfig(kind=PolicyKind.openai, model=model, openai=asked, max_model_len=max_model_len)
+    policy = policy_settings("openai", model=model, openai=asked, max_model_len=max_model_len)
     return OpenAiEngine(policy, sampling or SamplingConfig(max_tokens=16))
 
 

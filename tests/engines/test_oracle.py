@@ -10,24 +10,22 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.config.choices import PolicyKind
-from pipeline.config.engines import OracleConfig
-from pipeline.config.label import PolicyConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.ids import rollout_id
 from pipeline.core.progress import Load
 from pipeline.core.records import Completion, Finish, Prefix, Problem, Request, Verdict
-from pipeline.engines.oracle import ByteTokenizer, OracleEngine, true_value
+from pipeline.engines.oracle import ByteTokenizer, OracleConfig, OracleEngine, true_value
 from pipeline.graders.math.compare import quick_verdict
 from pipeline.graders.math.extract import final_answer
 from tests import strategies as our
+from tests.settings import policy_settings
 
 SEVEN = Problem(problem_id="p7", text="Seven?", golds=("7",))
 
 
 def engine(attempt: int = 1, max_model_len: int | None = None, **settings: float | str) -> OracleEngine:
     oracle = OracleConfig(**settings)  # type: ignore[arg-type]  # a number or a text, as the setting wants it
-    policy = PolicyConfig(kind=PolicyKind.oracle, oracle=oracle, max_model_len=max_model_len)
+    policy = policy_settings("oracle", oracle=oracle, max_model_len=max_model_len)
     return OracleEngine(policy, attempt=attempt)
 
 

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.choices import PolicyKind
-from pipeline.config.engines import DeviceConfig
-from pipeline.config.label import PolicyConfig
-from pipeline.core.hardware import Hardware
-from pipeline.engines.model_config import planned_architecture
+from pipeline.core.hardware import Architecture, Hardware
 from pipeline.engines.running_on import gpu_hardware
+from pipeline.engines.vllm.policies import Embedded, HuggingFace
+from pipeline.engines.vllm.settings import DeviceConfig
 from tests import models
+from tests.settings import policy_settings
 
 
 def on_gpu(
@@ -69,13 +68,13 @@ def test_an_unknown_model_is_named() -> None:
     assert found.unknown == "the sizes of a model of type mamba2 are not known"
 
 
-def policy(model: str, **settings: Any) -> PolicyConfig:
-    return PolicyConfig(kind=PolicyKind.hf, model=model, **settings)
+def sizes(model: str, **settings: Any) -> Architecture | None:
+    return HuggingFace(policy_settings("hf", model=model, **settings)).architecture()
 
 
 def test_the_sizes_of_a_model_in_a_folder_are_known_before_it_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(models.QWEN_7B))
-    found = planned_architecture(policy(str(tmp_path), quantization="fp8"))
+    found = sizes(str(tmp_path), quantization="fp8")
     assert found is not None
     assert (found.layers, found.bytes_per_weight) == (28, 1.0)
 
@@ -83,7 +82,7 @@ def test_the_sizes_of_a_model_in_a_folder_are_known_before_it_is_loaded(tmp_path
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"model_type": "mamba2"}', "\xff"])
 def test_a_config_that_tells_nothing_is_left_to_the_engine(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content, encoding="latin-1")
-    assert planned_architecture(policy(str(tmp_path))) is None
+    assert sizes(str(tmp_path)) is None
 
 
 def test_a_model_by_name_is_asked_for_at_hugging_face(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,14 +95,14 @@ def test_a_model_by_name_is_asked_for_at_hugging_face(tmp_path: Path, monkeypatc
     path = tmp_path / "config.json"
     path.write_text(json.dumps(models.LLAMA_8B))
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(hf_hub_download=download))
-    found = planned_architecture(policy("org/name", revision="v1"))
+    found = sizes("org/name", revision="v1")
     assert found is not None
     assert (found.vocab, asked) == (128_256, [("org/name", "config.json", "v1")])
     path.unlink()
-    assert planned_architecture(policy("org/name")) is None
+    assert sizes("org/name") is None
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert planned_architecture(policy("org/name")) is None
+    assert sizes("org/name") is None
 
 
 def test_shipped_policies_fit_anywhere() -> None:
-    assert planned_architecture(PolicyConfig()) is None
+    assert Embedded(policy_settings("embedded")).architecture() is None

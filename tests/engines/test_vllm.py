@@ -20,6 +20,7 @@ import pytest
 from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
+from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.ids import rollout_id
@@ -32,6 +33,7 @@ from pipeline.engines.tokenizer import HfTokenizer
 from pipeline.engines.vllm.detokenize import completion_text
 from pipeline.engines.vllm.engine import VllmEngine
 from pipeline.engines.vllm.reaper import MARK, marked
+from pipeline.engines.vllm.settings import HfConfig
 from pipeline.graders.math.answered import Answered
 from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
 from tests.runtime.in_process import label_in_process
@@ -109,7 +111,10 @@ class Started:
 @pytest.fixture(scope="module")
 def tiny() -> Iterator[Started]:
     config = compose_label([*OVERRIDES, f"data.path={TRUTH}", "run_dir=x"])
-    engine = LastingEngine(config.policy, config.sampling, cpus=1, answered=FirstLine())
+    policy = as_type(config.policy, HfConfig)
+    engine = LastingEngine(
+        policy, config.sampling, name=policy.model, model=lambda: policy.model, cpus=1, ending=FirstLine()
+    )
     with asyncio.Runner() as loop:
         loop.run(engine.start())
         mark = os.environ[MARK]

@@ -6,20 +6,21 @@ from random import Random
 
 import numpy as np
 
-from pipeline.config.choices import EstimatorName, Interval
+from pipeline.config.choices import Interval
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Trials
-from pipeline.estimators.allocation import next_rollouts
-from pipeline.estimators.grid import GRID, POINTS, Floats
-from pipeline.estimators.kernel import Kernel
-from pipeline.estimators.tree import Tree
+from pipeline.estimators.pooled.grid import GRID, POINTS
+from pipeline.estimators.pooled.kernel import Kernel
+from pipeline.estimators.pooled.settings import PooledConfig
+from pipeline.estimators.registry import estimator_for
+from pipeline.estimators.tree import Floats, Tree
 from tests import strategies  # noqa: F401  its profile: no deadlines
 
 Outcome = bool | None
 Engine = Callable[[str, int], tuple[Outcome, int]]
 """Prefix and issue index -> outcome of that rollout, and its tokens."""
 
-POOLED = EstimatorConfig(name=EstimatorName.pooled, interval=Interval.posterior)
+POOLED = PooledConfig(interval=Interval.posterior)
 
 
 def chain(*prefixes: str, outcome: bool | None = True, prices: Sequence[float] = ()) -> ChainShape:
@@ -68,7 +69,7 @@ def played(
     """All rounds of a unit, one after the other, until nothing is asked for."""
     have: dict[str, Trials] = {}
     for rounds in count():
-        asked = next_rollouts(trees, have, rollouts, config, kernel)
+        asked = estimator_for(config).next_rollouts(trees, have, rollouts, kernel)
         if not any(asked):
             return have
         assert rounds < 200

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.records import ChainShape, Trials
-from pipeline.estimators.beliefs import beliefs, expected
-from pipeline.estimators.grid import GRID, POINTS, Floats
-from pipeline.estimators.kernel import PRIOR, Kernel, Motion, motion
-from pipeline.estimators.tree import ROOT, UNKNOWN, Tree, forest_of, tree_of
+from pipeline.estimators.pooled.beliefs import beliefs, expected
+from pipeline.estimators.pooled.forest import forest_of
+from pipeline.estimators.pooled.grid import GRID, POINTS
+from pipeline.estimators.pooled.kernel import PRIOR, Kernel, Motion, motion
+from pipeline.estimators.tree import ROOT, UNKNOWN, Floats, Tree, tree_of
 from tests.estimators.pooled import CONSTANT, INDEPENDENT, JUMPS, chain, seen, straight
 
 KERNELS = [PRIOR, CONSTANT, INDEPENDENT, JUMPS]

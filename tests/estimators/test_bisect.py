@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.choices import EstimatorName, LabelRule
-from pipeline.config.label import EstimatorConfig
+from pipeline.config.choices import LabelRule
 from pipeline.core.records import ChainShape, Counts, Origin, Trials
 from pipeline.estimators import first_success
-from pipeline.estimators.bisect import labels, owed, values
+from pipeline.estimators.bisect import BisectConfig, labels, owed, values
 from pipeline.estimators.trials import counts_of
+from tests.settings import estimator_settings
 
-CONFIG = EstimatorConfig(name=EstimatorName.bisect)
+CONFIG = estimator_settings("bisect")
 N = 8
 
 
@@ -27,7 +27,7 @@ def of(outcomes: tuple[bool | None, ...]) -> Trials:
 
 
 def searched(
-    shape: ChainShape, outcome: Callable[[int], bool | None], config: EstimatorConfig = CONFIG
+    shape: ChainShape, outcome: Callable[[int], bool | None], config: BisectConfig = CONFIG
 ) -> dict[str, Trials]:
     """The trials of a finished search in which all rollouts of a prefix fare alike."""
     trials: dict[str, Trials] = {}
@@ -48,7 +48,7 @@ def test_the_error_is_found_where_there_is_no_way_back(
 ) -> None:
     first_error = data.draw(st.integers(1, n_steps if outcome is False else n_steps + 1))
     shape = chain(n_steps, outcome)
-    config = EstimatorConfig(name=EstimatorName.bisect, batch=batch)
+    config = estimator_settings("bisect", batch=batch)
     trials = searched(shape, lambda index: index < first_error, config)
     assert labels(shape, trials) == until(first_error, n_steps)
     assert len(trials) <= ceil(log2(n_steps + 1))
@@ -172,9 +172,9 @@ def share_found(n_steps: int, first_error: int, rollouts: int, recovery: float) 
 @pytest.mark.parametrize("rule", [rule for rule in LabelRule if rule is not LabelRule.any])
 def test_no_rule_but_any_goes_with_a_search(rule: LabelRule) -> None:
     with pytest.raises(ValueError, match=f"rule={rule.value} needs the values of all steps"):
-        EstimatorConfig(name=EstimatorName.bisect, rule=rule)
+        estimator_settings("bisect", rule=rule)
 
 
 def test_a_probe_stops_at_one_success() -> None:
     with pytest.raises(ValueError, match="successes=2 is out of range"):
-        EstimatorConfig(name=EstimatorName.bisect, successes=2)
+        estimator_settings("bisect", successes=2)

@@ -1,16 +1,19 @@
 """From trials to a chain's values and labels: the estimator that is asked for, the end of the chain, and its advantages."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from pipeline.config.choices import AfterError, EstimatorName, LabelRule
+from pipeline.config.choices import AfterError, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Origin, StepValue, Trials
 from pipeline.estimators import bisect, first_success, fixed
-from pipeline.estimators.chain import ChainValues, chain_values
-from pipeline.estimators.kernel import PRIOR
+from pipeline.estimators.labelling import ChainValues, chain_values
+from pipeline.estimators.pooled.kernel import PRIOR
+from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.trials import NONE, counts_of
+from tests.settings import estimator_settings
 
 LOG: dict[str, tuple[bool | None, ...]] = {
     "root": (False, True, True, False),
@@ -24,22 +27,20 @@ TRIALS = {prefix: Trials(outcomes=outcomes, counts=counts_of(outcomes)) for pref
 
 def labelled(config: EstimatorConfig, outcome: bool | None) -> ChainValues:
     """A chain of four steps."""
-    (chain,) = chain_values([ChainShape(prefix_ids=tuple(LOG), outcome=outcome)], TRIALS, config, PRIOR)
+    (chain,) = chain_values([ChainShape(prefix_ids=tuple(LOG), outcome=outcome)], TRIALS, estimator_for(config), PRIOR)
     return chain
 
 
-def alone(prefix: str, config: EstimatorConfig) -> StepValue:
-    if config.name is EstimatorName.fixed:
+def alone(prefix: str, config: Any) -> StepValue:
+    if config.name == "fixed":
         return fixed.measured(TRIALS[prefix].counts, config)
     return first_success.measured(TRIALS[prefix], config)
 
 
-@pytest.mark.parametrize("name", [EstimatorName.fixed, EstimatorName.first_success])
+@pytest.mark.parametrize("name", ["fixed", "first_success"])
 @pytest.mark.parametrize("outcome", [True, False, None])
-def test_each_prefix_has_the_value_of_its_own_rollouts_and_the_end_its_outcome(
-    name: EstimatorName, outcome: bool | None
-) -> None:
-    config = EstimatorConfig(name=name)
+def test_each_prefix_has_the_value_of_its_own_rollouts_and_the_end_its_outcome(name: str, outcome: bool | None) -> None:
+    config = estimator_settings(name)
     found = labelled(config, outcome)
     for prefix, value in zip(("root", "a", "b", "c"), (found.root, *found.steps), strict=False):
         assert (value.value, value.low, value.above) == (
@@ -51,9 +52,9 @@ def test_each_prefix_has_the_value_of_its_own_rollouts_and_the_end_its_outcome(
     assert found.labels == (1, 0, 1, None if outcome is None else int(outcome))
 
 
-@pytest.mark.parametrize("name", [EstimatorName.fixed, EstimatorName.first_success])
-def test_a_step_advances_by_the_difference_of_posterior_means(name: EstimatorName) -> None:
-    found = labelled(EstimatorConfig(name=name), outcome=True)
+@pytest.mark.parametrize("name", ["fixed", "first_success"])
+def test_a_step_advances_by_the_difference_of_posterior_means(name: str) -> None:
+    found = labelled(estimator_settings(name), outcome=True)
     assert found.root.advantage is None
     for before, after in pairwise((found.root, *found.steps)):
         assert before.posterior_mean is not None
@@ -62,7 +63,7 @@ def test_a_step_advances_by_the_difference_of_posterior_means(name: EstimatorNam
 
 
 def test_a_search_labels_by_what_it_found() -> None:
-    config = EstimatorConfig(name=EstimatorName.bisect)
+    config = estimator_settings("bisect")
     shape = ChainShape(prefix_ids=tuple(LOG), outcome=False)
     found = labelled(config, outcome=False)
     assert found.labels == bisect.labels(shape, TRIALS) == (1, 0, 0, 0)
@@ -73,25 +74,27 @@ def test_a_search_labels_by_what_it_found() -> None:
 @pytest.mark.parametrize(
     ("name", "labels"),
     [
-        (EstimatorName.fixed, (1, 0, None, None)),
-        (EstimatorName.first_success, (1, 0, None, None)),
-        (EstimatorName.bisect, (1, 0, None, None)),
+        ("fixed", (1, 0, None, None)),
+        ("first_success", (1, 0, None, None)),
+        ("bisect", (1, 0, None, None)),
     ],
 )
-def test_labels_may_end_at_the_first_error(name: EstimatorName, labels: tuple[int | None, ...]) -> None:
-    assert labelled(EstimatorConfig(name=name, after_error=AfterError.undecided), outcome=False).labels == labels
+def test_labels_may_end_at_the_first_error(name: str, labels: tuple[int | None, ...]) -> None:
+    assert labelled(estimator_settings(name, after_error=AfterError.undecided), outcome=False).labels == labels
 
 
 def test_a_rule_sees_the_values_of_the_estimator() -> None:
     """Step a was right at its first rollout, 2 of 4 times in all."""
     rule = LabelRule.threshold
-    assert labelled(EstimatorConfig(rule=rule), outcome=None).labels[0] == 0
-    early = EstimatorConfig(name=EstimatorName.first_success, rule=rule)
+    assert labelled(estimator_settings("fixed", rule=rule), outcome=None).labels[0] == 0
+    early = estimator_settings("first_success", rule=rule)
     assert labelled(early, outcome=None).labels[0] == 1
 
 
-@pytest.mark.parametrize("name", [EstimatorName.fixed, EstimatorName.first_success, EstimatorName.bisect])
-def test_of_a_chain_without_a_rollout_nothing_is_known(name: EstimatorName) -> None:
-    (found,) = chain_values([ChainShape(prefix_ids=("root", "a"), outcome=None)], {}, EstimatorConfig(name=name), PRIOR)
+@pytest.mark.parametrize("name", ["fixed", "first_success", "bisect"])
+def test_of_a_chain_without_a_rollout_nothing_is_known(name: str) -> None:
+    (found,) = chain_values(
+        [ChainShape(prefix_ids=("root", "a"), outcome=None)], {}, estimator_for(estimator_settings(name)), PRIOR
+    )
     assert found.root == found.steps[0] == fixed.unmeasured(NONE.counts)
     assert found.labels == (None,)

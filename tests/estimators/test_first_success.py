@@ -9,19 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.config.choices import EstimatorName, Interval
-from pipeline.config.label import EstimatorConfig
+from pipeline.config.choices import Interval
 from pipeline.core.records import Counts, Origin, Trials
 from pipeline.estimators import fixed
-from pipeline.estimators.first_success import measured, owed
+from pipeline.estimators.first_success import FirstSuccessConfig, measured, owed
 from pipeline.estimators.intervals import jeffreys
-from pipeline.estimators.labels import step_labels
 from pipeline.estimators.trials import counts_of
+from tests.settings import estimator_settings, rule_labels
 
 Outcomes = tuple[bool | None, ...]
 
-NAME = EstimatorName.first_success
-configs = st.builds(EstimatorConfig, name=st.just(NAME), successes=st.integers(1, 3), batch=st.integers(1, 4))
+NAME = "first_success"
+configs = st.builds(FirstSuccessConfig, successes=st.integers(1, 3), batch=st.integers(1, 4))
 ROLLOUTS = st.integers(1, 7)
 
 
@@ -34,7 +33,7 @@ def trials(outcomes: Sequence[bool | None]) -> Trials:
     )
 
 
-def sampled(fate: Outcomes, config: EstimatorConfig) -> Outcomes:
+def sampled(fate: Outcomes, config: FirstSuccessConfig) -> Outcomes:
     """What is issued of rollouts whose outcomes are given beforehand, asked for batch by batch."""
     issued = 0
     while more := owed(trials(fate[:issued]), len(fate), config):
@@ -42,7 +41,7 @@ def sampled(fate: Outcomes, config: EstimatorConfig) -> Outcomes:
     return fate[:issued]
 
 
-def with_aborted(issued: Outcomes, config: EstimatorConfig, kept: Sequence[bool]) -> Outcomes:
+def with_aborted(issued: Outcomes, config: FirstSuccessConfig, kept: Sequence[bool]) -> Outcomes:
     """The same with some of what was issued behind the stop aborted."""
     stop = next((at for at in range(len(issued)) if issued[: at + 1].count(True) >= config.successes), len(issued))
     return issued[: stop + 1] + tuple(
@@ -62,7 +61,7 @@ def probability(fate: Outcomes, p: Fraction) -> Fraction:
 @settings(max_examples=60)
 @given(st.lists(st.booleans(), min_size=1, max_size=7).filter(any), configs, st.fractions(0, 1, max_denominator=100))
 def test_the_value_is_unbiased_whichever_rollouts_are_not_graded(
-    pattern: list[bool], config: EstimatorConfig, p: Fraction
+    pattern: list[bool], config: FirstSuccessConfig, p: Fraction
 ) -> None:
     mean = 0.0
     for fate in fates(pattern):
@@ -75,7 +74,7 @@ def test_the_value_is_unbiased_whichever_rollouts_are_not_graded(
 @settings(max_examples=60)
 @given(st.lists(st.booleans(), min_size=1, max_size=7).filter(any), configs, st.fractions(0, 1, max_denominator=100))
 def test_the_interval_covers_whichever_rollouts_are_not_graded(
-    pattern: list[bool], config: EstimatorConfig, p: Fraction
+    pattern: list[bool], config: FirstSuccessConfig, p: Fraction
 ) -> None:
     covered = 0.0
     for fate in fates(pattern):
@@ -88,18 +87,18 @@ def test_the_interval_covers_whichever_rollouts_are_not_graded(
 
 @settings(max_examples=30)
 @given(st.integers(1, 5), configs)
-def test_labels_of_any_are_those_of_all_n_rollouts(rollouts: int, config: EstimatorConfig) -> None:
+def test_labels_of_any_are_those_of_all_n_rollouts(rollouts: int, config: FirstSuccessConfig) -> None:
     """For each fate by itself, so in distribution; with half of the rollouts ungraded, or all of them."""
     for fate in product((True, False, None), repeat=rollouts):
         all_of_them = fixed.measured(counts_of(fate), config)
         first = measured(trials(sampled(fate, config)), config)
         root = fixed.unmeasured(Counts())
-        assert step_labels(root, [first], config) == step_labels(root, [all_of_them], EstimatorConfig())
+        assert rule_labels(root, [first], config) == rule_labels(root, [all_of_them], estimator_settings("fixed"))
 
 
 @given(st.lists(st.sampled_from((True, False, None)), max_size=30), configs)
 def test_a_log_of_all_n_is_cut_where_sampling_would_have_stopped(
-    fate: list[bool | None], config: EstimatorConfig
+    fate: list[bool | None], config: FirstSuccessConfig
 ) -> None:
     cut = sampled(tuple(fate), config)
     found = measured(trials(fate), config)
@@ -115,7 +114,7 @@ def test_a_log_of_all_n_is_cut_where_sampling_would_have_stopped(
     st.lists(st.booleans(), min_size=12, max_size=12),
 )
 def test_neither_the_batch_nor_what_is_aborted_behind_the_stop_changes_an_estimate(
-    fate: list[bool | None], config: EstimatorConfig, kept: list[bool]
+    fate: list[bool | None], config: FirstSuccessConfig, kept: list[bool]
 ) -> None:
     one_by_one = measured(trials(sampled(tuple(fate), replace(config, batch=1))), config)
     batched = sampled(tuple(fate), config)
@@ -128,7 +127,7 @@ def test_neither_the_batch_nor_what_is_aborted_behind_the_stop_changes_an_estima
 
 @given(st.lists(st.sampled_from((True, False, None)), min_size=1, max_size=30), configs, st.data())
 def test_a_run_that_was_cut_anywhere_issues_the_same(
-    fate: list[bool | None], config: EstimatorConfig, data: st.DataObject
+    fate: list[bool | None], config: FirstSuccessConfig, data: st.DataObject
 ) -> None:
     whole = sampled(tuple(fate), config)
     issued = data.draw(st.integers(0, len(whole)))
@@ -158,13 +157,13 @@ def test_a_run_that_was_cut_anywhere_issues_the_same(
     ],
 )
 def test_what_the_next_round_needs_of_eight(outcomes: Outcomes, batch: int, successes: int, more: int) -> None:
-    assert owed(trials(outcomes), 8, EstimatorConfig(name=NAME, batch=batch, successes=successes)) == more
+    assert owed(trials(outcomes), 8, estimator_settings(NAME, batch=batch, successes=successes)) == more
 
 
 @given(ROLLOUTS, st.fractions(Fraction(1, 20), 1, max_denominator=20))
 def test_a_label_costs_as_many_rollouts_as_a_cut_geometric_law_says(rollouts: int, p: Fraction) -> None:
     """E[n] = (1 - (1 - V)^N) / V: 2.9 rollouts at V = 0.3 instead of 8."""
-    config = EstimatorConfig(name=NAME)
+    config = estimator_settings(NAME)
     mean = sum(probability(fate, p) * len(sampled(fate, config)) for fate in fates([True] * rollouts))
     assert mean == (1 - (1 - p) ** rollouts) / p
 
@@ -179,7 +178,7 @@ def test_a_label_costs_as_many_rollouts_as_a_cut_geometric_law_says(rollouts: in
     ],
 )
 def test_values_by_hand(outcomes: Outcomes, value: float, interval: tuple[float, float]) -> None:
-    found = measured(trials(outcomes), EstimatorConfig(name=NAME))
+    found = measured(trials(outcomes), estimator_settings(NAME))
     assert found.value == value
     assert (found.low, found.high) == pytest.approx(interval)
     assert found.value_rollouts == len(outcomes) - outcomes.count(None)
@@ -187,7 +186,7 @@ def test_values_by_hand(outcomes: Outcomes, value: float, interval: tuple[float,
 
 
 @given(st.lists(st.sampled_from((True, False)), min_size=1, max_size=20), configs)
-def test_the_posterior_does_not_know_why_sampling_stopped(fate: list[bool | None], config: EstimatorConfig) -> None:
+def test_the_posterior_does_not_know_why_sampling_stopped(fate: list[bool | None], config: FirstSuccessConfig) -> None:
     issued = sampled(tuple(fate), config)
     counted = sampled(tuple(fate), replace(config, batch=1))
     found, alone = measured(trials(issued), config), fixed.measured(counts_of(counted), config)
@@ -200,10 +199,10 @@ def test_the_posterior_does_not_know_why_sampling_stopped(fate: list[bool | None
 
 @pytest.mark.parametrize("interval", [Interval.jeffreys, Interval.posterior])
 def test_other_intervals_are_jeffreys(interval: Interval) -> None:
-    found = measured(trials((False, True)), EstimatorConfig(name=NAME, interval=interval, confidence=0.9))
+    found = measured(trials((False, True)), estimator_settings(NAME, interval=interval, confidence=0.9))
     assert (found.low, found.high) == jeffreys(1, 2, 0.9)
 
 
 @pytest.mark.parametrize("outcomes", [(), (None,), (None,) * 8])
 def test_without_a_graded_rollout_there_is_no_value(outcomes: Outcomes) -> None:
-    assert measured(trials(outcomes), EstimatorConfig(name=NAME)) == fixed.unmeasured(trials(outcomes).counts)
+    assert measured(trials(outcomes), estimator_settings(NAME)) == fixed.unmeasured(trials(outcomes).counts)

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
 from pipeline.config.choices import Interval
-from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Counts, Origin, Trials
 from pipeline.estimators.fixed import measured, owed, terminal
 from pipeline.estimators.intervals import clopper_pearson, jeffreys
 from tests import strategies as our
+from tests.settings import estimator_settings
 
-CONFIG = EstimatorConfig()
+CONFIG = estimator_settings("fixed")
 
 
 @given(st.integers(1, 40), st.floats(0, 1).filter(lambda p: p == 0 or p > 1e-300))
@@ -52,7 +52,9 @@ def test_the_posterior_is_jeffreys_beta(counts: tuple[int, int]) -> None:
 def test_the_interval_is_the_one_that_was_asked_for(counts: tuple[int, int], confidence: float) -> None:
     correct, graded = counts
     for name, rule in ((Interval.clopper_pearson, clopper_pearson), (Interval.jeffreys, jeffreys)):
-        found = measured(Counts(correct=correct, graded=graded), EstimatorConfig(interval=name, confidence=confidence))
+        found = measured(
+            Counts(correct=correct, graded=graded), estimator_settings("fixed", interval=name, confidence=confidence)
+        )
         assert (found.low, found.high) == rule(correct, graded, confidence)
         assert found.value_rollouts == graded
 
@@ -60,7 +62,7 @@ def test_the_interval_is_the_one_that_was_asked_for(counts: tuple[int, int], con
 @pytest.mark.parametrize("interval", Interval)
 def test_where_nothing_was_graded_there_is_no_value(interval: Interval) -> None:
     counts = Counts(ungraded=8, truncated=3, tokens=80)
-    found = measured(counts, EstimatorConfig(interval=interval))
+    found = measured(counts, estimator_settings("fixed", interval=interval))
     assert (found.value, found.low, found.high) == (None, None, None)
     assert (found.posterior_mean, found.posterior_sd, found.above) == (None, None, None)
     assert found.origin is Origin.UNMEASURED

@@ -7,18 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.choices import AfterError, EstimatorName, LabelRule
+from pipeline.config.choices import AfterError, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Counts, Origin, StepValue
 from pipeline.estimators.fixed import measured, terminal
-from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, after_error, rule_name, step_labels
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, after_error, rule_name
 from tests import strategies as our
+from tests.settings import estimator_settings, rule_labels
 
-SEQUENTIAL = [EstimatorName.first_success, EstimatorName.pooled]
+SEQUENTIAL = ["first_success", "pooled"]
 
 
 def worth(correct: int, graded: int = 8) -> StepValue:
-    return measured(Counts(correct=correct, graded=graded), EstimatorConfig())
+    return measured(Counts(correct=correct, graded=graded), estimator_settings("fixed"))
 
 
 def believed(mean: float, value: float | None = None, correct: int = 1) -> StepValue:
@@ -61,17 +62,17 @@ UNMEASURED = worth(0, 0)
 def test_rules_at_their_boundaries(
     rule: LabelRule, threshold: float, root: StepValue, step: StepValue, label: int | None
 ) -> None:
-    assert step_labels(root, [step], EstimatorConfig(rule=rule, threshold=threshold)) == (label,)
+    assert rule_labels(root, [step], estimator_settings("fixed", rule=rule, threshold=threshold)) == (label,)
 
 
 @pytest.mark.parametrize(
     ("above", "label"),
     [(1.0, 1), (0.9, 1), (0.899, None), (0.5, None), (0.101, None), (0.1, 0), (0.0, 0), (None, None)],
 )
-@pytest.mark.parametrize("name", [EstimatorName.fixed, *SEQUENTIAL])
-def test_the_posterior_decides_where_it_is_certain(name: EstimatorName, above: float | None, label: int | None) -> None:
-    config = EstimatorConfig(name=name, rule=LabelRule.posterior, certainty=0.9)
-    assert step_labels(UNMEASURED, [replace(worth(4), above=above)], config) == (label,)
+@pytest.mark.parametrize("name", ["fixed", *SEQUENTIAL])
+def test_the_posterior_decides_where_it_is_certain(name: str, above: float | None, label: int | None) -> None:
+    config = estimator_settings(name, rule=LabelRule.posterior, certainty=0.9)
+    assert rule_labels(UNMEASURED, [replace(worth(4), above=above)], config) == (label,)
 
 
 @pytest.mark.parametrize("name", SEQUENTIAL)
@@ -94,22 +95,22 @@ def test_the_posterior_decides_where_it_is_certain(name: EstimatorName, above: f
     ],
 )
 def test_where_sampling_stops_early_rules_look_at_the_posterior_mean(
-    name: EstimatorName, rule: LabelRule, root: StepValue, step: StepValue, label: int | None
+    name: str, rule: LabelRule, root: StepValue, step: StepValue, label: int | None
 ) -> None:
-    assert step_labels(root, [step], EstimatorConfig(name=name, rule=rule)) == (label,)
+    assert rule_labels(root, [step], estimator_settings(name, rule=rule)) == (label,)
 
 
 def test_each_step_is_compared_with_the_one_before_it() -> None:
-    config = EstimatorConfig(rule=LabelRule.three_class, threshold=0.3)
+    config = estimator_settings("fixed", rule=LabelRule.three_class, threshold=0.3)
     steps = [worth(8), worth(6), worth(6), worth(2), worth(4), UNMEASURED, worth(7)]
-    assert step_labels(worth(8), steps, config) == (1, NEUTRAL, 1, 0, 1, None, None)
+    assert rule_labels(worth(8), steps, config) == (1, NEUTRAL, 1, 0, 1, None, None)
 
 
-@pytest.mark.parametrize("name", [EstimatorName.fixed, *SEQUENTIAL])
+@pytest.mark.parametrize("name", ["fixed", *SEQUENTIAL])
 @pytest.mark.parametrize("rule", LabelRule)
-def test_the_end_of_a_chain_is_labelled_by_its_outcome(rule: LabelRule, name: EstimatorName) -> None:
+def test_the_end_of_a_chain_is_labelled_by_its_outcome(rule: LabelRule, name: str) -> None:
     ends = [terminal(True, 0.5), terminal(False, 0.5)]
-    assert step_labels(worth(4), ends, EstimatorConfig(name=name, rule=rule)) == (1, 0)
+    assert rule_labels(worth(4), ends, estimator_settings(name, rule=rule)) == (1, 0)
 
 
 configs = st.builds(EstimatorConfig, rule=st.sampled_from(LabelRule), threshold=st.floats(0, 0.99))
@@ -120,7 +121,7 @@ values = our.counts.map(lambda counts: worth(*counts)) | st.just(UNMEASURED)
 def test_one_label_per_step_and_none_only_where_it_must_be(
     root: StepValue, steps: list[StepValue], config: EstimatorConfig
 ) -> None:
-    labels = step_labels(root, steps, config)
+    labels = rule_labels(root, steps, config)
     assert len(labels) == len(steps)
     rootless = config.rule is LabelRule.relative and not root.value
     for before, step, label in zip([root, *steps], steps, labels, strict=False):
@@ -144,7 +145,7 @@ def test_a_better_step_never_has_a_worse_label(
     root: StepValue, steps: list[StepValue], config: EstimatorConfig
 ) -> None:
     ordered = sorted(steps, key=lambda step: step.value or 0.0)
-    judged = [label for step in ordered for label in step_labels(root, [step], config) if label is not None]
+    judged = [label for step in ordered for label in rule_labels(root, [step], config) if label is not None]
     rank = {NEGATIVE: 0, NEUTRAL: 1, POSITIVE: 2}
     assert [rank[label] for label in judged] == sorted(rank[label] for label in judged)
 
@@ -164,21 +165,21 @@ def test_a_better_step_never_has_a_worse_label(
 def test_what_becomes_of_labels_behind_the_first_error(
     rule: AfterError, labels: Sequence[int | None], expected: Sequence[int | None]
 ) -> None:
-    assert after_error(labels, EstimatorConfig(after_error=rule)) == expected
+    assert after_error(labels, estimator_settings("fixed", after_error=rule)) == expected
 
 
 @pytest.mark.parametrize(
     ("config", "name"),
     [
-        (EstimatorConfig(threshold=0.3), "any"),
-        (EstimatorConfig(after_error=AfterError.undecided), "any,undecided_after_error"),
-        (EstimatorConfig(rule=LabelRule.threshold), "threshold>0.5"),
-        (EstimatorConfig(rule=LabelRule.threshold, threshold=0.0), "threshold>0"),
-        (EstimatorConfig(rule=LabelRule.relative, threshold=0.25), "relative>0.25"),
-        (EstimatorConfig(rule=LabelRule.posterior, threshold=0.1), "posterior>0.1@0.95"),
-        (EstimatorConfig(rule=LabelRule.three_class), "three_class>0.5-0.1"),
+        (estimator_settings("fixed", threshold=0.3), "any"),
+        (estimator_settings("fixed", after_error=AfterError.undecided), "any,undecided_after_error"),
+        (estimator_settings("fixed", rule=LabelRule.threshold), "threshold>0.5"),
+        (estimator_settings("fixed", rule=LabelRule.threshold, threshold=0.0), "threshold>0"),
+        (estimator_settings("fixed", rule=LabelRule.relative, threshold=0.25), "relative>0.25"),
+        (estimator_settings("fixed", rule=LabelRule.posterior, threshold=0.1), "posterior>0.1@0.95"),
+        (estimator_settings("fixed", rule=LabelRule.three_class), "three_class>0.5-0.1"),
         (
-            EstimatorConfig(rule=LabelRule.three_class, neutral=0.2, after_error=AfterError.negative),
+            estimator_settings("fixed", rule=LabelRule.three_class, neutral=0.2, after_error=AfterError.negative),
             "three_class>0.5-0.2,negative_after_error",
         ),
     ],

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.records import ChainShape, Trials
-from pipeline.estimators import kernel, learning
-from pipeline.estimators.grid import GRID
-from pipeline.estimators.kernel import PRIOR, Kernel, Motion, correlation, motion
-from pipeline.estimators.learning import learnt
+from pipeline.estimators.pooled import kernel, learning
+from pipeline.estimators.pooled.grid import GRID
+from pipeline.estimators.pooled.kernel import PRIOR, Kernel, Motion, correlation, motion
+from pipeline.estimators.pooled.learning import learnt
 from pipeline.estimators.tree import Tree, tree_of
 from tests.estimators.pooled import JUMPS, seen, straight
 

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.config.choices import EstimatorName
-from pipeline.config.label import EstimatorConfig
 from tests.bench.estimators import peers
 from tests.bench.estimators.bias import bias, first_finished, together
 from tests.bench.estimators.cell import pooled
@@ -22,6 +20,7 @@ from tests.bench.estimators.ours import replay
 from tests.bench.estimators.rollouts import RIGHT, Rollouts
 from tests.bench.plot import Panel, Series, svg
 from tests.bench.synthetic.policy import LEVELS, Policy
+from tests.settings import estimator_settings
 
 FAR = 4.0
 
@@ -101,7 +100,7 @@ def test_our_fixed_estimator_replayed_is_the_peers(name: str) -> None:
     family = FAMILIES[name](4)
     chains = chains_of(family, 70, 3)
     drawn = Rollouts(family, chains, 3)
-    said = replay(chains, drawn, EstimatorConfig(name=EstimatorName.fixed), rollouts=8)
+    said = replay(chains, drawn, estimator_settings("fixed"), rollouts=8)
     theirs = peers.fixed(8)(chains, drawn)
     assert (said.rollouts == theirs.rollouts).all()
     assert (said.tokens == theirs.tokens).all()

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from pipeline.core.records import ChainShape, Counts, Trials
-from pipeline.estimators.beliefs import beliefs, expected
-from pipeline.estimators.branching import Branching, factor
-from pipeline.estimators.grid import GRID, POINTS, Floats, mean_of, variance_of
-from pipeline.estimators.kernel import PRIOR, Kernel, Motion, motion
-from pipeline.estimators.passes import passes_of
-from pipeline.estimators.tree import forest_of, tree_of
+from pipeline.estimators.pooled.beliefs import beliefs, expected
+from pipeline.estimators.pooled.forest import forest_of
+from pipeline.estimators.pooled.grid import GRID, POINTS, mean_of, variance_of
+from pipeline.estimators.pooled.kernel import PRIOR, Kernel, Motion, motion
+from pipeline.estimators.pooled.passes import Branching, factor, passes_of
+from pipeline.estimators.tree import Floats, tree_of
 from tests.estimators.pooled import JUMPS, chain, seen, straight
 
 ANGLES = 32

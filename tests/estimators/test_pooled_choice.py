@@ -7,15 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.config.choices import BudgetUnit
-from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Trials
-from pipeline.estimators import pooled_choice
-from pipeline.estimators.allocation import next_rollouts
-from pipeline.estimators.beliefs import beliefs
-from pipeline.estimators.grid import mean_of, variance_of
-from pipeline.estimators.kernel import PRIOR, Kernel, correlation, motion
-from pipeline.estimators.pooled_choice import _reach, _Told
-from pipeline.estimators.tree import forest_of, tree_of
+from pipeline.estimators.pooled import choice as pooled_choice
+from pipeline.estimators.pooled.beliefs import beliefs
+from pipeline.estimators.pooled.choice import _reach, _Told
+from pipeline.estimators.pooled.forest import forest_of
+from pipeline.estimators.pooled.grid import mean_of, variance_of
+from pipeline.estimators.pooled.kernel import PRIOR, Kernel, correlation, motion
+from pipeline.estimators.pooled.settings import PooledConfig
+from pipeline.estimators.registry import estimator_for
+from pipeline.estimators.tree import tree_of
 from tests.estimators.pooled import (
     CONSTANT,
     INDEPENDENT,
@@ -47,7 +48,7 @@ UNITS = {
 }
 
 
-def on_budget(budget: int | None, unit: BudgetUnit = BudgetUnit.rollouts, target_sd: float = 0.1) -> EstimatorConfig:
+def on_budget(budget: int | None, unit: BudgetUnit = BudgetUnit.rollouts, target_sd: float = 0.1) -> PooledConfig:
     return replace(POOLED, budget=budget, budget_unit=unit, target_sd=target_sd)
 
 
@@ -92,16 +93,16 @@ def test_five_hundred_steps() -> None:
 def test_all_prefixes_closed_and_no_problem_at_all() -> None:
     shut = tree_of([straight("p", 3)], closed={"p0", "p1", "p2"})
     for config in (POOLED, on_budget(5), on_budget(5, BudgetUnit.tokens)):
-        assert next_rollouts([shut], {}, 8, config, PRIOR) == [{}]
-        assert next_rollouts([], {}, 8, config, PRIOR) == []
+        assert estimator_for(config).next_rollouts([shut], {}, 8, PRIOR) == [{}]
+        assert estimator_for(config).next_rollouts([], {}, 8, PRIOR) == []
 
 
 def test_the_first_chains_of_a_run_get_a_rollout_of_every_prefix() -> None:
     trees = [tree_of([straight("p", 12)]), tree_of([chain("0", "a"), chain("0", "b")], closed={"b"})]
     first = [dict.fromkeys(trees[0].prefix_ids, 1), {"0": 1, "a": 1}]
-    assert next_rollouts(trees, {}, 8, POOLED, PRIOR) == first
-    assert next_rollouts(trees, {}, 8, POOLED, JUMPS) != first
-    assert next_rollouts(trees, {}, 8, on_budget(5), PRIOR) != first
+    assert estimator_for(POOLED).next_rollouts(trees, {}, 8, PRIOR) == first
+    assert estimator_for(POOLED).next_rollouts(trees, {}, 8, JUMPS) != first
+    assert estimator_for(on_budget(5)).next_rollouts(trees, {}, 8, PRIOR) != first
 
 
 outcomes = st.lists(st.sampled_from([True, False, None]), max_size=6)
@@ -139,13 +140,13 @@ configs = st.builds(
 @settings(max_examples=40)
 @given(states(), configs, st.sampled_from(KERNELS))
 def test_decisions_depend_on_no_other_problem(
-    state: tuple[list[list[ChainShape]], dict[str, Trials]], config: EstimatorConfig, kernel: Kernel
+    state: tuple[list[list[ChainShape]], dict[str, Trials]], config: PooledConfig, kernel: Kernel
 ) -> None:
     problems, have = state
     trees = [tree_of(chains) for chains in problems]
-    alone = [next_rollouts([tree], have, 8, config, kernel)[0] for tree in trees]
-    assert next_rollouts(trees, have, 8, config, kernel) == alone
-    assert next_rollouts(trees[::-1], have, 8, config, kernel) == alone[::-1]
+    alone = [estimator_for(config).next_rollouts([tree], have, 8, kernel)[0] for tree in trees]
+    assert estimator_for(config).next_rollouts(trees, have, 8, kernel) == alone
+    assert estimator_for(config).next_rollouts(trees[::-1], have, 8, kernel) == alone[::-1]
 
 
 @pytest.mark.parametrize("last_digits", [-1e-14, 0.0, 1e-14])
@@ -156,7 +157,7 @@ def test_what_company_does_to_the_last_digits_decides_nothing(
         variance=np.array([0.04 * (1 + last_digits), 0.04]), noise=np.array([0.2, 0.2]), slope=np.array([0.0, 0.5])
     )
     monkeypatch.setattr(pooled_choice, "_told", lambda found, parents: alike)
-    assert next_rollouts([tree_of([straight("p", 2)])], {}, 8, on_budget(1), JUMPS) == [{"p0": 1}]
+    assert estimator_for(on_budget(1)).next_rollouts([tree_of([straight("p", 2)])], {}, 8, JUMPS) == [{"p0": 1}]
 
 
 @settings(max_examples=40)
@@ -167,9 +168,9 @@ def test_more_budget_or_a_smaller_target_asks_for_no_less(
     """In one decision about chains that share nothing. The next one is taken in the light of other rollouts."""
     problems, have = state
     trees = [tree_of(chains[:1]) for chains in problems]
-    less = next_rollouts(trees, have, 8, on_budget(budget, unit, target_sd=0.1), kernel)
+    less = estimator_for(on_budget(budget, unit, target_sd=0.1)).next_rollouts(trees, have, 8, kernel)
     for config in (on_budget(budget + more, unit, target_sd=0.1), on_budget(budget, unit, target_sd=0.04)):
-        for few, many in zip(less, next_rollouts(trees, have, 8, config, kernel), strict=True):
+        for few, many in zip(less, estimator_for(config).next_rollouts(trees, have, 8, kernel), strict=True):
             assert all(many[prefix] >= count for prefix, count in few.items())
 
 
@@ -188,7 +189,7 @@ def test_each_rollout_is_the_best_next_one_under_the_normal_approximation(
 ) -> None:
     shape = straight("p", len(have), outcome, prices[: len(have) + (outcome is not None)])
     tree, known = tree_of([shape]), {f"p{step}": each for step, each in enumerate(have)}
-    asked = next_rollouts([tree], known, 8, on_budget(1000, target_sd=target_sd), kernel)[0]
+    asked = estimator_for(on_budget(1000, target_sd=target_sd)).next_rollouts([tree], known, 8, kernel)[0]
     assert asked == one_by_one(tree.prices.tolist(), known, shape, kernel, target_sd)
 
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from pipeline.config.choices import BudgetUnit, Interval
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Origin, StepValue, Trials
-from pipeline.estimators import pooled_choice
-from pipeline.estimators.allocation import next_rollouts
-from pipeline.estimators.grid import EDGES, GRID, POINTS, Floats, mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimators.intervals import clopper_pearson
-from pipeline.estimators.kernel import PRIOR, Kernel, motion
-from pipeline.estimators.pooled_values import values
-from pipeline.estimators.tree import Tree, tree_of, trees_of
+from pipeline.estimators.pooled import choice as pooled_choice
+from pipeline.estimators.pooled.grid import EDGES, GRID, POINTS, mass_above, mean_of, quantiles_of, variance_of
+from pipeline.estimators.pooled.kernel import PRIOR, Kernel, motion
+from pipeline.estimators.pooled.values import values
+from pipeline.estimators.registry import estimator_for
+from pipeline.estimators.tree import Floats, Tree, tree_of, trees_of
 from tests.estimators.pooled import (
     CONSTANT,
     JUMPS,
@@ -67,8 +67,8 @@ def leaves(chains: Sequence[ChainShape], config: EstimatorConfig, kernel: Kernel
         named = [
             (renamed(tree, place), {f"{place} {p}": t for p, t in have.items()}) for place, have in enumerate(going)
         ]
-        asked = next_rollouts(
-            [each for each, _ in named], {p: t for _, have in named for p, t in have.items()}, 4, config, kernel
+        asked = estimator_for(config).next_rollouts(
+            [each for each, _ in named], {p: t for _, have in named for p, t in have.items()}, 4, kernel
         )
         further = []
         for have, more in zip(going, asked, strict=True):

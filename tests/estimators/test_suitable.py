@@ -2,24 +2,25 @@
 
 import pytest
 
-from pipeline.config.choices import EstimatorName, LabelRule
-from pipeline.config.label import EstimatorConfig
-from pipeline.estimators.suitable import objection
+from pipeline.config.choices import LabelRule
+from pipeline.estimators.base import objection
+from pipeline.estimators.registry import ESTIMATORS, estimator_for
+from tests.settings import estimator_settings
 
 SERVED = {
-    EstimatorName.fixed: set(EstimatorName),
-    EstimatorName.first_success: {EstimatorName.first_success, EstimatorName.pooled, EstimatorName.bisect},
-    EstimatorName.pooled: {EstimatorName.pooled},
-    EstimatorName.bisect: {EstimatorName.bisect, EstimatorName.pooled},
+    "fixed": set(ESTIMATORS.ours),
+    "first_success": {"first_success", "pooled", "bisect"},
+    "pooled": {"pooled"},
+    "bisect": {"bisect", "pooled"},
 }
 
 
-@pytest.mark.parametrize("sampled", EstimatorName)
-@pytest.mark.parametrize("wanted", EstimatorName)
-def test_who_can_use_whose_log(sampled: EstimatorName, wanted: EstimatorName) -> None:
-    why = objection(EstimatorConfig(name=sampled), EstimatorConfig(name=wanted))
+@pytest.mark.parametrize("sampled", list(ESTIMATORS.ours))
+@pytest.mark.parametrize("wanted", list(ESTIMATORS.ours))
+def test_who_can_use_whose_log(sampled: str, wanted: str) -> None:
+    why = objection(estimator_for(estimator_settings(sampled)), estimator_for(estimator_settings(wanted)))
     assert (why is None) == (wanted in SERVED[sampled])
-    assert why is None or sampled.value in why
+    assert why is None or sampled in why
 
 
 @pytest.mark.parametrize(
@@ -27,14 +28,17 @@ def test_who_can_use_whose_log(sampled: EstimatorName, wanted: EstimatorName) ->
     [(3, 4, True), (2, 2, True), (1, 1, True), (3, 3, True), (3, 8, True), (4, 4, False)],
 )
 def test_a_log_that_stopped_early_serves_rules_that_stop_earlier(successes: int, batch: int, served: bool) -> None:
-    name = EstimatorName.first_success
-    sampled = EstimatorConfig(name=name, successes=3, batch=4)
-    assert (objection(sampled, EstimatorConfig(name=name, successes=successes, batch=batch)) is None) is served
+    name = "first_success"
+    sampled = estimator_settings(name, successes=3, batch=4)
+    assert (
+        objection(estimator_for(sampled), estimator_for(estimator_settings(name, successes=successes, batch=batch)))
+        is None
+    ) is served
 
 
-@pytest.mark.parametrize("name", [EstimatorName.first_success, EstimatorName.bisect])
-def test_a_log_with_rollouts_behind_the_stop_does_not_serve_an_estimator_that_counts_all(name: EstimatorName) -> None:
-    why = objection(EstimatorConfig(name=name, batch=2), EstimatorConfig(name=EstimatorName.pooled))
+@pytest.mark.parametrize("name", ["first_success", "bisect"])
+def test_a_log_with_rollouts_behind_the_stop_does_not_serve_an_estimator_that_counts_all(name: str) -> None:
+    why = objection(estimator_for(estimator_settings(name, batch=2)), estimator_for(estimator_settings("pooled")))
     assert why is not None
     assert "estimator.batch" in why
 
@@ -42,7 +46,7 @@ def test_a_log_with_rollouts_behind_the_stop_does_not_serve_an_estimator_that_co
 def test_the_label_rule_does_not_matter() -> None:
     for rule in (LabelRule.any, LabelRule.posterior, LabelRule.three_class):
         sampled, wanted = (
-            EstimatorConfig(name=EstimatorName.pooled),
-            EstimatorConfig(name=EstimatorName.pooled, rule=rule),
+            estimator_settings("pooled"),
+            estimator_settings("pooled", rule=rule),
         )
-        assert objection(sampled, wanted) is None
+        assert objection(estimator_for(sampled), estimator_for(wanted)) is None

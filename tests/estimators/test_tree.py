@@ -2,7 +2,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.records import ChainShape
-from pipeline.estimators.tree import ROOT, UNKNOWN, Tree, forest_of, tree_of
+from pipeline.estimators.pooled.forest import forest_of
+from pipeline.estimators.tree import ROOT, UNKNOWN, Tree, tree_of
 from tests.estimators.pooled import chain, seen, straight
 
 texts = st.lists(st.lists(st.sampled_from("ab"), min_size=1, max_size=5).map("".join), min_size=1, max_size=5)

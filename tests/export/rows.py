@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from pipeline.export.choose import LabelRow
-from pipeline.export.settings import ExportConfig, ExportFormat
+from pipeline.export.settings import ExportConfig
 
 
 def label_row(labels: Sequence[int | None] = (1, 0), **changes: Any) -> LabelRow:
@@ -34,7 +34,7 @@ def label_row(labels: Sequence[int | None] = (1, 0), **changes: Any) -> LabelRow
     return row._replace(**changes)
 
 
-def settings(layout: ExportFormat = ExportFormat.trl, **changes: Any) -> ExportConfig:
+def settings(layout: str = "trl", **changes: Any) -> ExportConfig:
     """Settings of an export that reads and writes nothing."""
     return ExportConfig(run_dir="run", format=layout, out="out", **changes)
 

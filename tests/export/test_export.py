@@ -14,12 +14,12 @@ from pipeline.core.schemas import LABELS
 from pipeline.engines.embedded import embedded_model
 from pipeline.export.card import CARD
 from pipeline.export.exported import Exported
+from pipeline.export.registry import EXPORTS
 from pipeline.export.run import LEFT_OUT, export
 from pipeline.export.settings import (
     Balance,
     DecontaminateConfig,
     ExportConfig,
-    ExportFormat,
     FileType,
     Neutral,
     Offending,
@@ -46,7 +46,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def exported(run_dir: Path, out: Path, layout: ExportFormat = ExportFormat.trl, **asked: Any) -> Exported:
+def exported(run_dir: Path, out: Path, layout: str = "trl", **asked: Any) -> Exported:
     return export(ExportConfig(run_dir=str(run_dir), format=layout, out=str(out), **asked))
 
 
@@ -88,16 +88,16 @@ def test_questions_are_split_and_both_files_load_as_one_data_set(run_dir: Path, 
 
 
 def test_columns_of_labels_are_written_as_they_are(run_dir: Path, tmp_path: Path) -> None:
-    exported(run_dir, tmp_path / "all", ExportFormat.parquet)
+    exported(run_dir, tmp_path / "all", "parquet")
     key = ["chain_id"]
     assert pl.read_parquet(tmp_path / "all/train.parquet").sort(key).equals(labels(run_dir).sort(key))
     assert pl.read_parquet(tmp_path / "all/train.parquet").columns == LABELS.names
-    exported(run_dir, tmp_path / "some", ExportFormat.parquet, columns=["value", "steps"])
+    exported(run_dir, tmp_path / "some", "parquet", columns=["value", "steps"])
     assert pl.read_parquet(tmp_path / "some/train.parquet").columns == ["value", "steps"]
 
 
-@pytest.mark.parametrize("layout", [layout for layout in ExportFormat if layout is not ExportFormat.parquet])
-def test_every_format_says_the_same_in_each_kind_of_file(layout: ExportFormat, run_dir: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("layout", [layout for layout in EXPORTS.ours if layout != "parquet"])
+def test_every_format_says_the_same_in_each_kind_of_file(layout: str, run_dir: Path, tmp_path: Path) -> None:
     written = [
         exported(run_dir, tmp_path / file.value, layout, file=file, offending=Offending.drop) for file in FileType
     ]
@@ -111,7 +111,7 @@ def test_every_format_says_the_same_in_each_kind_of_file(layout: ExportFormat, r
 
 @pytest.mark.parametrize("target", Target)
 def test_plain_rows_have_a_column_for_each_target(target: Target, run_dir: Path, tmp_path: Path) -> None:
-    exported(run_dir, tmp_path / "out", ExportFormat.parquet, target=target, after_error=True)
+    exported(run_dir, tmp_path / "out", "parquet", target=target, after_error=True)
     found, truth = pl.read_parquet(tmp_path / "out/train.parquet"), labels(run_dir)
     rows = {row["chain_id"]: row for row in truth.iter_rows(named=True)}
     for row in found.iter_rows(named=True):
@@ -165,8 +165,8 @@ def test_chains_that_spell_out_control_tokens_are_told_when_the_tokenizer_is_kno
     label_in_process(settings(tmp_path, rows, "estimator=fixed", "sampling.rollouts=2"))
     asked: dict[str, Any] = {"tokenizer": str(embedded_model()), "after_error": True, "max_length": 4096}
     with pytest.raises(InputError, match=r"1 special_token \(chain 4-0: step 2 spells out the token '<\|im_end\|>'"):
-        exported(tmp_path / "run", tmp_path / "out", ExportFormat.rlhflow, **asked)
-    done = exported(tmp_path / "run", tmp_path / "out", ExportFormat.rlhflow, offending=Offending.drop, **asked)
+        exported(tmp_path / "run", tmp_path / "out", "rlhflow", **asked)
+    done = exported(tmp_path / "run", tmp_path / "out", "rlhflow", offending=Offending.drop, **asked)
     assert (done.files["train.jsonl"].rows, done.left_out["special_token"].count) == (3, 1)
 
 
@@ -205,7 +205,7 @@ def test_an_earlier_export_is_replaced_only_when_asked_and_nothing_else_ever(run
         exported(run_dir, tmp_path / "mine", overwrite=True)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     with pytest.raises(UsageError, match="written to a folder"):
-        export(ExportConfig(run_dir=str(run_dir), format=ExportFormat.trl, out="s3://bucket/x"))
+        export(ExportConfig(run_dir=str(run_dir), format="trl", out="s3://bucket/x"))
 
 
 def test_a_file_without_rows_is_refused(run_dir: Path, tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_an_empty_list_keeps_nothing_out_and_is_refused(run_dir: Path, tmp_path:
 
 
 def test_outcome_rows_are_counted_and_balanced_by_outcome(run_dir: Path, tmp_path: Path) -> None:
-    done = exported(run_dir, tmp_path / "out", ExportFormat.orm, balance=Balance.chains)
+    done = exported(run_dir, tmp_path / "out", "orm", balance=Balance.chains)
     found = [row["label"] for row in lines(tmp_path / "out/train.jsonl")]
     counts = done.files["train.jsonl"].labels
     assert (counts.good, counts.bad, counts.total) == (found.count(1), found.count(0), len(found))
@@ -256,18 +256,18 @@ def test_an_export_without_a_row_is_none(run_dir: Path, tmp_path: Path) -> None:
     ("asked", "told"),
     [
         ({"columns": ["value"]}, "format=parquet without a target"),
-        ({"layout": ExportFormat.parquet, "columns": ["values"]}, "no column values; they have chain_id"),
-        ({"layout": ExportFormat.parquet, "undecided": Undecided.cut}, "add target=hard"),
-        ({"layout": ExportFormat.parquet, "file": FileType.jsonl}, "writes Parquet"),
+        ({"layout": "parquet", "columns": ["values"]}, "no column values; they have chain_id"),
+        ({"layout": "parquet", "undecided": Undecided.cut}, "add target=hard"),
+        ({"layout": "parquet", "file": FileType.jsonl}, "writes Parquet"),
         ({"placeholder": "<x>"}, "format=trl has no placeholder"),
         ({"separator": ""}, "separator is empty"),
         ({"target": Target.soft}, "target=hard"),
-        ({"layout": ExportFormat.parquet, "columns": ["value", "value"]}, "value is named twice"),
-        ({"layout": ExportFormat.parquet, "separator": "x"}, "keeps steps apart"),
-        ({"layout": ExportFormat.parquet, "tokenizer": "x"}, "nothing is checked"),
-        ({"layout": ExportFormat.openrlhf, "placeholder": "Z", "separator": "aZb"}, "holds the placeholder 'Z'"),
-        ({"layout": ExportFormat.openrlhf, "placeholder": "\\n"}, "holds the placeholder"),
-        ({"layout": ExportFormat.orm, "threshold": 0.5}, "about outcomes of chains"),
+        ({"layout": "parquet", "columns": ["value", "value"]}, "value is named twice"),
+        ({"layout": "parquet", "separator": "x"}, "keeps steps apart"),
+        ({"layout": "parquet", "tokenizer": "x"}, "nothing is checked"),
+        ({"layout": "openrlhf", "placeholder": "Z", "separator": "aZb"}, "holds the placeholder 'Z'"),
+        ({"layout": "openrlhf", "placeholder": "\\n"}, "holds the placeholder"),
+        ({"layout": "orm", "threshold": 0.5}, "about outcomes of chains"),
         ({"max_length": 5}, "counted by tokenizer"),
         ({"neutral": Neutral.positive, "threshold": 0.5}, "a threshold labels anew"),
         ({"decontaminate": DecontaminateConfig(ngram=5)}, "are for decontaminate.paths"),

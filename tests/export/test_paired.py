@@ -9,14 +9,13 @@ import pytest
 
 from pipeline.core.errors import UsageError
 from pipeline.export.example import LabelCounts
-from pipeline.export.paired import NO_PAIR, PairRows
+from pipeline.export.formats.pairs import NO_PAIR, PairRows
 from pipeline.export.plan import plan_of
 from pipeline.export.run import LEFT_OUT, export
 from pipeline.export.settings import (
     Balance,
     DecontaminateConfig,
     ExportConfig,
-    ExportFormat,
     FileType,
     Neutral,
     PairReader,
@@ -30,7 +29,7 @@ from tests.export.rows import settings as asked
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
 
-PREFERENCE = ExportFormat.preference
+PREFERENCE = "preference"
 
 
 @pytest.fixture(scope="module")

@@ -22,12 +22,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied, StepvalueError
 from pipeline.core.failpoints import arm
 from pipeline.core.progress import Status
 from pipeline.core.records import Completion, Request
-from pipeline.engines.oracle import OracleEngine
+from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.runtime import hands
 from pipeline.runtime.driver import label
 from pipeline.runtime.hands import Hand, Offer
@@ -205,7 +206,7 @@ class LoggingEngine(OracleEngine):
     """Tells when it has answered what: a line per batch, the time and the ids."""
 
     def __init__(self, plan: Plan, config: LabelConfig, attempt: int) -> None:
-        super().__init__(config.policy, attempt=attempt)
+        super().__init__(as_type(config.policy, OraclePolicyConfig), attempt=attempt)
         self._log = plan.scratch / "answered"
 
     async def generate(

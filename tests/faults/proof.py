@@ -4,17 +4,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.config.choices import EstimatorName
 from pipeline.config.label import LabelConfig
 from pipeline.core.ids import content_id, rollout_id
 from pipeline.core.records import ChainShape, Fact, Finish, StepValue, Verdict
-from pipeline.estimators.chain import ChainValues, chain_values
-from pipeline.estimators.kernel import PRIOR
-from pipeline.estimators.kernels import TABLE as KERNELS
-from pipeline.estimators.kernels import kernel_of
+from pipeline.estimators.labelling import ChainValues, chain_values
+from pipeline.estimators.pooled.kernel import PRIOR
+from pipeline.estimators.pooled.learning import TABLE as KERNELS
+from pipeline.estimators.pooled.learning import kernel_of
+from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import measured_prefixes
 from pipeline.estimators.trials import trials_of
-from pipeline.runtime.goal import goal_of, reached
+from pipeline.runtime.budgets import goal_of, reached
 from pipeline.storage.commits import UNIT, Chain, Commit, chains
 from pipeline.storage.shards import read_shard
 from pipeline.storage.standing import standing
@@ -22,6 +22,7 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, unit_rows
 from tests.faults.reading import rows_of
 from tests.faults.workers import Answers
+from tests.settings import deciding
 
 Label = Mapping[str, Any]
 
@@ -54,7 +55,7 @@ def faults_of(storage: Storage, units: Sequence[UnitRef], claim: Claim) -> Itera
     there = {found.chain_id: found for found in chains(storage, UNIT)}
     for unit in units:
         found = standing(there.get(unit.unit_id) or Chain(kind=UNIT, chain_id=unit.unit_id))
-        if found.whole is None or not reached(found.whole, goal_of(claim.config)):
+        if found.whole is None or not reached(found.whole, goal_of(*deciding(claim.config))):
             yield f"success, but unit {unit.unit_id} is not whole"
             continue
         yield from _faults_of_unit(storage, unit, found.whole, claim)
@@ -99,12 +100,12 @@ def _faults_of_unit(storage: Storage, unit: UnitRef, whole: Commit, claim: Claim
 def _unlike(unit: UnitRef, labels: Sequence[Label], rollouts: int, reference: Reference, claim: Claim) -> Iterator[str]:
     """What differs from the run without faults: labels, where it sampled as much; what an estimator that learns from other
     units asks for depends on who was first."""
-    chosen = claim.config.estimator.name in (EstimatorName.first_success, EstimatorName.bisect)
+    chosen = claim.config.estimator.name in ("first_success", "bisect")
     given = all(label["chain_id"] in reference.labels for label in labels)
     one_plan = len(claim.references) == 1
     if chosen and given and one_plan and not claim.damaged and rollouts != reference.rollouts[unit.unit_id]:
         yield f"unit {unit.unit_id} has {rollouts} rollouts, without faults {reference.rollouts[unit.unit_id]}"
-    same = rollouts == reference.rollouts[unit.unit_id] and claim.config.estimator.name is not EstimatorName.pooled
+    same = rollouts == reference.rollouts[unit.unit_id] and claim.config.estimator.name != "pooled"
     for label in labels if same else ():
         if label != reference.labels.get(label["chain_id"], label):
             yield f"the label of chain {label['chain_id']} is not that of a run without faults"
@@ -112,7 +113,7 @@ def _unlike(unit: UnitRef, labels: Sequence[Label], rollouts: int, reference: Re
 
 def _planned(asked: Collection[str], facts: Sequence[Fact], whole: Commit, claim: Claim) -> set[str]:
     """Ids of the rollouts that must be there, told from those that are."""
-    if claim.config.estimator.name is EstimatorName.fixed:
+    if claim.config.estimator.name == "fixed":
         return {rollout_id(prefix, issue) for prefix in asked for issue in range(whole.goal.rollouts)}
     upto = {fact.prefix_id: 0 for fact in facts}
     for fact in facts:
@@ -122,7 +123,7 @@ def _planned(asked: Collection[str], facts: Sequence[Fact], whole: Commit, claim
 
 def _most(claim: Claim) -> int:
     """How many rollouts a prefix has at most."""
-    return 10**9 if claim.config.estimator.name is EstimatorName.pooled else claim.most
+    return 10**9 if claim.config.estimator.name == "pooled" else claim.most
 
 
 def _id(fact: Fact) -> str:
@@ -133,7 +134,9 @@ def _values(
     storage: Storage, whole: Commit, chains: Sequence[ChainShape], facts: Sequence[Fact], claim: Claim
 ) -> list[ChainValues]:
     kernels = [kernel_of(read_shard(storage, shard)) for shard in whole.shards if shard.table == KERNELS]
-    return chain_values(chains, trials_of(facts), claim.config.estimator, kernels[0] if kernels else PRIOR)
+    return chain_values(
+        chains, trials_of(facts), estimator_for(claim.config.estimator), kernels[0] if kernels else PRIOR
+    )
 
 
 def _shape(label: Label) -> ChainShape:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from pipeline.config.choices import EstimatorName
 from tests.faults.sim import Scenario
 
 
@@ -11,12 +10,12 @@ def scenarios(folder: Path) -> list[Scenario]:
     one = [_given(1, "right", 2), _given(1, "wrong", 5)]
     several = [_given(3, "right", 6), _given(6, "right", 12), _given(8, "wrong", 3)]
     return [
-        Scenario(folder, "given", one, EstimatorName.fixed),
-        Scenario(folder, "both", [_given(4, "open", None), _bare(7)], EstimatorName.fixed),
-        Scenario(folder, "several", several, EstimatorName.fixed),
-        Scenario(folder, "stopped", one, EstimatorName.first_success),
-        Scenario(folder, "searched", one, EstimatorName.bisect),
-        Scenario(folder, "pooled", several[1:], EstimatorName.pooled),
+        Scenario(folder, "given", one, "fixed"),
+        Scenario(folder, "both", [_given(4, "open", None), _bare(7)], "fixed"),
+        Scenario(folder, "several", several, "fixed"),
+        Scenario(folder, "stopped", one, "first_success"),
+        Scenario(folder, "searched", one, "bisect"),
+        Scenario(folder, "pooled", several[1:], "pooled"),
     ]
 
 

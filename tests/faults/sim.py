@@ -13,8 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.choices import EstimatorName, PolicyKind
-from pipeline.config.label import DataConfig, EstimatorConfig, LabelConfig, PolicyConfig, SamplingConfig
+from pipeline.config.label import DataConfig, LabelConfig, SamplingConfig
 from pipeline.config.run import RunConfig
 from pipeline.core.errors import Interrupted, StepvalueError
 from pipeline.core.progress import Status, Summary
@@ -33,6 +32,7 @@ from tests.faults.observer import Observer
 from tests.faults.proof import Claim, Reference, faults_of, labels_of, wholes
 from tests.faults.workers import RUN_DIR, Answers, Fate, SignedHand
 from tests.faults.world import Process, World
+from tests.settings import estimator_settings, policy_settings
 
 JUMP_SECONDS = 1e6
 RUN = RunConfig(
@@ -90,15 +90,15 @@ class Schedule:
 class Scenario:
     """An input, staged once, and what runs without faults make of it."""
 
-    def __init__(self, folder: Path, name: str, rows: Sequence[Mapping[str, Any]], estimator: EstimatorName) -> None:
+    def __init__(self, folder: Path, name: str, rows: Sequence[Mapping[str, Any]], estimator: str) -> None:
         path = folder / f"{name}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         self._config = LabelConfig(
             run_dir=str(RUN_DIR),
             data=DataConfig(path=str(path)),
-            policy=PolicyConfig(kind=PolicyKind.oracle),
+            policy=policy_settings("oracle"),
             sampling=SamplingConfig(solutions=2, max_tokens=64),
-            estimator=EstimatorConfig(name=estimator),
+            estimator=estimator_settings(estimator),
             run=RUN,
         )
         self.facts = identity(self._config, input_digest(str(path)))

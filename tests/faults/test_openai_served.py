@@ -20,11 +20,13 @@ import pytest
 from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
+from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import Completion, Finish, Prefix, Problem, Request
 from pipeline.data.prompts import Prompter
 from pipeline.engines.openai.engine import OpenAiEngine
+from pipeline.engines.openai.settings import OpenAiPolicyConfig
 from pipeline.engines.tokenizer import HfTokenizer, load_tokenizer
 from pipeline.engines.vllm import reaper
 from pipeline.engines.vllm.leftovers import mark_of_this_process
@@ -168,7 +170,7 @@ def test_what_a_real_server_answers(server: VllmServer, monkeypatch: pytest.Monk
 
     async def work(*settings: str) -> None:
         config = config_for(server, *settings)
-        engine = OpenAiEngine(config.policy, config.sampling)
+        engine = OpenAiEngine(as_type(config.policy, OpenAiPolicyConfig), config.sampling)
         await engine.start()
         try:
             assert engine.max_model_len == CONTEXT

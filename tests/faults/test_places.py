@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.core.errors import RunConflict
 from pipeline.data.rows import input_digest
-from pipeline.engines.fingerprint import policy_fingerprint
+from pipeline.engines.registry import policy_for
 from pipeline.runtime.state import identity
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
@@ -81,7 +81,7 @@ def test_every_key_of_the_fingerprint_is_refused_by_name(scenes: Scenes) -> None
     scene = scenes()
     scene.finish()
     config, storage = scene.config(), LocalStorage(scene.run_dir)
-    facts = identity(config, input_digest(config.data.path), policy_fingerprint(config.policy))
+    facts = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
     before = tree(scene.run_dir)
     for key in facts:
         with pytest.raises(

@@ -7,11 +7,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied, WorkerLost
 from pipeline.core.progress import EngineWork
 from pipeline.core.records import Completion, Request
-from pipeline.engines.oracle import OracleEngine
+from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.runtime.worker import Receipt, Snapshot, Task, Worker
 from pipeline.storage.local import LocalStorage
 from tests.faults.disk import Killed
@@ -69,7 +70,7 @@ class SignedEngine:
     """The oracle, but every text names the process that it comes from: same verdict, other row. Implements `Engine`."""
 
     def __init__(self, config: LabelConfig, process: Process, fate: Fate, answers: Answers) -> None:
-        self._oracle = OracleEngine(config.policy)
+        self._oracle = OracleEngine(as_type(config.policy, OraclePolicyConfig))
         self._process = process
         self._fate = fate
         self._answers = answers

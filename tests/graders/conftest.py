@@ -3,32 +3,35 @@
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pipeline.config.choices import GraderKind, Sandbox
-from pipeline.config.label import GraderConfig
+from pipeline.config.choices import Sandbox
 from pipeline.core.errors import StepvalueError
 from pipeline.graders.code.checker import CodeChecker
 from pipeline.graders.code.sandbox import landlock_version
+from pipeline.graders.code.settings import CodeConfig
 from tests import strategies  # noqa: F401  registers the profile of property tests
+from tests.settings import grader_settings
 
 HAS_LANDLOCK = landlock_version() > 0
 CPU_SECONDS = 1.0
 DEADLINE = 12.0
 
 
-def code_config(**settings: object) -> GraderConfig:
+def code_config(**settings: object) -> CodeConfig:
     """Settings for small programs, as strict as the machine allows."""
-    defaults: dict[str, object] = {
-        "kind": GraderKind.code,
+    defaults: dict[str, Any] = {
+        "kind": "code",
         "cpu_seconds": CPU_SECONDS,
         "deadline_seconds": DEADLINE,
         "memory_mib": 512,
         "relative_tolerance": 1e-6,
         "sandbox": Sandbox.full if HAS_LANDLOCK else Sandbox.standard,
     }
-    return GraderConfig(**(defaults | settings))  # type: ignore[arg-type]
+    found: CodeConfig = grader_settings(**(defaults | settings))
+    return found
 
 
 @pytest.fixture(scope="session")

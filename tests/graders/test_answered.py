@@ -7,12 +7,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import Fallback
-from pipeline.config.label import GraderConfig
 from pipeline.graders.math.answered import Answered
 from pipeline.graders.math.pool import MathChecker
+from tests.settings import grader_settings
 
 ANSWERED = Answered()
-CHECKER = MathChecker(GraderConfig(fallback=Fallback.last_number))
+CHECKER = MathChecker(grader_settings(fallback=Fallback.last_number))
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipeline.config.choices import GraderKind, Sandbox
+from pipeline.config.choices import Sandbox
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Verdict
-from pipeline.graders.choose import checker_for
 from pipeline.graders.code import slot
 from pipeline.graders.code.checker import CodeChecker
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS
+from pipeline.graders.registry import checker_for
 from tests.graders.conftest import CPU_SECONDS, code_config
+from tests.settings import grader_settings
 
 SQUARE = "assert f(2) == 4\nassert f(3) == 9"
 SUM = json.dumps({"inputs": ["1 2\n", "3 4\n"], "outputs": ["3\n", "7"]})
@@ -229,9 +230,9 @@ def test_everything_ends_when_the_parent_dies(code_checker: CodeChecker, tmp_pat
     code = (
         "import os, tempfile, threading, time, psutil\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
-        "from pipeline.config.choices import GraderKind\nfrom pipeline.config.label import GraderConfig\n"
+        "from pipeline.graders.code.settings import CodeConfig\n"
         "from pipeline.graders.code.checker import CodeChecker\n"
-        "c = CodeChecker(GraderConfig(kind=GraderKind.code, deadline_seconds=60))\n"
+        "c = CodeChecker(CodeConfig(deadline_seconds=60))\n"
         "program = 'import time\\ntime.sleep(60)'\n"
         "threading.Thread(target=c.grade_answer, args=(('assert f()',), program), daemon=True).start()\n"
         "while len(found := psutil.Process().children(recursive=True)) < 3: time.sleep(0.01)\n"
@@ -269,7 +270,7 @@ def test_a_child_that_does_not_start_is_told(temporary: Path, monkeypatch: pytes
 
 
 def test_the_settings_choose_the_checker(code_checker: CodeChecker) -> None:
-    with checker_for(code_config(kind=GraderKind.code)) as checker:
+    with checker_for(code_config(kind="code")) as checker:
         assert isinstance(checker, CodeChecker)
-    with checker_for(code_config(kind=GraderKind.math)) as checker:
+    with checker_for(grader_settings("math")) as checker:
         assert not isinstance(checker, CodeChecker)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from pipeline.config.label import GraderConfig
 from pipeline.core.records import UNGRADED, Finish, Grade, Verdict
 from pipeline.graders.completion import NO_COMPLETION, grade_at_once, grade_in_time, outcome_of
 from pipeline.graders.math.pool import MathChecker
+from tests.settings import grader_settings
 
 
 def test_a_request_that_no_engine_answers_is_ungraded_whatever_its_text() -> None:
-    with MathChecker(GraderConfig()) as checker:
+    with MathChecker(grader_settings()) as checker:
         grade = grade_at_once(checker, ("5",), "The answer is 5.", Finish.ENGINE_FAILED)
     assert grade is NO_COMPLETION
     assert grade.verdict in UNGRADED
@@ -17,7 +17,7 @@ def test_a_request_that_no_engine_answers_is_ungraded_whatever_its_text() -> Non
 
 @pytest.mark.parametrize("ask", [grade_at_once, grade_in_time])
 def test_only_a_completion_that_stopped_itself_is_complete(ask: type) -> None:
-    with MathChecker(GraderConfig()) as checker:
+    with MathChecker(grader_settings()) as checker:
         assert ask(checker, ("5",), "So it is 5", Finish.STOP).verdict is Verdict.CORRECT
         assert ask(checker, ("5",), "So it is 5", Finish.LENGTH).verdict is Verdict.NO_ANSWER
 

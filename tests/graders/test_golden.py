@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.label import GraderConfig
-from pipeline.graders.choose import checker_for
+from pipeline.graders.registry import checker_for
 from tests.graders.dev_files import FOLDER, REQUIRED, canaries, cases_of, judge, meets, score
+from tests.settings import grader_settings
 
 pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="the audited answers are not beside this checkout")
 
@@ -15,7 +15,7 @@ def test_audited_answers_are_judged_as_people_judged_them(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     cases = cases_of(name)
-    with checker_for(GraderConfig()) as checker:
+    with checker_for(grader_settings()) as checker:
         outcomes = [judge(checker, case) for case in cases]
     result = score(outcomes)
     assert meets(result, REQUIRED[name]), result

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.label import GraderConfig
 from pipeline.core.records import Verdict
 from pipeline.graders.base import Checker
-from pipeline.graders.choose import checker_for
+from pipeline.graders.registry import checker_for
 from tests.graders.flood import NEEDS_ALGEBRA, flood
 from tests.graders.hostile import GOLDS, LONG_CHARS, Hostile, hostile_answers
+from tests.settings import grader_settings
 
 ANSWERS = 500
 SEED = 20
@@ -36,7 +36,7 @@ MARKERS = (
 
 @pytest.fixture(scope="module")
 def checker() -> Iterator[Checker]:
-    with checker_for(GraderConfig()) as open_checker:
+    with checker_for(grader_settings()) as open_checker:
         yield open_checker
 
 

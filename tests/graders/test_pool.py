@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.config.choices import Fallback
-from pipeline.config.label import GraderConfig
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Verdict
 from pipeline.graders.math.pool import MathChecker
+from tests.settings import grader_settings
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text().splitlines()]
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "grader_dev" / "real_outputs.jsonl"
@@ -56,7 +56,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def checker() -> Iterator[MathChecker]:
-    with MathChecker(GraderConfig(deadline_seconds=5.0)) as open_checker:
+    with MathChecker(grader_settings(deadline_seconds=5.0)) as open_checker:
         yield open_checker
 
 
@@ -147,7 +147,7 @@ def test_golds_are_checked(checker: MathChecker) -> None:
 
 def test_hostile_answers_get_a_verdict_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with MathChecker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
+    with MathChecker(grader_settings(deadline_seconds=DEADLINE)) as checker:
         child_of(checker)
         for answer in HOSTILE:
             for gold in ("7", "x^2-1"):
@@ -162,13 +162,13 @@ def test_hostile_answers_get_a_verdict_and_leave_nothing(tmp_path: Path, monkeyp
 def test_a_file_in_the_working_directory_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sympy.py").write_text("open('pwned', 'w')")
     monkeypatch.chdir(tmp_path)
-    with MathChecker(GraderConfig()) as checker:
+    with MathChecker(grader_settings()) as checker:
         child_of(checker)
     assert not (tmp_path / "pwned").exists()
 
 
 def test_a_stall_is_a_timeout_and_the_next_answer_works() -> None:
-    with MathChecker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
+    with MathChecker(grader_settings(deadline_seconds=DEADLINE)) as checker:
         process = child_of(checker)
         began = time.monotonic()
         assert checker.grade_answer(("5",), STALLS).verdict is Verdict.TIMEOUT
@@ -180,7 +180,7 @@ def test_a_stall_is_a_timeout_and_the_next_answer_works() -> None:
 
 
 def test_a_stopped_child_is_a_timeout_and_a_killed_one_a_crash() -> None:
-    with MathChecker(GraderConfig(deadline_seconds=DEADLINE)) as checker:
+    with MathChecker(grader_settings(deadline_seconds=DEADLINE)) as checker:
         os.kill(child_of(checker).pid, signal.SIGSTOP)
         assert checker.grade_answer((identity(2)[0],), identity(2)[1]).verdict is Verdict.TIMEOUT
         process = child_of_new(checker)
@@ -191,7 +191,7 @@ def test_a_stopped_child_is_a_timeout_and_a_killed_one_a_crash() -> None:
 
 
 def test_a_child_without_memory_is_a_crash_and_the_next_answer_works() -> None:
-    with MathChecker(GraderConfig(deadline_seconds=30.0)) as checker:
+    with MathChecker(grader_settings(deadline_seconds=30.0)) as checker:
         process = child_of(checker)
         pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[0])
         little = pages * resource.getpagesize() + (4 << 20)
@@ -211,7 +211,7 @@ def child_of_new(checker: MathChecker) -> "subprocess.Popen[bytes]":
 
 def test_any_thread_may_ask() -> None:
     verdicts: list[Verdict] = []
-    with MathChecker(GraderConfig(processes=2, deadline_seconds=20.0)) as checker:
+    with MathChecker(grader_settings(processes=2, deadline_seconds=20.0)) as checker:
 
         def work(number: int) -> None:
             verdicts.append(checker.grade((identity(number)[0],), f"The answer is ${identity(number)[1]}$.").verdict)
@@ -225,7 +225,7 @@ def test_any_thread_may_ask() -> None:
 
 
 def test_closing_ends_the_children() -> None:
-    checker = MathChecker(GraderConfig())
+    checker = MathChecker(grader_settings())
     process = child_of(checker)
     checker.close()
     assert process.returncode is not None
@@ -237,8 +237,8 @@ def test_closing_ends_the_children() -> None:
 
 def test_a_child_ends_when_its_parent_dies() -> None:
     code = (
-        "import os\nfrom pipeline.config.label import GraderConfig\nfrom pipeline.graders.math.pool import MathChecker\n"
-        "c = MathChecker(GraderConfig())\nc.grade_answer(('1',), '\\\\sin^2 x + \\\\cos^2 x')\n"
+        "import os\nfrom pipeline.graders.math.pool import MathChecker, MathConfig\n"
+        "c = MathChecker(MathConfig())\nc.grade_answer(('1',), '\\\\sin^2 x + \\\\cos^2 x')\n"
         "print(c._children[0].process.pid, flush=True)\nos._exit(0)"
     )
     parent = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -253,8 +253,8 @@ def test_a_child_ends_when_its_parent_dies() -> None:
 
 def test_nothing_symbolic_is_loaded_into_the_caller() -> None:
     code = (
-        "import sys\nfrom pipeline.config.label import GraderConfig\nfrom pipeline.graders.math.pool import MathChecker\n"
-        "with MathChecker(GraderConfig()) as c:\n    c.grade_answer(('1',), '\\\\sin^2 x + \\\\cos^2 x')\n"
+        "import sys\nfrom pipeline.graders.math.pool import MathChecker, MathConfig\n"
+        "with MathChecker(MathConfig()) as c:\n    c.grade_answer(('1',), '\\\\sin^2 x + \\\\cos^2 x')\n"
         "sys.exit(any(name.split('.')[0] in ('sympy', 'math_verify', 'latex2sympy2_extended') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
@@ -263,7 +263,7 @@ def test_nothing_symbolic_is_loaded_into_the_caller() -> None:
 @pytest.mark.skipif(not DATA.exists(), reason="the audited model outputs are not beside this checkout")
 def test_real_outputs_are_judged_as_people_judged_them() -> None:
     rows = [json.loads(line) for line in DATA.read_text().splitlines()[:300]]
-    with MathChecker(GraderConfig(fallback=Fallback.none)) as checker:
+    with MathChecker(grader_settings(fallback=Fallback.none)) as checker:
         right = sum(
             (checker.grade((row["gold"],), row["prediction"]).verdict is Verdict.CORRECT) == row["expected"]
             for row in rows

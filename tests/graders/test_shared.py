@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from pipeline import graders
 from pipeline.config.choices import Fallback
-from pipeline.config.label import GraderConfig
 from pipeline.graders import Grade, Verdict, grade
 from pipeline.graders.shared import shared_checker
 from tests.conftest import ROOT
+from tests.settings import grader_settings
 
-SLOW = GraderConfig(deadline_seconds=20.0)
+SLOW = grader_settings(deadline_seconds=20.0)
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ def test_no_type_raises(gold: Any, prediction: Any, extracts: bool) -> None:
 
 
 def test_settings_choose_the_checker_and_later_changes_to_them_do_not() -> None:
-    strict = GraderConfig(fallback=Fallback.none)
+    strict = grader_settings(fallback=Fallback.none)
     assert grade("72", "It is 72", config=strict).verdict is Verdict.NO_ANSWER
     assert grade("72", "It is 72").verdict is Verdict.CORRECT
     checker = shared_checker(strict)
-    assert shared_checker(GraderConfig(fallback=Fallback.none)) is checker
-    strict.fallback = GraderConfig().fallback
+    assert shared_checker(grader_settings(fallback=Fallback.none)) is checker
+    strict.fallback = grader_settings().fallback
     assert shared_checker(strict) is shared_checker() is not checker
-    assert grade("72", "It is 73", config=GraderConfig(fallback=Fallback.none)).verdict is Verdict.NO_ANSWER
+    assert grade("72", "It is 73", config=grader_settings(fallback=Fallback.none)).verdict is Verdict.NO_ANSWER
 
 
 def test_many_threads_share_one_checker() -> None:
-    config = GraderConfig(deadline_seconds=20.0, processes=2)
+    config = grader_settings(deadline_seconds=20.0, processes=2)
     found = []
 
     def work(number: int) -> None:

@@ -11,6 +11,22 @@ from tests.guard.record import stored
 LINES: dict[str, list[str]] = stored("command_lines")
 NO_SETTINGS = {"data", "policy", "sampling", "estimator", "grader", "run", "cluster", "plan"}
 """Words that choose a group, where the setting of that name is a section."""
+OPTIONS = (
+    "policy=oracle",
+    "policy=hf policy.model=x",
+    "policy=openai policy.model=x policy.openai.urls=[http://h/v1]",
+    "estimator=fixed",
+    "estimator=first_success",
+    "estimator=pooled",
+    "grader=code",
+)
+"""Implementations of which each has settings of its own."""
+SECTIONS = {
+    "label": ("policy", "estimator", "grader"),
+    "plan": ("policy", "estimator", "grader"),
+    "grade": ("grader",),
+    "score": ("grader",),
+}
 
 
 def _is_like_another(kind: str, line: str) -> bool:
@@ -39,9 +55,13 @@ def test_a_command_line_is_accepted(kind: str, line: str) -> None:
 
 @pytest.mark.parametrize("line", [f"{command} {REQUIRED[command]}" for command in COMMANDS])
 def test_a_setting_that_was_there_is(line: str) -> None:
-    code, out, _ = composed(line)
-    assert code == 0
-    assert set(stored("settings")[line.split(" ")[0]]) <= set(dotted(yaml.safe_load(out)))
+    """Of the implementation that is chosen its own, and those of the others where they are chosen."""
+    command, printed = line.split(" ")[0], set()
+    for option in ("", *(option for option in OPTIONS if option.partition("=")[0] in SECTIONS.get(command, ()))):
+        code, out, said = composed(f"{line} {option}".strip())
+        assert code == 0, said
+        printed |= set(dotted(yaml.safe_load(out)))
+    assert set(stored("settings")[command]) <= printed
 
 
 @pytest.mark.parametrize(("line", "message"), stored("refused").items())

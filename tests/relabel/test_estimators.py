@@ -8,12 +8,14 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.analysis.relabel.labels import relabel
 from pipeline.analysis.relabel.verdicts import regrade
-from pipeline.config.changes import EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
-from pipeline.config.choices import EstimatorName, Interval, LabelRule
+from pipeline.config.changes import RegradeConfig, RelabelConfig
+from pipeline.config.choices import Interval, LabelRule
 from pipeline.core.progress import Edited
+from pipeline.estimators.registry import ESTIMATORS
 from tests.audit.runs import copied, files
 from tests.runtime.adaptive import labels, log, proved, settings, sums
 from tests.runtime.in_process import label_in_process
+from tests.settings import EstimatorChange, GraderChange
 
 ROWS = sums(3)
 VALUES = ["chain_id", "value", "posterior_mean", "posterior_sd", "low", "high", "root_posterior_mean", "advantage"]
@@ -22,12 +24,10 @@ VALUES = ["chain_id", "value", "posterior_mean", "posterior_sd", "low", "high", 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     found = {}
-    for name in EstimatorName:
-        folder = tmp_path_factory.mktemp(name.value)
-        label_in_process(
-            settings(folder, ROWS, f"estimator={name.value}", "sampling.rollouts=6", "run.unit_problems=2")
-        )
-        found[name.value] = folder
+    for name in ESTIMATORS.ours:
+        folder = tmp_path_factory.mktemp(name)
+        label_in_process(settings(folder, ROWS, f"estimator={name}", "sampling.rollouts=6", "run.unit_problems=2"))
+        found[name] = folder
     return found
 
 
@@ -53,7 +53,7 @@ def test_a_full_log_serves_estimators_that_would_have_asked_for_less(
 ) -> None:
     """What they would have asked for is the beginning of what there is, so labels and values are the same."""
     copied(runs["fixed"] / "run", tmp_path)
-    relabelled(tmp_path, EstimatorChange(name=EstimatorName(name)))
+    relabelled(tmp_path, EstimatorChange(name=name))
     own, expected = labels(tmp_path), labels(runs[name])
     assert own["estimator"].unique().to_list() == [name]
     assert own["label"].equals(expected["label"])
@@ -65,7 +65,7 @@ def test_a_full_log_serves_estimators_that_would_have_asked_for_less(
 def test_a_full_log_serves_the_pooled_estimator(runs: dict[str, Path], tmp_path: Path) -> None:
     copied(runs["fixed"] / "run", tmp_path)
     before = labels(tmp_path)
-    done = relabelled(tmp_path, EstimatorChange(name=EstimatorName.pooled))
+    done = relabelled(tmp_path, EstimatorChange(name="pooled"))
     assert done.number == 0
     assert kernels(tmp_path) == [4, 6]
     after = labels(tmp_path)
@@ -77,7 +77,7 @@ def test_a_full_log_serves_the_pooled_estimator(runs: dict[str, Path], tmp_path:
 @pytest.mark.parametrize("sampled", ["first_success", "bisect"])
 def test_any_log_serves_the_pooled_estimator(runs: dict[str, Path], tmp_path: Path, sampled: str) -> None:
     copied(runs[sampled] / "run", tmp_path)
-    relabelled(tmp_path, EstimatorChange(name=EstimatorName.pooled, interval=Interval.posterior))
+    relabelled(tmp_path, EstimatorChange(name="pooled", interval=Interval.posterior))
     assert labels(tmp_path)["posterior_mean"].explode().null_count() == 0
 
 
@@ -148,10 +148,10 @@ def test_the_way_to_the_pooled_estimator_and_back_leads_to_the_same_labels(
 ) -> None:
     copied(runs["fixed"] / "run", tmp_path)
     before = labels(tmp_path)
-    relabelled(tmp_path, EstimatorChange(name=EstimatorName.pooled))
+    relabelled(tmp_path, EstimatorChange(name="pooled"))
     pooled = labels(tmp_path)
-    relabelled(tmp_path, EstimatorChange(name=EstimatorName.fixed))
+    relabelled(tmp_path, EstimatorChange(name="fixed"))
     assert labels(tmp_path).equals(before)
-    relabelled(tmp_path, EstimatorChange(name=EstimatorName.pooled))
+    relabelled(tmp_path, EstimatorChange(name="pooled"))
     assert labels(tmp_path).equals(pooled)
-    assert relabelled(tmp_path, EstimatorChange(name=EstimatorName.pooled)).number is None
+    assert relabelled(tmp_path, EstimatorChange(name="pooled")).number is None

@@ -11,18 +11,19 @@ from pipeline.analysis.relabel import verdicts
 from pipeline.analysis.relabel.labels import relabel
 from pipeline.analysis.relabel.verdicts import regrade
 from pipeline.analysis.report.labels import first_chains
-from pipeline.config.changes import AuditConfig, EstimatorChange, GraderChange, RegradeConfig, RelabelConfig
-from pipeline.config.choices import Fallback, GraderKind, LabelRule
-from pipeline.config.label import GraderConfig
+from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
+from pipeline.config.choices import Fallback, LabelRule
 from pipeline.core.errors import StepvalueError, StoreError
 from pipeline.core.progress import Edited
 from pipeline.core.records import Grade
-from pipeline.graders.choose import checker_for
 from pipeline.graders.math.pool import MathChecker
+from pipeline.graders.math.settings import MathConfig
+from pipeline.graders.registry import checker_for
 from pipeline.storage.commits import EDITION, chains
 from pipeline.storage.local import LocalStorage
 from tests.audit.runs import copied, files, labelled
 from tests.conftest import write_rows
+from tests.settings import EstimatorChange, GraderChange, grader_settings
 
 # Every completion of the oracle says that "the work is done" before it tells its answer.
 TAKES_IS = GraderChange(answer_pattern="work (is)")
@@ -140,7 +141,7 @@ def test_verdicts_that_are_waited_for_are_the_same(run_dir: Path, tmp_path: Path
 class DyingChecker(MathChecker):
     """Cannot start its children."""
 
-    def __init__(self, config: GraderConfig) -> None:
+    def __init__(self, config: MathConfig) -> None:
         super().__init__(config)
         self.asked = 0
 
@@ -162,7 +163,7 @@ def test_a_failure_half_way_changes_nothing(run_dir: Path) -> None:
 
 def test_programs_are_run_again(tmp_path: Path) -> None:
     try:
-        checker_for(GraderConfig(kind=GraderKind.code)).close()
+        checker_for(grader_settings("code")).close()
     except StepvalueError as error:
         pytest.skip(str(error))
     program = "```python\ndef square(x):\n    return x * x\n```"

@@ -10,7 +10,7 @@ from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import edition
 from pipeline.analysis.relabel.labels import relabel
 from pipeline.analysis.report.labels import first_chains
-from pipeline.config.changes import AuditConfig, EstimatorChange, RelabelConfig
+from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.config.choices import Interval, LabelRule
 from pipeline.core.errors import EngineDied, RunConflict, StoreError, UsageError
 from pipeline.core.progress import Edited
@@ -18,6 +18,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.lock import run_lock
 from tests.audit.runs import config, copied, files, labelled
 from tests.runtime.in_process import label_in_process
+from tests.settings import EstimatorChange
 
 THRESHOLD = EstimatorChange(rule=LabelRule.threshold, threshold=0.4)
 

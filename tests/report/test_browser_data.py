@@ -21,11 +21,12 @@ from pipeline.analysis.report.browser.data import BLOCK, STRIP, strip
 from pipeline.analysis.report.browser.examples import PER_PREFIX, Example, affordable, examples
 from pipeline.analysis.report.browser.sample import LIMITS, TEXT_BYTES, Size, sample
 from pipeline.analysis.report.browser.shown import ShownChain, ShownStep, cut, drops, largest_drop, uncertainty
-from pipeline.config.changes import GraderChange, RegradeConfig
+from pipeline.config.changes import RegradeConfig
 from pipeline.core.records import Finish, Verdict
 from pipeline.storage.place import storage_at
 from pipeline.storage.stored_run import stored_run
 from tests.audit.runs import copied, labelled
+from tests.settings import GraderChange
 
 VALUES = st.lists(st.none() | st.floats(0, 1), max_size=3 * STRIP)
 

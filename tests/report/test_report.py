@@ -19,7 +19,7 @@ from pipeline.analysis.report.figures import load
 from pipeline.analysis.report.reading import read_run
 from pipeline.analysis.report.sums import in_all
 from pipeline.analysis.status.read import run_status
-from pipeline.config.changes import AuditConfig, GraderChange, RegradeConfig
+from pipeline.config.changes import AuditConfig, RegradeConfig
 from pipeline.core.errors import InputError
 from pipeline.core.forecast import encoded_forecast
 from pipeline.core.schemas import SCHEMA_VERSION
@@ -30,6 +30,7 @@ from tests.audit.runs import config, copied, labelled
 from tests.conftest import write_rows
 from tests.report.forecasts import forecast
 from tests.runtime.in_process import label_in_process
+from tests.settings import GraderChange
 
 Told = pytest.CaptureFixture[str]
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(1)>&amp;‮"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pipeline.config.choices import BudgetUnit
 from pipeline.core.records import ChainShape, Counts, Trials
 from pipeline.estimators.tree import tree_of
-from pipeline.runtime.caps import Cap, costs, together, within
+from pipeline.runtime.budgets import Cap, costs, together, within
 
 TREE = tree_of(
     [

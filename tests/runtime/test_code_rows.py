@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from pipeline.__main__ import compose_label
-from pipeline.config.choices import GraderKind
-from pipeline.config.label import DataConfig, GraderConfig, LabelConfig
+from pipeline.config.label import DataConfig, LabelConfig
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import InputRow, Place, Reject, RejectReason
 from pipeline.data.problems import read_row
-from pipeline.graders.choose import checker_for
+from pipeline.graders.registry import checker_for
 from pipeline.runtime.state import identity
 from pipeline.storage.local import LocalStorage
 from tests.conftest import write_rows
 from tests.runtime.test_worker import chain, label_all, staged, tables
+from tests.settings import grader_settings
 
 ASSERTS = ["assert square(2) == 4", "assert square(3) == 9"]
 STREAMS = {"inputs": ["2\n"], "outputs": ["4\n"]}
@@ -28,7 +28,7 @@ SUITES = ["data.answer_is_suite=true", "grader=code"]
 @pytest.fixture(autouse=True)
 def _confined() -> None:
     try:
-        checker_for(GraderConfig(kind=GraderKind.code)).close()
+        checker_for(grader_settings("code")).close()
     except StepvalueError as error:
         pytest.skip(str(error))
 
@@ -90,11 +90,11 @@ def test_a_list_is_one_suite_only_on_demand() -> None:
 
 
 def test_what_a_program_may_use_is_part_of_what_a_run_is_and_what_algebra_may_use_is_not() -> None:
-    def facts(kind: GraderKind, **settings: Any) -> dict[str, object]:
-        return identity(LabelConfig(grader=GraderConfig(kind=kind, **settings)), "digest")
+    def facts(kind: str, **settings: Any) -> dict[str, object]:
+        return identity(LabelConfig(grader=grader_settings(kind, **settings)), "digest")
 
+    assert facts("math", memory_mib=4096) == facts("math")
     for change in ({"memory_mib": 4096}, {"cpu_seconds": 9.0}, {"suite_seconds": 9.0}):
-        assert facts(GraderKind.math, **change) == facts(GraderKind.math)
-        assert facts(GraderKind.code, **change) != facts(GraderKind.code)
-    assert facts(GraderKind.code, processes=7) == facts(GraderKind.code)
-    assert facts(GraderKind.code) != facts(GraderKind.math)
+        assert facts("code", **change) != facts("code")
+    assert facts("code", processes=7) == facts("code")
+    assert facts("code") != facts("math")

@@ -7,16 +7,16 @@ from unittest.mock import patch
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.config.choices import EstimatorName
 from pipeline.core.progress import Summary
 from pipeline.core.records import Completion, Grade, Problem, Verdict
 from pipeline.engines import oracle
+from pipeline.estimators.registry import ESTIMATORS
 from pipeline.runtime import unit
 from pipeline.runtime.judge import Judge
 from tests.runtime.adaptive import labels, log, long_chain, proved, settings, sums
 from tests.runtime.in_process import label_in_process
 
-NAMES = [name.value for name in EstimatorName]
+NAMES = list(ESTIMATORS.ours)
 ONE_STEP = {"id": "one", "problem": "What is 1?", "answer": "1", "steps": ["The answer is 1."]}
 OPEN_STEP = {"id": "open", "problem": "What is 2?", "answer": "2", "steps": ["Let me see."]}
 LONG = 500

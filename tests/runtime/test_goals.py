@@ -4,21 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.choices import BudgetUnit, EstimatorName
-from pipeline.config.label import DataConfig, EstimatorConfig, LabelConfig, SamplingConfig
+from pipeline.config.choices import BudgetUnit
+from pipeline.config.label import DataConfig, LabelConfig, SamplingConfig
 from pipeline.core.records import Goal, Totals
-from pipeline.runtime.budget import Spent, goals, level
-from pipeline.runtime.goal import goal_of, reached
+from pipeline.runtime.budgets import Spent, goal_of, goals, level, reached
 from pipeline.storage.commits import UNIT, Commit, State
+from tests.settings import deciding, estimator_settings
 
 
 def config(run_budget: int | None, unit: BudgetUnit = BudgetUnit.rollouts, target_sd: float = 0.1) -> LabelConfig:
     return LabelConfig(
         data=DataConfig(path="x"),
         sampling=SamplingConfig(rollouts=4),
-        estimator=EstimatorConfig(
-            name=EstimatorName.pooled, run_budget=run_budget, budget_unit=unit, target_sd=target_sd
-        ),
+        estimator=estimator_settings("pooled", run_budget=run_budget, budget_unit=unit, target_sd=target_sd),
     )
 
 
@@ -56,7 +54,7 @@ def test_units_together_get_at_most_what_the_run_has_left(
             kind=UNIT, chain_id="1" * 20, number=0, state=State.WHOLE, goal=goal, totals=totals
         )  # fmt: skip
         units[str(number)] = Spent(chains=chains, logged=totals, whole=record)
-    asked = goals(config(run_budget, unit), units)
+    asked = goals(*deciding(config(run_budget, unit)), units)
     spent = {
         key: each.logged.tokens if unit is BudgetUnit.tokens else each.logged.rollouts for key, each in units.items()
     }
@@ -68,28 +66,28 @@ def test_units_together_get_at_most_what_the_run_has_left(
 
 
 def test_new_units_come_before_what_is_undecided_in_others() -> None:
-    goal = goal_of(config(100))
+    goal = goal_of(*deciding(config(100)))
     units = {
         "a": Spent(chains=5, logged=Totals(rollouts=40), whole=whole(goal, rollouts=40, undecided=5)),
         "b": Spent(chains=5, logged=Totals(rollouts=7), whole=None),
     }
-    asked = goals(config(100), units)
+    asked = goals(*deciding(config(100)), units)
     assert (asked["a"].unit_budget, asked["b"].unit_budget) == (40, 60)
 
 
 def test_a_rest_that_is_less_than_a_rollout_for_each_chain_is_not_given() -> None:
-    goal = goal_of(config(100, BudgetUnit.tokens))
+    goal = goal_of(*deciding(config(100, BudgetUnit.tokens)))
     units = {"a": Spent(chains=5, logged=Totals(rollouts=4, tokens=80), whole=whole(goal, rollouts=4, undecided=5))}
-    assert goals(config(179, BudgetUnit.tokens), units)["a"].unit_budget == 80
-    assert goals(config(180, BudgetUnit.tokens), units)["a"].unit_budget == 180
+    assert goals(*deciding(config(179, BudgetUnit.tokens)), units)["a"].unit_budget == 80
+    assert goals(*deciding(config(180, BudgetUnit.tokens)), units)["a"].unit_budget == 180
 
 
 def test_only_the_pooled_estimator_has_a_budget() -> None:
     plain = LabelConfig(data=DataConfig(path="x"))
-    assert goals(plain, {"a": Spent(chains=1, logged=Totals(), whole=None)}) == {"a": Goal(rollouts=8)}
-    for budget in (EstimatorConfig(budget=5), EstimatorConfig(run_budget=5)):
-        with pytest.raises(ValueError, match="is for estimator=pooled"):
-            LabelConfig(data=DataConfig(path="x"), estimator=budget)
+    assert goals(*deciding(plain), {"a": Spent(chains=1, logged=Totals(), whole=None)}) == {"a": Goal(rollouts=8)}
+    for budget in ({"budget": 5}, {"run_budget": 5}):
+        with pytest.raises(TypeError, match="budget"):
+            estimator_settings("fixed", **budget)
 
 
 def test_a_unit_is_owed_again_when_more_is_asked_that_can_change_it() -> None:

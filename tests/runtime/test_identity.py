@@ -2,16 +2,17 @@
 
 import pytest
 
-from pipeline.config.choices import PolicyKind, PromptStyle
-from pipeline.config.label import LabelConfig, PolicyConfig, PromptConfig, SamplingConfig
+from pipeline.config.choices import PromptStyle
+from pipeline.config.label import LabelConfig, PromptConfig, SamplingConfig
 from pipeline.runtime.state import identity
+from tests.settings import policy_settings
 
 
 def facts(policy: dict[str, object], **sampling: object) -> dict[str, object]:
     prompt = PromptConfig(style=PromptStyle.plain)
     return identity(
         LabelConfig(
-            policy=PolicyConfig(kind=PolicyKind.hf, model="m", prompt=prompt, **policy),  # type: ignore[arg-type]
+            policy=policy_settings("hf", model="m", prompt=prompt, **policy),
             sampling=SamplingConfig(**sampling),  # type: ignore[arg-type]
         ),
         "input",

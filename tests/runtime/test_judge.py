@@ -7,11 +7,13 @@ from unittest.mock import patch
 
 import pytest
 
+from pipeline.config.fields import as_type
 from pipeline.config.label import GraderConfig
 from pipeline.core.progress import Status
 from pipeline.core.records import Completion, Finish, Grade, Prefix, Problem, Request, Verdict
 from pipeline.graders.base import Checker
 from pipeline.graders.math.pool import MathChecker
+from pipeline.graders.math.settings import MathConfig
 from pipeline.runtime import judge as judging
 from pipeline.runtime import worker
 from pipeline.runtime.driver import label
@@ -19,6 +21,7 @@ from pipeline.runtime.judge import Judge
 from pipeline.runtime.stop import StopSignal
 from tests.runtime.adaptive import labels, proved, settings, sums
 from tests.runtime.in_process import in_process
+from tests.settings import grader_settings
 
 QUEUE = 5
 
@@ -35,7 +38,7 @@ class SlowChecker(MathChecker):
 
 
 def slow_checker(config: GraderConfig) -> Checker:
-    return SlowChecker(config)
+    return SlowChecker(as_type(config, MathConfig))
 
 
 def completion() -> Completion:
@@ -71,7 +74,7 @@ def test_verdicts_in_time_take_threads_of_their_own(processes: int) -> None:
             return Grade(verdict=Verdict.CORRECT, answer="1", ms=200)
 
     async def run() -> float:
-        judge = Judge(WaitingChecker(GraderConfig()), processes)
+        judge = Judge(WaitingChecker(grader_settings()), processes)
         asked, problem = completion(), completion().request.problem
         grading = [asyncio.create_task(judge.grade(problem, asked, "")) for _ in range(processes + 2)]
         await asyncio.sleep(0.1)

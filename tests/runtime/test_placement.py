@@ -1,19 +1,23 @@
 """What workers take of clusters that have GPUs, and of those that have none."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.choices import PolicyKind
-from pipeline.config.engines import DeviceConfig
 from pipeline.config.label import PolicyConfig
 from pipeline.config.run import ClusterConfig
 from pipeline.core.errors import ClusterError
 from pipeline.core.hardware import Architecture
 from pipeline.engines.hardware.architectures import architecture_of
+from pipeline.engines.registry import policy_for
+from pipeline.engines.vllm.policies import HuggingFace
+from pipeline.engines.vllm.settings import DeviceConfig
 from pipeline.runtime import cluster
 from pipeline.runtime.placement import Node, Share, share_of
 from tests import models
+from tests.settings import policy_settings
 
 HEAD: Node = {"CPU": 4.0}
 H100: Node = {"CPU": 64.0, "GPU": 8.0, "accelerator_type:H100": 1.0}
@@ -22,10 +26,19 @@ NAMELESS: Node = {"CPU": 32.0, "GPU": 4.0}
 SEVEN, LARGE, HUGE = (architecture_of(config) for config in (models.QWEN_7B, models.QWEN_72B, models.LLAMA_405B))
 
 
-def hf(tensor_parallel: int | None = None, device: DeviceConfig | None = None) -> PolicyConfig:
-    return PolicyConfig(
-        kind=PolicyKind.hf, model="org/name", tensor_parallel=tensor_parallel, device=device or DeviceConfig()
-    )
+def hf(tensor_parallel: int | None = None, device: DeviceConfig | None = None) -> Any:
+    return policy_settings("hf", model="org/name", tensor_parallel=tensor_parallel, device=device or DeviceConfig())
+
+
+class Sized(HuggingFace):
+    """A model of these sizes."""
+
+    def __init__(self, settings: PolicyConfig, model: Architecture | None) -> None:
+        super().__init__(settings)
+        self._model = model
+
+    def architecture(self) -> Architecture | None:
+        return self._model
 
 
 def share(
@@ -37,7 +50,7 @@ def share(
     gpus: float | None = None,
 ) -> Share:
     config = ClusterConfig(workers=workers, cpus_per_worker=cpus, gpus_per_worker=gpus)
-    return share_of(nodes, config, policy or hf(), lambda: model)
+    return share_of(nodes, config, Sized(policy or hf(), model))
 
 
 def test_a_model_that_fits_has_a_copy_on_every_gpu() -> None:
@@ -99,10 +112,8 @@ def test_without_gpus_a_model_has_all_processors_of_a_node() -> None:
 
 
 def test_the_oracle_takes_no_gpu_and_one_processor() -> None:
-    asked = []
-    taken = share_of([H100], ClusterConfig(), PolicyConfig(kind=PolicyKind.oracle), lambda: asked.append(1))
+    taken = share_of([H100], ClusterConfig(), policy_for(policy_settings("oracle")))
     assert taken == Share(workers=1, cpus=1.0, gpus=0.0, tensor_parallel=1)
-    assert not asked, "nobody needs its sizes"
 
 
 nodes = st.lists(st.fixed_dictionaries({"CPU": st.integers(1, 64), "GPU": st.integers(0, 8)}), min_size=1, max_size=6)
@@ -130,5 +141,5 @@ def test_gpus_that_the_installed_vllm_cannot_use_are_left_alone(
     nodes = [{"Alive": True, "Resources": {"CPU": 16.0, "GPU": 4.0}}, {"Alive": False, "Resources": {"GPU": 8.0}}]
     monkeypatch.setattr("ray.nodes", lambda: nodes)
     monkeypatch.setattr(cluster, "is_cpu_build", lambda: cpu_build)
-    found = cluster.share(ClusterConfig(), PolicyConfig())
+    found = cluster.share(ClusterConfig(), policy_for(policy_settings("embedded")))
     assert (found.workers, found.cpus, found.gpus) == share

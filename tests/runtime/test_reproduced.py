@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel.labels import relabel
-from pipeline.config.changes import AuditConfig, EstimatorChange, RelabelConfig
+from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainShape, Completion, Prefix, Request
 from pipeline.engines import oracle
 from pipeline.engines.oracle import OracleEngine
 from pipeline.estimators.tree import tree_of
-from pipeline.runtime import worker
 from pipeline.runtime.reproduced import Steps
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
+from tests.settings import EstimatorChange
 
 
 def prefix(name: str, *token_ids: int) -> Prefix:
@@ -115,7 +115,7 @@ class _Imitator(OracleEngine):
 def run(folder: Path, *overrides: str) -> Path:
     data = write_rows(folder / "rows.jsonl", rows())
     settings = [f"data.path={data}", f"run_dir={folder / 'run'}", "policy=oracle", "estimator=pooled"]
-    with patch.object(worker, "OracleEngine", _Imitator):
+    with patch.object(oracle, "OracleEngine", _Imitator):
         label_in_process(compose_label([*settings, "run.unit_problems=3", *overrides]))
     return folder / "run"
 

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.config.choices import EstimatorName
-from pipeline.config.label import EstimatorConfig
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     ChainShape,
@@ -26,20 +24,24 @@ from pipeline.core.records import (
     Rollout,
     Verdict,
 )
+from pipeline.estimators.base import Learner
+from pipeline.estimators.registry import ESTIMATORS
 from pipeline.estimators.tree import Tree, tree_of
 from pipeline.runtime.arrivals import Arrivals
 from pipeline.runtime.journal import Journal
 from pipeline.runtime.rounds import Round, Rounds
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.unit_log import UnitLog
+from tests.settings import estimator
 
 PROBLEM = Problem(problem_id="a" * 20, text="?", golds=("1",))
 Key = tuple[str, int]
 Log = dict[Key, int]
 """(prefix id, issue index) -> round."""
 NOWHERE = LocalStorage(Path("/nowhere"))
+POOLED = estimator("pooled")
 
-names = st.sampled_from(EstimatorName)
+names = st.sampled_from(list(ESTIMATORS.ours))
 plans = st.tuples(names, st.integers(1, 6), st.integers(0, 99), st.randoms(use_true_random=False))
 
 
@@ -62,20 +64,20 @@ def rollout(key: Key, number: int) -> Rollout:
     return Rollout(completion=Completion(request=request, text="", finish=Finish.STOP, n_tokens=3), grade=grade)
 
 
-def journal_of(log: Log, goal: Goal) -> Journal:
-    journal = Journal(UnitLog(NOWHERE, "1" * 20), grader="g", goal=goal)
+def journal_of(log: Log, goal: Goal, learner: Learner | None = POOLED.learner) -> Journal:
+    journal = Journal(UnitLog(NOWHERE, "1" * 20), grader="g", goal=goal, learner=learner)
     for key, number in log.items():
         journal.add_rollout(rollout(key, number))
     return journal
 
 
-def goal_for(name: EstimatorName, rollouts: int) -> Goal:
-    return Goal(rollouts=rollouts, target_sd=0.1 if name is EstimatorName.pooled else 0.0)
+def goal_for(name: str, rollouts: int) -> Goal:
+    return Goal(rollouts=rollouts, target_sd=0.1 if name == "pooled" else 0.0)
 
 
-def rounds_of(log: Log, name: EstimatorName, rollouts: int, seed: int) -> tuple[Rounds, Journal]:
-    journal = journal_of(log, goal_for(name, rollouts))
-    return Rounds(journal, trees(seed), EstimatorConfig(name=name)), journal
+def rounds_of(log: Log, name: str, rollouts: int, seed: int) -> tuple[Rounds, Journal]:
+    journal = journal_of(log, goal_for(name, rollouts), estimator(name).learner)
+    return Rounds(journal, trees(seed), estimator(name)), journal
 
 
 def logged(journal: Journal) -> Log:
@@ -88,7 +90,7 @@ def carry_out(asked: Iterable[Round], journal: Journal) -> None:
             journal.add_rollout(rollout(key, each.number))
 
 
-def played(log: Log, name: EstimatorName, rollouts: int, seed: int, random: Random) -> Log:
+def played(log: Log, name: str, rollouts: int, seed: int, random: Random) -> Log:
     """What is in the log when nothing is owed any more; whose turn it is is drawn."""
     rounds, journal = rounds_of(log, name, rollouts, seed)
     asked: Sequence[Round] = rounds.begun()
@@ -103,7 +105,7 @@ def played(log: Log, name: EstimatorName, rollouts: int, seed: int, random: Rand
 @settings(max_examples=30)
 @given(plans, st.data())
 def test_a_log_that_was_cut_anywhere_grows_into_the_one_that_was_not(
-    plan: tuple[EstimatorName, int, int, Random], data: st.DataObject
+    plan: tuple[str, int, int, Random], data: st.DataObject
 ) -> None:
     name, rollouts, seed, random = plan
     whole = played({}, name, rollouts, seed, random)
@@ -119,7 +121,7 @@ def test_a_log_that_was_cut_anywhere_grows_into_the_one_that_was_not(
 @settings(max_examples=20)
 @given(plans, st.data())
 def test_holes_anywhere_in_a_log_are_filled_and_nothing_is_asked_twice(
-    plan: tuple[EstimatorName, int, int, Random], data: st.DataObject
+    plan: tuple[str, int, int, Random], data: st.DataObject
 ) -> None:
     """What damage leaves."""
     name, rollouts, seed, random = plan
@@ -135,20 +137,20 @@ def test_holes_anywhere_in_a_log_are_filled_and_nothing_is_asked_twice(
 
 
 @given(names, st.integers(1, 6))
-def test_problems_do_not_wait_for_each_other(name: EstimatorName, rollouts: int) -> None:
+def test_problems_do_not_wait_for_each_other(name: str, rollouts: int) -> None:
     rounds, journal = rounds_of({}, name, rollouts, seed=1)
     first, *others = rounds.begun()
     carry_out([first], journal)
     for each in rounds.next([first.tree]):
         assert each.tree is first.tree
         assert each.number == first.number + 1
-    again = Rounds(journal, [each.tree for each in others], EstimatorConfig(name=name))
+    again = Rounds(journal, [each.tree for each in others], estimator(name))
     assert [(each.number, each.missing) for each in again.begun()] == [(each.number, each.missing) for each in others]
 
 
 def test_a_decision_is_taken_without_what_came_in_of_a_round_that_was_cut() -> None:
     """A prefix that had a right rollout in a round which another one still lacks."""
-    name, rollouts = EstimatorName.first_success, 9
+    name, rollouts = "first_success", 9
     rounds, journal = rounds_of({}, name, rollouts, seed=3)
     (one, *_) = rounds.begun()
     carry_out([one], journal)
@@ -161,8 +163,8 @@ def test_a_decision_is_taken_without_what_came_in_of_a_round_that_was_cut() -> N
 
 
 def test_what_is_asked_for_with_more_rollouts_is_a_round_of_its_own() -> None:
-    whole = played({}, EstimatorName.fixed, 3, 1, Random(0))
-    more = played(whole, EstimatorName.fixed, 5, 1, Random(0))
+    whole = played({}, "fixed", 3, 1, Random(0))
+    more = played(whole, "fixed", 5, 1, Random(0))
     assert whole.items() <= more.items()
     assert {prefix for prefix, _ in more} == {prefix for prefix, _ in whole}
     assert {issue for _, issue in more} == set(range(5))
@@ -170,39 +172,39 @@ def test_what_is_asked_for_with_more_rollouts_is_a_round_of_its_own() -> None:
 
 def test_a_larger_budget_leaves_what_is_done_as_it_is() -> None:
     """Also where the last round of what is done was cut short by the budget."""
-    config = EstimatorConfig(name=EstimatorName.pooled, target_sd=0.2)
+    pooled = estimator("pooled", target_sd=0.2)
     done = 0
     for seed, budget in product(range(12), (3, 4, 5, 7)):
         few = Goal(rollouts=1, target_sd=0.2, budget=budget, budget_unit="rollouts")
         journal = journal_of({}, few)
-        rounds = Rounds(journal, trees(seed)[1:], config)
+        rounds = Rounds(journal, trees(seed)[1:], pooled)
         asked: Sequence[Round] = rounds.begun()
         while asked:
             carry_out(asked, journal)
             asked = rounds.next([each.tree for each in asked])
         more = journal_of(logged(journal), replace(few, budget=50))
         more.settled = set(logged(journal))
-        assert bool(Rounds(more, trees(seed)[1:], config).begun()) is bool(rounds.undecided())
+        assert bool(Rounds(more, trees(seed)[1:], pooled).begun()) is bool(rounds.undecided())
         done += not rounds.undecided()
     assert done
 
 
 def test_no_estimator_but_the_pooled_one_leaves_chains_undecided() -> None:
-    for name in EstimatorName:
+    for name in ESTIMATORS.ours:
         rounds, _ = rounds_of({}, name, 4, seed=1)
-        assert rounds.undecided() == (3 if name is EstimatorName.pooled else 0)
+        assert rounds.undecided() == (3 if name == "pooled" else 0)
 
 
 def test_a_unit_without_a_budget_left_is_asked_for_nothing() -> None:
-    config = EstimatorConfig(name=EstimatorName.pooled)
+    pooled = estimator("pooled")
     for unit_budget, asked in ((0, False), (2, False), (3, True)):
         goal = Goal(rollouts=4, target_sd=0.1, unit_budget=unit_budget, budget_unit="rollouts")
-        assert bool(Rounds(journal_of({}, goal), trees(1), config).begun()) is asked
+        assert bool(Rounds(journal_of({}, goal), trees(1), pooled).begun()) is asked
 
 
 def test_arrivals_tell_of_each_problem_when_all_it_was_asked_for_is_in() -> None:
     async def work() -> None:
-        rounds, _ = rounds_of({}, EstimatorName.fixed, 2, seed=1)
+        rounds, _ = rounds_of({}, "fixed", 2, seed=1)
         arrivals, asked = Arrivals(), rounds.begun()
         arrivals.expect(asked)
         for each in reversed(asked):

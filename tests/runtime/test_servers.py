@@ -9,26 +9,26 @@ import pytest
 from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
-from pipeline.config.choices import PolicyKind
-from pipeline.config.engines import OpenAiConfig
 from pipeline.config.label import LabelConfig, PolicyConfig
 from pipeline.config.run import ClusterConfig
 from pipeline.core.errors import ClusterError, PolicyError
-from pipeline.engines.fingerprint import policy_fingerprint
 from pipeline.engines.openai import engine as engine_module
 from pipeline.engines.openai import trouble
 from pipeline.engines.openai.engine import OpenAiEngine
+from pipeline.engines.openai.settings import OpenAiConfig
 from pipeline.engines.oracle import ByteTokenizer
+from pipeline.engines.registry import policy_for
 from pipeline.runtime.placement import Share, share_of
 from pipeline.runtime.state import identity
 from pipeline.runtime.worker import engine_for
 from tests.engines.served import MODEL, Act, Server, served_beside
 from tests.runtime.in_process import label_in_process
+from tests.settings import policy_settings
 
 
-def policy(model: str = "m", tokenizer: str | None = None, **servers: Any) -> PolicyConfig:
+def policy(model: str = "m", tokenizer: str | None = None, **servers: Any) -> Any:
     asked = OpenAiConfig(**{"urls": ["http://a/v1"], **servers})
-    return PolicyConfig(kind=PolicyKind.openai, model=model, tokenizer=tokenizer, openai=asked)
+    return policy_settings("openai", model=model, tokenizer=tokenizer, openai=asked)
 
 
 def test_where_and_how_servers_are_asked_is_no_part_of_what_a_run_is() -> None:
@@ -51,21 +51,21 @@ def test_where_and_how_servers_are_asked_is_no_part_of_what_a_run_is() -> None:
 
 def test_a_local_tokenizer_is_part_of_what_a_run_is(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match=r"holds no tokenizer_config\.json"):
-        policy_fingerprint(policy(tokenizer=str(tmp_path)))
+        policy_for(policy(tokenizer=str(tmp_path))).fingerprint()
     with pytest.raises(PolicyError, match=r"no folder policy\.tokenizer=/none/such"):
-        policy_fingerprint(policy("/none/such"))
+        policy_for(policy("/none/such")).fingerprint()
     (tmp_path / "tokenizer_config.json").write_text("{}")
-    first = policy_fingerprint(policy(tokenizer=str(tmp_path)))
+    first = policy_for(policy(tokenizer=str(tmp_path))).fingerprint()
     (tmp_path / "tokenizer_config.json").write_text("{ }")
-    assert policy_fingerprint(policy(tokenizer=str(tmp_path))) != first
-    assert policy_fingerprint(policy("Qwen/Qwen2.5-7B")) == ""
+    assert policy_for(policy(tokenizer=str(tmp_path))).fingerprint() != first
+    assert policy_for(policy("Qwen/Qwen2.5-7B")).fingerprint() == ""
 
 
 def test_workers_that_ask_servers_take_a_cpu_each_and_no_gpu() -> None:
     nodes = [{"CPU": 32.0, "GPU": 8.0}]
 
     def taken(workers: int | None) -> Share:
-        return share_of(nodes, ClusterConfig(workers=workers), policy(), lambda: None)
+        return share_of(nodes, ClusterConfig(workers=workers), policy_for(policy()))
 
     assert taken(None) == Share(workers=1, cpus=1.0, gpus=0.0, tensor_parallel=1)
     assert taken(4) == Share(workers=4, cpus=1.0, gpus=0.0, tensor_parallel=1)

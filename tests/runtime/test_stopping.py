@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.core.progress import Summary
 from pipeline.core.records import Completion, Request
-from pipeline.engines.oracle import OracleEngine
+from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.runtime.driver import label
 from pipeline.runtime.hands import Offer
 from pipeline.runtime.stop import StopSignal
@@ -42,7 +43,12 @@ class TricklingEngine(OracleEngine):
 def trickling(config: LabelConfig) -> Iterator[Offer]:
     assert config.run_dir is not None
     storage = storage_at(config.run_dir)
-    yield Offer(hire=lambda _: InProcessHand(Worker(config, storage, TricklingEngine(config.policy))), workers=1)
+    yield Offer(
+        hire=lambda _: InProcessHand(
+            Worker(config, storage, TricklingEngine(as_type(config.policy, OraclePolicyConfig)))
+        ),
+        workers=1,
+    )
 
 
 def labelled(folder: Path, *overrides: str) -> tuple[Summary, list[dict[str, Any]]]:

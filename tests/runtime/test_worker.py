@@ -16,9 +16,9 @@ from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id, rollout_id
 from pipeline.core.records import Prefix, Problem, Request, Totals
 from pipeline.data.rows import input_digest
-from pipeline.engines.oracle import OracleEngine
-from pipeline.graders.choose import checker_for
-from pipeline.runtime.goal import goal_of
+from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
+from pipeline.graders.registry import checker_for
+from pipeline.runtime.budgets import goal_of
 from pipeline.runtime.intake import stage
 from pipeline.runtime.state import identity, state_of
 from pipeline.runtime.worker import Task, Worker, engine_for
@@ -29,6 +29,7 @@ from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import units_of
 from tests.conftest import write_rows
+from tests.settings import deciding
 
 RIGHT = {
     "id": "r",
@@ -66,7 +67,7 @@ def label_all(
         worker = Worker(config, storage, engine_for(config, cpus=1, attempt=1))
         await worker.start()
         receipts = await asyncio.gather(
-            *(worker.label_unit(Task(unit=unit, goal=goal_of(config))) for unit in units_of(storage, commit))
+            *(worker.label_unit(Task(unit=unit, goal=goal_of(*deciding(config)))) for unit in units_of(storage, commit))
         )
         await worker.stop()
         assert all(receipt.whole for receipt in receipts)
@@ -74,7 +75,7 @@ def label_all(
     asyncio.run(work())
     found = {chain.chain_id: chain for chain in chains(storage, UNIT)}
     units = list(units_of(storage, commit))
-    goals = {unit.unit_id: goal_of(config) for unit in units}
+    goals = {unit.unit_id: goal_of(*deciding(config)) for unit in units}
     totals = commit.totals + state_of(units, found, goals).totals
     return commit, totals, {table: tables(run_dir, table) for table in ("labels", "rollouts", "rejects", "solutions")}
 
@@ -90,7 +91,7 @@ def chain(labels: pl.DataFrame, source_id: str) -> dict[str, Any]:
 
 def test_values_are_the_oracles_own(tmp_path: Path) -> None:
     _, totals, found = label_all(tmp_path, [RIGHT, WRONG], "sampling.rollouts=50")
-    oracle = OracleEngine(compose_label(["data.path=x", "run_dir=x", "policy=oracle"]).policy)
+    oracle = OracleEngine(OraclePolicyConfig())
     problem = Problem(problem_id=content_id("problem", "3 * 5 + 2?", "17"), text="3 * 5 + 2?", golds=("17",))
 
     async def right_ones(prefix_id: str) -> int:

@@ -10,9 +10,10 @@ from dataclasses import fields
 import numpy as np
 
 from pipeline.core.records import ChainShape, Trials
-from pipeline.estimators.chain import chain_values
-from pipeline.estimators.kernel import PRIOR
-from pipeline.estimators.learning import learnt
+from pipeline.estimators.labelling import chain_values
+from pipeline.estimators.pooled.kernel import PRIOR
+from pipeline.estimators.pooled.learning import learnt
+from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import tree_of
 from tests.estimators.pooled import POOLED, played
 from tests.tiny.compared import Extremes, Told, Truth, extremes, truth
@@ -38,7 +39,7 @@ def simulated(known: Truth, seed: int) -> Told:
 
     trees = [tree_of([chain]) for chain in chains]
     have = played(trees, engine, POOLED, PRIOR)
-    values = chain_values(chains, have, POOLED, learnt(PRIOR, trees, have))
+    values = chain_values(chains, have, estimator_for(POOLED), learnt(PRIOR, trees, have))
     steps = [step for chain in values for step in (chain.root, *chain.steps[:-1])]
     counts = [have.get(name, Trials()).counts for name in names]
     return Told(

@@ -10,7 +10,7 @@ from safetensors import safe_open
 from tokenizers import Tokenizer
 
 from pipeline.__main__ import compose_label
-from pipeline.config.choices import PolicyKind
+from pipeline.graders.math.settings import MathConfig
 from tests.conftest import ROOT
 from tests.tiny.policy import ASSET, OVERRIDES, PARAMETERS, TRUTH
 
@@ -114,7 +114,8 @@ def test_values_spread_between_0_and_1_and_keep_their_mean_along_chains() -> Non
 
 def test_the_settings_are_those_of_a_user() -> None:
     config = compose_label([*OVERRIDES, f"data.path={TRUTH}", "run_dir=x"])
-    assert config.policy.kind is PolicyKind.hf
+    assert config.policy.kind == "hf"
     assert config.policy.prompt.template == "{problem}\n"
+    assert isinstance(config.grader, MathConfig)
     assert config.grader.answer_pattern is not None
     assert re.findall(config.grader.answer_pattern, "1+1=2\n#2") == ["2"]

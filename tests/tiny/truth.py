@@ -35,10 +35,11 @@ from pipeline.core.records import (
 )
 from pipeline.data.problems import read_row
 from pipeline.data.prompts import Prompter
-from pipeline.engines.vllm.engine import VllmEngine
+from pipeline.engines.base import Engine, Surroundings
+from pipeline.engines.registry import open_engine
 from pipeline.graders.base import Checker
-from pipeline.graders.choose import checker_for
 from pipeline.graders.completion import grade_at_once, grade_in_time, outcome_of
+from pipeline.graders.registry import checker_for
 from tests.tiny.arithmetic import Exercise, random_exercise
 from tests.tiny.policy import OVERRIDES, TRUTH
 
@@ -54,7 +55,7 @@ Row = dict[str, object]
 
 async def main() -> None:
     config = compose_label([*OVERRIDES, f"data.path={TRUTH}", "run_dir=unused"])
-    engine = VllmEngine(config.policy, config.sampling, cpus=CPUS)
+    engine = open_engine(config.policy, config.sampling, around=Surroundings(cpus=CPUS))
     await engine.start()
     try:
         with checker_for(config.grader) as checker:
@@ -78,7 +79,7 @@ class Bench:
     """The real engine and checker under the settings of `label`."""
 
     config: LabelConfig
-    engine: VllmEngine
+    engine: Engine
     checker: Checker
 
     async def draw(self, exercise: Exercise) -> Row | None:

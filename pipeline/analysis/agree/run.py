@@ -18,7 +18,7 @@ from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Origin
 from pipeline.data.rows import input_files, read_rows
-from pipeline.estimators.labels import value_column
+from pipeline.estimators.registry import value_column
 from pipeline.storage.files import check_output_file, refuse_overwriting, replaced_at_end
 from pipeline.storage.place import folder_at, storage_at
 from pipeline.storage.storage import Storage

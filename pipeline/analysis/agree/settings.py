@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pipeline.config.choices import ValueColumn
+from pipeline.config.fields import check
 from pipeline.config.label import DataConfig
-from pipeline.config.ranges import check
 
 EIGHTHS = tuple(eighth / 8 for eighth in range(8))
 

@@ -7,10 +7,7 @@ Not covered: whether a verdict or an outcome is right; that takes the answer che
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
-from pipeline.config.choices import EstimatorName
-from pipeline.config.label import EstimatorConfig
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     UNGRADED,
@@ -26,8 +23,7 @@ from pipeline.core.records import (
     Verdict,
 )
 from pipeline.data.prompts import prefix_id, root_id
-from pipeline.estimators.allocation import next_rollouts
-from pipeline.estimators.kernel import PRIOR
+from pipeline.estimators.base import Estimator, Planned
 from pipeline.estimators.tree import measured_prefixes, trees_of
 
 Measurement = tuple[Place, int]
@@ -55,30 +51,6 @@ class ProvenChain:
     def shape(self, outcome: bool | None) -> ChainShape:
         """The chain as estimators see it."""
         return ChainShape(prefix_ids=(self.root_prefix_id, *self.prefix_ids), outcome=outcome)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """How many rollouts a sampled prefix has, at least and at most. Where at least 0, a prefix may be left out."""
-
-    least: int
-    most: int
-
-
-_MANY = 10**9
-
-
-def planned(name: EstimatorName, rollouts: int) -> Planned:
-    """What an estimator asks for, of `rollouts` per prefix."""
-    match name:
-        case EstimatorName.fixed:
-            return Planned(least=rollouts, most=rollouts)
-        case EstimatorName.first_success:
-            return Planned(least=1, most=rollouts)
-        case EstimatorName.bisect:
-            return Planned(least=0, most=rollouts)
-        case EstimatorName.pooled:
-            return Planned(least=0, most=_MANY)
 
 
 def expected_chains(
@@ -144,30 +116,21 @@ def owed_faults(
     trials: Mapping[str, Trials],
     too_long: Collection[str],
     rollouts: int,
-    config: EstimatorConfig,
+    estimator: Estimator,
 ) -> Iterator[str]:
-    """What a whole unit is still owed, in words. What the pooled estimator asks for hangs on prices that no log holds."""
-    if config.name is EstimatorName.pooled:
+    """What a whole unit is still owed, in words; of an estimator whose decisions the log alone does not tell, nothing."""
+    if not estimator.replayable:
         return
-    for more in next_rollouts(trees_of(chains, too_long), trials, rollouts, config, PRIOR):
+    for more in estimator.next_rollouts(trees_of(chains, too_long), trials, rollouts, None):
         for prefix, count in more.items():
             yield f"prefix {prefix} is owed {count} more rollouts"
 
 
-def needless_faults(trials: Mapping[str, Trials], config: EstimatorConfig) -> Iterator[str]:
-    """Rollouts of prefixes that had enough right ones before, in words, where the estimator stops at those.
-
-    Where a damaged file was made anew with other texts, what was sampled behind it may have become needless.
-    """
-    if config.name not in (EstimatorName.first_success, EstimatorName.bisect):
-        return
+def needless_faults(trials: Mapping[str, Trials], estimator: Estimator) -> Iterator[str]:
+    """Rollouts that were never asked for since their prefix had enough, in words."""
     for prefix, have in trials.items():
-        right = accumulate(outcome is True for outcome in have.outcomes)
-        enough = next((issued for issued, count in enumerate(right, start=1) if count >= config.successes), None)
-        if enough is None:
-            continue
-        issue = -(-enough // config.batch) * config.batch
-        if issue < len(have.outcomes):
+        issue = estimator.needless(have)
+        if issue is not None:
             yield f"rollout {rollout_id(prefix, issue)} was never planned: its prefix had enough right ones"
 
 

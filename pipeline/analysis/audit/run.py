@@ -17,11 +17,12 @@ from pipeline.analysis.audit.shelf import Shelf
 from pipeline.analysis.audit.unit import Basis, CurrentEdition, prove_unit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import EstimatorConfig, SamplingConfig
-from pipeline.config.recorded import Settings, section
+from pipeline.config.recorded import Settings, chosen, section
 from pipeline.core.errors import UsageError
 from pipeline.core.records import InputRow, Totals
+from pipeline.core.schemas import LEARNT
 from pipeline.core.tables import input_rows
-from pipeline.estimators.kernels import TABLE as KERNELS
+from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.arranged import LABELS
 from pipeline.storage.commits import EDITION, FOLDER, INPUT, UNIT, Chain, Commit, chains, commit_name
 from pipeline.storage.editions import (
@@ -29,6 +30,7 @@ from pipeline.storage.editions import (
     current_edition,
     current_label_files,
     current_shards,
+    current_states,
     edition_chain,
     edition_settings,
 )
@@ -115,9 +117,10 @@ class _Audit:
 
     def _basis(self, settings: Settings, wholes: Mapping[str, Commit], edition: Commit | None) -> Basis | None:
         try:
-            estimator = section(settings, "estimator", EstimatorConfig)
+            estimator = estimator_for(chosen(settings, EstimatorConfig, ESTIMATORS))
             solutions = section(settings, "sampling", SamplingConfig).solutions
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, UsageError) as error:
+            _refuse_without_plugin(settings, error)
             self._ledger.fault(
                 Check.SETTINGS, NAME, f"holds settings that cannot be ({error})", "put back a copy of it"
             )
@@ -128,8 +131,9 @@ class _Audit:
     def _current(self, edition: Commit, wholes: Mapping[str, Commit]) -> CurrentEdition | None:
         name = commit_name(edition)
         try:
-            estimator = section(edition_settings(edition), "estimator", EstimatorConfig)
-        except (ValueError, TypeError) as error:
+            estimator = estimator_for(chosen(edition_settings(edition), EstimatorConfig, ESTIMATORS))
+        except (ValueError, TypeError, UsageError) as error:
+            _refuse_without_plugin(edition_settings(edition), error)
             fault = f"holds settings that cannot be ({error})"
             self._ledger.fault(Check.RECORDS, name, fault, remedy_for(EDITION))
             return None
@@ -137,7 +141,7 @@ class _Audit:
             name=name,
             estimator=estimator,
             labels=current_shards(wholes, edition, LABELS),
-            kernels=current_shards(wholes, edition, KERNELS),
+            states=current_states(wholes, edition),
             verdicts=current_shards(wholes, edition, VERDICTS),
         )
 
@@ -201,7 +205,7 @@ class _Audit:
 
     def _look_at_editions(self, editions: Chain, current: Commit | None, wholes: Mapping[str, Commit]) -> None:
         """The files of editions that are not current, and those of the current one that no proof of a unit came to."""
-        tables = (LABELS, KERNELS, VERDICTS) if current else ()
+        tables = (LABELS, *LEARNT, VERDICTS) if current else ()
         of_units = {
             shard for name in tables for each in current_shards(wholes, current, name).values() for shard in each
         }
@@ -225,3 +229,9 @@ class _Audit:
 class _Unit:
     unit_id: str
     rows: Sequence[InputRow]
+
+
+def _refuse_without_plugin(settings: Settings, error: Exception) -> None:
+    """A run whose plug-in is not here is not damaged: nothing can be said of it. Raises the error then."""
+    if isinstance(error, UsageError) and settings.get("estimator.plugin"):
+        raise error

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,18 +20,15 @@ from pipeline.analysis.audit.proof import (
     id_faults,
     needless_faults,
     owed_faults,
-    planned,
     totals_of,
 )
 from pipeline.analysis.audit.records import remedy_for
 from pipeline.analysis.audit.shelf import Shelf
-from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Fact, InputRow, Place, SampledSolution, Solution, Totals
+from pipeline.core.schemas import LEARNT
 from pipeline.core.tables import sampled_solutions
-from pipeline.estimators.kernel import PRIOR, Kernel
-from pipeline.estimators.kernels import TABLE as KERNELS
-from pipeline.estimators.kernels import kernel_of
-from pipeline.estimators.relabelled import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
+from pipeline.estimators.base import Estimator
+from pipeline.estimators.labelling import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
 from pipeline.estimators.trials import trials_of
 from pipeline.storage.commits import UNIT, Chain, Commit, State, commit_name
 from pipeline.storage.shards import ShardRecord
@@ -45,9 +43,9 @@ class CurrentEdition:
     """The edition that holds the current labels: its record's name, estimator, and files by unit id."""
 
     name: str
-    estimator: EstimatorConfig
+    estimator: Estimator
     labels: Mapping[str, Sequence[ShardRecord]]
-    kernels: Mapping[str, Sequence[ShardRecord]]
+    states: Mapping[str, Sequence[ShardRecord]]
     verdicts: Mapping[str, Sequence[ShardRecord]]
 
 
@@ -55,7 +53,7 @@ class CurrentEdition:
 class Basis:
     """What all units of a run are proved against: the estimator of its own labels, draws per problem, current edition."""
 
-    estimator: EstimatorConfig
+    estimator: Estimator
     solutions: int
     edition: CurrentEdition | None
 
@@ -70,7 +68,7 @@ class _Stored:
     rejected: frozenset[Place]
     too_long: Mapping[Measurement, int]
     labels: pa.Table | None
-    kernel: Kernel
+    states: Sequence[pa.Table]
     mended: bool
 
 
@@ -138,13 +136,17 @@ def _stored(whole: Commit, chain: Chain, tables: Mapping[ShardRecord, pa.Table])
         rejected=frozenset(place for place, index in rejects if index is None),
         too_long=Counter((place, index) for place, index in rejects if index is not None),
         labels=pa.concat_tables(labels) if labels else None,
-        kernel=_kernel(named(KERNELS)),
+        states=[table for name in LEARNT for table in named(name)],
         mended=any(commit.void for commit in chain.commits),
     )
 
 
-def _kernel(tables: Sequence[pa.Table]) -> Kernel:
-    return kernel_of(tables[0]) if tables else PRIOR
+def _state(estimator: Estimator, tables: Sequence[pa.Table]) -> Any:
+    """What an estimator had learnt, from the tables of a unit's states; None where it learns nothing."""
+    learner = estimator.learner
+    if learner is None:
+        return None
+    return learner.restored(tables[0]) if tables else learner.initial()
 
 
 class _Proof:
@@ -171,7 +173,8 @@ class _Proof:
             return
         facts = facts_of(stored.rollouts)
         self._prove_log(chains, [chain.outcome for chain in labelled], facts, basis.estimator)
-        self._prove_labels(stored.labels, labelled, facts, basis.estimator, stored.kernel, self._place, self._remedy)
+        state = _state(basis.estimator, stored.states)
+        self._prove_labels(stored.labels, labelled, facts, basis.estimator, state, self._place, self._remedy)
         if basis.edition is not None:
             self._prove_edition(unit_id, basis.edition, shelf, labelled, facts)
 
@@ -180,7 +183,7 @@ class _Proof:
         chains: Sequence[ProvenChain],
         outcomes: Sequence[bool | None],
         facts: Mapping[str, Fact],
-        estimator: EstimatorConfig,
+        estimator: Estimator,
     ) -> None:
         stored, ledger = self._stored, self._ledger
         asked = asked_of(chains, outcomes)
@@ -197,7 +200,7 @@ class _Proof:
         }
         trials = trials_of(facts.values())
         faults = [
-            *id_faults(logged, asked, stored.too_long, planned(estimator.name, rollouts), spare=ends),
+            *id_faults(logged, asked, stored.too_long, estimator.planned(rollouts), spare=ends),
             *owed_faults(shapes, trials, without, rollouts, estimator),
             *(() if stored.mended else needless_faults(trials, estimator)),
             *_later_faults(stored.later, facts),
@@ -217,13 +220,13 @@ class _Proof:
         stored: pa.Table | None,
         chains: Sequence[StoredChain],
         facts: Mapping[str, Fact],
-        estimator: EstimatorConfig,
-        kernel: Kernel,
+        estimator: Estimator,
+        state: Any,
         place: str,
         remedy: str,
     ) -> None:
         if stored is not None and chains:
-            computed = labels_of(chains, trials_of(facts.values()), estimator, kernel)
+            computed = labels_of(chains, trials_of(facts.values()), estimator, state)
             self._ledger.faults(Check.LABELS, place, _label_faults(stored, computed), remedy)
 
     def _prove_edition(
@@ -234,13 +237,13 @@ class _Proof:
         own: Sequence[StoredChain],
         facts: Mapping[str, Fact],
     ) -> None:
-        by_unit = (edition.labels, edition.kernels, edition.verdicts)
+        by_unit = (edition.labels, edition.states, edition.verdicts)
         named = [shard for shards in by_unit for shard in shards.get(unit_id, ())]
         tables = {shard.table: shelf.table(shard, _MAKE_AGAIN) for shard in named}
         if None in tables.values():
             return
         labels, verdicts = tables.get("labels"), tables.get("verdicts")
-        kernel = _kernel([table for name, table in tables.items() if name == KERNELS and table is not None])
+        states = [table for name, table in tables.items() if name in LEARNT and table is not None]
         chains = [] if labels is None else stored_chains(labels)
         same = own if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in own]
         found = chains if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in chains]
@@ -251,8 +254,8 @@ class _Proof:
             fault = f"its verdicts of unit {unit_id} are not one for each rollout"
             self._ledger.fault(Check.ROLLOUTS, edition.name, fault, _MAKE_AGAIN)
         else:
-            judged = with_verdicts(facts, verdicts)
-            self._prove_labels(labels, chains, judged, edition.estimator, kernel, edition.name, _MAKE_AGAIN)
+            judged, state = with_verdicts(facts, verdicts), _state(edition.estimator, states)
+            self._prove_labels(labels, chains, judged, edition.estimator, state, edition.name, _MAKE_AGAIN)
 
 
 def _chain_faults(expected: Sequence[ProvenChain], stored: Sequence[StoredChain]) -> Iterator[str]:

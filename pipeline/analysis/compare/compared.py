@@ -12,7 +12,8 @@ from pipeline.analysis.compare.shift import Shift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """One of the runs. `soft`: the column that its labels are made of. `rollouts` and `tokens` are those of its whole units,
-    chains that the policy sampled left out; `on_common`: graded rollouts of common prefixes."""
+    chains that the policy sampled left out; `on_common`: graded rollouts of common prefixes.
+    `counts_are_shares`: see `estimators.base`."""
 
     run_dir: str
     policy: str
@@ -26,6 +27,7 @@ class Side:
     rollouts: int
     tokens: int
     on_common: int
+    counts_are_shares: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,9 @@ import polars as pl
 from pipeline.analysis.compare.clustered import Figure, mean, within
 from pipeline.analysis.compare.common import Common
 from pipeline.analysis.compare.noise import right_of_b
-from pipeline.config.choices import AfterError, EstimatorName, LabelRule
-from pipeline.config.label import EstimatorConfig
+from pipeline.config.choices import AfterError, LabelRule, ValueColumn
 from pipeline.core.records import Counts
+from pipeline.estimators.base import Estimator
 from pipeline.estimators.fixed import measured
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, step_labels
 
@@ -54,7 +54,7 @@ class Flips:
     first_errors: FirstErrors
 
 
-def flips(found: Common, config_a: EstimatorConfig, config_b: EstimatorConfig) -> Flips:
+def flips(found: Common, estimator_a: Estimator, estimator_b: Estimator) -> Flips:
     """The settings are those that the labels were made with."""
     steps = found.steps.filter(~pl.col("terminal")).unique("prefix_id", keep="first", maintain_order=True)
     counted = {(a, b): number for a, b, number in steps.group_by("label_a", "label_b").len().iter_rows()}
@@ -65,7 +65,7 @@ def flips(found: Common, config_a: EstimatorConfig, config_b: EstimatorConfig) -
         table=tuple(tuple(counted.get((a, b), 0) for b in KINDS) for a in KINDS),
         decided=len(decided),
         flipped=within(mean(problems, differ), 0, 1),
-        by_chance=_by_chance(found, steps, config_a, config_b),
+        by_chance=_by_chance(found, steps, estimator_a, estimator_b),
         first_errors=_first_errors(found.steps),
     )
 
@@ -99,12 +99,10 @@ def _first(side: str, label: int | None) -> pl.Expr:
     return pl.col("position").filter(is_label).min().alias(f"{name}_{side}")
 
 
-def _by_chance(
-    found: Common, steps: pl.DataFrame, config_a: EstimatorConfig, config_b: EstimatorConfig
-) -> float | None:
-    if not (_told_by_counts(config_a) and _told_by_counts(config_b)):
+def _by_chance(found: Common, steps: pl.DataFrame, estimator_a: Estimator, estimator_b: Estimator) -> float | None:
+    if not (_told_by_counts(estimator_a) and _told_by_counts(estimator_b)):
         return None
-    rules = rule_of_counts(config_a), rule_of_counts(config_b)
+    rules = rule_of_counts(estimator_a), rule_of_counts(estimator_b)
     counts = (
         steps.select("prefix_id")
         .join(found.prefixes, on="prefix_id")
@@ -123,17 +121,20 @@ def _by_chance(
     return flipped / decided if decided else None
 
 
-def _told_by_counts(config: EstimatorConfig) -> bool:
-    by_counts = config.rule in _BY_COUNTS and config.after_error is AfterError.keep
-    return config.name is EstimatorName.fixed and by_counts
+def _told_by_counts(estimator: Estimator) -> bool:
+    """Whether a label is told by the prefix's own counts, and these by its rollouts."""
+    settings = estimator.settings
+    by_counts = settings.rule in _BY_COUNTS and settings.after_error is AfterError.keep
+    return estimator.one_round and estimator.value_column is ValueColumn.value and by_counts
 
 
-def rule_of_counts(config: EstimatorConfig) -> Callable[[int, int], int | None]:
-    """The label of a step of `fixed` with so many right of so many graded rollouts; of rules in which nothing else counts."""
+def rule_of_counts(estimator: Estimator) -> Callable[[int, int], int | None]:
+    """The label of a step with so many right of so many graded rollouts, of a fixed number; of rules in which nothing else
+    counts."""
 
     @cache
     def label(correct: int, graded: int) -> int | None:
-        step = measured(Counts(correct=correct, graded=graded), config)
-        return step_labels(step, [step], config)[0]
+        step = measured(Counts(correct=correct, graded=graded), estimator.settings)
+        return step_labels(step, [step], estimator.settings, estimator.value_column)[0]
 
     return label

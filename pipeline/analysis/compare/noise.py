@@ -26,13 +26,13 @@ from scipy.special import gammaln
 from pipeline.analysis.compare.clustered import Figure, Floats, Ints, jackknifed, mean, sums_of, within
 from pipeline.analysis.compare.common import Common
 from pipeline.analysis.compare.shift import correlation_of
-from pipeline.config.choices import EstimatorName
+from pipeline.config.choices import ValueColumn
+from pipeline.estimators.base import Estimator
 
 Z = 1.96
 _ROUNDING = 1e-9
 _FEWEST_ROLLOUTS = 2
 """A single one says nothing of its own noise."""
-_COUNTED = (EstimatorName.fixed.value, EstimatorName.pooled.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +49,8 @@ class Noise:
     correlation: Figure
 
 
-def noise(found: Common, estimator_a: str, estimator_b: str) -> Noise:
-    counted = estimator_a in _COUNTED and estimator_b in _COUNTED
+def noise(found: Common, estimator_a: Estimator, estimator_b: Estimator) -> Noise:
+    counted = estimator_a.counts_are_shares and estimator_b.counts_are_shares
     prefixes = found.prefixes if counted else found.prefixes.clear()
     tested = prefixes.filter((pl.col("rollouts_a") > 0) & (pl.col("rollouts_b") > 0))
     beyond, by_chance = _beyond(tested), _by_chance(tested)
@@ -100,7 +100,7 @@ def _by_chance(tested: pl.DataFrame) -> Floats:
     return counts.join(distinct.with_columns(chances), on=counts.columns, maintain_order="left")["chance"].to_numpy()
 
 
-def _correlation(prefixes: pl.DataFrame, estimator_a: str, estimator_b: str) -> tuple[int, Figure]:
+def _correlation(prefixes: pl.DataFrame, estimator_a: Estimator, estimator_b: Estimator) -> tuple[int, Figure]:
     known = [_known(side, estimator) for side, estimator in (("a", estimator_a), ("b", estimator_b))]
     rows = prefixes.filter(pl.all_horizontal(known))
     if not len(rows):
@@ -113,15 +113,15 @@ def _correlation(prefixes: pl.DataFrame, estimator_a: str, estimator_b: str) -> 
     return len(rows), within(jackknifed(sums_of(problems, columns), _without_noise), -1, 1)
 
 
-def _known(side: str, estimator: str) -> pl.Expr:
-    if estimator == EstimatorName.fixed.value:
+def _known(side: str, estimator: Estimator) -> pl.Expr:
+    if estimator.value_column is ValueColumn.value:
         return pl.col(f"value_rollouts_{side}") >= _FEWEST_ROLLOUTS
     return pl.col(f"value_{side}").is_not_null() & pl.col(f"sd_{side}").is_not_null()
 
 
-def _truth(rows: pl.DataFrame, side: str, estimator: str) -> tuple[Floats, Floats]:
+def _truth(rows: pl.DataFrame, side: str, estimator: Estimator) -> tuple[Floats, Floats]:
     """Of each row what is near its truth, and its square with the noise put right: their means give the variance of truths."""
-    if estimator == EstimatorName.fixed.value:
+    if estimator.value_column is ValueColumn.value:
         value, n = rows[f"value_{side}"].to_numpy(), rows[f"value_rollouts_{side}"].to_numpy()
         centred = _centred(rows[f"value_{side}"])
         return centred, centred**2 - value * (1 - value) / (n - 1)

@@ -19,10 +19,11 @@ from pipeline.analysis.compare.shift import SHORT, shift
 from pipeline.analysis.report.reading import readable
 from pipeline.config.choices import ValueColumn
 from pipeline.config.label import EstimatorConfig
-from pipeline.config.recorded import Settings, section
+from pipeline.config.recorded import Settings, chosen
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Totals
-from pipeline.estimators.labels import value_column
+from pipeline.estimators.base import Estimator
+from pipeline.estimators.registry import ESTIMATORS, estimator_for, value_column
 from pipeline.storage.place import storage_at
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import frames_of
@@ -54,8 +55,8 @@ class _Run:
         return {**self.stored.identity, **self.stored.settings, **asked(goals), "policy": self.made["policy"]}
 
     @property
-    def config(self) -> EstimatorConfig:
-        return section(self.stored.settings, "estimator", EstimatorConfig)
+    def estimator(self) -> Estimator:
+        return estimator_for(chosen(self.stored.settings, EstimatorConfig, ESTIMATORS))
 
 
 def compare(run_dirs: tuple[str, str]) -> Comparison:
@@ -72,8 +73,8 @@ def compare(run_dirs: tuple[str, str]) -> Comparison:
         overlap=found.overlap,
         other_answers=other_answers,
         shift=shift(found, a.soft, b.soft),
-        noise=noise(found, a.made["estimator"], b.made["estimator"]),
-        flips=flips(found, a.config, b.config),
+        noise=noise(found, a.estimator, b.estimator),
+        flips=flips(found, a.estimator, b.estimator),
         bins=_bins(found, a.soft, b.soft),
         moved=_moved(found, a),
     )
@@ -104,6 +105,7 @@ def _side(run: _Run, found: Common, side: str) -> Side:
         rollouts=totals.rollouts,
         tokens=totals.tokens,
         on_common=int(found.prefixes[f"rollouts_{side}"].sum()),
+        counts_are_shares=run.estimator.counts_are_shares,
     )
 
 

@@ -123,7 +123,7 @@ def remarks(found: Comparison) -> list[str]:
         told.append(
             "no chain is in both, the bare problems alone are compared: label the chains of one with the policy of the other"
         )
-    uncounted = sorted({side.estimator for side in (found.a, found.b)} & {"first_success", "bisect"})
+    uncounted = sorted({side.estimator for side in (found.a, found.b) if not side.counts_are_shares})
     if uncounted:
         told.append(
             f"{' and '.join(uncounted)} stops at right rollouts, its counts are no shares: what noise explains is not told"

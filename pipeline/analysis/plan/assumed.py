@@ -6,10 +6,7 @@ from pipeline.analysis.plan.pilot import UNKNOWN_SD
 from pipeline.analysis.plan.simulated import Believed
 from pipeline.config.label import LabelConfig
 from pipeline.core.forecast import Range
-from pipeline.engines.defaults import defaults_for
-from pipeline.engines.hardware.roofline import decode_bound
-from pipeline.engines.model_config import planned_architecture
-from pipeline.engines.running_on import planned_hardware
+from pipeline.engines.registry import policy_for
 from pipeline.estimators.tree import Tree
 
 OFF_BY = 2.0
@@ -44,11 +41,5 @@ def tokens_per_second(config: LabelConfig, context: float) -> Range | None:
 
 
 def _share_of_bound(config: LabelConfig, context: float) -> float | None:
-    policy = config.policy
-    architecture = planned_architecture(policy)
-    hardware = architecture and planned_hardware(architecture, policy.tensor_parallel or 1, policy.device)
-    if not hardware or hardware.architecture is None or hardware.device is None:
-        return None
-    batch = policy.max_num_seqs or defaults_for(hardware.device.name).max_num_seqs
-    bound = decode_bound(hardware.architecture, hardware.device, batch=batch, context=context, devices=hardware.devices)
-    return SHARE_OF_BOUND * bound
+    bound = policy_for(config.policy).planned_speed(context)
+    return None if bound is None else SHARE_OF_BOUND * bound

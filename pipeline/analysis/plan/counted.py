@@ -45,8 +45,8 @@ class Counter:
     """Counts rows unit by unit, all rows of a problem together."""
 
     def __init__(self, config: LabelConfig, policy: PolicyFacts, judge: Judge) -> None:
-        drawer = SolutionDrawer(config, policy, judge)
-        self._planner = Planner(config, policy, judge, drawer)
+        drawer = SolutionDrawer(config.sampling, config.data, policy, judge)
+        self._planner = Planner(config.policy.prompt, config.sampling, policy, judge, drawer)
         self._distinct = DistinctPrompts()
         self.counted = Counted()
 

@@ -4,24 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from pipeline.analysis.plan.extrapolated import added, inverse, mean, product, scaled, total
 from pipeline.analysis.plan.simulated import NOTHING, Believed, simulated
-from pipeline.config.choices import EstimatorName, LabelRule
-from pipeline.config.label import EstimatorConfig
 from pipeline.core.forecast import Cost, Range
 from pipeline.core.progress import SECONDS_PER_HOUR
 from pipeline.core.records import Trials
-from pipeline.estimators.kernel import PRIOR, Kernel
-from pipeline.estimators.learning import learnt
+from pipeline.estimators.base import Estimator
 from pipeline.estimators.tree import Tree
 
 _REPLICATES = 8
 """Of a simulation: what is told is their mean."""
-_KNOWN_WELL = 64
-"""Chains behind which the pooled estimator trusts what it has learnt: what it is taken to know for most of a large run."""
 _START_OFF_BY = 2.0
 """A later start of a worker may take so many times as long as the pilot's, or as short."""
 
@@ -70,23 +66,14 @@ class Amounts:
     tokens: Range
 
 
-def settings_for(name: EstimatorName, given: EstimatorConfig) -> EstimatorConfig:
-    """Another estimator with the settings as they were given, as far as it takes them."""
-    if name is EstimatorName.bisect:
-        return replace(given, name=name, successes=1, rule=LabelRule.any, budget=None, run_budget=None)
-    if name is EstimatorName.pooled:
-        return replace(given, name=name)
-    return replace(given, name=name, budget=None, run_budget=None)
-
-
 def by_simulation(
-    sampled: Sampled, config: EstimatorConfig, rollouts: int, kernel: Kernel, rng: np.random.Generator
+    sampled: Sampled, estimator: Estimator, rollouts: int, state: Any, rng: np.random.Generator
 ) -> Amounts:
     """What all problems cost where the sampled ones are as they are believed to be."""
     found = []
     for _ in range(_REPLICATES):
         of_trees = iter(
-            simulated(sampled.labelled, sampled.believed, rollouts=rollouts, config=config, kernel=kernel, rng=rng)
+            simulated(sampled.labelled, sampled.believed, rollouts=rollouts, estimator=estimator, state=state, rng=rng)
         )
         spent = [NOTHING if tree is None else next(of_trees) for tree in sampled.trees]
         tokens = [each.tokens + drawn for each, drawn in zip(spent, sampled.drawn_tokens, strict=True)]
@@ -111,19 +98,21 @@ def with_learning(
     amounts: Amounts,
     sampled: Sampled,
     trials: Mapping[str, Trials],
-    config: EstimatorConfig,
+    estimator: Estimator,
     rollouts: int,
     rng: np.random.Generator,
 ) -> Amounts:
-    """Of the pooled estimator: a large run learns from its first units how values move, which a pilot does not live to use.
+    """Of an estimator that learns: a large run learns from its first units what a pilot does not live to use.
 
     How that changes the cost a pilot's chains say only roughly: so what is expected stays as it was measured, and the range
     holds what a simulation says of later chains too.
     """
-    taught = learnt(PRIOR, sampled.labelled, trials)
-    later = replace(taught, chains=max(taught.chains, _KNOWN_WELL))
-    before = by_simulation(sampled, config, rollouts, PRIOR, rng)
-    after = by_simulation(sampled, config, rollouts, later, rng)
+    learner = estimator.learner
+    if learner is None:
+        return amounts
+    later = learner.familiar(learner.learn(learner.initial(), sampled.labelled, trials))
+    before = by_simulation(sampled, estimator, rollouts, learner.initial(), rng)
+    after = by_simulation(sampled, estimator, rollouts, later, rng)
 
     def learning(known: Range, then: Range, now: Range) -> Range:
         factor = now.expected / then.expected if then.expected else 1.0
@@ -135,7 +124,7 @@ def with_learning(
     )
 
 
-def cost_of(estimator: EstimatorName, amounts: Amounts, fleet: Fleet) -> Cost:
+def cost_of(estimator: str, amounts: Amounts, fleet: Fleet) -> Cost:
     """Amounts as hours and money."""
     speed = fleet.tokens_per_second
     wall = device_hours = money = None
@@ -145,7 +134,7 @@ def cost_of(estimator: EstimatorName, amounts: Amounts, fleet: Fleet) -> Cost:
         device_hours = scaled(wall, fleet.workers * fleet.devices)
         money = None if fleet.price is None else scaled(device_hours, fleet.price)
     return Cost(
-        estimator=estimator.value,
+        estimator=estimator,
         rollouts=amounts.rollouts,
         tokens=amounts.tokens,
         device_hours=device_hours,

@@ -18,8 +18,9 @@ from pipeline.core.forecast import Pilot, Planned
 from pipeline.core.records import InputRow
 from pipeline.data.prompts import root_id
 from pipeline.engines.base import PolicyFacts
+from pipeline.engines.registry import policy_for
 from pipeline.estimators.tree import Tree
-from pipeline.graders.choose import checker_for
+from pipeline.graders.registry import checker_for
 from pipeline.runtime.judge import Judge
 
 
@@ -83,7 +84,7 @@ def assumed_ground(config: LabelConfig, policy: PolicyFacts, survey: Survey, why
         success_rate=rate,
         tokens_per_second=assumed.tokens_per_second(config, context),
         workers=config.cluster.workers or 1,
-        devices=config.cluster.gpus_per_worker or float(config.policy.tensor_parallel or 1),
+        devices=config.cluster.gpus_per_worker or float(policy_for(config.policy).spread_over() or 1),
     )
     return Ground(planned=planned, sampled=sampled, pilot=told)
 

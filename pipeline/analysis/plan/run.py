@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,21 +17,19 @@ from pipeline.analysis.plan.expected import (
     by_simulation,
     cost_of,
     extrapolated,
-    settings_for,
     with_learning,
 )
 from pipeline.analysis.plan.extrapolated import product, spread
 from pipeline.analysis.plan.ground import Ground, assumed_ground, measured_ground
 from pipeline.analysis.plan.pilot import ROLLOUTS, Measured, measured
 from pipeline.analysis.plan.survey import Survey, surveyed
-from pipeline.config.choices import EstimatorName
-from pipeline.config.label import EstimatorConfig, LabelConfig
+from pipeline.config.label import LabelConfig
 from pipeline.core.errors import ClusterError, EngineDied, PolicyError, UsageError
 from pipeline.core.forecast import Forecast, Limit, Pilot, Range
 from pipeline.data.rows import input_digest
-from pipeline.engines.fingerprint import policy_fingerprint
-from pipeline.engines.unloaded import unloaded
-from pipeline.estimators.kernel import PRIOR
+from pipeline.engines.registry import policy_for
+from pipeline.estimators.base import Estimator
+from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.runtime.driver import Hiring
 from pipeline.runtime.hands import Watcher
 from pipeline.runtime.spending import asked_beyond_identity
@@ -48,9 +47,9 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
     Where the policy cannot be loaded here, the cost rests on assumptions. Raises InputError, Interrupted, PolicyError where not
     even the tokenizer can be loaded, and UsageError where chains would have to be drawn by a policy that cannot be loaded.
     """
-    identity_of_run = identity(config, input_digest(config.data.path), policy_fingerprint(config.policy))
+    identity_of_run = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
     staged_id = str(identity_of_run[STAGED_INPUT])
-    policy = asyncio.run(unloaded(config))
+    policy = asyncio.run(policy_for(config.policy).facts(config.sampling))
     survey = surveyed(config, policy, staged_id, ROLLOUTS, watch, stop)
     rng = np.random.default_rng(config.plan.seed)
     pilot: Measured | None = None
@@ -103,61 +102,65 @@ def _piloted(
     shared = None if config.cluster.address is None else Path(config.plan.out).resolve().parent
     with tempfile.TemporaryDirectory(prefix=".stepvalue-pilot-", dir=shared) as folder:
         storage = LocalStorage(Path(folder))
-        estimator = _alone(config.estimator, survey.planned.chains + survey.bare * config.sampling.solutions)
-        scratch = replace(config, run_dir=storage.place, budget=None, estimator=estimator)
+        chains = survey.planned.chains + survey.bare * config.sampling.solutions
+        estimator = _alone(estimator_for(config.estimator), chains)
+        scratch = replace(config, run_dir=storage.place, budget=None, estimator=estimator.settings)
         return measured(scratch, [*survey.drawn, *survey.drawn_bare], storage, identity_of_run, hiring, watch, stop)
 
 
-def _alone(estimator: EstimatorConfig, chains: int) -> EstimatorConfig:
-    """The settings of a run's budget as they are for each of its chains."""
-    if estimator.run_budget is None:
+def _alone(estimator: Estimator, chains: int) -> Estimator:
+    """The estimator with the run's budget as it is for each of its chains."""
+    budget = estimator.budget
+    if budget is None or budget.run is None:
         return estimator
-    share = max(1, estimator.run_budget // max(1, chains))
-    return replace(estimator, run_budget=None, budget=min(share, estimator.budget or share))
+    share = max(1, budget.run // max(1, chains))
+    return estimator.with_budget(min(share, budget.chain or share), budget.unit)
+
+
+def _initial(estimator: Estimator) -> Any:
+    """What an estimator knows before anything was seen."""
+    return None if estimator.learner is None else estimator.learner.initial()
 
 
 def _amounts(config: LabelConfig, ground: Ground, pilot: Measured | None, rng: np.random.Generator) -> Amounts:
     """What the run itself takes."""
-    estimator, rollouts = config.estimator, config.sampling.rollouts
+    estimator, rollouts = estimator_for(config.estimator), config.sampling.rollouts
     if pilot is None:
-        return _assumed_amounts(config, ground, estimator, rng)
+        return _assumed_amounts(rollouts, ground, estimator, rng)
     amounts = extrapolated(ground.sampled, pilot.rollouts, pilot.tokens)
-    if estimator.name is not EstimatorName.pooled:
+    if estimator.learner is None:
         return amounts
     alone = _alone(estimator, ground.planned.chains)
     return with_learning(amounts, ground.sampled, pilot.trials, alone, rollouts, rng)
 
 
-def _others(config: LabelConfig, ground: Ground, rng: np.random.Generator) -> list[tuple[EstimatorName, Amounts]]:
-    found = []
-    for name in EstimatorName:
-        if name is not config.estimator.name:
-            wanted = settings_for(name, config.estimator)
-            found.append(
-                (
-                    name,
-                    by_simulation(ground.sampled, wanted, config.sampling.rollouts, PRIOR, rng)
-                    if ground.pilot.measured
-                    else _assumed_amounts(config, ground, wanted, rng),
-                )
+def _others(config: LabelConfig, ground: Ground, rng: np.random.Generator) -> list[tuple[str, Amounts]]:
+    """What our other estimators would take, with the settings as they were given, as far as they take them."""
+    found, rollouts = [], config.sampling.rollouts
+    for name in ESTIMATORS.ours:
+        if name != config.estimator.name:
+            wanted = estimator_for(ESTIMATORS.load(name).adapted(config.estimator))
+            amounts = (
+                by_simulation(ground.sampled, wanted, rollouts, _initial(wanted), rng)
+                if ground.pilot.measured
+                else _assumed_amounts(rollouts, ground, wanted, rng)
             )
+            found.append((name, amounts))
     return found
 
 
-def _assumed_amounts(
-    config: LabelConfig, ground: Ground, estimator: EstimatorConfig, rng: np.random.Generator
-) -> Amounts:
+def _assumed_amounts(rollouts: int, ground: Ground, estimator: Estimator, rng: np.random.Generator) -> Amounts:
     """What it takes where success is as likely as assumed, and between what it takes where it is rarer and likelier."""
     length, rate = ground.pilot.completion_tokens, ground.pilot.success_rate
     alone = _alone(estimator, ground.planned.chains)
 
-    def rollouts(at: float) -> Range:
+    def taken(at: float) -> Range:
         believed = assumed.believed(ground.sampled.labelled, length.expected, at)
         sampled = replace(ground.sampled, believed=believed)
-        return by_simulation(sampled, alone, config.sampling.rollouts, PRIOR, rng).rollouts
+        return by_simulation(sampled, alone, rollouts, _initial(alone), rng).rollouts
 
-    expected = rollouts(rate.expected)
-    for other in (rollouts(rate.low), rollouts(rate.high)):
+    expected = taken(rate.expected)
+    for other in (taken(rate.low), taken(rate.high)):
         expected = spread(spread(expected, other.low), other.high)
     return Amounts(rollouts=expected, tokens=product(expected, length))
 

@@ -14,7 +14,7 @@ from pipeline.core.forecast import Planned
 from pipeline.core.progress import Status
 from pipeline.core.records import InputRow
 from pipeline.engines.base import PolicyFacts
-from pipeline.graders.choose import checker_for
+from pipeline.graders.registry import checker_for
 from pipeline.runtime.hands import Watcher
 from pipeline.runtime.intake import stage
 from pipeline.runtime.judge import Judge

@@ -6,26 +6,23 @@ command on the directory makes good.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.config.choices import EstimatorName
 from pipeline.config.label import EstimatorConfig
-from pipeline.config.recorded import Settings, section
+from pipeline.config.recorded import Settings, chosen
 from pipeline.core.errors import RunConflict, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Edited
 from pipeline.core.records import SampledSolution, Trials
 from pipeline.core.tables import sampled_solutions
-from pipeline.estimators.kernel import PRIOR, Kernel
-from pipeline.estimators.kernels import TABLE as KERNELS
-from pipeline.estimators.kernels import kernel_of, kernel_table
-from pipeline.estimators.learning import learnt
-from pipeline.estimators.relabelled import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
-from pipeline.estimators.suitable import objection
+from pipeline.estimators.base import Estimator, objection
+from pipeline.estimators.labelling import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
+from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import trees_of
 from pipeline.estimators.trials import trials_of
 from pipeline.storage.arranged import LABELS, arrange_labels
@@ -71,12 +68,13 @@ def make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: Ju
     """Make and publish an edition of a finished run; for who holds its lock. Raises StoreError, RunConflict, and UsageError for
     settings that do not go together and an estimator that the log cannot serve."""
     try:
-        wanted = section(settings, "estimator", EstimatorConfig)
+        wanted = estimator_for(chosen(settings, EstimatorConfig, ESTIMATORS))
+        sampled = estimator_for(chosen(run.identity, EstimatorConfig, ESTIMATORS))
     except ValueError as error:
         raise UsageError(f"{storage.place} cannot be labelled so: {error}") from error
-    why = objection(section(run.identity, "estimator", EstimatorConfig), wanted)
+    why = objection(sampled, wanted)
     if why:
-        raise UsageError(f"{storage.place} cannot be labelled with estimator.name={wanted.name.value}: {why}")
+        raise UsageError(f"{storage.place} cannot be labelled with estimator.name={wanted.settings.name}: {why}")
     writer = _Writer(storage, run, wanted, judge)
     for unit in run.units:
         writer.write(unit)
@@ -90,15 +88,16 @@ def make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: Ju
 class _Writer:
     """`shards` and `edited` of the units written so far."""
 
-    def __init__(self, storage: Storage, run: StoredRun, config: EstimatorConfig, judge: Judging) -> None:
+    def __init__(self, storage: Storage, run: StoredRun, estimator: Estimator, judge: Judging) -> None:
         self._storage = storage
         self._run = run
-        self._config = config
+        self._estimator = estimator
         self._judge = judge
         self._labels = current_shards(run.wholes, run.edition, LABELS)
         self._verdicts = current_shards(run.wholes, run.edition, VERDICTS)
-        self._kernels = current_shards(run.wholes, run.edition, KERNELS)
-        self._learnt = PRIOR
+        learner = estimator.learner
+        self._states = {} if learner is None else current_shards(run.wholes, run.edition, learner.table)
+        self._learnt = None if learner is None else learner.initial()
         self.shards: list[ShardRecord] = []
         self.edited = Edited(run_dir=storage.place)
 
@@ -113,8 +112,8 @@ class _Writer:
         before = with_verdicts(facts, unit.verdicts)
         after = before if judged.verdicts is unit.verdicts else with_verdicts(facts, judged.verdicts)
         trials = trials_of(after.values())
-        kernel = self._kernel(ref, judged.chains, trials, same_verdicts=after is before)
-        new = labels_of(judged.chains, trials, self._config, kernel)
+        state = self._state(ref, judged.chains, trials, same_verdicts=after is before)
+        new = labels_of(judged.chains, trials, self._estimator, state)
         self.shards += labels if new.equals(old) else [self._write(LABELS, ref, new)]
         if judged.verdicts is not None:
             same = unit.verdicts is not None and judged.verdicts.equals(unit.verdicts)
@@ -130,20 +129,24 @@ class _Writer:
             + sum(after[key].verdict is not before[key].verdict for key in after),
         )
 
-    def _kernel(
+    def _state(
         self, ref: UnitRef, chains: Sequence[StoredChain], trials: Mapping[str, Trials], *, same_verdicts: bool
-    ) -> Kernel:
-        """The unit's kernel, which becomes part of the edition: the one there is; where there is none, or verdicts are new, one
-        that is learnt from the edition's units so far."""
-        if self._config.name is not EstimatorName.pooled:
-            return PRIOR
-        known = self._kernels[ref.unit_id]
+    ) -> Any:
+        """What the estimator has learnt for a unit, part of the edition: what is stored, or, where that is nothing or verdicts
+        are new, what it learns from the edition's units so far. None where it learns nothing."""
+        learner = self._estimator.learner
+        if learner is None:
+            return None
+        known = self._states[ref.unit_id]
         stored = self._table(known) if same_verdicts else None
         if stored is not None:
-            self.shards += known
-            return kernel_of(stored)
-        self._learnt = learnt(self._learnt, trees_of([chain.shape for chain in chains]), trials)
-        self.shards.append(self._write(KERNELS, ref, kernel_table(self._learnt)))
+            # Another estimator's state, or another version's, is of no use.
+            with suppress(ValueError):
+                state = learner.restored(stored)
+                self.shards += known
+                return state
+        self._learnt = learner.learn(self._learnt, trees_of([chain.shape for chain in chains]), trials)
+        self.shards.append(self._write(learner.table, ref, learner.stored(self._learnt)))
         return self._learnt
 
     def _stored(self, whole: Commit, labels: pa.Table, verdicts: pa.Table | None) -> StoredUnit:

@@ -11,16 +11,16 @@ from dataclasses import replace
 from pipeline.analysis.relabel.edition import Judged, StoredUnit, make_edition, same_edition
 from pipeline.config.changes import RegradeConfig
 from pipeline.config.label import GraderConfig
-from pipeline.config.recorded import Settings, given, section
+from pipeline.config.recorded import Settings, chosen, given
 from pipeline.core.errors import StoreError
 from pipeline.core.progress import Edited
 from pipeline.core.records import Finish, Grade, Solution
 from pipeline.core.tables import verdicts_table
 from pipeline.data.prompts import root_id, stem
-from pipeline.estimators.relabelled import StoredChain
+from pipeline.estimators.labelling import StoredChain
 from pipeline.graders.base import Checker
-from pipeline.graders.choose import checker_for, grader_version
 from pipeline.graders.completion import grade_at_once, grade_in_time, outcome_of
+from pipeline.graders.registry import GRADERS, checker_for, grader_version
 from pipeline.storage.place import held, storage_at
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, finished_run, refuse_unfinished
@@ -42,11 +42,11 @@ def regrade(config: RegradeConfig) -> Edited:
         settings = {**run.settings, **named, "grader_version": grader_version()}
         if settings == run.settings:
             return same_edition(storage, run)
-        return _regraded(storage, run, settings, config.grader.processes or 1)
+        return _regraded(storage, run, settings, getattr(config.grader, "processes", None) or 1)
 
 
 def _regraded(storage: Storage, run: StoredRun, settings: Settings, processes: int) -> Edited:
-    grader = replace(section(settings, "grader", GraderConfig), processes=processes)
+    grader = replace(chosen(settings, GraderConfig, GRADERS), processes=processes)
     threads = ThreadPoolExecutor(processes)
     with checker_for(grader) as checker:
         try:

@@ -11,7 +11,7 @@ from pipeline.analysis.report.gathered import EXAMPLES, Gathered
 from pipeline.analysis.report.parts import Figure, Inset, Page, Section, Table, Tile
 from pipeline.analysis.report.planned import Compared
 from pipeline.analysis.report.short import TEXT, cut, last_end, missing_costs
-from pipeline.analysis.report.steps import FIXED
+from pipeline.analysis.report.steps import by_value
 from pipeline.core.forecast import Forecast
 from pipeline.core.words import figure, percent, ranged
 
@@ -164,8 +164,7 @@ def _token_note(found: Gathered, labelled: int) -> str:
 
 
 def _shown(found: Gathered) -> str:
-    fixed = FIXED in set(found.makers["estimator"])
-    return "the unbiased estimate" if fixed else "posterior means"
+    return "the unbiased estimate" if by_value(found.makers["estimator"]) else "posterior means"
 
 
 def _values(found: Gathered) -> Section | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.config.ranges import check
+from pipeline.config.fields import check
 
 RUNS = 2
 """Run directories that are told of side by side, at most."""

@@ -1,10 +1,10 @@
 """Label rows as a table with a row per prefix of a chain, which sums are made of. Pure."""
 
-from typing import Final
-
 import polars as pl
 
-FIXED: Final = "fixed"
+from pipeline.config.choices import ValueColumn
+from pipeline.estimators.registry import value_column
+
 _LISTS = ("value", "n_correct", "n_rollouts", "n_ungraded", "n_truncated", "low", "high", "posterior_mean", "origin")
 COLUMNS = (
     "outcome", "root_prefix_id", "prefix_ids", *_LISTS, "label", *(f"root_{name}" for name in _LISTS),
@@ -18,20 +18,20 @@ _KEPT = {"n_correct": pl.Int32, "n_rollouts": pl.Int32, "n_ungraded": pl.Int32, 
 def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
     """One row per chain and prefix, in order; step 0 is the bare problem. All chains of a problem stand in one frame.
 
-    `chain` counts from `first_chain`, `steps` is how many it has. `value` is the unbiased one of the fixed estimator and the
-    posterior mean of those that stop early, null where there is none. `label` is null for step 0 and where it is undecided.
+    `chain` counts from `first_chain`, `steps` is how many it has. `value` is the one that the estimator means
+    (`Estimator.value_column`), null where there is none. `label` is null for step 0 and where it is undecided.
     `drop` is by how much the value fell from the prefix before. `counts` is true for the first of the rows that share a prefix
     which was, or could have been, sampled: sums over prefixes take those.
     """
     numbered = labels.select(COLUMNS).with_row_index("chain", first_chain).with_columns(pl.col("chain").cast(pl.UInt32))
     numbered = numbered.with_columns(steps=pl.col("prefix_ids").list.len().cast(pl.UInt16))
-    fixed = pl.col("estimator") == FIXED
+    shown = pl.col("estimator").is_in(by_value(numbered["estimator"]))
     shared = ["chain", "steps", "outcome"]
     roots = numbered.select(
         *shared,
         pl.lit(0, pl.UInt16).alias("step"),
         pl.col("root_prefix_id").alias("prefix_id"),
-        pl.when(fixed).then("root_value").otherwise("root_posterior_mean").alias("value"),
+        pl.when(shown).then("root_value").otherwise("root_posterior_mean").alias("value"),
         *(pl.col(f"root_{name}").cast(kind).alias(name) for name, kind in _KEPT.items()),
         pl.lit(None, pl.Int8).alias("label"),
         pl.col("root_origin").alias("origin"),
@@ -40,7 +40,7 @@ def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
         *shared,
         pl.int_ranges(1, pl.col("steps").cast(pl.Int64) + 1).cast(pl.List(pl.UInt16)).alias("step"),
         pl.col("prefix_ids").alias("prefix_id"),
-        pl.when(fixed).then("value").otherwise("posterior_mean").alias("value"),
+        pl.when(shown).then("value").otherwise("posterior_mean").alias("value"),
         *_KEPT,
         "label",
         "origin",
@@ -51,6 +51,11 @@ def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
         drop=pl.col("value").shift(1).over("chain") - pl.col("value"),
         counts=sampled & pl.struct("prefix_id", sampled).is_first_distinct(),
     ).drop("prefix_id")
+
+
+def by_value(estimators: pl.Series) -> list[str]:
+    """Those of the estimators whose estimate stands in the column `value`."""
+    return [name for name in estimators.unique().to_list() if value_column(None, name) is ValueColumn.value]
 
 
 def chains_of(steps: pl.DataFrame) -> pl.DataFrame:

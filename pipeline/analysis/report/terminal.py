@@ -10,6 +10,7 @@ from rich.text import Text
 from pipeline.analysis.report.speed import speed_lines
 from pipeline.core.progress import Edited, Summary
 from pipeline.core.records import Totals
+from pipeline.estimators.registry import value_column
 
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
@@ -19,11 +20,11 @@ _WITHOUT_COUNTS = ("terminal", "unmeasured", "implied")
 def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
     """One block per chain: each step's text, value, interval, counts and label.
 
-    Shown is the unbiased value of the fixed estimator, and the posterior mean of those that stop early.
+    Shown is the estimate that the estimator means (`Estimator.value_column`).
     """
     problem = None
     for chain in chains:
-        shown = "value" if chain["estimator"] == "fixed" else "posterior_mean"
+        shown = value_column(None, chain["estimator"]).value
         if chain["problem_id"] != problem:
             problem = chain["problem_id"]
             console.print()

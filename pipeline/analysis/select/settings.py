@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from pipeline.config.choices import Aggregation
-from pipeline.config.ranges import check
+from pipeline.config.fields import check
 
 
 @dataclass(kw_only=True, slots=True)

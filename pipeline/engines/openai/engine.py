@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 
-from pipeline.config.label import PolicyConfig, SamplingConfig
+from pipeline.config.label import SamplingConfig
 from pipeline.core.errors import EngineDied, PolicyError
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
@@ -26,6 +26,7 @@ from pipeline.engines.base import attended, unanswered
 from pipeline.engines.openai.greeting import context_for, greetings, model_context
 from pipeline.engines.openai.http import Connection, Http, key_from
 from pipeline.engines.openai.queues import Queues
+from pipeline.engines.openai.settings import OpenAiPolicyConfig
 from pipeline.engines.openai.trouble import Kind, Trouble, pause
 from pipeline.engines.openai.wire import COMPLETIONS, Answer, BadAnswer, Choice, Wire
 from pipeline.engines.tokenizer import load_tokenizer
@@ -62,7 +63,7 @@ class _Ask:
 class OpenAiEngine:
     """See the module. Lives in one event loop, from `start` to `close`."""
 
-    def __init__(self, policy: PolicyConfig, sampling: SamplingConfig) -> None:
+    def __init__(self, policy: OpenAiPolicyConfig, sampling: SamplingConfig) -> None:
         self._config = policy
         self._servers = policy.openai
         self._max_tokens = sampling.max_tokens

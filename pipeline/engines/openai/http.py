@@ -10,8 +10,8 @@ from typing import Protocol
 
 import aiohttp
 
-from pipeline.config.engines import DEFAULT_KEY_VARIABLE
 from pipeline.core.errors import PolicyError
+from pipeline.engines.openai.settings import DEFAULT_KEY_VARIABLE
 from pipeline.engines.openai.trouble import Kind, Trouble, asked_pause, kind_of
 from pipeline.engines.openai.wire import complaint
 

@@ -1,15 +1,14 @@
 """What vLLM is asked for, from the settings and, where they leave it open, from the device; and the policy's name. Pure."""
 
-from pipeline.config.choices import PolicyKind
-from pipeline.config.label import PolicyConfig
 from pipeline.engines.defaults import defaults_for
+from pipeline.engines.vllm.settings import VllmConfig
 
 EMBEDDED = "SmolLM2-135M-Instruct"
 RANDOM_WEIGHTS = "dummy"
 """The one `policy.load_format` that decides what a policy says."""
 
 
-def engine_arguments(config: PolicyConfig, *, model: str, dtype: str, device: str, seed: int) -> dict[str, object]:
+def engine_arguments(config: VllmConfig, *, model: str, dtype: str, device: str, seed: int) -> dict[str, object]:
     """Keywords of vLLM's `AsyncEngineArgs`. `model`: a folder or name; `device`: as its driver names it, "cpu" for none.
 
     `seed` has to be another one at every start: with vLLM's own, which is 0, a start that asks for more rollouts in the order
@@ -43,9 +42,8 @@ def engine_arguments(config: PolicyConfig, *, model: str, dtype: str, device: st
     }
 
 
-def policy_name(config: PolicyConfig, *, dtype: str, on_cpu: bool, stops_at_answer: bool) -> str:
+def policy_name(name: str, config: VllmConfig, *, dtype: str, on_cpu: bool, stops_at_answer: bool) -> str:
     """Identity of the policy: model, revision, type, kind of device, and what else of the settings shapes what it says."""
-    name = EMBEDDED if config.kind is PolicyKind.embedded else config.model
     parts = [f"{name}@{config.revision or 'main'}", dtype, "cpu" if on_cpu else "gpu"]
     if config.load_format == RANDOM_WEIGHTS:
         parts.append("random_weights")
@@ -60,7 +58,7 @@ def policy_name(config: PolicyConfig, *, dtype: str, on_cpu: bool, stops_at_answ
     return ":".join(parts)
 
 
-def _speculative(config: PolicyConfig) -> dict[str, object] | None:
+def _speculative(config: VllmConfig) -> dict[str, object] | None:
     if config.speculative_tokens is None:
         return None
     guesser = {"model": config.speculative_model} if config.speculative_model else {"method": "ngram"}

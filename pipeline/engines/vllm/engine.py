@@ -11,20 +11,18 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.choices import PolicyKind
-from pipeline.config.label import PolicyConfig, SamplingConfig
+from pipeline.config.label import SamplingConfig
 from pipeline.core.errors import EngineDied, PolicyError
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import attended, unanswered
-from pipeline.engines.embedded import embedded_model
 from pipeline.engines.running_on import cpu_hardware, gpu_hardware
 from pipeline.engines.tokenizer import HfTokenizer
 from pipeline.engines.vllm.arguments import engine_arguments, policy_name
@@ -33,8 +31,9 @@ from pipeline.engines.vllm.detokenize import completion_text
 from pipeline.engines.vllm.guard import EngineGuard
 from pipeline.engines.vllm.meter import PlaceMeter, TokenMeter, leave_prometheus_out
 from pipeline.engines.vllm.output import captured_output
+from pipeline.engines.vllm.settings import VllmConfig
 from pipeline.engines.vllm.stopping import AnswerStop, stop_at_answers
-from pipeline.graders.math.answered import Answered
+from pipeline.graders.base import Ending
 
 BACKLOG = 1.2
 """Requests handed to vLLM over the number it can run: enough that a finished one is replaced at once."""
@@ -47,16 +46,26 @@ _FAILED = "error"
 class VllmEngine:
     """One model on the devices this process sees. `cpus` is the share of the machine a CPU engine may use.
 
-    `answered`: when a completion has stated its answer and so ends; None: it goes on.
+    `name`: the policy's own, `model` what vLLM is told to load. `ending`: when a completion has stated its answer and so ends;
+    None: it goes on.
     """
 
     def __init__(
-        self, policy: PolicyConfig, sampling: SamplingConfig, *, cpus: int, answered: Answered | None = None
+        self,
+        policy: VllmConfig,
+        sampling: SamplingConfig,
+        *,
+        name: str,
+        model: Callable[[], str],
+        cpus: int,
+        ending: Ending | None = None,
     ) -> None:
         self._config = policy
         self._sampling = sampling
         self._cpus = cpus
-        self._answered = answered
+        self._name = name
+        self._model = model
+        self._ending = ending
         self._engine: Any = None
         self._guard: EngineGuard | None = None
         self._tokenizer: HfTokenizer | None = None
@@ -95,7 +104,7 @@ class VllmEngine:
         return replace(self._meter.work, finished=self._finished, attended=self._attended, unfilled_seconds=unfilled)
 
     async def start(self) -> None:
-        model = str(embedded_model()) if self._config.kind is PolicyKind.embedded else self._config.model
+        model = self._model()
         _set_environment(self._config, self._cpus)
         try:
             from vllm import exceptions
@@ -120,15 +129,14 @@ class VllmEngine:
             try:
                 self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._meter])
             except Exception as error:  # vLLM raises anything from OSError to RuntimeError here; all mean "cannot load"
-                name = config.model or "embedded"
-                raise PolicyError(load_failure(name, str(error), log.read_text(errors="replace"))) from error
+                raise PolicyError(load_failure(self._name, str(error), log.read_text(errors="replace"))) from error
         leave_prometheus_out(self._engine)
         self._refusals = (ValueError, getattr(exceptions, "VLLMClientError", ValueError))
         self._tokenizer = HfTokenizer(self._engine.get_tokenizer())
-        if self._answered is not None:
-            stop_at_answers(self._engine, IncrementalDetokenizer, AnswerStop(self._answered, self._tokenizer.decode))
+        if self._ending is not None:
+            stop_at_answers(self._engine, IncrementalDetokenizer, AnswerStop(self._ending, self._tokenizer.decode))
         self.max_model_len = int(self._engine.model_config.max_model_len)
-        check_context(config.model or "embedded", context=self.max_model_len, max_tokens=self._sampling.max_tokens)
+        check_context(self._name, context=self.max_model_len, max_tokens=self._sampling.max_tokens)
         self.capacity = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
         self.hardware = self._running_on(None if on_cpu else device)
         self._room = asyncio.Semaphore(max(self.capacity + 1, int(BACKLOG * self.capacity)))
@@ -146,10 +154,11 @@ class VllmEngine:
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
         self.policy = policy_name(
+            self._name,
             config,
             dtype=str(self._engine.model_config.dtype).removeprefix("torch."),
             on_cpu=on_cpu,
-            stops_at_answer=self._answered is not None,
+            stops_at_answer=self._ending is not None,
         )
 
     async def generate(
@@ -281,7 +290,7 @@ def _device_name(platform: Any) -> str:
         return ""
 
 
-def _set_environment(policy: PolicyConfig, cpus: int) -> None:
+def _set_environment(policy: VllmConfig, cpus: int) -> None:
     usable = sorted(os.sched_getaffinity(0))[:cpus]
     defaults = {
         "VLLM_CPU_KVCACHE_SPACE": f"{policy.kv_cache_gib:g}",

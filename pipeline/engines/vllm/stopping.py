@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipeline.core.errors import PolicyError
-from pipeline.graders.math.answered import Answered
+from pipeline.graders.base import Ending
 
 Decode = Callable[[Sequence[int]], str]
 
@@ -24,7 +24,7 @@ _PART_OF_A_CHARACTER = "\ufffd"
 class AnswerStop:
     """Whether tokens state a final answer; `decode` gives their text. Serves all requests of an engine."""
 
-    def __init__(self, answered: Answered, decode: Decode) -> None:
+    def __init__(self, answered: Ending, decode: Decode) -> None:
         self.answered = answered
         self.decode = decode
         self.texts = _Texts(decode)

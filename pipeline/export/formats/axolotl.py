@@ -6,14 +6,18 @@ the key is dropped without a word, and steps are always separated by a line end.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from pipeline.export.base import LayoutExporter, Plan
 from pipeline.export.example import Example
 from pipeline.export.formats.base import Format, Marks, Offence
 from pipeline.export.formats.checks import no_steps, separator_in_step
 from pipeline.export.formats.trl import stepwise_row, stepwise_schema, stepwise_tokens
-from pipeline.export.settings import FileType, Target
+from pipeline.export.settings import ExportConfig, FileType, Target
 
+CONFIGURATION = "axolotl.yaml"
+"""Beside the files of rows."""
 SEPARATOR = "\n"
 MAX_LENGTH = 2048
 """`sequence_len` of the configuration below; axolotl's own, 512, would cut most chains."""
@@ -72,3 +76,21 @@ AXOLOTL = Format(
     marks=Marks(separator=SEPARATOR),
     max_length=MAX_LENGTH,
 )
+
+
+class AxolotlExporter(LayoutExporter):
+    """With a configuration for training beside the rows."""
+
+    def beside(self, config: ExportConfig, plan: Plan, files: Mapping[str, Path]) -> dict[str, str]:
+        paths = {split: str(path) for split, path in files.items()}
+        text = training_yaml(
+            train=paths["train"],
+            validation=paths.get("validation"),
+            file=plan.file,
+            model=config.tokenizer,
+            sequence_len=config.max_length,
+        )
+        return {CONFIGURATION: text}
+
+
+AXOLOTL_EXPORTER = AxolotlExporter(AXOLOTL)

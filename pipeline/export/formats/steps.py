@@ -8,10 +8,14 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from pipeline.core.errors import UsageError
+from pipeline.core.schemas import LABELS
+from pipeline.export.base import LayoutExporter, Plan
 from pipeline.export.example import Example
-from pipeline.export.formats.base import Format, Marks, Offence, Row
+from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
 from pipeline.export.formats.checks import no_steps, not_of_tokens
-from pipeline.export.settings import FileType, Target
+from pipeline.export.made import labels_as_they_are
+from pipeline.export.settings import ExportConfig, FileType, Target
 
 _NUMBERS = pa.list_(pa.int64())
 _COLUMNS: dict[Target, list[tuple[str, pa.DataType]]] = {
@@ -73,3 +77,42 @@ STEPS = Format(
     neutral=True,
     file=FileType.parquet,
 )
+
+
+class ParquetExporter(LayoutExporter):
+    """Labels as they are, unless a target is asked for."""
+
+    takes_columns = True
+
+    def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
+        return _labels_as_they_are(config) if config.target is None else super().plan(config, encoder)
+
+    def useless(self, config: ExportConfig) -> dict[str, str]:
+        found = {
+            "tokenizer": "format=parquet is no trainer's, so nothing is checked",
+            "separator": "format=parquet keeps steps apart; leave it out",
+            "placeholder": "format=parquet has none; leave it out",
+        }
+        return {key: why for key, why in found.items() if getattr(config, key) is not None}
+
+
+PARQUET = ParquetExporter(STEPS)
+
+
+def _labels_as_they_are(config: ExportConfig) -> Plan:
+    twice = next((column for column in config.columns if config.columns.count(column) > 1), None)
+    if twice:
+        raise UsageError(f"columns: {twice} is named twice")
+    unknown = [column for column in config.columns if column not in LABELS.names]
+    if unknown:
+        raise UsageError(f"columns: labels have no column {unknown[0]}; they have {', '.join(LABELS.names)}")
+    for key in ("undecided", "neutral", "after_error", "threshold", "soft"):
+        if getattr(config, key) is not None:
+            raise UsageError(
+                f"{key}: format=parquet without a target writes labels as they are; add target=hard, soft or counts"
+            )
+    if config.file not in (None, FileType.parquet):
+        raise UsageError(f"file={config.file.value}: format=parquet without a target writes Parquet")
+    columns = tuple(config.columns or LABELS.names)
+    schema = pa.schema([LABELS.field(column) for column in columns])
+    return Plan(make=labels_as_they_are, schema=schema, file=FileType.parquet, marks=Marks(), columns=columns)

@@ -21,13 +21,13 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from pipeline.config.label import GraderConfig
 from pipeline.core.errors import StepvalueError
 from pipeline.core.ids import content_id
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, of_any
 from pipeline.graders.code.output import same_output
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS, program_in
+from pipeline.graders.code.settings import CodeConfig
 from pipeline.graders.code.slot import Slot, content_of, memory_file
 from pipeline.graders.code.suite import (
     Assertions,
@@ -49,7 +49,10 @@ _PASSING = frozenset({Verdict.TIMEOUT, Verdict.CRASHED})
 class CodeChecker(Checker):
     """Grades programs. Raises StepvalueError at once where programs cannot be confined as `grader.sandbox` demands."""
 
-    def __init__(self, config: GraderConfig) -> None:
+    Config = CodeConfig
+    no_ending = "takes the last program of a whole text"
+
+    def __init__(self, config: CodeConfig) -> None:
         self._config = config
         self._memo: Memo[str] = Memo()
         self._suite = lru_cache(SUITES_KEPT)(read_suite)

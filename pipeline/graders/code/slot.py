@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pipeline
 from pipeline.config.choices import Sandbox
-from pipeline.config.label import GraderConfig
 from pipeline.core.errors import StepvalueError
+from pipeline.graders.code.settings import CodeConfig
 from pipeline.graders.code.task import MAX_OUTPUT_BYTES, Kind, Report, Task
 
 START_SECONDS = 60.0
@@ -46,7 +46,7 @@ _MISSING = {
 class Slot:
     """Runs one task at a time. Used by one thread at a time."""
 
-    def __init__(self, config: GraderConfig) -> None:
+    def __init__(self, config: CodeConfig) -> None:
         self._config = config
         self._control: socket.socket | None = None
         self._folder: str | None = None

@@ -18,12 +18,13 @@ from pathlib import Path
 
 import pipeline
 from pipeline.config.choices import Fallback
-from pipeline.config.label import GraderConfig
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, of_any
 from pipeline.graders.math import compare, extract, limits
+from pipeline.graders.math.answered import Answered
 from pipeline.graders.math.normal import normal_form
+from pipeline.graders.math.settings import MathConfig
 from pipeline.graders.memo import Memo
 
 START_SECONDS = 120.0
@@ -38,7 +39,7 @@ _INHERITED = ("LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "COVERAGE_PROCESS_START
 class _Child:
     """One process of `pipeline.graders.math.child`, started when first needed and replaced after it was lost."""
 
-    def __init__(self, config: GraderConfig) -> None:
+    def __init__(self, config: MathConfig) -> None:
         self._config = config
         self._tasks = 0
         self.process: subprocess.Popen[bytes] | None = None
@@ -142,7 +143,17 @@ def _bare(answer: str) -> str:
 class MathChecker(Checker):
     """Grades answers. Holds up to `config.processes` children, started when the first answer needs algebra."""
 
-    def __init__(self, config: GraderConfig) -> None:
+    Config = MathConfig
+
+    @classmethod
+    def ending(cls, config: MathConfig) -> Answered:
+        return Answered(pattern=re.compile(config.answer_pattern) if config.answer_pattern else None)
+
+    @classmethod
+    def ends_by_default(cls, config: MathConfig) -> bool:
+        return config.answer_pattern is None
+
+    def __init__(self, config: MathConfig) -> None:
         self._config = config
         self._pattern = re.compile(config.answer_pattern) if config.answer_pattern else None
         self._memo: Memo[tuple[tuple[str, ...], str]] = Memo()

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.config.choices import EstimatorName, Interval
-from pipeline.config.label import EstimatorConfig
+from pipeline.config.choices import Interval
+from pipeline.estimators.first_success import FirstSuccessConfig
 from tests.bench.estimators.cell import SEED, USUAL_TARGET, pooled
 from tests.bench.estimators.chains import Chains, chains_of
 from tests.bench.estimators.families import length
@@ -92,10 +92,8 @@ def _together(parts: Sequence[Bias]) -> Bias:
     return replace(parts[0], mean=tuple(mean.tolist()), error=tuple(error.tolist()), prefixes=tuple(prefixes.tolist()))
 
 
-def _first_success(successes: int, batch: int = 1) -> EstimatorConfig:
-    return EstimatorConfig(
-        name=EstimatorName.first_success, interval=Interval.jeffreys, successes=successes, batch=batch
-    )
+def _first_success(successes: int, batch: int = 1) -> FirstSuccessConfig:
+    return FirstSuccessConfig(interval=Interval.jeffreys, successes=successes, batch=batch)
 
 
 def first_finished(outcomes: npt.NDArray[np.int8], tokens: npt.NDArray[np.int32]) -> Floats:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.config.choices import EstimatorName, Interval
-from pipeline.config.label import EstimatorConfig
+from pipeline.config.choices import Interval
+from pipeline.estimators.pooled.settings import PooledConfig
 from tests.bench.estimators.chains import Chains, chains_of
 from tests.bench.estimators.families import FAMILIES
 from tests.bench.estimators.figures import Point
@@ -70,8 +70,8 @@ def standard_error(cell: Cell, figure: Callable[[Cell], float | None]) -> float 
     return float(np.sqrt((len(known) - 1) / len(known) * ((known - known.mean()) ** 2).sum()))
 
 
-def pooled(target_sd: float) -> EstimatorConfig:
-    return EstimatorConfig(name=EstimatorName.pooled, interval=Interval.posterior, target_sd=target_sd)
+def pooled(target_sd: float) -> PooledConfig:
+    return PooledConfig(interval=Interval.posterior, target_sd=target_sd)
 
 
 def measure(family_name: str, steps: int) -> Cell:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Fact, Finish, Trials, Verdict
-from pipeline.estimators.allocation import next_rollouts
-from pipeline.estimators.kernel import PRIOR
+from pipeline.estimators.pooled.kernel import PRIOR
+from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import Tree, tree_of
 from pipeline.estimators.trials import trials_of
 from tests.bench.estimators.chains import chains_of, shapes
@@ -77,7 +77,7 @@ def on_the_clock(trees: Sequence[Tree], drawn: Rollouts, config: EstimatorConfig
 
     def ask(problem: int) -> None:
         trials = trials_of(came[problem])
-        (owed,) = next_rollouts([trees[problem]], trials, rollouts, config, PRIOR)
+        (owed,) = estimator_for(config).next_rollouts([trees[problem]], trials, rollouts, PRIOR)
         for prefix, more in owed.items():
             issued = len(trials.get(prefix, Trials()).outcomes)
             for index in range(issued, issued + more):

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.config.choices import EstimatorName
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, StepValue, Trials
-from pipeline.estimators.allocation import next_rollouts
-from pipeline.estimators.chain import ChainValues, chain_values
-from pipeline.estimators.kernel import PRIOR, Kernel
-from pipeline.estimators.learning import learnt
+from pipeline.estimators.labelling import ChainValues, chain_values
+from pipeline.estimators.pooled.kernel import PRIOR, Kernel
+from pipeline.estimators.pooled.learning import learnt
+from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import Tree, tree_of
 from tests.bench.estimators.chains import Chains, shapes
 from tests.bench.estimators.measured import Measured, carried
@@ -95,9 +94,9 @@ def replay(chains: Chains, drawn: Rollouts, config: EstimatorConfig, *, rollouts
         decided = decide(trees, ledger, config, rollouts=rollouts, kernel=kernel)
         seconds += decided.seconds
         last_round = max(last_round, decided.rounds)
-        if config.name is EstimatorName.pooled:
+        if config.name == "pooled":
             kernel = learnt(kernel, trees, ledger.trials)
-        values += chain_values(together, ledger.trials, config, kernel)
+        values += chain_values(together, ledger.trials, estimator_for(config), kernel)
     counts = [[ledger.trials.get(prefix, Trials()) for prefix in chain.prefix_ids[:-1]] for chain in shapes(chains)]
     return Replayed(
         value=_column(values, "value"),
@@ -127,7 +126,7 @@ def decide(trees: Sequence[Tree], ledger: Ledger, config: EstimatorConfig, *, ro
     open_trees = list(trees)
     while open_trees:
         began = time.process_time()
-        owed = next_rollouts(open_trees, ledger.trials, rollouts, config, kernel)
+        owed = estimator_for(config).next_rollouts(open_trees, ledger.trials, rollouts, kernel)
         seconds += time.process_time() - began
         for problem in owed:
             ledger.issue(problem)

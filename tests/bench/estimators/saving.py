@@ -5,14 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from pipeline.config.choices import EstimatorName
-from pipeline.config.label import EstimatorConfig
 from tests.bench.estimators.bias import BINS
 from tests.bench.estimators.cell import SEED
 from tests.bench.estimators.chains import chains_of
 from tests.bench.estimators.families import FAMILIES
 from tests.bench.estimators.ours import replay
 from tests.bench.estimators.rollouts import RIGHT, Rollouts
+from tests.settings import estimator_settings
 
 ROLLOUTS = 8
 CHAINS = 1024
@@ -36,7 +35,7 @@ def saving(family_name: str) -> Saving:
     family = FAMILIES[family_name](STEPS)
     chains = chains_of(family, CHAINS, SEED)
     drawn = Rollouts(family, chains, SEED)
-    said = replay(chains, drawn, EstimatorConfig(name=EstimatorName.first_success), rollouts=ROLLOUTS)
+    said = replay(chains, drawn, estimator_settings("first_success"), rollouts=ROLLOUTS)
     # The last label is the chain's own outcome, the first that of the prefix behind step 1.
     labels = np.array([[label == 1 for label in chain[:-1]] for chain in said.labels])
     block = drawn.first(2 * ROLLOUTS)

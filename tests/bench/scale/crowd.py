@@ -22,7 +22,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.ids import content_id, shard_name
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import InputRow, Place, Problem, Totals
-from pipeline.estimators.kernels import TABLE as KERNELS
+from pipeline.estimators.pooled.learning import TABLE as KERNELS
 from pipeline.runtime.driver import label_held
 from pipeline.runtime.hands import Offer
 from pipeline.runtime.room import LOW

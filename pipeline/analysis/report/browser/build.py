@@ -18,7 +18,8 @@ from pipeline.analysis.report.browser.examples import Example, affordable, examp
 from pipeline.analysis.report.browser.sample import Sample, Size, sample
 from pipeline.analysis.report.browser.shown import COLUMNS, ShownChain, shown_chain
 from pipeline.config.label import EstimatorConfig
-from pipeline.config.recorded import section
+from pipeline.config.recorded import chosen as settings_of
+from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.storage import Storage
@@ -52,7 +53,7 @@ def built(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
     frames = frames_of(storage, run, ("chain_id", "problem", "steps"))
     chosen = sample((size for frame in frames for size in _sizes(frame)), chains)
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
-    confidence = section(run.settings, "estimator", EstimatorConfig).confidence
+    confidence = settings_of(run.settings, EstimatorConfig, ESTIMATORS).confidence
     data = _Data(len(chosen.places))
     for found in _units(storage, run, chosen):
         data.add(found)

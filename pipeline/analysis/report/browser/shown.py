@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.config.choices import EstimatorName
+from pipeline.estimators.registry import value_column
 
 _PER_PREFIX = (
     *("value", "low", "high", "posterior_mean", "posterior_sd"),
@@ -68,7 +68,7 @@ class Drop:
 
 def shown_chain(row: Mapping[str, Any], characters: int) -> ShownChain:
     """A row of `labels`, with the `COLUMNS`; texts are cut at `characters`."""
-    value = "value" if row["estimator"] == EstimatorName.fixed.value else "posterior_mean"
+    value = value_column(None, row["estimator"]).value
     return ShownChain(
         chain_id=row["chain_id"],
         problem_id=row["problem_id"],

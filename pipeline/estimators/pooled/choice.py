@@ -17,12 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.config.choices import BudgetUnit
-from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Trials
-from pipeline.estimators.beliefs import Beliefs, beliefs
-from pipeline.estimators.grid import Flags, Floats, Ints, mean_of, variance_of
-from pipeline.estimators.kernel import Kernel, correlation, motion
-from pipeline.estimators.tree import ROOT, Forest, Tree, forest_of
+from pipeline.estimators.pooled.beliefs import Beliefs, beliefs
+from pipeline.estimators.pooled.forest import Forest, forest_of
+from pipeline.estimators.pooled.grid import mean_of, variance_of
+from pipeline.estimators.pooled.kernel import Kernel, correlation, motion
+from pipeline.estimators.pooled.settings import PooledConfig
+from pipeline.estimators.tree import ROOT, Flags, Floats, Ints, Tree
 
 _FIRST, _GROWTH = 4, 0.5
 """A chain asks for four rollouts at first, and later for half of what it has: fewer at a time are no better spent."""
@@ -68,9 +69,9 @@ class _Told:
 
 
 def next_rollouts(
-    problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, config: EstimatorConfig, kernel: Kernel
+    problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, config: PooledConfig, kernel: Kernel
 ) -> list[dict[str, int]]:
-    """See `allocation.next_rollouts`. A chain is done when the best rollout for it would teach less than one does where
+    """See `base.Estimator.next_rollouts`. A chain is done when the best rollout for it would teach less than one does where
     all of its values are known to `config.target_sd`, or when its budget is spent. Without a budget it may have what
     `rollouts` of each of its prefixes come to."""
     if not problems:
@@ -90,7 +91,7 @@ def next_rollouts(
 
 
 def _keep_within_budgets(
-    more: Ints, problems: Sequence[Tree], forest: Forest, rollouts: int, config: EstimatorConfig
+    more: Ints, problems: Sequence[Tree], forest: Forest, rollouts: int, config: PooledConfig
 ) -> None:
     """Chains that share prefixes may together ask for a little more than they have; the first prefixes then come first."""
     for tree, numbers in zip(problems, forest.numbers, strict=True):
@@ -122,7 +123,7 @@ def _told(found: Beliefs, parents: Ints) -> _Told:
 
 
 def _groups(
-    problems: Sequence[Tree], forest: Forest, rollouts: int, config: EstimatorConfig, alike: float
+    problems: Sequence[Tree], forest: Forest, rollouts: int, config: PooledConfig, alike: float
 ) -> Iterator[_Group]:
     paths = [numbers[path] for tree, numbers in zip(problems, forest.numbers, strict=True) for path in tree.paths]
     paths.sort(key=len)

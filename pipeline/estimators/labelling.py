@@ -2,16 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
-from pipeline.config.label import EstimatorConfig
-from pipeline.core.records import ChainShape, Fact, LabelledChain, Problem, Solution, Trials, Verdict
+from pipeline.core.records import ChainShape, Fact, LabelledChain, Problem, Solution, StepValue, Trials, Verdict
 from pipeline.core.tables import facts, labels_table
 from pipeline.data.steps import step_texts
-from pipeline.estimators.chain import ChainValues, chain_values
-from pipeline.estimators.kernel import Kernel
-from pipeline.estimators.labels import rule_name
+from pipeline.estimators.base import Estimator
+from pipeline.estimators.labels import after_error, rule_name
 
 _COLUMNS = (
     "chain_id",
@@ -83,16 +82,41 @@ def with_verdicts(found: Mapping[str, Fact], verdicts: pa.Table | None) -> Mappi
     return {rollout: replace(fact, verdict=judged[rollout]) for rollout, fact in found.items()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainValues:
+    """Of a chain of K steps: the value of the bare problem, K values and K labels."""
+
+    root: StepValue
+    steps: tuple[StepValue, ...]
+    labels: tuple[int | None, ...]
+
+
+def chain_values(
+    chains: Sequence[ChainShape], trials: Mapping[str, Trials], estimator: Estimator, state: Any
+) -> list[ChainValues]:
+    """Values and labels of the chains of a unit: the one way there, for labelling, re-labelling and proof. `state` is what the
+    estimator has learnt from them."""
+    found = estimator.values(chains, trials, state)
+    return [
+        ChainValues(
+            root=values[0],
+            steps=tuple(values[1:]),
+            labels=after_error(estimator.labels(chain, trials, values), estimator.settings),
+        )
+        for chain, values in zip(chains, found, strict=True)
+    ]
+
+
 def labels_of(
-    chains: Sequence[StoredChain], trials: Mapping[str, Trials], config: EstimatorConfig, kernel: Kernel
+    chains: Sequence[StoredChain], trials: Mapping[str, Trials], estimator: Estimator, state: Any
 ) -> pa.Table:
     """The labels table of a unit's chains, from the trials of their prefixes."""
-    values = chain_values([chain.shape for chain in chains], trials, config, kernel)
+    values = chain_values([chain.shape for chain in chains], trials, estimator, state)
     return labels_table(
         [_labelled(chain, found) for chain, found in zip(chains, values, strict=True)],
         [step_texts(chain.solution.text, chain.solution.ends) for chain in chains],
-        estimator=config.name.value,
-        label_rule=rule_name(config),
+        estimator=estimator.settings.name,
+        label_rule=rule_name(estimator.settings),
         policy=chains[0].policy if chains else "",
     )
 

@@ -1,12 +1,8 @@
 """The values a step may have, as the pooled estimator sees them: grid points, each standing for the interval around it."""
 
-from typing import Any
-
 import numpy as np
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
+from pipeline.estimators.tree import Floats, Ints
 
 POINTS = 25
 """Half as many make estimates coarser than a few rollouts do; twice as many change no figure of the bench."""

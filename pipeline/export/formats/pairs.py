@@ -3,12 +3,24 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipeline.export.choose import Choice, LabelRow, LeftOut, hard_labels, soft_values
+from pipeline.core.errors import UsageError
+from pipeline.export.base import Exporter, Plan, marks_of
+from pipeline.export.choose import PLACE, VALUES, Choice, LabelRow, LeftOut, hard_labels, soft_values
 from pipeline.export.example import LabelCounts
-from pipeline.export.formats.base import Encoder
+from pipeline.export.formats import preference
+from pipeline.export.formats.base import Encoder, Marks
 from pipeline.export.formats.preference import Branching, offences, pairs, row, token_offences
 from pipeline.export.made import Made
-from pipeline.export.settings import PairReader, PreferenceConfig
+from pipeline.export.settings import (
+    Balance,
+    ExportConfig,
+    FileType,
+    Neutral,
+    PairReader,
+    PreferenceConfig,
+    Target,
+    Undecided,
+)
 
 NO_PAIR = LeftOut(
     kind="no_pair",
@@ -57,3 +69,42 @@ class PairRows:
             scores=soft_values(chain, self.choice.soft),
             labels=hard_labels(chain, self.choice),
         )
+
+
+class PairExporter(Exporter):
+    """Pairs of sibling steps, for step-wise preference training."""
+
+    Config = PreferenceConfig
+
+    def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
+        for key in ("target", "undecided", "after_error"):
+            if getattr(config, key) is not None:
+                raise UsageError(f"{key}: format=preference pairs single steps by their labels or values; leave it out")
+        if config.balance is not Balance.none:
+            raise UsageError(f"balance={config.balance.value}: every pair has a good step and a bad one; leave it out")
+        marks = marks_of(config, Marks(separator=preference.SEPARATOR))
+        choice = Choice(
+            target=Target.hard,
+            soft=config.soft,
+            threshold=config.threshold,
+            undecided=Undecided.ignore,
+            neutral=config.neutral or Neutral.keep,
+            after_error=True,
+            whole=True,
+        )
+        return Plan(
+            make=PairRows(
+                choice=choice,
+                config=config.preference,
+                separator=marks.separator,
+                encoder=encoder,
+                max_length=config.max_length or preference.MAX_LENGTH,
+            ),
+            schema=preference.schema(config.preference.reader),
+            file=config.file or FileType.jsonl,
+            marks=marks,
+            reads=(*VALUES, *PLACE),
+        )
+
+
+PREFERENCE = PairExporter()

@@ -10,7 +10,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betainc
 
-from pipeline.estimators.grid import EDGES, GRID, POINTS, Floats
+from pipeline.estimators.pooled.grid import EDGES, GRID, POINTS
+from pipeline.estimators.tree import Floats
 
 PRIOR_VERSION = 1
 _KINDS = {"none": 0.55, "small": 0.15, "large": 0.1, "decisive": 0.1, "any": 0.1}

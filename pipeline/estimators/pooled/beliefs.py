@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.estimators.grid import GRID, LEAST, Floats, Ints, likelihood, scaled
-from pipeline.estimators.kernel import Motion
-from pipeline.estimators.tree import UNKNOWN, Forest
+from pipeline.estimators.pooled.forest import Forest
+from pipeline.estimators.pooled.grid import GRID, LEAST, likelihood, scaled
+from pipeline.estimators.pooled.kernel import Motion
+from pipeline.estimators.tree import UNKNOWN, Floats, Ints
 
 _NEVER = -1e9
 """Logarithm of evidence that no number of branches outweighs."""

@@ -23,11 +23,12 @@ from pipeline.config.choices import Interval
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import fixed
-from pipeline.estimators.beliefs import Beliefs, beliefs
-from pipeline.estimators.grid import Ints, mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimators.intervals import interval
-from pipeline.estimators.kernel import Kernel, motion
-from pipeline.estimators.tree import forest_of, trees_of
+from pipeline.estimators.pooled.beliefs import Beliefs, beliefs
+from pipeline.estimators.pooled.forest import forest_of
+from pipeline.estimators.pooled.grid import mass_above, mean_of, quantiles_of, variance_of
+from pipeline.estimators.pooled.kernel import Kernel, motion
+from pipeline.estimators.tree import Ints, trees_of
 from pipeline.estimators.trials import NONE, counts_of
 
 

@@ -1,0 +1,254 @@
+"""From the words of a command line to checked settings. The only file that knows of Hydra.
+
+Hydra composes files and overrides. Which implementation a section behind a door is for (`estimator=pooled`) decides which
+settings it has, so that is looked up first; the rest is composed with the settings of that one.
+"""
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+import pipeline
+from pipeline.cli.command import Command
+from pipeline.cli.overrides import (
+    Owner,
+    Sections,
+    check_overrides,
+    first_line,
+    marks_of,
+    open_keys,
+    quoted,
+    setting_keys,
+    text_keys,
+)
+from pipeline.config.changes import Change, change_type
+from pipeline.config.fields import BY_GROUP, CHOOSES, REFUSED, ChosenSettings, described
+from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
+from pipeline.core.doors import Door
+from pipeline.core.errors import UsageError
+from pipeline.engines.registry import ENGINES
+from pipeline.estimators.registry import ESTIMATORS
+from pipeline.graders.registry import GRADERS
+
+DOORS: Mapping[str, tuple[type[ChosenSettings], Door[Any]]] = {
+    "policy": (PolicyConfig, ENGINES),
+    "estimator": (EstimatorConfig, ESTIMATORS),
+    "grader": (GraderConfig, GRADERS),
+}
+"""The sections of which an implementation is chosen: what all implementations share, and who they are."""
+_PACKAGED_CONF = Path(pipeline.__file__).parent / "conf"
+_CHECKOUT_CONF = Path(pipeline.__file__).parents[1] / "conf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """What a command line comes to: `settings` as text, and remarks on what of it has no effect."""
+
+    config: DictConfig
+    schema: type
+    remarks: tuple[str, ...]
+
+    @property
+    def yaml(self) -> str:
+        return OmegaConf.to_yaml(self.config)
+
+    def settings(self, schema: type) -> Any:
+        """The settings as an object of the command's schema. Raises UsageError where one lacks."""
+        try:
+            found = OmegaConf.to_object(self.config)
+        except MissingMandatoryValue as error:
+            key = error.full_key or "a setting"
+            raise UsageError(f"{key} is not set: give {key}=...") from error
+        return _static(found, schema)
+
+
+def composed(command: Command, overrides: Sequence[str]) -> Composed:
+    """Compose and check the settings of a command. Raises UsageError with one line that names the key and the remedy."""
+    sections = _sections(command, ChosenSettings)
+    said = _said(overrides)
+    chosen = {section: _chosen(command, section, said) for section in sections}
+    schema = _schema(command, chosen)
+    everything = Sections(
+        schema=schema,
+        elsewhere={key: owner for section, name in chosen.items() for key, owner in _elsewhere(section, name).items()},
+        groups=groups(command),
+        choosing={key: name for section in sections for key, name in _choosing(section).items()},
+    )
+    texts = text_keys(schema).union(*(_texts_elsewhere(section) for section in sections))
+    parsed = [_parsed(text, texts, open_keys(schema)) for text in overrides]
+    checked, remarks = check_overrides(parsed, everything)
+    store = ConfigStore.instance()
+    store.store(name=f"{command.name}_schema", node=schema)
+    for section, name in chosen.items():
+        if not (conf_folder() / section / f"{name}.yaml").is_file():
+            store.store(group=section, name=name, node={DOORS[section][0].CHOSEN_BY: name})
+    try:
+        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            config = compose(command.name, overrides=checked)
+        if command.check is not None:
+            command.check(_static(OmegaConf.to_object(config), command.schema))
+        else:
+            OmegaConf.to_object(config)
+    except MissingMandatoryValue:
+        pass
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UsageError(_cause(error)) from error
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return Composed(config=config, schema=command.schema, remarks=tuple(remarks))
+
+
+def _static(found: Any, schema: type) -> Any:
+    """Settings as an object of the command's own schema: the type made for a command line no other process knows."""
+    return schema(**{field.name: getattr(found, field.name) for field in dataclasses.fields(schema)})
+
+
+def groups(command: Command) -> dict[str, list[str]]:
+    """The options of the groups that fill a section of the command's settings: files of `conf/`, and installed plug-ins."""
+    sections = {section.name for section in dataclasses.fields(command.schema)}
+    return {
+        group.name: sorted({*(option.stem for option in group.glob("*.yaml")), *_plugins(group.name)})
+        for group in sorted(conf_folder().iterdir())
+        if group.is_dir() and group.name in sections
+    }
+
+
+def conf_folder() -> Path:
+    """Where the files of settings lie: beside the package in a checkout, inside it where it is installed."""
+    return (_PACKAGED_CONF if _PACKAGED_CONF.is_dir() else _CHECKOUT_CONF).resolve()
+
+
+def _plugins(section: str) -> list[str]:
+    if section not in DOORS:
+        return []
+    door = DOORS[section][1]
+    return [name for name in door.names() if name not in door.ours]
+
+
+def _sections(command: Command, kind: type) -> list[str]:
+    """The sections of a command that an implementation is chosen for, or (kind Change) whose settings may be changed later."""
+    hints = get_type_hints(command.schema)
+    wanted = {section: (base if kind is ChosenSettings else kind) for section, (base, _) in DOORS.items()}
+    return [section for section, base in wanted.items() if hints.get(section) is base]
+
+
+def _said(overrides: Sequence[str]) -> dict[str, str]:
+    """What is given for each key, as it is written: enough to see which implementations are chosen."""
+    return {key: value.strip("'\" ") for key, _, value in (text.partition("=") for text in overrides)}
+
+
+def _chosen(command: Command, section: str, said: Mapping[str, str]) -> str:
+    """Which implementation a section is for: by its own key, by the group's option, by a setting that chooses, by default."""
+    base, _ = DOORS[section]
+    if (key := f"{section}.{base.CHOSEN_BY}") in said and not _by_group(base):
+        return said[key]
+    if section in said:
+        return _of_option(section, said[section])
+    choosing = _choosing(section)
+    named = next((name for key, name in choosing.items() if key in said), None)
+    return named or _of_option(section, _usual(command, section))
+
+
+def _by_group(base: type[ChosenSettings]) -> bool:
+    return any(each.name == base.CHOSEN_BY and BY_GROUP in each.marks for each in described(base))
+
+
+def _choosing(section: str) -> dict[str, str]:
+    """Settings that choose an implementation when they are given: dotted key -> its name."""
+    door = DOORS[section][1]
+    return {
+        f"{section}.{each.name}": name
+        for name in door.ours
+        for each in described(door.load(name).Config)
+        if CHOOSES in each.marks
+    }
+
+
+def _usual(command: Command, section: str) -> str:
+    defaults = OmegaConf.load(conf_folder() / f"{command.name}.yaml").defaults
+    return next(str(each[section]) for each in defaults if isinstance(each, DictConfig) and section in each)
+
+
+def _of_option(section: str, option: str) -> str:
+    """The implementation that an option of a group is for: a file says so, else it is a plug-in's name."""
+    base, _ = DOORS[section]
+    file = conf_folder() / section / f"{option}.yaml"
+    if not file.is_file():
+        return option if option in _plugins(section) else base.usual()
+    loaded = OmegaConf.load(file)
+    assert isinstance(loaded, DictConfig)
+    inside = loaded.get(section) or loaded
+    return str(inside.get(base.CHOSEN_BY) or base.usual())
+
+
+def _schema(command: Command, chosen: Mapping[str, str]) -> type:
+    """The command's schema with the settings of the implementations that are chosen."""
+    kinds: dict[str, type] = {section: DOORS[section][1].load(name).Config for section, name in chosen.items()}
+    kinds |= {section: change_type(*DOORS[section]) for section in _sections(command, Change)}
+    if not kinds:
+        return command.schema
+    fields = [(name, kind, dataclasses.field(default_factory=kind)) for name, kind in kinds.items()]
+    return dataclasses.make_dataclass(
+        command.schema.__name__, fields, bases=(command.schema,), kw_only=True, slots=True
+    )
+
+
+def _elsewhere(section: str, chosen: str) -> dict[str, Owner]:
+    """Settings that other implementations of ours have, and the chosen one has not."""
+    _, door = DOORS[section]
+    own = setting_keys(door.load(chosen).Config, f"{section}.")
+    found: dict[str, Owner] = {}
+    for name in door.ours:
+        for key, marks in marks_of(door.load(name).Config, f"{section}.").items():
+            if key not in own:
+                owner = found.get(key)
+                names = (*owner.names, name) if owner else (name,)
+                refused = REFUSED in marks or (owner is not None and owner.refused)
+                found[key] = Owner(section=section, names=names, chosen=chosen, refused=refused)
+    return found
+
+
+def _texts_elsewhere(section: str) -> set[str]:
+    """Settings of any of our implementations that are texts."""
+    door = DOORS[section][1]
+    return {f"{section}.{key}" for name in door.ours for key in text_keys(door.load(name).Config)}
+
+
+def _parsed(text: str, texts: Collection[str], either_kind: Collection[str]) -> Any:
+    """Hydra's reading of one override; what it cannot read, or reads as a list, is a text where the setting is one.
+
+    Where a setting is a text or a list of texts, whatever is neither, such as a number, is a text.
+    """
+    parser = OverridesParser.create()
+    key, equals, value = text.partition("=")
+    either = key in either_kind
+    is_text = key in texts or either
+    as_text = f"{key}={quoted(value)}" if equals and value.isprintable() and is_text else None
+    try:
+        parsed = parser.parse_override(text)
+    except HydraException as error:
+        if as_text:
+            return parser.parse_override(as_text)
+        raise UsageError(
+            f"{text!r} cannot be read: settings are written key=value, with quotes around blanks and commas"
+        ) from error
+    found = parsed.value()
+    other = not isinstance(found, list | str) if either else isinstance(found, list | dict)
+    return parser.parse_override(as_text) if as_text and other else parsed
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost complaint in one line, with the key it is about."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    key = getattr(error, "full_key", None)
+    return f"{key}: {first_line(error)}" if key else first_line(error)

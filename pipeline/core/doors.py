@@ -1,0 +1,186 @@
+"""Doors: a name on the command line -> an implementation, ours or one of an installed distribution.
+
+A distribution offers one under an entry point, without any change here:
+
+    [project.entry-points."stepvalue.estimators"]
+    thompson = "my_package.thompson:Thompson"
+
+A name resolves to that or to nothing: no configuration names code. What cannot be used is told in one line that names the
+distribution and the entry point. Implementations are loaded when they are asked for.
+"""
+
+import difflib
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
+
+from pipeline.core.errors import PluginError, StepvalueError, UsageError
+
+T = TypeVar("T")
+DISTRIBUTION = "stepvalue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """Where an implementation of others comes from."""
+
+    distribution: str
+    version: str
+    entry_point: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version} ({self.entry_point})"
+
+
+class Door(Generic[T]):
+    """The implementations of one kind, by name. `T` is what they are: a class, or a record that describes one."""
+
+    def __init__(self, group: str, *, noun: str, setting: str, ours: Mapping[str, str], needs: Sequence[str]) -> None:
+        """`group`: the entry points' name after `stepvalue.`; `noun` and `setting` (`estimator.name`) are for messages.
+        `ours`: name -> `module:attribute`, in the order in which they are listed. `needs`: attributes that every one has.
+        """
+        self.group = f"{DISTRIBUTION}.{group}"
+        self.noun = noun
+        self.setting = setting
+        self.ours = dict(ours)
+        self._needs = tuple(needs)
+        self._loaded: dict[str, T] = {}
+
+    @cached_property
+    def _foreign(self) -> dict[str, list[EntryPoint]]:
+        found: dict[str, list[EntryPoint]] = {}
+        for point in entry_points(group=self.group):
+            found.setdefault(point.name, []).append(point)
+        return found
+
+    def names(self) -> list[str]:
+        """All names: ours first, in their order, then those of others by the alphabet."""
+        return [*self.ours, *sorted(name for name in self._foreign if name not in self.ours)]
+
+    def plugin(self, name: str) -> Plugin | None:
+        """Where an implementation comes from; None for ours. Raises UsageError for a name that nobody or several have."""
+        point = self._point(name)
+        return None if point is None else _plugin(point)
+
+    def load(self, name: str) -> T:
+        """The implementation. Raises UsageError, in one line, where there is none under this name, where two claim it, where it
+        cannot be imported, and where it lacks something that every one has."""
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def _load(self, name: str) -> T:
+        point = self._point(name)
+        if point is None:
+            module, _, attribute = self.ours[name].partition(":")
+            found: T = getattr(import_module(module), attribute)
+            return found
+        where = f"{self.noun} {name} of {_plugin(point)}"
+        try:
+            found = point.load()
+        except Exception as error:  # whatever a stranger's module does when it is imported
+            raise UsageError(f"{where} cannot be imported: {_in_a_line(error)}") from error
+        lacking = [need for need in self._needs if not hasattr(found, need)]
+        if lacking:
+            raise UsageError(f"{where} cannot be used: it has no {' and no '.join(lacking)}")
+        return found
+
+    def _point(self, name: str) -> EntryPoint | None:
+        points = self._foreign.get(name, [])
+        if name in self.ours and points:
+            raise UsageError(
+                f"{self.noun} {name} is one of {DISTRIBUTION}'s own, and {_plugin(points[0])} claims the name too: uninstall "
+                f"{_plugin(points[0]).distribution}, or have it take another name"
+            )
+        if len(points) > 1:
+            both = " and ".join(str(_plugin(point)) for point in points)
+            raise UsageError(f"{self.noun} {name} is claimed by {both}: uninstall one of them")
+        if name not in self.ours and not points:
+            raise UsageError(self._unknown(name))
+        return points[0] if points else None
+
+    def _unknown(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self.names(), n=1, cutoff=0.5)
+        hint = f": did you mean {near[0]}?" if near else f": choose from {', '.join(self.names())}"
+        return (
+            f"{self.setting}={name}: there is no such {self.noun} here{hint} (or install the distribution that has it)"
+        )
+
+
+def _plugin(point: EntryPoint) -> Plugin:
+    name = point.dist.metadata["Name"] if point.dist else "an unknown distribution"
+    version = point.dist.version if point.dist else "?"
+    return Plugin(distribution=name, version=version, entry_point=f"{point.group}: {point.name} = {point.value}")
+
+
+def _in_a_line(error: BaseException) -> str:
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def guarded(implementation: Any, plugin: Plugin | None, name: str) -> Any:
+    """An implementation, of which whatever it raises that is no StepvalueError is a PluginError that names where it comes from.
+    Ours as it is: what they raise else is a fault here, and shown as one."""
+    return implementation if plugin is None else _Guarded(implementation, plugin, name)
+
+
+class _Guarded:
+    """See `guarded`. Methods are looked up each time, so an implementation may change; generators are guarded at each step."""
+
+    def __init__(self, inner: Any, plugin: Plugin, name: str) -> None:
+        self._inner = inner
+        self._plugin = plugin
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        with self._blamed(name):
+            found = getattr(self._inner, name)
+        if isinstance(found, type) or not callable(found):
+            return found
+        if inspect.isasyncgenfunction(found):
+            return self._stream(name, found)
+        if inspect.iscoroutinefunction(found):
+            return self._awaited(name, found)
+        return self._called(name, found)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_reason: object) -> None:
+        self.close()
+
+    def _called(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self._blamed(name):
+                return method(*args, **kwargs)
+
+        return call
+
+    def _awaited(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            with self._blamed(name):
+                return await method(*args, **kwargs)
+
+        return call
+
+    def _stream(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            with self._blamed(name):
+                async for each in method(*args, **kwargs):
+                    yield each
+
+        return call
+
+    @contextmanager
+    def _blamed(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except StepvalueError:
+            raise
+        except Exception as error:
+            raise PluginError(f"{self._name} of {self._plugin} failed in {doing}: {_in_a_line(error)}") from error

@@ -1,0 +1,35 @@
+"""The policy that servers hold which run already: what is known of it before they are asked for completions."""
+
+from pipeline.config.label import SamplingConfig
+from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings
+from pipeline.engines.fingerprint import folder_fingerprint
+from pipeline.engines.openai.settings import OpenAiPolicyConfig
+from pipeline.graders.base import Ending
+
+
+class Servers(Policy):
+    """See the module."""
+
+    Config = OpenAiPolicyConfig
+    settings: OpenAiPolicyConfig
+
+    def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
+        from pipeline.engines.openai.engine import OpenAiEngine
+
+        return OpenAiEngine(self.settings, sampling)
+
+    async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
+        servers = self.engine(sampling, None, Surroundings())
+        await servers.start()
+        await servers.close()
+        return servers
+
+    def fingerprint(self) -> str:
+        """Over the folder of the tokenizer: nobody can tell what weights a server holds."""
+        name = self.settings.tokenizer or self.settings.model
+        return folder_fingerprint(
+            "policy.tokenizer", name, "tokenizer_config.json", "with the served model's tokenizer"
+        )
+
+    def devices(self) -> int | None:
+        return len(self.settings.openai.urls)

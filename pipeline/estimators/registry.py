@@ -1,0 +1,36 @@
+"""The estimators by name: ours, and those of installed distributions. A new one of ours is a line here."""
+
+from typing import Any
+
+from pipeline.config.choices import ValueColumn
+from pipeline.config.fields import as_type
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.doors import Door, guarded
+from pipeline.estimators.base import Estimator
+
+ESTIMATORS: Door[type[Estimator]] = Door(
+    "estimators",
+    noun="estimator",
+    setting="estimator.name",
+    ours={
+        "fixed": "pipeline.estimators.fixed:Fixed",
+        "first_success": "pipeline.estimators.first_success:FirstSuccess",
+        "pooled": "pipeline.estimators.pooled.estimator:Pooled",
+        "bisect": "pipeline.estimators.bisect:Bisect",
+    },
+    needs=("Config", "next_rollouts", "values", "labels", "lacks", "budget"),
+)
+
+
+def estimator_for(settings: EstimatorConfig) -> Estimator:
+    """The estimator that settings name. Raises UsageError where there is none such here, ValueError where it does not take
+    them."""
+    found = ESTIMATORS.load(settings.name)
+    made: Any = found(as_type(settings, found.Config))
+    usable: Estimator = guarded(made, ESTIMATORS.plugin(settings.name), f"estimator {settings.name}")
+    return usable
+
+
+def value_column(asked: ValueColumn | None, estimator: str) -> ValueColumn:
+    """The column that is asked for, else the one that labels by an estimator are made of."""
+    return asked if asked is not None else ESTIMATORS.load(estimator).value_column

@@ -1,0 +1,40 @@
+"""Somebody's own `Grader` as the `Checker` that the rest of the pipeline knows."""
+
+from time import perf_counter
+
+from pipeline.core.records import Grade, Verdict
+from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, Grader
+
+
+class GraderChecker(Checker):
+    """A `Grader` as a `Checker`: nothing is known at once but that a text without an answer has none."""
+
+    def __init__(self, grader: Grader) -> None:
+        self._grader = grader
+
+    def final_answer(self, text: str, *, complete: bool = True) -> str | None:
+        return self._grader.extract([text], complete=complete)[0]
+
+    def stated_answer(self, text: str, *, complete: bool = True) -> str | None:
+        return self.final_answer(text, complete=complete)
+
+    def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
+        return None
+
+    def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
+        return Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0) if answer is None else None
+
+    def grade(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade:
+        answer = self.final_answer(text, complete=complete)
+        return self.quick_answer(golds, answer) or self.grade_answer(golds, answer or "")
+
+    def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
+        began = perf_counter()
+        verdict = Verdict(self._grader.grade([golds], [answer])[0])
+        return Grade(verdict=verdict, answer=answer[:MAX_ANSWER_KEPT], ms=1000 * (perf_counter() - began))
+
+    def parses(self, gold: str) -> bool:
+        return bool(self._grader.parses([gold])[0])
+
+    def close(self) -> None:
+        self._grader.close()
