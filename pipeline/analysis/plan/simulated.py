@@ -1,22 +1,20 @@
 """What estimators would ask for, on chains whose values are believed to be so and so: pure but for the generator it is given.
 
-Rollouts are drawn as successes of that chance; that some reproduce steps of the chain, from which the pooled estimator learns a
+Rollouts are drawn as successes of that chance; that some reproduce steps of the chain, from which an estimator may learn a
 little more, is left out.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from pipeline.config.choices import BudgetUnit, EstimatorName
-from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Counts, Trials
-from pipeline.estimators.allocation import next_rollouts
-from pipeline.estimators.kernel import Kernel
+from pipeline.estimators.base import Estimator
 from pipeline.estimators.tree import Tree
 from pipeline.estimators.trials import NONE
-from pipeline.runtime.caps import Cap, within
+from pipeline.runtime.budgets import usual_cap, within
 
 _MOST_SPREAD = 0.99
 """Of the largest sd that a chance of a given mean can have: there a Beta distribution has its mass at 0 and 1."""
@@ -45,19 +43,20 @@ def simulated(
     believed: Mapping[str, Believed],
     *,
     rollouts: int,
-    config: EstimatorConfig,
-    kernel: Kernel,
+    estimator: Estimator,
+    state: Any,
     rng: np.random.Generator,
 ) -> list[Spent]:
-    """What each problem costs, in the order of `trees`. `believed` knows all their prefixes; `rollouts`: of the settings."""
+    """What each problem costs, in the order of `trees`. `believed` knows all their prefixes, `rollouts` is the
+    setting, and `state` what the estimator has learnt before."""
     values = {prefix: _drawn(believed[prefix], rng) for tree in trees for prefix in tree.prefix_ids}
     trials: dict[str, Trials] = {}
     active = list(trees)
     while active:
-        asked = next_rollouts(active, trials, rollouts, config, kernel)
-        if config.name is EstimatorName.pooled:
+        asked = estimator.next_rollouts(active, trials, rollouts, state)
+        if (budget := estimator.budget) is not None:
             asked = [
-                within(tree, trials, more, _cap(tree, rollouts, config))
+                within(tree, trials, more, usual_cap(tree, rollouts, budget))
                 for tree, more in zip(active, asked, strict=True)
             ]
         for more in asked:
@@ -68,12 +67,6 @@ def simulated(
     return [_spent(tree, trials, believed) for tree in trees]
 
 
-def _cap(tree: Tree, rollouts: int, config: EstimatorConfig) -> Cap:
-    if config.budget is None:
-        return Cap(most=rollouts * int((~tree.closed).sum()), unit=BudgetUnit.rollouts)
-    return Cap(most=config.budget * len(tree.chains), unit=config.budget_unit)
-
-
 def _drawn(known: Believed, rng: np.random.Generator) -> float:
     """A value from the Beta distribution of that mean and sd."""
     most = known.mean * (1 - known.mean)
@@ -81,7 +74,9 @@ def _drawn(known: Believed, rng: np.random.Generator) -> float:
     if variance <= 0:
         return known.mean
     weight = most / variance - 1
-    return float(rng.beta(known.mean * weight, (1 - known.mean) * weight))
+    right, wrong = known.mean * weight, (1 - known.mean) * weight
+    # A mean as small as numbers get leaves nothing of its part.
+    return float(rng.beta(right, wrong)) if right > 0 and wrong > 0 else known.mean
 
 
 def _extended(before: Trials, right: Sequence[bool], tokens: float) -> Trials:
