@@ -1,0 +1,1 @@
+"""Plug-ins for stepvalue: `estimator=thompson`, `policy=coin`, `grader=caseless` and `format=lines`."""

@@ -1,0 +1,124 @@
+"""Doors: CONTRIBUTING's examples work as they stand, and nobody outside a door asks for an implementation by its name."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.core.doors import Door
+from pipeline.core.errors import PluginError, UsageError
+from pipeline.engines.base import Policy
+from pipeline.engines.registry import ENGINES
+from pipeline.estimators.base import Estimator
+from pipeline.estimators.registry import ESTIMATORS
+from pipeline.graders.base import Checker
+from pipeline.graders.registry import GRADERS
+from tests.conftest import ROOT
+from tests.names import DOORS, named, questions
+
+BLOCK = re.compile(r"<!-- (file|line): (\S+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout with all that CONTRIBUTING adds to it."""
+    folder = tmp_path_factory.mktemp("extended")
+    for name in ("pipeline", "conf"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for kind, path, text in BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8")):
+        place = folder / path
+        if kind == "file":
+            assert not place.exists(), path
+            place.write_text(text, encoding="utf-8")
+        else:
+            registry = place.read_text("utf-8")
+            place.write_text(registry.replace("    ours={\n", f"    ours={{\n{text}", 1), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.ray
+def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path) -> None:
+    rows = [
+        {"id": str(number), "problem": f"Is {number} even?", "answer": answer, "steps": ["Let me see.", f"It is {said}."]}
+        for number, (answer, said) in enumerate([("yes", "yes"), ("no", "yes"), ("yes", "no")])
+    ]  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    own = ["estimator=halves", "estimator.share=0.3", "policy=echo", "grader=yes_no"]
+    for words in (
+        ["label", *own, "data.path=rows.jsonl", "run_dir=run", "sampling.rollouts=4"],
+        ["audit", "run_dir=run"],
+        ["export", "run_dir=run", "format=counted", "out=out", "undecided=merge"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeline", *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(extended)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=200,
+        )
+        assert done.returncode == 0, (words, done.stderr)
+    written = [json.loads(line) for line in (tmp_path / "out" / "train.jsonl").read_text().splitlines()]
+    assert all(set(row) == {"problem", "good"} for row in written)
+
+
+def test_nobody_outside_a_door_asks_for_a_name() -> None:
+    assert list(questions(ROOT / "pipeline")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'if config.name == "pooled": pass',
+        'x = row["estimator"] in ("fixed", "bisect")',
+        'match policy.kind:\n    case "oracle": pass',
+        'if config.grader.kind != "math": pass',
+    ],
+)
+def test_a_question_for_a_name_is_seen(source: str) -> None:
+    assert {name for _, name in named(ast.parse(source))} <= set().union(*DOORS.values())
+    assert list(named(ast.parse(source)))
+
+
+@pytest.mark.parametrize(("door", "kind"), [(ESTIMATORS, Estimator), (ENGINES, Policy), (GRADERS, Checker)])
+def test_ours_are_what_the_door_asks_for(door: Door[type], kind: type) -> None:
+    for name in door.ours:
+        found = door.load(name)
+        assert kind in found.__mro__
+        settings = found.Config()  # type: ignore[attr-defined]
+        assert settings.chosen == name
+        assert door.plugin(name) is None
+
+
+def test_a_name_that_nobody_has_is_told_with_the_nearest() -> None:
+    with pytest.raises(
+        UsageError, match=r"estimator\.name=poold: there is no such estimator here: did you mean pooled\?"
+    ):
+        ESTIMATORS.load("poold")
+
+
+def test_what_a_plug_in_raises_is_told_with_where_it_comes_from() -> None:
+    from pipeline.core.doors import Plugin, guarded
+
+    class Broken:
+        size = 3
+
+        def work(self) -> None:
+            raise KeyError("x")
+
+        def refuse(self) -> None:
+            raise UsageError("as it says")
+
+    made = guarded(Broken(), Plugin(distribution="d", version="1", entry_point="g: n = m:o"), "estimator n")
+    assert made.size == 3
+    with pytest.raises(PluginError, match=r"^estimator n of d 1 \(g: n = m:o\) failed in work: KeyError: 'x'$"):
+        made.work()
+    with pytest.raises(UsageError, match="as it says"):
+        made.refuse()

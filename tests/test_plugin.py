@@ -1,0 +1,175 @@
+"""Plug-ins of an installed distribution, used from the command line as ours are: `tests/plugin` is one."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.conftest import ROOT
+
+TOOLS = Path(sys.executable).parent
+COMMON = ("policy=coin", "policy.coin.heads=0.4", "estimator=thompson", "estimator.prior_weight=1.5", "grader=caseless")
+ROWS = [
+    {"id": f"r{number}", "problem": f"What is the capital, number {number}?", "answer": answer,
+     "steps": ["Let me think.", "It is a large city.", f"The answer is {said}."]}
+    for number, (answer, said) in enumerate([("Paris", "PARIS"), ("Oslo", "Rome"), ("Lima", "lima")])
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the distribution installed in it, and nothing else."""
+    source = tmp_path_factory.mktemp("source") / "plugin"
+    shutil.copytree(ROOT / "tests" / "plugin", source)
+    return installed(source, tmp_path_factory.mktemp("site"))
+
+
+def installed(source: Path, site: Path) -> Path:
+    """Install a distribution into a folder of its own, without any download."""
+    words = [str(TOOLS / "uv"), "pip", "install", "--no-deps", "--offline", "--no-build-isolation", "--quiet"]
+    words += ["--python", sys.executable, "--target", str(site), str(source)]
+    subprocess.run(words, check=True, timeout=120)
+    return site
+
+
+def stepvalue(folder: Path, site: Path | None, *words: str) -> subprocess.CompletedProcess[str]:
+    path = [str(site)] if site else []
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, str(ROOT)]), "COLUMNS": "200"}
+    command = [sys.executable, "-m", "pipeline", *words]
+    return subprocess.run(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200
+    )
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line of a refusal."""
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, site: Path) -> Path:
+    """A folder with a run of the coin, sampled by Thompson's rule."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    done = stepvalue(folder, site, "label", *COMMON, "data.path=rows.jsonl", "run_dir=run", "sampling.rollouts=6")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.ray
+def test_a_run_of_plug_ins_is_labelled_audited_relabelled_reported_and_exported(run: Path, site: Path) -> None:
+    labels = pl.read_parquet(run / "run" / "labels" / "*.parquet")
+    assert labels["estimator"].unique().to_list() == ["thompson"]
+    assert labels["outcome"].sort().to_list() == [False, True, True], "capital letters do not count"
+    recorded = json.loads((run / "run" / "run.json").read_text())
+    assert recorded["estimator.plugin"] == (
+        "stepvalue-example 1.0 (stepvalue.estimators: thompson = stepvalue_example.thompson:Thompson)"
+    )
+    assert {recorded["policy.coin.heads"], recorded["estimator.prior_weight"], recorded["grader.drop"]} == {
+        0.4,
+        1.5,
+        ".",
+    }
+    rollouts = pl.read_parquet(run / "run" / "rollouts" / "*.parquet")
+    assert len(rollouts) == 6 * 3 * len(ROWS), "as many as asked for, of three open prefixes each"
+    for words in (
+        ["audit", "run_dir=run"],
+        ["relabel", "run_dir=run", "estimator.prior_weight=8", "estimator.rule=threshold"],
+        ["regrade", "run_dir=run", "grader.drop=!"],
+        ["audit", "run_dir=run"],
+        ["report", "run_dir=run"],
+        ["export", "run_dir=run", "format=lines", "out=lines", "undecided=merge"],
+    ):
+        done = stepvalue(run, site, *words)
+        assert done.returncode == 0, (words, done.stderr)
+    written = [json.loads(line) for line in (run / "lines" / "train.jsonl").read_text().splitlines()]
+    assert [set(row) for row in written] == [{"text", "good"}] * len(written)
+
+
+@pytest.mark.ray
+def test_a_plan_simulates_a_plug_in(run: Path, site: Path) -> None:
+    words = ["data.path=rows.jsonl", "run_dir=planned", "plan.pilot=false", "plan.out=plan.json", "sampling.rollouts=6"]
+    done = stepvalue(run, site, "plan", *COMMON, *words)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((run / "plan.json").read_text())["cost"]["estimator"] == "thompson"
+
+
+def test_help_lists_plug_ins_with_their_settings(site: Path, tmp_path: Path) -> None:
+    shown = stepvalue(tmp_path, site, "label", "-h", "estimator=thompson", "policy=coin").stdout
+    assert "thompson" in shown
+    assert "prior_weight: 2.0" in shown
+    assert "heads: 0.5" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["estimator=tompson"], "estimator=tompson: there is no such option, did you mean thompson?"),
+        (["estimator=thompson", "estimator.prior_wait=3"], "did you mean estimator.prior_weight?"),
+        (["estimator=thompson", "estimator.prior_weight=0"], "estimator.prior_weight=0.0 is out of range: it must be above 0"),
+        (["estimator._target_=stepvalue_example.thompson.Thompson"], "there is no setting estimator._target_"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_as_with_our_own(words: Sequence[str], line: str, site: Path, tmp_path: Path) -> None:
+    assert line in said(stepvalue(tmp_path, site, "label", "data=sample", "policy=oracle", *words))
+
+
+@pytest.mark.ray
+def test_what_a_plug_in_raises_ends_the_run_in_a_line_and_loses_nothing(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    words = ["label", "policy=coin", "grader=caseless", "estimator=fixed", "data.path=rows.jsonl", "run_dir=run"]
+    broken = stepvalue(tmp_path, site, *words, "policy.coin.fail_after=1")
+    assert broken.returncode == 1
+    assert "Traceback" not in broken.stderr
+    assert broken.stderr.splitlines()[-1] == (
+        "stepvalue: policy coin of stepvalue-example 1.0 (stepvalue.engines: coin = stepvalue_example.coin:Coin) failed in "
+        "generate: ZeroDivisionError: the coin is lost"
+    )
+    assert stepvalue(tmp_path, site, *words).returncode == 0, "the same command goes on"
+
+
+def test_a_run_is_not_resumed_with_another_version_or_without_the_plug_in(
+    run: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    words = ["label", *COMMON, "data.path=rows.jsonl", "run_dir=run", "sampling.rollouts=6"]
+    source = tmp_path_factory.mktemp("newer") / "plugin"
+    shutil.copytree(ROOT / "tests" / "plugin", source)
+    project = source / "pyproject.toml"
+    project.write_text(project.read_text().replace('version = "1.0"', 'version = "1.1"'))
+    newer = said(stepvalue(run, installed(source, tmp_path_factory.mktemp("site")), *words))
+    assert 'estimator.plugin was "stepvalue-example 1.0 ' in newer
+    assert 'now "stepvalue-example 1.1 ' in newer
+    assert "there is no such option" in said(stepvalue(run, None, *words))
+    for command in (["relabel", "run_dir=run", "estimator.confidence=0.9"], ["audit", "run_dir=run"]):
+        gone = said(stepvalue(run, None, *command))
+        assert "estimator.name=thompson is one of stepvalue-example 1.0" in gone
+        assert "which is not installed here" in gone
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "line"),
+    [
+        ("thompson", "stepvalue_example.missing:Thompson", "cannot be imported: ModuleNotFoundError"),
+        ("thompson", "stepvalue_example.thompson:RateLearner", "cannot be used: it has no Config and no next_rollouts"),
+        ("pooled", "stepvalue_example.thompson:Thompson", "estimator pooled is one of stepvalue's own, and"),
+    ],
+)  # fmt: skip
+def test_a_plug_in_that_cannot_be_used_is_named(name: str, target: str, line: str, site: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "site" / "stepvalue_broken-2.0.dist-info"
+    broken.mkdir(parents=True)
+    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: stepvalue-broken\nVersion: 2.0\n")
+    (broken / "entry_points.txt").write_text(f"[stepvalue.estimators]\n{name} = {target}\n")
+    if name == "thompson":
+        shutil.copytree(site / "stepvalue_example", tmp_path / "site" / "stepvalue_example")
+    found = said(stepvalue(tmp_path, tmp_path / "site", "label", "data=sample", "policy=oracle", f"estimator={name}"))
+    assert line in found
+    assert "stepvalue-broken 2.0 (stepvalue.estimators: " in found
