@@ -9,7 +9,6 @@ from rich.console import Console
 
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command, write_out
-from pipeline.cli.compose import composed, groups
 from pipeline.cli.label import LABEL
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, StepvalueError, UsageError
@@ -58,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def compose_label(overrides: Sequence[str]) -> LabelConfig:
     """The settings of `label` as plain objects. Raises UsageError with one line that names the key and the remedy."""
+    from pipeline.cli.compose import composed
+
     config = composed(LABEL, overrides).settings(LabelConfig)
     assert isinstance(config, LabelConfig)
     return config
@@ -70,6 +71,9 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
     name, rest = arguments[0], arguments[1:]
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}: choose {', '.join(COMMANDS)} (-h lists them)")
+    # Hydra takes longer to load than the list of commands to print.
+    from pipeline.cli.compose import composed
+
     command = COMMANDS[name]
     invocation = _parse(command, rest)
     if invocation.show_help:
@@ -116,6 +120,8 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
 
 
 def _groups_text(command: Command) -> str:
+    from pipeline.cli.compose import groups
+
     lines = [f"  {name:<10} {' '.join(options)}\n" for name, options in groups(command).items()]
     return "".join(["groups (choose with group=option):\n", *lines, "\n"]) if lines else ""
 

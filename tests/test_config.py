@@ -28,8 +28,7 @@ from pipeline.core.errors import UsageError
 from pipeline.engines.openai.settings import OpenAiConfig
 from pipeline.engines.oracle import OracleConfig
 from pipeline.engines.vllm.settings import DeviceConfig, HfConfig
-from pipeline.estimators.first_success import FirstSuccessConfig
-from pipeline.estimators.pooled.settings import PooledConfig
+from pipeline.estimators.settings import FirstSuccessConfig, PooledConfig
 from pipeline.graders.code.settings import CodeConfig
 from pipeline.graders.math.settings import MathConfig
 from pipeline.runtime.ending import ending, stops_at_answer

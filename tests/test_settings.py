@@ -13,11 +13,8 @@ from pipeline.config.fields import described
 from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.config.recorded import chosen, flat, section
 from pipeline.config.recorded import given as named
-from pipeline.estimators.bisect import BisectConfig
-from pipeline.estimators.first_success import FirstSuccessConfig
-from pipeline.estimators.fixed import FixedConfig
-from pipeline.estimators.pooled.settings import PooledConfig
 from pipeline.estimators.registry import ESTIMATORS
+from pipeline.estimators.settings import BisectConfig, FirstSuccessConfig, FixedConfig, PooledConfig
 from pipeline.graders.code.settings import CodeConfig
 from pipeline.graders.math.settings import MathConfig
 from pipeline.graders.registry import GRADERS

@@ -9,7 +9,14 @@ from rich.console import Console
 
 from pipeline.cli.command import Command, interruptible
 from pipeline.config.label import LabelConfig
-from pipeline.runtime.ending import stops_at_answer
+
+
+def check_ending(config: LabelConfig) -> None:
+    """Raise UsageError where completions are to end at their answer and nobody can see to it."""
+    if config.sampling.stop_at_answer:
+        from pipeline.runtime.ending import stops_at_answer
+
+        stops_at_answer(config)
 
 
 def _label(config: LabelConfig) -> int:
@@ -71,6 +78,6 @@ label: sample completions from every step prefix, check their answers, write P(c
       cluster.address=auto cluster.workers=8 run_dir=/shared/run
 """,
     schema=LabelConfig,
-    check=stops_at_answer,
+    check=check_ending,
     run=_label,
 )

@@ -6,11 +6,10 @@ from pathlib import Path
 from rich.console import Console
 
 from pipeline.cli.command import Command
-from pipeline.cli.label import set_up_ray
+from pipeline.cli.label import check_ending, set_up_ray
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, UsageError
 from pipeline.core.forecast import MARK, encoded_forecast
-from pipeline.runtime.ending import stops_at_answer
 from pipeline.storage.files import check_output_file, refuse_foreign, refuse_overwriting, replaced_at_end
 
 
@@ -59,6 +58,6 @@ It takes the settings of `label` and writes nothing but plan.json (plan.out). Wi
 be loaded here, the cost rests on plan.completion_tokens, plan.success_rate and plan.tokens_per_second.
 """,
     schema=LabelConfig,
-    check=stops_at_answer,
+    check=check_ending,
     run=_plan,
 )

@@ -60,12 +60,12 @@ def change_type(base: Any, door: Door[Any]) -> type[Change]:
 
 @cache
 def _change_type(base: Any, door: Any) -> type[Change]:
-    schemas = [door.load(name).Config for name in door.ours]
+    schemas = [door.settings(name) for name in door.ours]
     for name in door.names():
         if name not in door.ours:
             # One that is broken is told of when it is asked for.
             with suppress(UsageError):
-                schemas.append(door.load(name).Config)
+                schemas.append(door.settings(name))
     return change_of(base, schemas)
 
 

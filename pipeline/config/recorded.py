@@ -42,9 +42,9 @@ def chosen(settings: Settings, base: type[C], door: Door[Any]) -> C:
     name, plugin = str(settings.get(by, base.usual())), settings.get(f"{base.SECTION}.{_PLUGIN}")
     if plugin and name not in door.names():
         raise UsageError(f"{by}={name} is one of {plugin}, which is not installed here: install it, in that version")
-    schema: type[C] = door.load(name).Config
+    schema: type[C] = door.settings(name)
     # Records also name settings that the others of ours have.
-    others = {each.name for name in door.ours for each in described(door.load(name).Config)}
+    others = {each.name for name in door.ours for each in described(door.settings(name))}
     return section(settings, base.SECTION, schema, ignored=others)
 
 

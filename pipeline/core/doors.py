@@ -14,7 +14,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
@@ -42,19 +42,22 @@ class Door(Generic[T]):
 
     def __init__(self, group: str, *, noun: str, setting: str, ours: Mapping[str, str], needs: Sequence[str]) -> None:
         """`group`: the entry points' name after `stepvalue.`; `noun` and `setting` (`estimator.name`) are for messages.
-        `ours`: name -> `module:attribute`, in the order in which they are listed. `needs`: attributes that every one has.
+
+        `ours`: name -> `module:attribute`, in the order in which they are listed; behind a blank its settings may be named too,
+        where they load quicker than the implementation. `needs`: attributes that every one has.
         """
         self.group = f"{DISTRIBUTION}.{group}"
         self.noun = noun
         self.setting = setting
-        self.ours = dict(ours)
+        self.ours = {name: where.split()[0] for name, where in ours.items()}
+        self._settings = {name: where.split()[1] for name, where in ours.items() if " " in where}
         self._needs = tuple(needs)
         self._loaded: dict[str, T] = {}
 
     @cached_property
     def _foreign(self) -> dict[str, list[EntryPoint]]:
         found: dict[str, list[EntryPoint]] = {}
-        for point in entry_points(group=self.group):
+        for point in _installed().select(group=self.group):
             found.setdefault(point.name, []).append(point)
         return found
 
@@ -74,11 +77,17 @@ class Door(Generic[T]):
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
+    def settings(self, name: str) -> Any:
+        """The dataclass of an implementation's settings. Raises UsageError as `load` does."""
+        if name in self._settings and self._point(name) is None:
+            return _attribute(self._settings[name])
+        loaded: Any = self.load(name)
+        return loaded.Config
+
     def _load(self, name: str) -> T:
         point = self._point(name)
         if point is None:
-            module, _, attribute = self.ours[name].partition(":")
-            found: T = getattr(import_module(module), attribute)
+            found: T = _attribute(self.ours[name])
             return found
         where = f"{self.noun} {name} of {_plugin(point)}"
         try:
@@ -110,6 +119,17 @@ class Door(Generic[T]):
         return (
             f"{self.setting}={name}: there is no such {self.noun} here{hint} (or install the distribution that has it)"
         )
+
+
+@cache
+def _installed() -> Any:
+    """What all installed distributions offer: looked up once."""
+    return entry_points()
+
+
+def _attribute(where: str) -> Any:
+    module, _, attribute = where.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def _plugin(point: EntryPoint) -> Plugin:

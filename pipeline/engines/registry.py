@@ -1,28 +1,30 @@
 """The policies by name, each with its engine: ours, and those of installed distributions. A new one of ours is a line here."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.config.fields import as_type
 from pipeline.config.label import PolicyConfig, SamplingConfig
 from pipeline.core.doors import Door, guarded
-from pipeline.engines.base import Engine, Policy, Surroundings
-from pipeline.graders.base import Ending
 
-ENGINES: Door[type[Policy]] = Door(
+if TYPE_CHECKING:
+    from pipeline.engines.base import Engine, Policy, Surroundings
+    from pipeline.graders.base import Ending
+
+ENGINES: "Door[type[Policy]]" = Door(
     "engines",
     noun="policy",
     setting="policy",
     ours={
-        "embedded": "pipeline.engines.vllm.policies:Embedded",
-        "hf": "pipeline.engines.vllm.policies:HuggingFace",
-        "openai": "pipeline.engines.openai.policy:Servers",
+        "embedded": "pipeline.engines.vllm.policies:Embedded pipeline.engines.vllm.settings:EmbeddedConfig",
+        "hf": "pipeline.engines.vllm.policies:HuggingFace pipeline.engines.vllm.settings:HfConfig",
+        "openai": "pipeline.engines.openai.policy:Servers pipeline.engines.openai.settings:OpenAiPolicyConfig",
         "oracle": "pipeline.engines.oracle:Oracle",
     },
     needs=("Config", "engine", "facts", "fingerprint"),
 )
 
 
-def policy_for(settings: PolicyConfig) -> Policy:
+def policy_for(settings: PolicyConfig) -> "Policy":
     """The policy that settings name. Raises UsageError where there is none such here."""
     found = ENGINES.load(settings.kind)
     made: Any = found(as_type(settings, found.Config))
@@ -31,9 +33,14 @@ def policy_for(settings: PolicyConfig) -> Policy:
 
 
 def open_engine(
-    settings: PolicyConfig, sampling: SamplingConfig, ending: Ending | None = None, around: Surroundings | None = None
-) -> Engine:
+    settings: PolicyConfig,
+    sampling: SamplingConfig,
+    ending: "Ending | None" = None,
+    around: "Surroundings | None" = None,
+) -> "Engine":
     """A new engine of the policy, not started. Raises UsageError as `policy_for` does."""
+    from pipeline.engines.base import Surroundings
+
     made: Any = policy_for(settings).engine(sampling, ending, around or Surroundings())
     engine: Engine = guarded(made, ENGINES.plugin(settings.kind), f"policy {settings.kind}")
     return engine

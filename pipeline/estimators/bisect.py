@@ -11,31 +11,18 @@ Not covered: a chain whose outcome is right is taken to have no error, unprobed,
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Any
 
 from pipeline.config.choices import LabelRule
-from pipeline.config.fields import RELABEL, check
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import first_success, fixed
 from pipeline.estimators.base import Need, Planned, adapted
-from pipeline.estimators.first_success import Stopping, StoppingConfig
+from pipeline.estimators.first_success import Stopping
 from pipeline.estimators.labels import with_advantages
+from pipeline.estimators.settings import BisectConfig, StoppingConfig
 from pipeline.estimators.tree import Tree
 from pipeline.estimators.trials import NONE
-
-
-@dataclass(kw_only=True, slots=True)
-class BisectConfig(StoppingConfig):
-    name: Annotated[str, RELABEL] = "bisect"
-
-    def check(self) -> None:
-        check(self.successes == 1, "estimator.successes", self.successes, "1 with estimator.name=bisect")
-        if self.rule is not LabelRule.any:
-            raise ValueError(
-                f"estimator.rule={self.rule.value} needs the values of all steps, which estimator.name=bisect does not "
-                "measure: use estimator.rule=any, or another estimator"
-            )
 
 
 class Bisect(Stopping):

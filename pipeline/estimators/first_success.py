@@ -11,42 +11,16 @@ So labels do not depend on `batch`. A rollout that was not graded is issued, and
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Annotated, Any
-
-from annotated_types import Interval as Range
+from typing import Any
 
 from pipeline.config.choices import Interval
-from pipeline.config.fields import RELABEL
-from pipeline.config.label import EstimatorConfig, SamplingConfig
 from pipeline.core.records import ChainShape, StepValue, Trials
 from pipeline.estimators import fixed
 from pipeline.estimators.base import Estimator, Need, Planned
 from pipeline.estimators.intervals import jeffreys
 from pipeline.estimators.paths import stopping_interval, unbiased
+from pipeline.estimators.settings import FirstSuccessConfig, StoppingConfig
 from pipeline.estimators.tree import Tree
-
-
-@dataclass(kw_only=True, slots=True)
-class StoppingConfig(EstimatorConfig):
-    """Of estimators that stop at right rollouts of a prefix."""
-
-    successes: Annotated[int, Range(ge=1, le=1000), RELABEL] = 1
-    """A prefix is done at so many right rollouts."""
-    batch: Annotated[int, Range(ge=1, le=1000), RELABEL] = 1
-    """Rollouts of a prefix that are sampled at a time. Those still under way when enough are right are aborted; labels do not
-    depend on it."""
-
-
-@dataclass(kw_only=True, slots=True)
-class FirstSuccessConfig(StoppingConfig):
-    name: Annotated[str, RELABEL] = "first_success"
-
-    def check_complete(self, sampling: SamplingConfig) -> None:
-        if self.successes > sampling.rollouts:
-            raise ValueError(
-                f"estimator.successes={self.successes} cannot be reached with sampling.rollouts={sampling.rollouts}: lower "
-                "the one or raise the other"
-            )
 
 
 class Stopping(Estimator):

@@ -4,25 +4,17 @@ Unbiased for P(correct | prefix) as long as whether a rollout can be graded does
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from pipeline.config.choices import ValueColumn
-from pipeline.config.fields import RELABEL
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators.base import Estimator, Need, Planned
 from pipeline.estimators.intervals import above, beta_moments, interval
 from pipeline.estimators.labels import with_advantages
+from pipeline.estimators.settings import FixedConfig
 from pipeline.estimators.tree import Tree, measured_prefixes
 from pipeline.estimators.trials import NONE
-
-
-@dataclass(kw_only=True, slots=True)
-class FixedConfig(EstimatorConfig):
-    """It has no setting of its own: the number of rollouts is `sampling.rollouts`."""
-
-    name: Annotated[str, RELABEL] = "fixed"
 
 
 class Fixed(Estimator):

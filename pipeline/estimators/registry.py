@@ -1,28 +1,30 @@
 """The estimators by name: ours, and those of installed distributions. A new one of ours is a line here."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.config.choices import ValueColumn
 from pipeline.config.fields import as_type
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.doors import Door, guarded
-from pipeline.estimators.base import Estimator
 
-ESTIMATORS: Door[type[Estimator]] = Door(
+if TYPE_CHECKING:
+    from pipeline.estimators.base import Estimator
+
+ESTIMATORS: "Door[type[Estimator]]" = Door(
     "estimators",
     noun="estimator",
     setting="estimator.name",
     ours={
-        "fixed": "pipeline.estimators.fixed:Fixed",
-        "first_success": "pipeline.estimators.first_success:FirstSuccess",
-        "pooled": "pipeline.estimators.pooled.estimator:Pooled",
-        "bisect": "pipeline.estimators.bisect:Bisect",
+        "fixed": "pipeline.estimators.fixed:Fixed pipeline.estimators.settings:FixedConfig",
+        "first_success": "pipeline.estimators.first_success:FirstSuccess pipeline.estimators.settings:FirstSuccessConfig",
+        "pooled": "pipeline.estimators.pooled.estimator:Pooled pipeline.estimators.settings:PooledConfig",
+        "bisect": "pipeline.estimators.bisect:Bisect pipeline.estimators.settings:BisectConfig",
     },
     needs=("Config", "next_rollouts", "values", "labels", "lacks", "budget"),
 )
 
 
-def estimator_for(settings: EstimatorConfig) -> Estimator:
+def estimator_for(settings: EstimatorConfig) -> "Estimator":
     """The estimator that settings name. Raises UsageError where there is none such here, ValueError where it does not take
     them."""
     found = ESTIMATORS.load(settings.name)

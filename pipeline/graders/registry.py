@@ -14,8 +14,8 @@ GRADERS: Door[type[Checker] | type[Grader]] = Door(
     noun="grader",
     setting="grader.kind",
     ours={
-        "math": "pipeline.graders.math.pool:MathChecker",
-        "code": "pipeline.graders.code.checker:CodeChecker",
+        "math": "pipeline.graders.math.pool:MathChecker pipeline.graders.math.settings:MathConfig",
+        "code": "pipeline.graders.code.checker:CodeChecker pipeline.graders.code.settings:CodeConfig",
     },
     needs=("Config", "grade", "parses"),
 )

@@ -72,7 +72,7 @@ def _facts_of(section: str, settings: Any) -> dict[str, object]:
     if section not in _DOORS:
         return flat(section, identifying(settings))
     door, name = _DOORS[section], settings.chosen
-    own = flat(section, identifying(as_type(settings, door.load(name).Config)))
+    own = flat(section, identifying(as_type(settings, door.settings(name))))
     plugin = door.plugin(name)
     if plugin is not None:
         return {**own, f"{section}.plugin": str(plugin)}

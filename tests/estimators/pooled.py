@@ -11,8 +11,8 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Trials
 from pipeline.estimators.pooled.grid import GRID, POINTS
 from pipeline.estimators.pooled.kernel import Kernel
-from pipeline.estimators.pooled.settings import PooledConfig
 from pipeline.estimators.registry import estimator_for
+from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import Floats, Tree
 from tests import strategies  # noqa: F401  its profile: no deadlines
 

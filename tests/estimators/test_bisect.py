@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pipeline.config.choices import LabelRule
 from pipeline.core.records import ChainShape, Counts, Origin, Trials
 from pipeline.estimators import first_success
-from pipeline.estimators.bisect import BisectConfig, labels, owed, values
+from pipeline.estimators.bisect import labels, owed, values
+from pipeline.estimators.settings import BisectConfig
 from pipeline.estimators.trials import counts_of
 from tests.settings import estimator_settings
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pipeline.config.choices import Interval
 from pipeline.core.records import Counts, Origin, Trials
 from pipeline.estimators import fixed
-from pipeline.estimators.first_success import FirstSuccessConfig, measured, owed
+from pipeline.estimators.first_success import measured, owed
 from pipeline.estimators.intervals import jeffreys
+from pipeline.estimators.settings import FirstSuccessConfig
 from pipeline.estimators.trials import counts_of
 from tests.settings import estimator_settings, rule_labels
 

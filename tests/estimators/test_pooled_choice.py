@@ -14,8 +14,8 @@ from pipeline.estimators.pooled.choice import _reach, _Told
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import mean_of, variance_of
 from pipeline.estimators.pooled.kernel import PRIOR, Kernel, correlation, motion
-from pipeline.estimators.pooled.settings import PooledConfig
 from pipeline.estimators.registry import estimator_for
+from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import tree_of
 from tests.estimators.pooled import (
     CONSTANT,

@@ -22,7 +22,7 @@ from pipeline.estimators.pooled.beliefs import Beliefs, beliefs
 from pipeline.estimators.pooled.forest import Forest, forest_of
 from pipeline.estimators.pooled.grid import mean_of, variance_of
 from pipeline.estimators.pooled.kernel import Kernel, correlation, motion
-from pipeline.estimators.pooled.settings import PooledConfig
+from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import ROOT, Flags, Floats, Ints, Tree
 
 _FIRST, _GROWTH = 4, 0.5

@@ -12,7 +12,7 @@ from pipeline.core.records import ChainShape, StepValue, Trials
 from pipeline.estimators.base import Budget, Estimator, Need
 from pipeline.estimators.pooled import choice, values
 from pipeline.estimators.pooled.learning import KernelLearner
-from pipeline.estimators.pooled.settings import PooledConfig
+from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import Tree
 
 

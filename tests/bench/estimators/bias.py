@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.config.choices import Interval
-from pipeline.estimators.first_success import FirstSuccessConfig
+from pipeline.estimators.settings import FirstSuccessConfig
 from tests.bench.estimators.cell import SEED, USUAL_TARGET, pooled
 from tests.bench.estimators.chains import Chains, chains_of
 from tests.bench.estimators.families import length

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.config.choices import Interval
-from pipeline.estimators.pooled.settings import PooledConfig
+from pipeline.estimators.settings import PooledConfig
 from tests.bench.estimators.chains import Chains, chains_of
 from tests.bench.estimators.families import FAMILIES
 from tests.bench.estimators.figures import Point
