@@ -36,13 +36,13 @@ class Exporter(Protocol):
     """How a format is exported. `plan` is its own; the rest has a default."""
 
     Config: ClassVar[type[Settings] | None] = None
-    """Its own settings, a section named after the format: `format=NAME NAME.key=value`."""
+    """Its own settings, a section of `ExportConfig`. Formats of others have none yet."""
 
     takes_columns: ClassVar[bool] = False
     """It writes `columns` of the labels as they are."""
 
     def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
-        """Raises UsageError for settings that do not go together. `config` has its own settings in a field of its name."""
+        """Raises UsageError for settings that do not go together."""
         ...
 
     def useless(self, config: ExportConfig) -> Mapping[str, str]:
