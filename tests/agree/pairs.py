@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pipeline.analysis.agree.human import HumanChain
 from pipeline.analysis.agree.match import LabelledChain, Pair
 from pipeline.analysis.agree.rating import first_error, goods_until
-from pipeline.analysis.agree.resampled import Resampling
 from pipeline.core.records import Place
+from pipeline.core.statistics import Resampling
 
 RESAMPLING = Resampling(replicates=100, seed=0, confidence=0.95)
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.agree.first_errors import FirstErrors, first_errors
 from pipeline.analysis.agree.match import Pair
-from pipeline.analysis.agree.resampled import Estimated
 from pipeline.analysis.agree.rulings import Ruling, baselines, by_label, by_threshold
 from pipeline.analysis.agree.settings import Neutral
+from pipeline.core.statistics import Estimated
 from tests.agree.pairs import RESAMPLING, labelled, pair
 
 TABLE = [

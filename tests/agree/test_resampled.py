@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.agree.resampled import Estimated, Floats, Resampling, share
+from pipeline.core.statistics import Estimated, Floats, Resampling, share
 
 
 def rate(sums: Floats) -> Floats:

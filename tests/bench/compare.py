@@ -18,7 +18,6 @@ import numpy as np
 import polars as pl
 
 from pipeline.__main__ import compose_label
-from pipeline.analysis.compare.clustered import Floats
 from pipeline.analysis.compare.common import common
 from pipeline.analysis.compare.compared import Comparison
 from pipeline.analysis.compare.flips import flips
@@ -28,6 +27,7 @@ from pipeline.analysis.compare.run import compare as compare_runs
 from pipeline.analysis.compare.shift import shift
 from pipeline.config.choices import ValueColumn
 from pipeline.core.records import Problem
+from pipeline.core.statistics import Floats
 from pipeline.engines import oracle
 from pipeline.storage.place import storage_at
 from pipeline.storage.stored_labels import label_frames

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.analysis.compare.clustered import Floats, Ints
 from pipeline.analysis.compare.common import Common, Overlap
+from pipeline.core.statistics import Floats, Ints
 from pipeline.estimators.intervals import beta_moments
 
 NOTHING = Overlap(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pipeline.analysis.compare.clustered import Figure, jackknifed, mean, ratio, sums_of
+from pipeline.core.statistics import Estimated, jackknifed, mean, ratio, sums_of
 
 numbers = st.floats(-1, 1).map(lambda number: round(number, 6))
 
@@ -49,11 +49,11 @@ def test_intervals_hold_the_truth_where_prefixes_of_a_problem_are_alike() -> Non
 
 
 def test_what_is_not_defined_has_no_figure() -> None:
-    assert jackknifed(np.zeros((0, 2)), ratio) == Figure()
-    assert jackknifed(np.array([[1.0, 0.0], [2.0, 0.0]]), ratio) == Figure()
-    assert jackknifed(np.array([[1.0, 2.0]]), ratio) == Figure(value=0.5)
+    assert jackknifed(np.zeros((0, 2)), ratio) == Estimated()
+    assert jackknifed(np.array([[1.0, 0.0], [2.0, 0.0]]), ratio) == Estimated()
+    assert jackknifed(np.array([[1.0, 2.0]]), ratio) == Estimated(value=0.5)
     # Without the first problem there is nothing left: no interval.
-    assert jackknifed(np.array([[1.0, 2.0], [0.0, 0.0]]), ratio) == Figure(value=0.5)
+    assert jackknifed(np.array([[1.0, 2.0], [0.0, 0.0]]), ratio) == Estimated(value=0.5)
 
 
 def test_problems_without_rows_are_none() -> None:

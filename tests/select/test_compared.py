@@ -26,7 +26,7 @@ def test_a_problem_worked_out_by_hand() -> None:
         candidate("d", None, None, None),
     )
     (at_one, at_four) = compared([one], [1, 4], seed=0)
-    means = {method: estimate.mean for method, estimate in at_four.accuracy.items()}
+    means = {method: estimate.value for method, estimate in at_four.accuracy.items()}
     assert means == pytest.approx(
         {
             Method.prm: 1.0,
@@ -37,10 +37,10 @@ def test_a_problem_worked_out_by_hand() -> None:
             Method.oracle: 1.0,
         }
     )
-    assert {method: ahead.mean for method, ahead in at_four.ahead.items()} == pytest.approx(
+    assert {method: ahead.value for method, ahead in at_four.ahead.items()} == pytest.approx(
         {Method.majority: 1.0, Method.orm: 1.0, Method.random: 0.75}
     )
-    assert {estimate.mean for estimate in at_one.accuracy.values()} == {0.25}
+    assert {estimate.value for estimate in at_one.accuracy.values()} == {0.25}
 
 
 def test_the_order_of_problems_and_candidates_does_not_matter() -> None:
@@ -63,8 +63,8 @@ def test_problems_with_fewer_candidates_compete_with_all_they_have() -> None:
     ]
     (row,) = compared(contests, [2], seed=0)
     assert row.short == 1
-    assert row.accuracy[Method.prm].mean == pytest.approx(0.5)
-    assert row.accuracy[Method.random].mean == pytest.approx(0.75)
+    assert row.accuracy[Method.prm].value == pytest.approx(0.5)
+    assert row.accuracy[Method.random].value == pytest.approx(0.75)
 
 
 def test_without_outcome_scores_there_is_no_orm() -> None:

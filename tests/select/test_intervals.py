@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.analysis.select.intervals import Estimate, bootstrapped
+from pipeline.core.statistics import Estimated, bootstrapped
 
 
 def test_an_interval_is_as_wide_as_the_normal_law_has_it() -> None:
@@ -11,7 +11,7 @@ def test_an_interval_is_as_wide_as_the_normal_law_has_it() -> None:
     hits[:120] = 1.0
     (estimate,) = bootstrapped(hits, seed=1)
     sd = (0.3 * 0.7 / 400) ** 0.5
-    assert estimate.mean == pytest.approx(0.3)
+    assert estimate.value == pytest.approx(0.3)
     # A quantile out of 2,000 resamples is off by 0.06 sd.
     assert estimate.low == pytest.approx(0.3 - 1.96 * sd, abs=0.3 * sd)
     assert estimate.high == pytest.approx(0.3 + 1.96 * sd, abs=0.3 * sd)
@@ -33,4 +33,4 @@ def test_a_seed_gives_its_interval_again() -> None:
 
 
 def test_one_problem_tells_no_interval() -> None:
-    assert bootstrapped(np.array([[0.5]]), seed=0) == [Estimate(mean=0.5, low=None, high=None)]
+    assert bootstrapped(np.array([[0.5]]), seed=0) == [Estimated(value=0.5, low=None, high=None)]

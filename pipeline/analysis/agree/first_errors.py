@@ -12,8 +12,8 @@ import numpy as np
 
 from pipeline.analysis.agree.match import Pair
 from pipeline.analysis.agree.rating import NO_ERROR
-from pipeline.analysis.agree.resampled import Estimated, Floats, Resampling, share
 from pipeline.analysis.agree.rulings import Ruling
+from pipeline.core.statistics import Estimated, Floats, Resampling, share
 
 _ERRONEOUS, _EXACT, _CORRECT, _CLEARED = range(4)
 

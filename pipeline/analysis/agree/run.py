@@ -10,13 +10,13 @@ from typing import Any
 from pipeline.analysis.agree.first_errors import FirstErrors, first_errors
 from pipeline.analysis.agree.human import HumanChain, Unusable, human_chains
 from pipeline.analysis.agree.match import LabelledChain, Matched, Pair, match, subsets
-from pipeline.analysis.agree.resampled import Resampling
 from pipeline.analysis.agree.rulings import baselines, by_label, by_threshold
 from pipeline.analysis.agree.settings import AgreeConfig
 from pipeline.analysis.agree.step_labels import Reliability, StepLabels, reliability, step_labels
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Origin
+from pipeline.core.statistics import Resampling
 from pipeline.data.rows import input_files, read_rows
 from pipeline.estimators.registry import value_column
 from pipeline.storage.files import check_output_file, refuse_overwriting, replaced_at_end

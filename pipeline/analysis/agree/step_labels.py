@@ -4,22 +4,18 @@ Counted are the steps that people call good or bad. A first error says nothing o
 A value is P(correct final answer), not P(good step): a curve away from the diagonal is no mistake of the sampling.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.analysis.agree.match import Pair
-from pipeline.analysis.agree.resampled import Estimated, Floats, Resampling, interval, share
 from pipeline.analysis.agree.rulings import Ruling
+from pipeline.core.statistics import Estimated, Floats, Resampling, auc, share, wilson
 
 _ROUNDING = 1e-9
 """A value so little below a bin's lower end is in it: 100 * 0.29 < 29 in floating point."""
-_FEWEST_CHAINS = 2
-"""One chain says nothing of how chains differ."""
 _GOOD, _GOOD_RIGHT, _BAD, _BAD_RIGHT = range(4)
 
 
@@ -116,36 +112,6 @@ def reliability(pairs: Sequence[Pair], n_bins: int, confidence: float) -> Reliab
     )
 
 
-def auc(values: Floats, goods: NDArray[np.bool_], chains: NDArray[np.int64], confidence: float) -> Estimated:
-    """P(a good step's value is above a bad one's), equal values counting half; the interval takes steps of a chain as one
-    cluster (Obuchowski 1997). Undefined without good or without bad steps; no interval of fewer than two chains, or where they
-    all say the same."""
-    good, bad = values[goods], values[~goods]
-    if not len(good) or not len(bad):
-        return Estimated(value=None, low=None, high=None)
-    above = _below_share(good, bad)
-    below = 1 - _below_share(bad, good)
-    value = float(above.mean())
-    pull = np.zeros(int(chains.max()) + 1)
-    np.add.at(pull, chains[goods], (above - value) / len(good))
-    np.add.at(pull, chains[~goods], (below - value) / len(bad))
-    n_chains = len(np.unique(chains))
-    if n_chains < _FEWEST_CHAINS:
-        return Estimated(value=value, low=None, high=None)
-    reach = _z(confidence) * math.sqrt(float((pull**2).sum()) * n_chains / (n_chains - 1))
-    return interval(value, max(0.0, value - reach), min(1.0, value + reach))
-
-
-def wilson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
-    """Wilson's score interval (1927) for the probability behind `successes` of `trials` > 0."""
-    z = _z(confidence)
-    rate = successes / trials
-    scale = 1 + z * z / trials
-    middle = (rate + z * z / (2 * trials)) / scale
-    reach = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials)) / scale
-    return max(0.0, middle - reach), min(1.0, middle + reach)
-
-
 def _bin(place: int, n_bins: int, values: Floats, goods: NDArray[np.bool_], confidence: float) -> Bin:
     good_low, good_high = wilson(int(goods.sum()), len(goods), confidence)
     return Bin(
@@ -159,20 +125,9 @@ def _bin(place: int, n_bins: int, values: Floats, goods: NDArray[np.bool_], conf
     )
 
 
-def _below_share(values: Floats, others: Floats) -> Floats:
-    """For each value the share of `others` below it, equal ones counting half."""
-    ordered = np.sort(others)
-    under = np.searchsorted(ordered, values, side="left") + np.searchsorted(ordered, values, side="right")
-    return np.asarray(under / (2 * len(others)), dtype=np.float64)
-
-
 def _accuracy(sums: Floats) -> Floats:
     return share(sums[..., _GOOD_RIGHT] + sums[..., _BAD_RIGHT], sums[..., _GOOD] + sums[..., _BAD])
 
 
 def _balanced(sums: Floats) -> Floats:
     return (share(sums[..., _GOOD_RIGHT], sums[..., _GOOD]) + share(sums[..., _BAD_RIGHT], sums[..., _BAD])) / 2
-
-
-def _z(confidence: float) -> float:
-    return NormalDist().inv_cdf((1 + confidence) / 2)

@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.analysis.agree.resampled import Estimated
 from pipeline.analysis.agree.run import Agreement, Compared
+from pipeline.core.statistics import Estimated
 
 SHOWN_UNUSABLE = 5
 _SHOWN_SUBSETS = 4

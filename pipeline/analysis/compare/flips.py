@@ -13,11 +13,11 @@ from functools import cache
 
 import polars as pl
 
-from pipeline.analysis.compare.clustered import Figure, mean, within
 from pipeline.analysis.compare.common import Common
 from pipeline.analysis.compare.noise import right_of_b
 from pipeline.config.choices import AfterError, LabelRule, ValueColumn
 from pipeline.core.records import Counts
+from pipeline.core.statistics import Estimated, mean, within
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.fixed import measured
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, step_labels
@@ -49,7 +49,7 @@ class Flips:
 
     table: tuple[tuple[int, ...], ...]
     decided: int
-    flipped: Figure
+    flipped: Estimated
     by_chance: float | None
     first_errors: FirstErrors
 

@@ -23,10 +23,10 @@ import numpy as np
 import polars as pl
 from scipy.special import gammaln
 
-from pipeline.analysis.compare.clustered import Figure, Floats, Ints, jackknifed, mean, sums_of, within
 from pipeline.analysis.compare.common import Common
 from pipeline.analysis.compare.shift import correlation_of
 from pipeline.config.choices import ValueColumn
+from pipeline.core.statistics import Estimated, Floats, Ints, jackknifed, mean, sums_of, within
 from pipeline.estimators.base import Estimator
 
 Z = 1.96
@@ -44,9 +44,9 @@ class Noise:
     tested: int
     beyond: float | None
     by_chance: float | None
-    excess: Figure
+    excess: Estimated
     correlated: int
-    correlation: Figure
+    correlation: Estimated
 
 
 def noise(found: Common, estimator_a: Estimator, estimator_b: Estimator) -> Noise:
@@ -100,11 +100,11 @@ def _by_chance(tested: pl.DataFrame) -> Floats:
     return counts.join(distinct.with_columns(chances), on=counts.columns, maintain_order="left")["chance"].to_numpy()
 
 
-def _correlation(prefixes: pl.DataFrame, estimator_a: Estimator, estimator_b: Estimator) -> tuple[int, Figure]:
+def _correlation(prefixes: pl.DataFrame, estimator_a: Estimator, estimator_b: Estimator) -> tuple[int, Estimated]:
     known = [_known(side, estimator) for side, estimator in (("a", estimator_a), ("b", estimator_b))]
     rows = prefixes.filter(pl.all_horizontal(known))
     if not len(rows):
-        return 0, Figure()
+        return 0, Estimated()
     a, b = (_centred(rows[f"value_{side}"]) for side in "ab")
     columns = [np.ones(len(rows)), a, b, a * b]
     for side, estimator in (("a", estimator_a), ("b", estimator_b)):

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from scipy.stats import rankdata
 
-from pipeline.analysis.compare.clustered import Figure, Floats, Ints, jackknifed, mean, sums_of, within
 from pipeline.analysis.compare.common import Common
 from pipeline.config.choices import ValueColumn
+from pipeline.core.statistics import Estimated, Floats, Ints, jackknifed, mean, sums_of, within
 
 _SINGLE = 8
 """Positions up to this stand alone; behind it a range ends at each power of two."""
@@ -31,7 +31,7 @@ class Positioned:
     first: int
     last: int
     prefixes: int
-    shift: Figure
+    shift: Estimated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +44,10 @@ class Shift:
     equal: int
     mean_a: float | None
     mean_b: float | None
-    shift: Figure
+    shift: Estimated
     by_position: tuple[Positioned, ...]
     correlated: int
-    pearson: Figure
+    pearson: Estimated
     spearman: float | None
 
 
@@ -83,10 +83,10 @@ def shift(found: Common, soft_a: ValueColumn, soft_b: ValueColumn) -> Shift:
     )
 
 
-def correlation(problems: Ints, x: Floats, y: Floats) -> Figure:
+def correlation(problems: Ints, x: Floats, y: Floats) -> Estimated:
     """Pearson's. Not defined where one of the two does not vary."""
     if not len(x):
-        return Figure()
+        return Estimated()
     x, y = x - x.mean(), y - y.mean()
     sums = sums_of(problems, [np.ones(len(x)), x, y, x * x, y * y, x * y])
     return within(jackknifed(sums, _correlation), -1, 1)

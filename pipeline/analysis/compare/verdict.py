@@ -4,10 +4,10 @@ A shift is told where its interval leaves 0 out, and so are movements both ways 
 chance explains. What is not told may still be there: how large a shift could be is told instead.
 """
 
-from pipeline.analysis.compare.clustered import Figure
 from pipeline.analysis.compare.flips import Flips
 from pipeline.analysis.compare.noise import Noise
 from pipeline.analysis.compare.shift import Shift
+from pipeline.core.statistics import Estimated
 from pipeline.core.words import percent
 
 
@@ -57,7 +57,7 @@ def _flipped(flips: Flips) -> list[str]:
     return [f"{percent(flips.flipped.value)} of labels flip{chance}"]
 
 
-def interval(figure: Figure, sign: str = "+") -> str:
+def interval(figure: Estimated, sign: str = "+") -> str:
     """A figure with its interval, if it has one; `sign`: `+` for differences, else empty."""
     if figure.value is None:
         return "-"

@@ -9,9 +9,9 @@ import numpy as np
 from pipeline.analysis.select.answers import answer_groups
 from pipeline.analysis.select.best_of import any_right, best_of
 from pipeline.analysis.select.candidates import Contest
-from pipeline.analysis.select.intervals import Estimate, bootstrapped
 from pipeline.analysis.select.votes import subsets_of, vote
 from pipeline.core.ids import content_id
+from pipeline.core.statistics import Estimated, bootstrapped
 
 _SEED_DIGITS = 12
 
@@ -41,8 +41,8 @@ class Row:
 
     n: int
     short: int
-    accuracy: Mapping[Method, Estimate]
-    ahead: Mapping[Method, Estimate]
+    accuracy: Mapping[Method, Estimated]
+    ahead: Mapping[Method, Estimated]
 
 
 def compared(contests: Sequence[Contest], sizes: Sequence[int], seed: int) -> list[Row]:

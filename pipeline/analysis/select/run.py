@@ -9,11 +9,11 @@ from rich.text import Text
 
 from pipeline.analysis.select.chosen import chosen_lines
 from pipeline.analysis.select.compared import compared
-from pipeline.analysis.select.intervals import CONFIDENCE
 from pipeline.analysis.select.read import known, scored
 from pipeline.analysis.select.settings import SelectConfig
 from pipeline.analysis.select.told import accuracy_table, facts, lead_table, record
 from pipeline.core.errors import UsageError
+from pipeline.core.statistics import CONFIDENCE
 from pipeline.storage.files import check_output_file, refuse_overwriting, replaced_at_end
 from pipeline.storage.place import folder_at
 

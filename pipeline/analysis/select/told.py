@@ -6,9 +6,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.analysis.select.compared import AGAINST, Method, Row
-from pipeline.analysis.select.intervals import CONFIDENCE, RESAMPLES, Estimate
 from pipeline.analysis.select.read import Known
 from pipeline.analysis.select.settings import SelectConfig
+from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Estimated
 
 _NAMES = {
     Method.prm: "PRM",
@@ -96,15 +96,15 @@ def _table(methods: Sequence[Method]) -> Table:
     return table
 
 
-def _plain(estimates: Mapping[Method, Estimate]) -> dict[str, dict[str, float | None]]:
+def _plain(estimates: Mapping[Method, Estimated]) -> dict[str, dict[str, float | None]]:
     return {
-        method.value: {"mean": estimate.mean, "low": estimate.low, "high": estimate.high}
+        method.value: {"mean": estimate.value, "low": estimate.low, "high": estimate.high}
         for method, estimate in estimates.items()
     }
 
 
-def _shown(estimate: Estimate, sign: str = "") -> Text:
-    mean = _rounded(estimate.mean, 3, sign)
+def _shown(estimate: Estimated, sign: str = "") -> Text:
+    mean = _rounded(estimate.value, 3, sign)
     if estimate.low is None or estimate.high is None:
         return Text(mean)
     return Text(f"{mean}\n{_rounded(estimate.low, 2, sign)} {_rounded(estimate.high, 2, sign)}")
