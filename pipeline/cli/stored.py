@@ -7,7 +7,7 @@ from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 
 
 def _relabel(config: RelabelConfig) -> int:
-    from pipeline.analysis.relabel.labels import relabel
+    from pipeline.analysis.relabel.edition import relabel
     from pipeline.analysis.report.terminal import print_edited
 
     with interruptible():
@@ -25,8 +25,7 @@ def _regrade(config: RegradeConfig) -> int:
 
 
 def _audit(config: AuditConfig) -> int:
-    from pipeline.analysis.audit.run import audit
-    from pipeline.analysis.audit.told import told
+    from pipeline.analysis.audit.run import audit, told
 
     with interruptible():
         report = audit(config)

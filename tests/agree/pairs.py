@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from pipeline.analysis.agree.human import HumanChain
-from pipeline.analysis.agree.match import LabelledChain, Pair
-from pipeline.analysis.agree.rating import first_error, goods_until
+from pipeline.analysis.agree.human import HumanChain, LabelledChain, Pair, first_error, goods_until
 from pipeline.core.records import Place
 from pipeline.core.statistics import Resampling
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.agree.rating import first_error
+from pipeline.analysis.agree.human import first_error
 from pipeline.analysis.agree.settings import AgreeConfig
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.storage.local import LocalStorage

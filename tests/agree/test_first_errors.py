@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.agree.first_errors import FirstErrors, first_errors
-from pipeline.analysis.agree.match import Pair
-from pipeline.analysis.agree.rulings import Ruling, baselines, by_label, by_threshold
+from pipeline.analysis.agree.human import Pair
+from pipeline.analysis.agree.rulings import FirstErrors, Ruling, baselines, by_label, by_threshold, first_errors
 from pipeline.analysis.agree.settings import Neutral
 from pipeline.core.statistics import Estimated
 from tests.agree.pairs import RESAMPLING, labelled, pair

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.agree.human import HumanChain, Unusable, human_chains
-from pipeline.analysis.agree.rating import NO_ERROR, first_error, goods_until
+from pipeline.analysis.agree.human import NO_ERROR, HumanChain, Unusable, first_error, goods_until, human_chains
 from pipeline.analysis.agree.settings import Neutral
 from pipeline.config.choices import Layout
 from pipeline.config.label import Columns, DataConfig

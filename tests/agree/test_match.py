@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.agree.match import MAX_SUBSETS, match, subsets
+from pipeline.analysis.agree.human import MAX_SUBSETS, match, subsets
 from tests.agree.pairs import human, labelled, pair
 
 

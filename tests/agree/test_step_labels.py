@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.agree.match import Pair
-from pipeline.analysis.agree.rulings import Ruling, by_threshold
-from pipeline.analysis.agree.step_labels import StepLabels, reliability, step_labels
+from pipeline.analysis.agree.human import Pair
+from pipeline.analysis.agree.rulings import Ruling, StepLabels, by_threshold, reliability, step_labels
 from pipeline.core.statistics import Estimated, auc, wilson
 from tests.agree.pairs import RESAMPLING, human, labelled, pair
 

@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from pipeline.__main__ import compose_label
-from pipeline.analysis.relabel.labels import relabel
+from pipeline.analysis.relabel.edition import relabel
 from pipeline.analysis.relabel.verdicts import regrade
 from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.choices import LabelRule

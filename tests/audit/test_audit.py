@@ -8,9 +8,8 @@ import pytest
 
 from pipeline.__main__ import main
 from pipeline.analysis.audit.ledger import Check
-from pipeline.analysis.audit.run import Report, audit
-from pipeline.analysis.audit.told import MAX_SHOWN, told
-from pipeline.analysis.relabel.labels import relabel
+from pipeline.analysis.audit.run import MAX_SHOWN, Report, audit, told
+from pipeline.analysis.relabel.edition import relabel
 from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core.errors import EngineDied, RunConflict, Unreachable, UsageError

@@ -14,7 +14,7 @@ from pipeline.analysis.compare.compared import Comparison
 from pipeline.analysis.compare.run import compare
 from pipeline.analysis.compare.told import tell
 from pipeline.analysis.compare.verdict import verdict
-from pipeline.analysis.relabel.labels import relabel
+from pipeline.analysis.relabel.edition import relabel
 from pipeline.analysis.report.page import GENERATOR
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.analysis.agree.rating import NO_ERROR, first_error
+from pipeline.analysis.agree.human import NO_ERROR, first_error
 from pipeline.analysis.compare.common import Common
 from pipeline.analysis.compare.flips import flips, rule_of_counts
 from pipeline.analysis.compare.noise import Z, beyond_by_chance, noise, right_of_b

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.relabel.labels import relabel
+from pipeline.analysis.relabel.edition import relabel
 from pipeline.analysis.relabel.verdicts import regrade
 from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.choices import Interval, LabelRule

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import verdicts
-from pipeline.analysis.relabel.labels import relabel
+from pipeline.analysis.relabel.edition import relabel
 from pipeline.analysis.relabel.verdicts import regrade
 from pipeline.analysis.report.labels import first_chains
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig

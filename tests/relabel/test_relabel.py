@@ -8,7 +8,7 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import edition
-from pipeline.analysis.relabel.labels import relabel
+from pipeline.analysis.relabel.edition import relabel
 from pipeline.analysis.report.labels import first_chains
 from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.config.choices import Interval, LabelRule

@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from pipeline.analysis.select.candidates import Candidate, Contest
-from pipeline.analysis.select.compared import Method, compared
+from pipeline.analysis.select.compared import Candidate, Contest, Method, compared
 
 
 def candidate(name: str, answer: str | None, score: float | None, orm: float | None = None) -> Candidate:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.select.answers import answer_groups
-from pipeline.analysis.select.votes import MAX_SUBSETS, subsets_of, vote
+from pipeline.analysis.select.compared import MAX_SUBSETS, answer_groups, subsets_of, vote
 
 Voter = tuple[int, bool, float]
 

@@ -18,8 +18,7 @@ import fsspec
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.status.read import RunStatus, run_status
-from pipeline.analysis.status.state import State
+from pipeline.analysis.status.read import RunStatus, State, run_status
 from pipeline.analysis.status.told import SHOWN_DAMAGE, lines
 from pipeline.core.errors import UsageError
 from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, Planned, Range, encoded_forecast

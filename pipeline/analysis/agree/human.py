@@ -1,4 +1,6 @@
-"""Rows with people's labels, read as `label` reads them, so that steps are the same; known answers are not needed.
+"""People's chains: their rows, read as `label` reads them, so that steps are the same, and matched with those of the run.
+
+Known answers are not needed.
 
 | layout | people's label |
 |---|---|
@@ -6,13 +8,18 @@
 | `prm800k` | the rating of each chosen completion |
 | `math_shepherd` | its tags, `+` or `-`, which a machine set |
 
-A rating is 1 (good), 0 (neutral), -1 (bad) or null (unknown).
+A rating is 1 (good), 0 (neutral), -1 (bad) or null (unknown). Of each step people or labels say that it is good, bad (False) or
+unknown (None).
+
+A chain of people's is the one of the run with the same problem and the same steps, but for white space. An id alone proves
+nothing. It decides only where the run has a text more than once, as of problems with several known answers.
 """
 
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.analysis.agree.rating import first_error, goods_until
 from pipeline.analysis.agree.settings import Neutral
 from pipeline.config.choices import Layout
 from pipeline.config.label import DataConfig
@@ -21,11 +28,30 @@ from pipeline.data.layouts import chosen_completions, column, column_names
 from pipeline.data.problems import read_row
 from pipeline.data.steps import STEP_TAG, step_texts
 
+NO_ERROR = -1
 FIRST_ERROR_COLUMNS = ("label", "first_error")
 """ProcessBench's own name, and a plainer one."""
 NEUTRAL = {Neutral.good: True, Neutral.bad: False, Neutral.ignored: None}
 _RATINGS = {1: True, -1: False, None: None}
 _ANSWER = "(an answer that nobody reads)"
+MAX_SUBSETS = 12
+"""Ids that fall into more subsets than this name none."""
+_SUBSET = re.compile(r"(.*\D)[-_/:]\d+")
+
+
+def first_error(goods: Sequence[bool | None]) -> int | None:
+    """The first bad step, counted from 0, or NO_ERROR. None where an unknown step comes before any bad one."""
+    for index, good in enumerate(goods):
+        if not good:
+            return None if good is None else index
+    return NO_ERROR
+
+
+def goods_until(error: int, n_steps: int) -> tuple[bool | None, ...]:
+    """What a first error, or NO_ERROR, says of each of `n_steps`: those before it are good, and what is behind is unknown."""
+    if error == NO_ERROR:
+        return (True,) * n_steps
+    return (*[True] * error, False, *[None] * (n_steps - error - 1))
 
 
 class _UnusableError(Exception):
@@ -62,6 +88,77 @@ def human_chains(
     for place, row in rows:
         found = row if isinstance(row, Reject) else _chain(row, place, unanswered, name, neutral)
         yield Unusable(place=place, detail=found.detail) if isinstance(found, Reject) else found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledChain:
+    """A row of `labels`: `values` and `labels` have an entry per step, `outcome` is whether its final answer is right.
+    `terminal`: the last value is that outcome, and rests on no rollouts."""
+
+    source_id: str | None
+    problem: str
+    steps: tuple[str, ...]
+    values: tuple[float | None, ...]
+    labels: tuple[int | None, ...]
+    outcome: bool | None
+    terminal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    human: HumanChain
+    labelled: LabelledChain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """`repeated`: rows of people's about a chain that an earlier row is about; the first counts. `contradicting` of them say
+    something else than it. `other_text`: unmatched rows whose id the run knows."""
+
+    pairs: tuple[Pair, ...]
+    unmatched_human: int
+    unmatched_labelled: int
+    other_text: int
+    repeated: int
+    contradicting: int
+
+
+def match(humans: Iterable[HumanChain], labelled: Sequence[LabelledChain]) -> Matched:
+    """Every chain of people's with its labels, in people's order."""
+    by_text: dict[tuple[str, ...], list[LabelledChain]] = defaultdict(list)
+    for chain in labelled:
+        by_text[_key(chain)].append(chain)
+    ids = {chain.source_id for chain in labelled if chain.source_id is not None}
+    first: dict[tuple[str, ...], HumanChain] = {}
+    pairs = []
+    repeated = contradicting = other_text = 0
+    for human in humans:
+        key = _key(human)
+        if key in first:
+            repeated += 1
+            contradicting += human.goods != first[key].goods
+            continue
+        first[key] = human
+        if found := by_text.get(key):
+            same_id = [chain for chain in found if chain.source_id == human.source_id]
+            pairs.append(Pair(human=human, labelled=(same_id or found)[0]))
+        else:
+            other_text += human.source_id in ids
+    return Matched(
+        pairs=tuple(pairs),
+        unmatched_human=len(first) - len(pairs),
+        unmatched_labelled=len(labelled) - len(pairs),
+        other_text=other_text,
+        repeated=repeated,
+        contradicting=contradicting,
+    )
+
+
+def subsets(pairs: Sequence[Pair]) -> list[str | None]:
+    """What stands before the number in each id by people, `gsm8k` of `gsm8k-40`; None for an id of another shape."""
+    shapes = [_SUBSET.fullmatch(pair.human.source_id or "") for pair in pairs]
+    names = [shape[1] if shape else None for shape in shapes]
+    return names if len(set(names)) <= MAX_SUBSETS else [None] * len(pairs)
 
 
 def _chain(
@@ -154,3 +251,7 @@ def _tags(row: Mapping[str, object]) -> list[int]:
         ratings.append(1 if sign == "+" else -1)
         at += 1
     return ratings
+
+
+def _key(chain: HumanChain | LabelledChain) -> tuple[str, ...]:
+    return tuple(" ".join(text.split()) for text in (chain.problem, *chain.steps))

@@ -1,18 +1,32 @@
-"""What is held against people: the run's own labels, its values above a threshold, and what needs no rollouts at all.
+"""What is held against people (rulings), how well it finds first errors, and how well it tells single steps apart. Pure.
 
-Whoever reads a figure of labels wants to know what is to be had for nothing. Two of these baselines know which final answers
-are right, as the run does.
+**Rulings** are the run's own labels, its values above a threshold, and baselines that need no rollouts at all: whoever reads a
+figure of labels wants to know what is to be had for nothing. Two of these baselines know which final answers are right, as the
+run does.
+
+**First errors.** F1 is that of ProcessBench (Zheng et al. 2024, arXiv 2412.06559): the harmonic mean of two accuracies, one
+among chains in which people find an error (the same first error is found), one among chains in which they find none (none is).
+A chain that is undecided is counted apart, and as missed, like an answer that cannot be read in ProcessBench's own code.
+
+**Single steps.** Counted are the steps that people call good or bad. A first error says nothing of what is behind it, so that
+is left out. A value is P(correct final answer), not P(good step): a curve away from the diagonal is no mistake of the sampling.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.agree.human import NEUTRAL
-from pipeline.analysis.agree.match import LabelledChain
-from pipeline.analysis.agree.rating import NO_ERROR, first_error
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.analysis.agree.human import NEUTRAL, NO_ERROR, LabelledChain, Pair, first_error
 from pipeline.analysis.agree.settings import Neutral
+from pipeline.core.statistics import Estimated, Floats, Resampling, auc, share, wilson
 
 _LABELS: dict[int | None, bool | None] = {1: True, 0: False, None: None}
+_ERRONEOUS, _EXACT, _CORRECT, _CLEARED = range(4)
+_ROUNDING = 1e-9
+"""A value so little below a bin's lower end is in it: 100 * 0.29 < 29 in floating point."""
+_GOOD, _GOOD_RIGHT, _BAD, _BAD_RIGHT = range(4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +71,181 @@ def baselines(chains: Sequence[LabelledChain]) -> list[Ruling]:
     ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class F1:
+    """`erroneous` and `correct`: chains by people's word; `found` and `cleared`: the accuracies in them."""
+
+    erroneous: int
+    correct: int
+    found: float | None
+    cleared: float | None
+    f1: Estimated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """Of the chains in which people find an error, how many have their first error put too early, right, too late, nowhere, or
+    undecided; `mean` is by how many steps, of those put somewhere, late being positive. Expected numbers for random rulings."""
+
+    early: float
+    exact: float
+    late: float
+    missed: float
+    undecided: float
+    mean: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RightAnswers:
+    """Chains with a right final answer, those of them in which people find an error, and in how many of these one is found."""
+
+    chains: int
+    wrong_process: int
+    found: float
+    found_exactly: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstErrors:
+    """`by_subset` in the order of the data; `mean` is that of the subsets' F1, as the paper averages."""
+
+    total: F1
+    by_subset: dict[str, F1]
+    mean: Estimated | None
+    shift: Shift
+    right_answers: RightAnswers
+    undecided: float
+
+
+def first_errors(
+    pairs: Sequence[Pair], subsets: Sequence[str | None], ruling: Ruling, resampling: Resampling
+) -> FirstErrors:
+    """`subsets`: that of each pair. Pairs of which people leave the first error open are left out."""
+    cases = [
+        (pair, subset, errors)
+        for pair, subset, errors in zip(pairs, subsets, ruling.errors, strict=True)
+        if pair.human.first_error is not None
+    ]
+    names = list(dict.fromkeys(subset for _, subset, _ in cases if subset is not None))
+    places: dict[str | None, int] = {None: len(names), **{name: index for index, name in enumerate(names)}}
+    rows = np.zeros((len(cases), len(names) + 1, 4))
+    for row, (pair, subset, errors) in zip(rows, cases, strict=True):
+        truth = pair.human.first_error
+        hit = errors.get(truth, 0.0)
+        cell = [0.0, 0.0, 1.0, hit] if truth == NO_ERROR else [1.0, hit, 0.0, 0.0]
+        row[places[subset]] = cell
+    wholes = rows.sum(axis=1)
+    return FirstErrors(
+        total=_f1(wholes, resampling),
+        by_subset={name: _f1(rows[:, index], resampling) for index, name in enumerate(names)},
+        mean=_mean_f1(rows[:, :-1], resampling) if len(names) > 1 else None,
+        shift=_shift([(pair.human.first_error, errors) for pair, _, errors in cases]),
+        right_answers=_right_answers([(pair, errors) for pair, _, errors in cases]),
+        undecided=sum(errors.get(None, 0.0) for _, _, errors in cases),
+    )
+
+
+def f1(sums: Floats) -> Floats:
+    """(..., 4) sums of erroneous, exact, correct and cleared chains -> (...). NaN where one kind of chain is not there."""
+    found = share(sums[..., _EXACT], sums[..., _ERRONEOUS])
+    cleared = share(sums[..., _CLEARED], sums[..., _CORRECT])
+    both = found + cleared
+    return np.divide(2 * found * cleared, both, out=np.asarray(both * 0.0), where=both != 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLabels:
+    """`good` and `bad`: steps by people's word that are decided; `undecided` ones are in neither. `balanced` is the mean of the
+    accuracies among good and among bad steps."""
+
+    good: int
+    bad: int
+    undecided: int
+    accuracy: Estimated
+    balanced: Estimated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """Steps with values from `low` up to `high`, the last bin's end included: how many, their mean value, and the share of
+    them that people call good, with its Wilson interval."""
+
+    low: float
+    high: float
+    steps: int
+    mean_value: float
+    good: float
+    good_low: float
+    good_high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reliability:
+    """`bins` that hold steps. `ece`: the mean distance between value and share of good steps, bins weighed by their steps
+    (Naeini et al. 2015). `sampled_auc` leaves out last steps whose value is the chain's own outcome."""
+
+    steps: int
+    unvalued: int
+    bins: tuple[Bin, ...]
+    ece: float | None
+    auc: Estimated
+    sampled_auc: Estimated
+
+
+def step_labels(pairs: Sequence[Pair], ruling: Ruling, resampling: Resampling) -> StepLabels | None:
+    """None for a ruling that says nothing of single steps."""
+    if ruling.goods is None:
+        return None
+    rows = np.zeros((len(pairs), 4))
+    undecided = 0
+    for row, pair, goods in zip(rows, pairs, ruling.goods, strict=True):
+        for truth, good in zip(pair.human.goods, goods, strict=True):
+            if truth is None:
+                continue
+            if good is None:
+                undecided += 1
+            else:
+                row[_GOOD if truth else _BAD] += 1
+                row[_GOOD_RIGHT if truth else _BAD_RIGHT] += good == truth
+    sums = rows.sum(axis=0)
+    return StepLabels(
+        good=int(sums[_GOOD]),
+        bad=int(sums[_BAD]),
+        undecided=undecided,
+        accuracy=resampling.estimate(rows, _accuracy),
+        balanced=resampling.estimate(rows, _balanced),
+    )
+
+
+def reliability(pairs: Sequence[Pair], n_bins: int, confidence: float) -> Reliability:
+    """The curve over bins of equal width, and how well values rank bad steps below good ones."""
+    judged = [
+        (index, value, good, pair.labelled.terminal and step == len(pair.labelled.values) - 1)
+        for index, pair in enumerate(pairs)
+        for step, (value, good) in enumerate(zip(pair.labelled.values, pair.human.goods, strict=True))
+        if good is not None
+    ]
+    valued = [case for case in judged if case[1] is not None]
+    chains = np.array([index for index, _, _, _ in valued], dtype=np.int64)
+    values = np.array([value for _, value, _, _ in valued], dtype=np.float64)
+    goods = np.array([good for _, _, good, _ in valued], dtype=np.bool_)
+    sampled = np.array([not terminal for _, _, _, terminal in valued], dtype=np.bool_)
+    where = np.minimum((values * n_bins + _ROUNDING).astype(np.int64), n_bins - 1)
+    bins = tuple(
+        _bin(place, n_bins, values[where == place], goods[where == place], confidence)
+        for place in np.unique(where).tolist()
+    )
+    apart = sum(found.steps * abs(found.mean_value - found.good) for found in bins)
+    return Reliability(
+        steps=len(valued),
+        unvalued=len(judged) - len(valued),
+        bins=bins,
+        ece=apart / len(valued) if valued else None,
+        auc=auc(values, goods, chains, confidence),
+        sampled_auc=auc(values[sampled], goods[sampled], chains[sampled], confidence),
+    )
+
+
 def _of_steps(name: str, goods: Sequence[tuple[bool | None, ...]], threshold: float | None = None) -> Ruling:
     errors = tuple({first_error(chain): 1.0} for chain in goods)
     return Ruling(name=name, threshold=threshold, errors=errors, goods=tuple(goods))
@@ -70,3 +259,76 @@ def _if_wrong(chain: LabelledChain, errors: Mapping[int | None, float]) -> Mappi
     if chain.outcome is None:
         return {None: 1.0}
     return {NO_ERROR: 1.0} if chain.outcome else errors
+
+
+def _f1(rows: Floats, resampling: Resampling) -> F1:
+    rows = rows[rows[:, _ERRONEOUS] + rows[:, _CORRECT] > 0]
+    sums = rows.sum(axis=0)
+    erroneous, correct = int(sums[_ERRONEOUS]), int(sums[_CORRECT])
+    return F1(
+        erroneous=erroneous,
+        correct=correct,
+        found=float(sums[_EXACT]) / erroneous if erroneous else None,
+        cleared=float(sums[_CLEARED]) / correct if correct else None,
+        f1=resampling.estimate(rows, f1),
+    )
+
+
+def _mean_f1(rows: Floats, resampling: Resampling) -> Estimated:
+    n_subsets = rows.shape[1]
+    return resampling.estimate(
+        rows.reshape(len(rows), -1), lambda sums: f1(sums.reshape(*sums.shape[:-1], n_subsets, 4)).mean(axis=-1)
+    )
+
+
+def _shift(cases: Sequence[tuple[int | None, Mapping[int | None, float]]]) -> Shift:
+    early = exact = late = missed = undecided = moved = 0.0
+    for truth, errors in cases:
+        if truth is None or truth == NO_ERROR:
+            continue
+        for error, weight in errors.items():
+            if error is None:
+                undecided += weight
+            elif error == NO_ERROR:
+                missed += weight
+            else:
+                early += weight * (error < truth)
+                exact += weight * (error == truth)
+                late += weight * (error > truth)
+                moved += weight * (error - truth)
+    put = early + exact + late
+    return Shift(
+        early=early, exact=exact, late=late, missed=missed, undecided=undecided, mean=moved / put if put else None
+    )
+
+
+def _right_answers(cases: Sequence[tuple[Pair, Mapping[int | None, float]]]) -> RightAnswers:
+    right = [(pair.human.first_error, errors) for pair, errors in cases if pair.labelled.outcome]
+    wrong = [(truth, errors) for truth, errors in right if truth != NO_ERROR]
+    return RightAnswers(
+        chains=len(right),
+        wrong_process=len(wrong),
+        found=sum(1.0 - errors.get(NO_ERROR, 0.0) - errors.get(None, 0.0) for _, errors in wrong),
+        found_exactly=sum(errors.get(truth, 0.0) for truth, errors in wrong),
+    )
+
+
+def _bin(place: int, n_bins: int, values: Floats, goods: NDArray[np.bool_], confidence: float) -> Bin:
+    good_low, good_high = wilson(int(goods.sum()), len(goods), confidence)
+    return Bin(
+        low=place / n_bins,
+        high=(place + 1) / n_bins,
+        steps=len(values),
+        mean_value=float(values.mean()),
+        good=float(goods.mean()),
+        good_low=good_low,
+        good_high=good_high,
+    )
+
+
+def _accuracy(sums: Floats) -> Floats:
+    return share(sums[..., _GOOD_RIGHT] + sums[..., _BAD_RIGHT], sums[..., _GOOD] + sums[..., _BAD])
+
+
+def _balanced(sums: Floats) -> Floats:
+    return (share(sums[..., _GOOD_RIGHT], sums[..., _GOOD]) + share(sums[..., _BAD_RIGHT], sums[..., _BAD])) / 2

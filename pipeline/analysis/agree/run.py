@@ -7,12 +7,28 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pipeline.analysis.agree.first_errors import FirstErrors, first_errors
-from pipeline.analysis.agree.human import HumanChain, Unusable, human_chains
-from pipeline.analysis.agree.match import LabelledChain, Matched, Pair, match, subsets
-from pipeline.analysis.agree.rulings import baselines, by_label, by_threshold
+from pipeline.analysis.agree.human import (
+    HumanChain,
+    LabelledChain,
+    Matched,
+    Pair,
+    Unusable,
+    human_chains,
+    match,
+    subsets,
+)
+from pipeline.analysis.agree.rulings import (
+    FirstErrors,
+    Reliability,
+    StepLabels,
+    baselines,
+    by_label,
+    by_threshold,
+    first_errors,
+    reliability,
+    step_labels,
+)
 from pipeline.analysis.agree.settings import AgreeConfig
-from pipeline.analysis.agree.step_labels import Reliability, StepLabels, reliability, step_labels
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Origin

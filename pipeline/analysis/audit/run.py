@@ -1,4 +1,4 @@
-"""The `audit` command: everything a run directory holds, proved anew without an engine.
+"""The `audit` command: everything a run directory holds, proved anew without an engine; and lines that tell of it.
 
 Covered: settings, records, files, rows of the input, ids of rollouts, totals, labels; memory does not grow with the log but
 for names. Reads only, unless it prunes. A run at work can be audited: it is then unfinished.
@@ -7,13 +7,21 @@ looks like one that was never longer.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.analysis.audit.ledger import Check, Finding, Ledger
-from pipeline.analysis.audit.leftovers import Leftovers, leftovers
-from pipeline.analysis.audit.records import check_chain, checked_settings, remedy_for
-from pipeline.analysis.audit.shelf import Shelf
+from pipeline.analysis.audit.ledger import (
+    Check,
+    Finding,
+    Ledger,
+    Leftovers,
+    Shelf,
+    check_chain,
+    checked_settings,
+    leftovers,
+    remedy_for,
+)
 from pipeline.analysis.audit.unit import Basis, CurrentEdition, prove_unit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import EstimatorConfig, SamplingConfig
@@ -43,6 +51,17 @@ from pipeline.storage.stored_run import refuse_no_run
 from pipeline.storage.units import TABLE, UNITS, unit_id_of
 
 _RESUME = "start `label` with the same settings again"
+MAX_SHOWN = 20
+"""Names of a kind that are listed; the others are counted."""
+_WHAT = {
+    Check.SETTINGS: "record of the run's settings",
+    Check.RECORDS: "commit records",
+    Check.FILES: "files: content, pages, schema, rows",
+    Check.ROWS: "input rows, used or rejected",
+    Check.ROLLOUTS: "rollouts: each planned one exactly once, and no other",
+    Check.TOTALS: "units' totals added up anew",
+    Check.LABELS: "chains' labels computed anew",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +101,35 @@ def audit(config: AuditConfig) -> Report:
         for name in report.leftovers.garbage:
             storage.remove(name)
         return replace(report, pruned=len(report.leftovers.garbage))
+
+
+def told(report: Report) -> Iterator[str]:
+    """Counts, then `sound` or what is wrong, then what nothing needs: lines for a person.
+
+    A name that somebody else gave a file is shown without control characters.
+    """
+    wrong = Counter(finding.check for finding in report.findings)
+    for check, what in _WHAT.items():
+        faults = f", {wrong[check]:,} wrong" if wrong[check] else ""
+        verb = "" if report.sound else "looked at: "
+        yield f"{check.value:<10} {verb}{report.looked_at.get(check, 0):,} {what}{faults}"
+    left = report.leftovers
+    if report.pruned:
+        yield f"pruned     {report.pruned:,} files that nothing needed"
+    elif left.garbage:
+        yield f"garbage    {len(left.garbage):,} files no record needs; where nothing is wrong `audit --prune` removes them"
+        yield from _indented(left.garbage)
+    if left.foreign:
+        yield f"foreign    {len(left.foreign):,} names that are not of a run; they are left alone"
+        yield from _indented(left.foreign)
+    for finding in report.findings:
+        yield f"{finding.place}: {finding.fault}: {finding.remedy}"
+    if report.owed:
+        yield (
+            f"unfinished: {report.owed:,} of {report.units:,} units are owed: start `label` with the same settings to go on"
+        )
+    if report.sound:
+        yield "sound"
 
 
 class _Audit:
@@ -235,3 +283,10 @@ def _refuse_without_plugin(settings: Settings, error: Exception) -> None:
     """A run whose plug-in is not here is not damaged: nothing can be said of it. Raises the error then."""
     if isinstance(error, UsageError) and settings.get("estimator.plugin"):
         raise error
+
+
+def _indented(names: Sequence[str]) -> Iterator[str]:
+    for name in names[:MAX_SHOWN]:
+        yield "  " + "".join(character if character.isprintable() else "�" for character in name)
+    if len(names) > MAX_SHOWN:
+        yield f"  and {len(names) - MAX_SHOWN:,} more"

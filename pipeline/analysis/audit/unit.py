@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis.audit.ledger import Check, Ledger
+from pipeline.analysis.audit.ledger import Check, Ledger, Shelf, remedy_for
 from pipeline.analysis.audit.proof import (
     LoggedId,
     Measurement,
@@ -22,8 +22,6 @@ from pipeline.analysis.audit.proof import (
     owed_faults,
     totals_of,
 )
-from pipeline.analysis.audit.records import remedy_for
-from pipeline.analysis.audit.shelf import Shelf
 from pipeline.core.records import Fact, InputRow, Place, SampledSolution, Solution, Totals
 from pipeline.core.schemas import LEARNT
 from pipeline.core.tables import sampled_solutions

@@ -1,8 +1,9 @@
-"""A new edition of a run's labels: made unit by unit, then published as one.
+"""The `relabel` command, and what it shares with `regrade`: a new edition of a run's labels.
 
-Label files are written into `aside/`, where no reader of `labels/*.parquet` looks; once the record is published they are the
-current ones and are moved. A crash before the record leaves files that nothing names, one behind it a move that the next
-command on the directory makes good.
+`relabel` makes labels by another rule or interval, from the verdicts that there are. An edition is made unit by unit, then
+published as one. Label files are written into `aside/`, where no reader of `labels/*.parquet` looks; once the record is
+published they are the current ones and are moved. A crash before the record leaves files that nothing names, one behind it a
+move that the next command on the directory makes good.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +14,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.config.changes import RelabelConfig
 from pipeline.config.label import EstimatorConfig
-from pipeline.config.recorded import Settings, chosen
+from pipeline.config.recorded import Settings, chosen, given
 from pipeline.core.errors import RunConflict, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Edited
@@ -28,9 +30,10 @@ from pipeline.estimators.trials import trials_of
 from pipeline.storage.arranged import LABELS, arrange_labels
 from pipeline.storage.commits import Commit, publish
 from pipeline.storage.editions import VERDICTS, current_label_files, current_shards, new_edition
+from pipeline.storage.place import held, storage_at
 from pipeline.storage.shards import ASIDE, ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_run import StoredRun
+from pipeline.storage.stored_run import StoredRun, finished_run, refuse_unfinished
 from pipeline.storage.units import UnitRef
 
 
@@ -56,6 +59,19 @@ class Judging(Protocol):
     """Where the verdicts of an edition come from."""
 
     def __call__(self, unit: StoredUnit) -> Judged: ...
+
+
+def relabel(config: RelabelConfig) -> Edited:
+    """Make labels with the estimator that is asked for. Raises UsageError for no run or an unfinished one, StoreError,
+    RunConflict."""
+    storage = storage_at(config.run_dir)
+    refuse_unfinished(storage)
+    with held(storage, lock=config.lock):
+        run = finished_run(storage)
+        settings = {**run.settings, **given("estimator", config.estimator)}
+        if settings == run.settings:
+            return same_edition(storage, run)
+        return make_edition(storage, run, settings, _as_judged)
 
 
 def same_edition(storage: Storage, run: StoredRun) -> Edited:
@@ -178,3 +194,7 @@ def _flat(labels: pa.Table) -> list[object]:
 
 def _differing(old: Sequence[object], new: Sequence[object]) -> int:
     return sum(left != right for left, right in zip(old, new, strict=True))
+
+
+def _as_judged(unit: StoredUnit) -> Judged:
+    return Judged(chains=unit.chains, verdicts=unit.verdicts)

@@ -1,19 +1,57 @@
-"""Ways to choose among the candidates of a problem, compared over all problems. Pure."""
+"""Ways to choose among the candidates of a problem, compared over all problems. Pure.
+
+A way is as good as its choice among n candidates is often right, n of them drawn at random without replacement: exactly so for
+a choice by score (`best_of`), over all subsets or many random ones for a vote (`vote`). `count` is how many candidates there
+are; n is at least 1 and at most that. Randomness is handed in.
+
+Arrays: `groups` (C,) has the number of every candidate's answer, -1 for none; `subsets` (S, C) says which candidates vote.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import combinations, groupby
+from math import comb
 
 import numpy as np
+import numpy.typing as npt
 
-from pipeline.analysis.select.answers import answer_groups
-from pipeline.analysis.select.best_of import any_right, best_of
-from pipeline.analysis.select.candidates import Contest
-from pipeline.analysis.select.votes import subsets_of, vote
 from pipeline.core.ids import content_id
+from pipeline.core.records import Verdict
 from pipeline.core.statistics import Estimated, bootstrapped
+from pipeline.graders.math.compare import quick_verdict
+from pipeline.graders.math.normal import normal_form
 
+MAX_SUBSETS = 500
+"""So many are drawn where there are more; the share of right votes of one problem then has an sd of 0.022 at most."""
+ROUNDING = 1e-9
+"""Sums of scores that differ by less are equal."""
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 _SEED_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A chain for a problem. None where it states no answer, or has no score.
+
+    `right`: its answer was found to be the known one; what could not be judged is not right.
+    """
+
+    chain_id: str
+    answer: str | None
+    right: bool
+    score: float | None
+    outcome_score: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """All candidates of a problem, at least one. What is said of them does not depend on their order."""
+
+    problem_id: str
+    candidates: tuple[Candidate, ...]
 
 
 class Method(Enum):
@@ -69,6 +107,75 @@ def compared(contests: Sequence[Contest], sizes: Sequence[int], seed: int) -> li
     return rows
 
 
+def answer_groups(answers: Sequence[str | None]) -> list[int | None]:
+    """A number for every answer, the same for equal ones; None for no answer.
+
+    Equal is what the checker finds equal without algebra, read either way round, and what is equal to the same.
+    """
+    spelling = [None if answer is None or not answer.strip() else normal_form(answer) for answer in answers]
+    distinct = sorted({text for text in spelling if text is not None})
+    group = list(range(len(distinct)))
+    for one in range(len(distinct)):
+        for other in range(one):
+            if group[one] != group[other] and _equal(distinct[one], distinct[other]):
+                joined, left = sorted((group[one], group[other]))
+                group = [joined if number == left else number for number in group]
+    of = dict(zip(distinct, group, strict=True))
+    return [None if text is None else of[text] for text in spelling]
+
+
+def best_of(scores: Sequence[float | None], right: Sequence[bool], n: int) -> float:
+    """P(the best-scored one of n is right), its expectation over all subsets of size n.
+
+    Equal scores share their chances; no score is below every score. The best is one of the b candidates that share a score
+    with a better ones before them where none of these is drawn and one of those is: C(count - a, n) - C(count - a - b, n) of
+    the C(count, n) subsets, and any of the b then is the one as often as the others.
+    """
+    ranked = sorted(zip(map(_rank, scores), right, strict=True), reverse=True)
+    count, before, expected = len(ranked), 0, 0.0
+    for _, equal in groupby(ranked, key=lambda candidate: candidate[0]):
+        among = [is_right for _, is_right in equal]
+        subsets = comb(count - before, n) - comb(count - before - len(among), n)
+        expected += subsets / comb(count, n) * sum(among) / len(among)
+        before += len(among)
+    return expected
+
+
+def any_right(n_right: int, count: int, n: int) -> float:
+    """P(one of n is right), which no choice exceeds: pass@n as Chen et al. 2021, equation 1, estimate it."""
+    return 1 - comb(count - n_right, n) / comb(count, n)
+
+
+def vote(groups: Ints, right: Flags, weights: Floats, subsets: Flags) -> float:
+    """P(the vote is right): the answer with the largest sum of weights wins, and one of those who gave it stands for it.
+
+    Answers with equal sums share their chances. Who states no answer has no vote; where nobody states one, the vote is wrong.
+    """
+    said = groups >= 0
+    if not said.any():
+        return 0.0
+    ballots = subsets[:, said].astype(np.float64)
+    names, answer = np.unique(groups[said], return_inverse=True)
+    gave = np.eye(len(names))[answer]
+    voters = ballots @ gave
+    right_voters = ballots @ (gave * right[said, None])
+    sums = np.where(voters > 0, ballots @ (gave * weights[said, None]), -np.inf)
+    won = (sums >= sums.max(axis=1, keepdims=True) - ROUNDING) & (voters > 0)
+    share = np.where(won, right_voters / np.maximum(voters, 1), 0.0).sum(axis=1) / np.maximum(won.sum(axis=1), 1)
+    return float(share.mean())
+
+
+def subsets_of(count: int, n: int, rng: np.random.Generator) -> Flags:
+    """All subsets of n out of `count` candidates, or `MAX_SUBSETS` random ones if those are fewer."""
+    if comb(count, n) <= MAX_SUBSETS:
+        members = np.array(list(combinations(range(count), n)), dtype=np.int64)
+    else:
+        members = rng.random((MAX_SUBSETS, count)).argpartition(n - 1, axis=1)[:, :n]
+    chosen = np.zeros((len(members), count), dtype=np.bool_)
+    np.put_along_axis(chosen, members, True, axis=1)
+    return chosen
+
+
 def _has_outcome_scores(contests: Sequence[Contest]) -> bool:
     return any(candidate.outcome_score is not None for contest in contests for candidate in contest.candidates)
 
@@ -96,3 +203,11 @@ def _chances(contest: Contest, sizes: Sequence[int], seed: int) -> dict[int, dic
             Method.oracle: any_right(sum(right), count, n),
         }
     return chances
+
+
+def _equal(one: str, other: str) -> bool:
+    return Verdict.CORRECT in (quick_verdict(one, other), quick_verdict(other, one))
+
+
+def _rank(score: float | None) -> float:
+    return float("-inf") if score is None else score

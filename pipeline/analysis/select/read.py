@@ -1,12 +1,13 @@
-"""Score files -> the candidates of every problem."""
+"""Score files -> the candidates of every problem, and the best chain of each."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from pipeline.analysis.select.candidates import Candidate, Contest
+from pipeline.analysis.select.compared import Candidate, Contest
 from pipeline.analysis.select.settings import SelectConfig
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.scores import SCORES
@@ -23,6 +24,7 @@ _KEYS = ("chain_id", "problem_id")
 _JUDGED = ("gold_answer", "final_answer", "outcome")
 _CHOSEN = ("source_id", "problem", "steps")
 _TYPES = pl.DataFrame(SCORES.empty_table()).schema
+_COLUMNS = ["problem_id", "source_id", "problem", "gold_answer", "chain_id", "steps", "final_answer", "outcome", SCORE]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,17 @@ def known(candidates: Scored, config: SelectConfig) -> Known:
         unscored=answered.filter(~pl.col("empty"))[SCORE].null_count(),
         outcome_unscored=0 if scores is None else found.filter(~pl.col("empty"))["outcome_score"].null_count(),
     )
+
+
+def chosen_lines(candidates: Scored) -> list[bytes]:
+    """JSON lines, one per problem in the order of the file; of equal scores the first by chain_id."""
+    best = (
+        candidates.frame.with_row_index("place")
+        .with_columns(pl.col("place").min().over("problem_id"))
+        .sort("place", pl.col(SCORE), "chain_id", descending=[False, True, False], nulls_last=True)
+        .unique("problem_id", keep="first", maintain_order=True)
+    )
+    return [f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in best.select(_COLUMNS).iter_rows(named=True)]
 
 
 def _contests(frame: pl.DataFrame) -> list[Contest]:

@@ -1,19 +1,71 @@
-"""A run directory -> how the run stands. Nothing in it is touched, and no lock is taken: `label` may be at work."""
+"""A run directory -> how the run stands: at work, finished, or ended otherwise, and what is done.
+
+Nothing in it is touched, and no lock is taken: `label` may be at work. Whether a run is at work is told from what is committed
+and from what its starts said.
+
+What is committed is read as quickly as that can be: the last record of most units says it all. Records are checked against
+their checksums, the files that they name are not: that is what `audit` is for.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
 
-from pipeline.analysis.status.committed import committed, unit_count
-from pipeline.analysis.status.state import Condition, Seen, condition_of
-from pipeline.core.errors import Absent, UsageError
+from pipeline.core.errors import Absent, StoreError, UsageError
 from pipeline.core.forecast import Forecast, decoded_forecast
 from pipeline.core.pace import Pace, pace
 from pipeline.core.records import Totals
 from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.words import printable
+from pipeline.storage.commits import INPUT, UNIT, Chain, Commit, chain, chain_lengths, record
+from pipeline.storage.commits import State as CommitState
+from pipeline.storage.reading import each
 from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
-from pipeline.storage.starts import PLAN, Start, process_with, read_starts, same_machine
+from pipeline.storage.standing import logged_totals, standing
+from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import refuse_no_run
+from pipeline.storage.units import units_of
+
+SILENT_SECONDS = 60.0
+"""Six signs of life that did not come: then a start on another machine is taken for dead."""
+_GO_ON = "start `label` again to go on"
+
+
+class State(StrEnum):
+    RUNNING = "running"
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    LIMITED = "stopped at its limit"
+    DEAD = "dead"
+    UNFINISHED = "unfinished"
+    """Something is owed, and no start says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A start; how long ago it gave a sign of life; whether its process is there, None where that cannot be seen from here."""
+
+    start: Start
+    silent_seconds: float
+    process: bool | None
+
+    @property
+    def at_work(self) -> bool:
+        if self.start.ended:
+            return False
+        return self.silent_seconds <= SILENT_SECONDS if self.process is None else self.process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """`why` is for people; `seen` is the start it speaks of, None where no start has told of itself."""
+
+    state: State
+    why: str
+    seen: Seen | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,3 +163,93 @@ def _planned(storage: Storage) -> tuple[Forecast | None, str]:
         return None, ""
     except ValueError as error:
         return None, str(error)
+
+
+def condition_of(starts: Sequence[Seen], *, finished: bool) -> Condition:
+    """`starts` in the order of time; `finished`: every unit is whole."""
+    last = next((seen for seen in reversed(starts) if seen.at_work), starts[-1] if starts else None)
+    if last and last.at_work:
+        state, why = State.RUNNING, f"last sign of life {span(last.silent_seconds)} ago"
+    elif finished:
+        state, why = State.FINISHED, "all units are whole"
+    elif last is None:
+        state, why = State.UNFINISHED, f"no start says why; {_GO_ON}"
+    elif not last.start.ended:
+        state, why = State.DEAD, f"{_silence(last)}; {_GO_ON}"
+    elif last.start.ended == INTERRUPTED:
+        state, why = State.INTERRUPTED, f"{span(last.silent_seconds)} ago; {_GO_ON}"
+    elif last.start.ended in (FAILED, LIMITED):
+        state, why = State(last.start.ended), printable(last.start.message)
+    else:
+        state, why = State.UNFINISHED, f"units are owed again since the last start; {_GO_ON}"
+    return Condition(state=state, why=why, seen=last)
+
+
+def span(seconds: float) -> str:
+    """A length of time in one unit, roughly."""
+    for length, name in ((86_400.0, "days"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {name}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
+def _silence(last: Seen) -> str:
+    if last.process is None:
+        return f"silent for {span(last.silent_seconds)}: dead, or cut off"
+    return f"its process is gone; last sign of life {span(last.silent_seconds)} ago"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """`staged` is the record of the input, None where it is not staged. `totals` are those of `wholes` whole units,
+    `unfinished` rollouts and tokens of the others, whose verdicts no record says. `unreadable` names records."""
+
+    staged: Commit | None = None
+    wholes: int = 0
+    totals: Totals = field(default_factory=Totals)
+    unfinished: Totals = field(default_factory=Totals)
+    unreadable: tuple[str, ...] = ()
+
+    def __add__(self, other: "Committed") -> "Committed":
+        return Committed(
+            staged=self.staged or other.staged,
+            wholes=self.wholes + other.wholes,
+            totals=self.totals + other.totals,
+            unfinished=self.unfinished + other.unfinished,
+            unreadable=(*self.unreadable, *other.unreadable),
+        )
+
+
+def committed(storage: Storage, staged_id: str) -> Committed:
+    """Raises StoreError where the directory cannot be read."""
+    found = chain(storage, INPUT, staged_id)
+    staged = Committed(staged=standing(found).whole, unreadable=found.unreadable)
+    return sum(each(storage, partial(_unit, storage), chain_lengths(storage, UNIT).items()), staged)
+
+
+def unit_count(storage: Storage, staged: Commit) -> int | None:
+    """How many units the staged input has; None where a file of it is damaged."""
+    try:
+        return sum(1 for _ in units_of(storage, staged))
+    except StoreError:
+        return None
+
+
+def _unit(storage: Storage, named: tuple[str, int]) -> Committed:
+    unit_id, length = named
+    last = record(storage, UNIT, unit_id, length - 1)
+    if last is not None and last.state is CommitState.WHOLE:
+        return Committed(wholes=1, totals=last.totals)
+    return _of_chain(chain(storage, UNIT, unit_id, length))
+
+
+def _of_chain(found: Chain) -> Committed:
+    whole = standing(found).whole
+    logged = logged_totals(found)
+    totals = whole.totals if whole else Totals()
+    return Committed(
+        wholes=1 if whole else 0,
+        totals=totals,
+        unfinished=Totals(rollouts=logged.rollouts - totals.rollouts, tokens=logged.tokens - totals.tokens),
+        unreadable=found.unreadable,
+    )

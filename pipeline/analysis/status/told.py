@@ -4,8 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from pipeline.analysis.status.read import RunStatus
-from pipeline.analysis.status.state import Seen, State
+from pipeline.analysis.status.read import RunStatus, Seen, State
 from pipeline.core.forecast import Range
 from pipeline.core.words import facts_of, figure, printable, ranged
 

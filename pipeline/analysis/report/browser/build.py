@@ -13,8 +13,7 @@ from importlib.resources import files
 import polars as pl
 
 from pipeline.analysis.report.browser.data import BLOCK, Index, examples_json, prefix_numbers, texts_json
-from pipeline.analysis.report.browser.examples import COLUMNS as ROLLOUT_COLUMNS
-from pipeline.analysis.report.browser.examples import Example, affordable, examples
+from pipeline.analysis.report.browser.examples import ROLLOUT_COLUMNS, Example, affordable, examples
 from pipeline.analysis.report.browser.sample import Sample, Size, sample
 from pipeline.analysis.report.browser.shown import COLUMNS, ShownChain, shown_chain
 from pipeline.config.label import EstimatorConfig

@@ -11,7 +11,7 @@ from pipeline.core.records import UNGRADED, Finish, Verdict
 PER_PREFIX = 3
 CHARACTERS = 400
 """Of a rollout's text."""
-COLUMNS = ("rollout_id", "prefix_id", "issue_index", "text", "finish", "n_tokens", "answer", "verdict")
+ROLLOUT_COLUMNS = ("rollout_id", "prefix_id", "issue_index", "text", "finish", "n_tokens", "answer", "verdict")
 """Of `rollouts`."""
 _OTHER_BYTES = 60
 """Of an example beside its texts."""
