@@ -22,7 +22,7 @@ def _plan(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
     from pipeline.analysis.plan.run import plan
     from pipeline.analysis.plan.told import print_plan
-    from pipeline.analysis.report.live import LiveView
+    from pipeline.analysis.report.terminal import LiveView
     from pipeline.data.rows import input_files
     from pipeline.runtime.actors import actors
     from pipeline.runtime.stop import StopSignal

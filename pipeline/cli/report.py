@@ -23,8 +23,8 @@ def _one(config: ReportConfig) -> int:
 def _two(config: ReportConfig) -> int:
     from rich.console import Console
 
-    from pipeline.analysis.compare.told import tell
-    from pipeline.analysis.compare.written import compared
+    from pipeline.analysis.compare.page import compared
+    from pipeline.analysis.compare.tables import tell
     from pipeline.analysis.report.terminal import print_lines
 
     with interruptible():

@@ -8,8 +8,7 @@ from pipeline.cli.command import Command, interruptible, write_out
 
 
 def _status(config: StatusConfig) -> int:
-    from pipeline.analysis.status.read import run_status
-    from pipeline.analysis.status.told import as_json, lines
+    from pipeline.analysis.status.read import as_json, lines, run_status
     from pipeline.storage.place import storage_at
 
     with interruptible():

@@ -18,13 +18,11 @@ import numpy as np
 import polars as pl
 
 from pipeline.__main__ import compose_label
-from pipeline.analysis.compare.common import common
 from pipeline.analysis.compare.compared import Comparison
 from pipeline.analysis.compare.flips import flips
-from pipeline.analysis.compare.frames import COLUMNS, frames
-from pipeline.analysis.compare.noise import noise
+from pipeline.analysis.compare.frames import COLUMNS, common, frames
 from pipeline.analysis.compare.run import compare as compare_runs
-from pipeline.analysis.compare.shift import shift
+from pipeline.analysis.compare.shift import noise, shift
 from pipeline.config.choices import ValueColumn
 from pipeline.core.records import Problem
 from pipeline.core.statistics import Floats

@@ -13,7 +13,7 @@ import psutil
 from rich.console import Console
 
 from pipeline.__main__ import compose_label
-from pipeline.analysis.report.live import LiveView
+from pipeline.analysis.report.terminal import LiveView
 from pipeline.config.run import RunConfig
 from pipeline.core.progress import Load, Status, Verdicts
 from pipeline.runtime.telling import telling

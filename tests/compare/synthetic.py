@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.analysis.compare.common import Common, Overlap
+from pipeline.analysis.compare.frames import Common, Overlap
 from pipeline.core.statistics import Floats, Ints
 from pipeline.estimators.intervals import beta_moments
 

@@ -3,8 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.compare.common import common
-from pipeline.analysis.compare.frames import Frames, frames
+from pipeline.analysis.compare.frames import Frames, common, frames
 from tests.compare.synthetic import label_frame, label_row
 
 Chains = list[tuple[int, list[str]]]

@@ -10,10 +10,9 @@ import pytest
 from rich.console import Console
 
 from pipeline.__main__ import compose_label, main
-from pipeline.analysis.compare.compared import Comparison
+from pipeline.analysis.compare.compared import Comparison, verdict
 from pipeline.analysis.compare.run import compare
-from pipeline.analysis.compare.told import tell
-from pipeline.analysis.compare.verdict import verdict
+from pipeline.analysis.compare.tables import tell
 from pipeline.analysis.relabel.edition import relabel
 from pipeline.analysis.report.page import GENERATOR
 from pipeline.config.changes import RelabelConfig

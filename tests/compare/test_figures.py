@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.analysis.agree.human import NO_ERROR, first_error
-from pipeline.analysis.compare.common import Common
+from pipeline.analysis.compare.compared import verdict
 from pipeline.analysis.compare.flips import flips, rule_of_counts
-from pipeline.analysis.compare.noise import Z, beyond_by_chance, noise, right_of_b
-from pipeline.analysis.compare.shift import shift
-from pipeline.analysis.compare.verdict import verdict
+from pipeline.analysis.compare.frames import Common
+from pipeline.analysis.compare.shift import Z, beyond_by_chance, noise, right_of_b, shift
 from pipeline.config.choices import LabelRule, ValueColumn
 from pipeline.estimators.registry import estimator_for
 from tests.compare.synthetic import counted, sampled, truths

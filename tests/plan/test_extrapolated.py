@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.plan.extrapolated import added, inverse, mean, product, scaled, spread, total
+from pipeline.analysis.plan.expected import added, inverse, mean, product, scaled, spread, total
 from pipeline.core.forecast import Range
 
 amounts = st.floats(0.01, 1e6)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.plan.simulated import Believed, Spent, simulated
+from pipeline.analysis.plan.expected import Believed, Spent, simulated
 from pipeline.core.records import ChainShape
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS, estimator_for

@@ -18,9 +18,22 @@ from pipeline.analysis.relabel.verdicts import regrade
 from pipeline.analysis.report.browser import build, data
 from pipeline.analysis.report.browser.build import Browser, built
 from pipeline.analysis.report.browser.data import BLOCK, STRIP, strip
-from pipeline.analysis.report.browser.examples import PER_PREFIX, Example, affordable, examples
-from pipeline.analysis.report.browser.sample import LIMITS, TEXT_BYTES, Size, sample
-from pipeline.analysis.report.browser.shown import ShownChain, ShownStep, cut, drops, largest_drop, uncertainty
+from pipeline.analysis.report.browser.shown import (
+    LIMITS,
+    PER_PREFIX,
+    TEXT_BYTES,
+    Example,
+    ShownChain,
+    ShownStep,
+    Size,
+    affordable,
+    cut,
+    drops,
+    examples,
+    largest_drop,
+    sample,
+    uncertainty,
+)
 from pipeline.config.changes import RegradeConfig
 from pipeline.core.records import Finish, Verdict
 from pipeline.storage.place import storage_at

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from pipeline.__main__ import main
-from pipeline.analysis.report.ending import end_with_report
+from pipeline.analysis.report.reading import end_with_report
 from pipeline.analysis.report.settings import ReportConfig
 from pipeline.cli.compose import composed
 from pipeline.cli.report import REPORT

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from pipeline.analysis.report.live import LiveView, panel
+from pipeline.analysis.report.terminal import LiveView, panel
 from pipeline.core.pace import Pace
 from pipeline.core.progress import Load, Status, Verdicts
 

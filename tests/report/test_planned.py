@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.analysis.report.course import POINTS, course, device_hours, money, unpriced
-from pipeline.analysis.report.planned import compared, differing
+from pipeline.analysis.report.planned import POINTS, compared, course, device_hours, differing, money, unpriced
 from pipeline.core.progress import Status
 from pipeline.core.records import Totals
 from pipeline.storage.starts import Sample, Start

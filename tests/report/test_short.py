@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.__main__ import main
-from pipeline.analysis.report.short import sparkline
+from pipeline.analysis.report.reading import sparkline
 from pipeline.storage.starts import FOLDER
 from tests.audit.runs import labelled
 

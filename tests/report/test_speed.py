@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pipeline.analysis.report.speed import speed_lines
+from pipeline.analysis.report.terminal import speed_lines
 from pipeline.core.devices import device_named
 from pipeline.core.hardware import Hardware, Throughput
 from pipeline.engines.hardware.architectures import architecture_of

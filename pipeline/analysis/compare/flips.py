@@ -13,8 +13,8 @@ from functools import cache
 
 import polars as pl
 
-from pipeline.analysis.compare.common import Common
-from pipeline.analysis.compare.noise import right_of_b
+from pipeline.analysis.compare.frames import Common
+from pipeline.analysis.compare.shift import right_of_b
 from pipeline.config.choices import AfterError, LabelRule, ValueColumn
 from pipeline.core.records import Counts
 from pipeline.core.statistics import Estimated, mean, within

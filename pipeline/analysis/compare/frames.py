@@ -1,4 +1,4 @@
-"""What of a run's labels is compared, as three frames. Pure.
+"""What of two runs' labels is compared, as three frames of each, and what the two have in common. Pure.
 
 | frame | a row is | columns |
 |---|---|---|
@@ -10,6 +10,11 @@
 
 A prefix that no rollouts speak of is none: neither the end of a chain, whose value is its outcome, nor one that is unmeasured.
 All chains of a problem stand in one frame of labels, so that a prefix is distinct in it or nowhere.
+
+A prefix is known by its id, which says the problem with its known answers and the text so far: two policies have the same ids
+for chains that were given, whatever their tokenizers. Chains that a policy sampled itself are known by its tokens. Where one of
+the runs has such a chain and the other has it as text, they are matched by the words of their steps, and their prefixes by
+their places.
 """
 
 from collections.abc import Iterable
@@ -35,6 +40,7 @@ COLUMNS = (
 """Columns of labels that the frames are made of."""
 _BETWEEN_STEPS = "\x1f"
 _KNOWN = (Origin.MEASURED.value, Origin.IMPLIED.value)
+_SEEN = ("value", "value_rollouts", "correct", "rollouts", "mean", "sd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,31 @@ class Frames:
     chains: pl.DataFrame
     steps: pl.DataFrame
     prefixes: pl.DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """How many are in both runs, in one alone; `by_words` of the common chains have other ids in the two."""
+
+    problems: int
+    chains: int
+    chains_only_a: int
+    chains_only_b: int
+    by_words: int
+    prefixes: int
+    prefixes_only_a: int
+    prefixes_only_b: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """`prefixes`: a distinct one a row, `prefix_id`, `problem_id`, `problem` (its number), `position`, and of both runs what
+    rollouts say of it: `value_a`, `value_b` ... `steps`: those of common chains, `chain_id`, `problem_id`, `problem`,
+    `position`, `prefix_id`, `label_a`, `label_b`, `terminal` (it is the end of a chain with an outcome)."""
+
+    overlap: Overlap
+    prefixes: pl.DataFrame
+    steps: pl.DataFrame
 
 
 def frames(labels: Iterable[pl.DataFrame]) -> Frames | None:
@@ -56,6 +87,41 @@ def frames(labels: Iterable[pl.DataFrame]) -> Frames | None:
         steps=pl.concat(part.steps for part in parts),
         prefixes=pl.concat(part.prefixes for part in parts),
     )
+
+
+def common(a: Frames, b: Frames) -> Common:
+    """Ids of what both have are those of `a`."""
+    chains_by_id = a.chains.join(b.chains, on="chain_id", how="semi")
+    twins = _twins(a, b)
+    b_prefixes, b_steps = _renamed(a, b, twins)
+    prefixes = _sided(a.prefixes, "a").join(
+        _sided(b_prefixes, "b").drop("problem_id", "position"), on="prefix_id", how="inner", maintain_order="left"
+    )
+    steps = (
+        a.steps.join(b_steps, on=("chain_id", "position"), how="inner", suffix="_b", maintain_order="left")
+        .join(a.chains.select("chain_id", "problem_id"), on="chain_id", maintain_order="left")
+        .select(
+            "chain_id",
+            "problem_id",
+            "position",
+            "prefix_id",
+            pl.col("label").alias("label_a"),
+            "label_b",
+            (pl.col("terminal") | pl.col("terminal_b")).alias("terminal"),
+        )
+    )
+    n_chains = len(chains_by_id) + len(twins)
+    overlap = Overlap(
+        problems=len(a.chains.select("problem_id").unique().join(b.chains, on="problem_id", how="semi")),
+        chains=n_chains,
+        chains_only_a=len(a.chains) - n_chains,
+        chains_only_b=len(b.chains) - n_chains,
+        by_words=len(twins),
+        prefixes=len(prefixes),
+        prefixes_only_a=len(a.prefixes) - len(prefixes),
+        prefixes_only_b=len(b_prefixes) - len(prefixes),
+    )
+    return Common(overlap=overlap, prefixes=_numbered(prefixes), steps=_numbered(steps))
 
 
 def _of_unit(labels: pl.DataFrame) -> Frames:
@@ -83,3 +149,40 @@ def _of_unit(labels: pl.DataFrame) -> Frames:
         ),
         prefixes=known.drop("origin").unique("prefix_id", keep="first", maintain_order=True),
     )
+
+
+def _twins(a: Frames, b: Frames) -> pl.DataFrame:
+    """`chain_id` of a and `twin` of b: chains of the same words that have other ids in the two runs, a pair each."""
+    same = ("problem_id", "words")
+    only_a = a.chains.join(b.chains, on="chain_id", how="anti").unique(same, keep="first", maintain_order=True)
+    only_b = b.chains.join(a.chains, on="chain_id", how="anti").unique(same, keep="first", maintain_order=True)
+    return only_a.join(only_b, on=same, suffix="_b").select("chain_id", pl.col("chain_id_b").alias("twin"))
+
+
+def _renamed(a: Frames, b: Frames, twins: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Prefixes and steps of b under the ids that a has for them."""
+    of_twins = b.steps.join(twins, left_on="chain_id", right_on="twin", suffix="_a").join(
+        a.steps, left_on=("chain_id_a", "position"), right_on=("chain_id", "position"), suffix="_a"
+    )
+    names = of_twins.select("prefix_id", pl.col("prefix_id_a").alias("name")).unique("prefix_id", keep="first")
+    prefixes = (
+        b.prefixes.join(names, on="prefix_id", how="left", maintain_order="left")
+        .with_columns(pl.coalesce("name", "prefix_id").alias("prefix_id"))
+        .drop("name")
+        .unique("prefix_id", keep="first", maintain_order=True)
+    )
+    chains = twins.rename({"chain_id": "name"})
+    steps = (
+        b.steps.join(chains, left_on="chain_id", right_on="twin", how="left", maintain_order="left")
+        .with_columns(pl.coalesce("name", "chain_id").alias("chain_id"))
+        .drop("name")
+    )
+    return prefixes, steps
+
+
+def _sided(prefixes: pl.DataFrame, side: str) -> pl.DataFrame:
+    return prefixes.rename({name: f"{name}_{side}" for name in _SEEN})
+
+
+def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns((pl.col("problem_id").rank("dense").cast(pl.Int64) - 1).alias("problem"))

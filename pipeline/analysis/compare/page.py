@@ -1,18 +1,66 @@
-"""A comparison as a page: one file that loads nothing, see `analysis.report.page`."""
+"""`report` of two runs: compared, and a page of it, with its charts, put where it is wanted: one file that loads nothing, see
+`analysis.report.page`.
+"""
 
-from pipeline.analysis.compare import charts, tables
-from pipeline.analysis.compare.compared import Comparison, Side
-from pipeline.analysis.compare.verdict import interval, verdict
-from pipeline.analysis.report.page import html
-from pipeline.analysis.report.parts import Page, Section, Tile
+import shlex
+import time
+from pathlib import Path
+
+import altair as alt
+
+from pipeline import __version__
+from pipeline.analysis.compare import tables
+from pipeline.analysis.compare.compared import Comparison, Side, interval, verdict
+from pipeline.analysis.compare.run import compare
+from pipeline.analysis.report.contents import moment
+from pipeline.analysis.report.page import (
+    ACCENT,
+    GENERATOR,
+    LINE,
+    MUTED,
+    Figure,
+    Page,
+    Section,
+    Table,
+    Tile,
+    drawn,
+    html,
+    rows_of,
+)
+from pipeline.analysis.report.settings import ReportConfig
+from pipeline.core.errors import UsageError
 from pipeline.core.words import percent
+from pipeline.storage.files import check_output_file, refuse_foreign, refuse_overwriting, replaced_at_end
+from pipeline.storage.place import folder_at
 
 KIND = "comparison"
+_LARGE = 300
+NAME = "compare.html"
+"""In the current folder: the page belongs to neither run."""
+
+
+def compared(config: ReportConfig) -> tuple[Comparison, Path]:
+    """What the two runs came to, and where the page of it is.
+
+    Raises as `compare` does, UsageError for a plan and for an `out` that cannot be written, lies in one of the runs, or
+    is there and no page of ours; StoreError.
+    """
+    if config.planned is not None:
+        raise UsageError(f"planned={config.planned} is the plan of one run: leave it out where two are compared")
+    out = Path(NAME if config.out is None else config.out).expanduser()
+    check_output_file("out", out)
+    refuse_overwriting({"out": out}, [folder_at(run_dir) for run_dir in config.run_dir])
+    refuse_foreign("out", out, GENERATOR, "report")
+    found = compare(config.run_dir)
+    data = page(found, (f"stepvalue {__version__}, {moment(time.time())} UTC", _command(config)))
+    with replaced_at_end(out) as file:
+        file.write(data)
+    return found, out
 
 
 def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
     """The file; `foot` says what made it."""
-    figures = tuple(figure for figure in (charts.scatter(found), charts.by_position(found)) if figure)
+    figures = tuple(figure for figure in (scatter(found), by_position(found)) if figure)
     settings = (
         "What is not the same in the settings of the two runs." if found.differing else "All settings are the same."
     )
@@ -49,6 +97,76 @@ def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
             foot=foot,
         )
     )  # fmt: skip
+
+
+def scatter(found: Comparison) -> Figure | None:
+    """Values of b against values of a."""
+    counts = found.bins.counts
+    n_bins = len(counts)
+    cells = [
+        {"a": i / n_bins, "to_a": (i + 1) / n_bins, "b": j / n_bins, "to_b": (j + 1) / n_bins, "prefixes": number}
+        for i, row in enumerate(counts)
+        for j, number in enumerate(row)
+        if number
+    ]
+    if not cells:
+        return None
+    unit = alt.Scale(domain=[0, 1])
+    chart = (
+        alt.Chart(rows_of(cells))
+        .mark_rect(fill=ACCENT)
+        .encode(
+            x=alt.X("a:Q", title=f"{found.a.soft} in a", scale=unit),
+            x2="to_a:Q",
+            y=alt.Y("b:Q", title=f"{found.b.soft} in b", scale=unit),
+            y2="to_b:Q",
+            opacity=alt.Opacity("prefixes:Q", scale=alt.Scale(type="log", range=[0.12, 1]), legend=None),
+        )
+    )
+    diagonal = (
+        alt.Chart(rows_of([{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
+        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1.5)
+        .encode(x="x:Q", y="y:Q")
+    )
+    return Figure(
+        title="Values of b against those of a",
+        reading="The darker, the more prefixes (on a logarithmic scale). On the dashed line nothing moved; below, b is lower.",
+        svg=drawn(chart + diagonal, height=_LARGE),
+        numbers=Table(
+            heads=("a", "b", "prefixes"),
+            rows=tuple(
+                (f"{cell['a']:.2f}-{cell['to_a']:.2f}", f"{cell['b']:.2f}-{cell['to_b']:.2f}", f"{cell['prefixes']:,}")
+                for cell in cells
+            ),
+            words=2,
+        ),
+    )
+
+
+def by_position(found: Comparison) -> Figure | None:
+    """Mean shift after each number of steps."""
+    rows = [
+        {
+            "at": tables.span(part.first, part.last),
+            "shift": part.shift.value,
+            "low": part.shift.value if part.shift.low is None else part.shift.low,
+            "high": part.shift.value if part.shift.high is None else part.shift.high,
+        }
+        for part in found.shift.by_position
+    ]
+    if not rows:
+        return None
+    x = alt.X("at:O", title="steps before", sort=None, axis=alt.Axis(labelAngle=0))
+    base = alt.Chart(rows_of(rows))
+    zero = alt.Chart(rows_of([{"zero": 0}])).mark_rule(color=LINE, strokeWidth=2).encode(y="zero:Q")
+    bars = base.mark_rule(color=ACCENT, strokeWidth=2).encode(x=x, y=alt.Y("low:Q", title="b - a"), y2="high:Q")
+    points = base.mark_point(filled=True, color=ACCENT, size=70, opacity=1).encode(x=x, y="shift:Q")
+    return Figure(
+        title="Shift by position",
+        reading="Mean of b - a after so many steps, with its 95 % interval over problems; 0 is the bare problem.",
+        svg=drawn(zero + bars + points, height=_LARGE),
+        numbers=tables.positions(found),
+    )
 
 
 def _title(found: Comparison) -> str:
@@ -109,3 +227,8 @@ def _moved(found: Comparison) -> tuple[Section, ...]:
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def _command(config: ReportConfig) -> str:
+    words = [f"run_dir=[{','.join(config.run_dir)}]", *([] if config.out is None else [f"out={config.out}"])]
+    return shlex.join(["python", "-m", "pipeline", "report", *words])

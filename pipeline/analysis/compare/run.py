@@ -9,13 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.analysis.compare.common import Common, common
-from pipeline.analysis.compare.compared import Bins, Comparison, Moved, Seen, Side
-from pipeline.analysis.compare.differing import asked, differing
+from pipeline.analysis.compare.compared import Bins, Comparison, Moved, Seen, Side, asked, differing
 from pipeline.analysis.compare.flips import flips
-from pipeline.analysis.compare.frames import COLUMNS, Frames, frames
-from pipeline.analysis.compare.noise import noise
-from pipeline.analysis.compare.shift import SHORT, shift
+from pipeline.analysis.compare.frames import COLUMNS, Common, Frames, common, frames
+from pipeline.analysis.compare.shift import SHORT, noise, shift
 from pipeline.analysis.report.reading import readable
 from pipeline.config.choices import ValueColumn
 from pipeline.config.label import EstimatorConfig

@@ -1,20 +1,39 @@
-"""How values of two runs differ, over the prefixes that both have a value of. Pure.
+"""How values of two runs differ, over the prefixes that both have a value of; what sampling alone explains of that, and what is
+left of it. Pure.
 
 Shifts are taken of the column `value`, which is unbiased for every single prefix under every estimator, also where sampling
 stops early: a mean over many makes up for its noise, and for no bias. `posterior_mean` is drawn towards what is usual, under
 two estimators not alike, so that a mean of its differences would shift where nothing has. Correlations are of the column that
 labels are made of (`value` for `fixed`, else `posterior_mean`): what somebody who trains on these labels would see.
+
+**Beyond noise.** Of c right ones among n_a + n_b graded rollouts of a prefix, n_b of them b's, with p = c / (n_a + n_b), the
+difference of the two shares has about the standard deviation sqrt(p (1 - p) (1 / n_a + 1 / n_b)) where nothing has changed, and
+exceeds 1.96 of them in about 5 of 100 prefixes, less where n is small: eight rollouts come in ninths. How many it really are is
+exact: given c, the right ones of b are hypergeometric (Fisher 1935), whatever the value. `by_chance` is that. Which prefixes
+moved is not said; what `beyond` has above `by_chance` is the least share of those that did.
+
+Exactly so for `fixed`. `pooled` spends rollouts in the light of outcomes, which the figures of the README say the effect of.
+Under `first_success` and `bisect` sampling stops at a right one, shares of counts mean nothing, and nothing is told.
+
+**Correlation without noise.** Spearman's correction for attenuation (1904): noise of two runs is independent, so the covariance
+of their unbiased values is that of the truths; it is divided by the standard deviations of the truths instead of the values':
+Var V = Var(value) - mean(p (1 - p) / (n - 1)) for `fixed`, from two rollouts on, and Var V = Var(posterior_mean) +
+mean(posterior_sd^2) for `pooled`, whose posteriors keep that promise on average (law of total variance).
 """
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
+from scipy.special import gammaln
 from scipy.stats import rankdata
 
-from pipeline.analysis.compare.common import Common
+from pipeline.analysis.compare.frames import Common
 from pipeline.config.choices import ValueColumn
 from pipeline.core.statistics import Estimated, Floats, Ints, jackknifed, mean, sums_of, within
+from pipeline.estimators.base import Estimator
 
 _SINGLE = 8
 """Positions up to this stand alone; behind it a range ends at each power of two."""
@@ -22,6 +41,10 @@ _LEAST_VARIANCE = 1e-18
 """Less is rounding: all values are the same."""
 SHORT = {ValueColumn.value: "value", ValueColumn.posterior_mean: "mean"}
 """The columns of `Common` by those of labels."""
+Z = 1.96
+_ROUNDING = 1e-9
+_FEWEST_ROLLOUTS = 2
+"""A single one says nothing of its own noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +106,36 @@ def shift(found: Common, soft_a: ValueColumn, soft_b: ValueColumn) -> Shift:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """`beyond`: share of `tested` prefixes that differ by more than 1.96 standard deviations of their noise; `by_chance`: of
+    how many that is expected where nothing has changed; `excess`: the former less the latter. None and empty where counts
+    cannot tell. `correlation`: of the truths, over `correlated` prefixes."""
+
+    tested: int
+    beyond: float | None
+    by_chance: float | None
+    excess: Estimated
+    correlated: int
+    correlation: Estimated
+
+
+def noise(found: Common, estimator_a: Estimator, estimator_b: Estimator) -> Noise:
+    counted = estimator_a.counts_are_shares and estimator_b.counts_are_shares
+    prefixes = found.prefixes if counted else found.prefixes.clear()
+    tested = prefixes.filter((pl.col("rollouts_a") > 0) & (pl.col("rollouts_b") > 0))
+    beyond, by_chance = _beyond(tested), _by_chance(tested)
+    rows, correlation = _correlation_of_truths(prefixes, estimator_a, estimator_b)
+    return Noise(
+        tested=len(tested),
+        beyond=float(beyond.mean()) if len(tested) else None,
+        by_chance=float(by_chance.mean()) if len(tested) else None,
+        excess=within(mean(tested["problem"].to_numpy(), beyond - by_chance), -1, 1),
+        correlated=rows,
+        correlation=correlation,
+    )
+
+
 def correlation(problems: Ints, x: Floats, y: Floats) -> Estimated:
     """Pearson's. Not defined where one of the two does not vary."""
     if not len(x):
@@ -92,18 +145,35 @@ def correlation(problems: Ints, x: Floats, y: Floats) -> Estimated:
     return within(jackknifed(sums, _correlation), -1, 1)
 
 
-def _correlation(sums: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = sums[..., 1:] / sums[..., :1]
-    x, y, xx, yy, xy = (means[..., column] for column in range(5))
-    return correlation_of(xy - x * y, xx - x * x, yy - y * y)
-
-
 def correlation_of(covariance: Floats, variance_x: Floats, variance_y: Floats) -> Floats:
     """In -1 to 1; NaN where a variance is not above 0."""
     defined = (variance_x > _LEAST_VARIANCE) & (variance_y > _LEAST_VARIANCE)
     spread = np.sqrt(np.where(defined, variance_x * variance_y, 1.0))
     return np.asarray(np.where(defined, np.clip(covariance / spread, -1.0, 1.0), np.nan))
+
+
+@lru_cache(maxsize=65_536)
+def right_of_b(n_a: int, n_b: int, correct: int) -> tuple[Ints, Floats]:
+    """How many of b's rollouts may be right where `correct` of both runs' are, and with which probability, where nothing has
+    changed: hypergeometric."""
+    right = np.arange(max(0, correct - n_a), min(correct, n_b) + 1)
+    log = _log_choose(n_b, right) + _log_choose(n_a, correct - right)
+    mass = np.exp(log - log.max())
+    return right, mass / mass.sum()
+
+
+@lru_cache(maxsize=65_536)
+def beyond_by_chance(n_a: int, n_b: int, correct: int) -> float:
+    """Probability of a difference beyond noise where nothing has changed."""
+    right, mass = right_of_b(n_a, n_b, correct)
+    return float(mass[_exceeds(n_a, n_b, correct - right, right)].sum())
+
+
+def _correlation(sums: Floats) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = sums[..., 1:] / sums[..., :1]
+    x, y, xx, yy, xy = (means[..., column] for column in range(5))
+    return correlation_of(xy - x * y, xx - x * x, yy - y * y)
 
 
 def _ranges(positions: Ints) -> tuple[Ints, Ints]:
@@ -119,3 +189,68 @@ def _floats(column: pl.Series) -> Floats:
 
 def _ints(column: pl.Series) -> Ints:
     return column.cast(pl.Int64).to_numpy()
+
+
+def _exceeds(n_a: Ints | int, n_b: Ints | int, right_a: Ints, right_b: Ints) -> np.typing.NDArray[np.bool_]:
+    share = (right_a + right_b) / (np.asarray(n_a) + n_b)
+    sd = np.sqrt(share * (1 - share) * (1 / np.asarray(n_a) + 1 / np.asarray(n_b)))
+    return np.asarray(np.abs(right_b / np.asarray(n_b) - right_a / np.asarray(n_a)) > Z * sd + _ROUNDING)
+
+
+def _beyond(tested: pl.DataFrame) -> Floats:
+    names = ("rollouts_a", "rollouts_b", "correct_a", "correct_b")
+    return _exceeds(*(tested[name].cast(pl.Int64).to_numpy() for name in names)).astype(np.float64)
+
+
+def _by_chance(tested: pl.DataFrame) -> Floats:
+    counts = tested.select("rollouts_a", "rollouts_b", (pl.col("correct_a") + pl.col("correct_b")).alias("correct"))
+    distinct = counts.unique(maintain_order=True)
+    chances = pl.Series("chance", [beyond_by_chance(*row) for row in distinct.iter_rows()], pl.Float64)
+    return counts.join(distinct.with_columns(chances), on=counts.columns, maintain_order="left")["chance"].to_numpy()
+
+
+def _correlation_of_truths(
+    prefixes: pl.DataFrame, estimator_a: Estimator, estimator_b: Estimator
+) -> tuple[int, Estimated]:
+    known = [_known(side, estimator) for side, estimator in (("a", estimator_a), ("b", estimator_b))]
+    rows = prefixes.filter(pl.all_horizontal(known))
+    if not len(rows):
+        return 0, Estimated()
+    a, b = (_centred(rows[f"value_{side}"]) for side in "ab")
+    columns = [np.ones(len(rows)), a, b, a * b]
+    for side, estimator in (("a", estimator_a), ("b", estimator_b)):
+        columns.extend(_truth(rows, side, estimator))
+    problems = rows["problem"].to_numpy()
+    return len(rows), within(jackknifed(sums_of(problems, columns), _without_noise), -1, 1)
+
+
+def _known(side: str, estimator: Estimator) -> pl.Expr:
+    if estimator.value_column is ValueColumn.value:
+        return pl.col(f"value_rollouts_{side}") >= _FEWEST_ROLLOUTS
+    return pl.col(f"value_{side}").is_not_null() & pl.col(f"sd_{side}").is_not_null()
+
+
+def _truth(rows: pl.DataFrame, side: str, estimator: Estimator) -> tuple[Floats, Floats]:
+    """Of each row what is near its truth, and its square with the noise put right: their means give the variance of truths."""
+    if estimator.value_column is ValueColumn.value:
+        value, n = rows[f"value_{side}"].to_numpy(), rows[f"value_rollouts_{side}"].to_numpy()
+        centred = _centred(rows[f"value_{side}"])
+        return centred, centred**2 - value * (1 - value) / (n - 1)
+    centred = _centred(rows[f"mean_{side}"])
+    return centred, centred**2 + rows[f"sd_{side}"].to_numpy() ** 2
+
+
+def _without_noise(sums: Floats) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = sums[..., 1:] / sums[..., :1]
+    a, b, ab, near_a, square_a, near_b, square_b = (means[..., column] for column in range(7))
+    return correlation_of(ab - a * b, square_a - near_a**2, square_b - near_b**2)
+
+
+def _centred(column: pl.Series) -> Floats:
+    numbers = column.to_numpy()
+    return np.asarray(numbers - numbers.mean(), dtype=np.float64)
+
+
+def _log_choose(n: int, k: Ints) -> Floats:
+    return np.asarray(math.lgamma(n + 1) - gammaln(k + 1) - gammaln(n - k + 1), dtype=np.float64)

@@ -1,17 +1,23 @@
-"""The pilot: some problems labelled as `label` would, in a scratch run directory, and what that took."""
+"""The pilot: some problems labelled as `label` would, in a scratch run directory, and what that took (`measured`).
+
+Where no policy is loaded, what a pilot would measure is taken from the settings: `believed`, `completion_tokens`,
+`success_rate`, `tokens_per_second`.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from pipeline.analysis.plan.simulated import Believed
+from pipeline.analysis.plan.expected import Believed
 from pipeline.config.label import LabelConfig
 from pipeline.core.forecast import Range
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Status, Summary
 from pipeline.core.records import Fact, InputRow, SampledSolution, Totals, Trials
 from pipeline.core.tables import facts, sampled_solutions
+from pipeline.engines.registry import policy_for
+from pipeline.estimators.tree import Tree
 from pipeline.estimators.trials import trials_of
 from pipeline.runtime.driver import Hiring, label_held
 from pipeline.runtime.hands import Offer, Watcher
@@ -31,6 +37,12 @@ UNKNOWN_SD = 0.3
 """Of a value that nothing is known of."""
 SPEED_MARGIN = 1.1
 """How much faster than the pilot's engine the run's may be, full as both are, and how much slower than all of the pilot."""
+OFF_BY = 2.0
+"""Lengths and speeds that are assumed may be so many times larger or smaller."""
+RATE_OFF_BY = 0.3
+"""A success rate that is assumed may be so much higher or lower."""
+SHARE_OF_BOUND = 0.5
+"""Of what a device allows, what engines commonly reach."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +111,29 @@ def measured(
     )
 
 
+def believed(trees: Sequence[Tree], tokens: float, rate: float) -> dict[str, Believed]:
+    """The same of all prefixes: nothing is known of any."""
+    one = Believed(mean=rate, sd=UNKNOWN_SD, tokens=tokens)
+    return {prefix: one for tree in trees for prefix in tree.prefix_ids}
+
+
+def completion_tokens(config: LabelConfig) -> Range:
+    most = config.sampling.max_tokens
+    expected = float(min(most, config.plan.completion_tokens or max(1, most // 2)))
+    return Range(low=expected / OFF_BY, expected=expected, high=min(float(most), expected * OFF_BY))
+
+
+def success_rate(config: LabelConfig) -> Range:
+    rate = config.plan.success_rate
+    return Range(low=max(0.0, rate - RATE_OFF_BY), expected=rate, high=min(1.0, rate + RATE_OFF_BY))
+
+
+def tokens_per_second(config: LabelConfig, context: float) -> Range | None:
+    """Of one worker; from the roofline where the settings name its device and the model's sizes can be had."""
+    told = config.plan.tokens_per_second or _share_of_bound(config, context)
+    return None if told is None else Range(low=told / OFF_BY, expected=told, high=told * OFF_BY)
+
+
 class _Log:
     """What the log of a finished run adds up to, by problem id."""
 
@@ -165,3 +200,8 @@ def _speed(summary: Summary) -> Range | None:
         full = summary.throughput.tokens_per_second / max(1 - summary.throughput.idle, 0.01)
     full = max(full, overall)
     return Range(low=overall / SPEED_MARGIN, expected=(overall * full) ** 0.5, high=full * SPEED_MARGIN)
+
+
+def _share_of_bound(config: LabelConfig, context: float) -> float | None:
+    bound = policy_for(config.policy).planned_speed(context)
+    return None if bound is None else SHARE_OF_BOUND * bound

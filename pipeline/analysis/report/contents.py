@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 import polars as pl
 
 from pipeline.analysis.report import figures, sums
-from pipeline.analysis.report.course import course, device_hours, money, unpriced
 from pipeline.analysis.report.gathered import EXAMPLES, Gathered
-from pipeline.analysis.report.parts import Figure, Inset, Page, Section, Table, Tile
-from pipeline.analysis.report.planned import Compared
-from pipeline.analysis.report.short import TEXT, cut, last_end, missing_costs
-from pipeline.analysis.report.steps import by_value
+from pipeline.analysis.report.page import Figure, Inset, Page, Section, Table, Tile
+from pipeline.analysis.report.planned import Compared, course, device_hours, money, unpriced
+from pipeline.analysis.report.reading import TEXT, cut, last_end, missing_costs
+from pipeline.analysis.report.sums import by_value
 from pipeline.core.forecast import Forecast
 from pipeline.core.words import figure, percent, ranged
 

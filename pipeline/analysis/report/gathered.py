@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.analysis.report.steps import COLUMNS, chains_of, makers_of, steps_of
+from pipeline.analysis.report.sums import COLUMNS, chains_of, makers_of, steps_of
 from pipeline.config.recorded import Settings
 from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file

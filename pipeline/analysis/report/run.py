@@ -7,8 +7,7 @@ from pathlib import Path
 from pipeline import __version__
 from pipeline.analysis.report.browser.build import built
 from pipeline.analysis.report.contents import moment, page_of
-from pipeline.analysis.report.page import GENERATOR, html
-from pipeline.analysis.report.parts import Inset
+from pipeline.analysis.report.page import GENERATOR, Inset, html
 from pipeline.analysis.report.reading import Read, link_in, read_run
 from pipeline.analysis.report.settings import ReportConfig
 from pipeline.analysis.report.terminal import totals_lines

@@ -1,20 +1,124 @@
-"""What a person sees in the terminal of a run that has worked: its chains and its totals."""
+"""What a person sees of a run in the terminal: while it works, one panel (plain lines in a log); then its chains, its totals,
+and why rows were rejected; and its speed beside what its hardware allows.
 
+The panel is no wider than what it says, so that a terminal that gets narrower rarely has to break its lines, and is drawn anew
+once a second. What others print, warnings too, goes above it.
+"""
+
+import sys
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
+from types import TracebackType
 from typing import Any
 
-from rich.console import Console
+import pyarrow.compute as pc
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.analysis.report.speed import speed_lines
-from pipeline.core.progress import Edited, Summary
+from pipeline.core.hardware import Hardware, Throughput
+from pipeline.core.pace import Pace, pace
+from pipeline.core.progress import Edited, Status, Summary
 from pipeline.core.records import Totals
+from pipeline.core.words import duration, facts_of, line_of, percent, printable
 from pipeline.estimators.registry import value_column
+from pipeline.storage.commits import INPUT, UNIT, Commit, chains
+from pipeline.storage.commits import chain as chain_of
+from pipeline.storage.course import Course
+from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
+from pipeline.storage.shards import read_shard
+from pipeline.storage.standing import standing
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_labels import label_frames
 
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
 _WITHOUT_COUNTS = ("terminal", "unmeasured", "implied")
+PANEL_WIDTH = 76
+"""With its frame; narrower where the terminal is."""
+BAR = 40
+REFRESHES_PER_SECOND = 1.0
+
+
+class LiveView:
+    """A watcher of a run; see the module. `price`: of a device for an hour, None where it is not known.
+
+    Between `__enter__` and `__exit__` standard error is the panel's too, where both are one terminal.
+    """
+
+    def __init__(self, console: Console, price: float | None = None) -> None:
+        self._console = console
+        self._price = price
+        self._stage = ""
+        self._began: dict[str, float] = {}
+        self._start = time.monotonic()
+        self._course = Course()
+        self._status: Status | None = None
+        self._live: Live | None = None
+        if console.is_terminal and not console.is_dumb_terminal:
+            self._live = Live(
+                console=console,
+                get_renderable=self._drawn,
+                refresh_per_second=REFRESHES_PER_SECOND,
+                transient=True,
+                redirect_stderr=sys.stderr.isatty(),
+            )
+
+    def __enter__(self) -> "LiveView":
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def __call__(self, status: Status) -> None:
+        now = time.monotonic()
+        changed, self._stage = status.stage != self._stage, status.stage
+        # A stage that is taken up again goes on.
+        self._began.setdefault(status.stage, now)
+        self._course.take(status, now - self._start)
+        self._status = status
+        if self._live and changed:
+            self._live.refresh()
+        elif self._live is None and (changed or status.rollouts or status.load.running or status.load.waiting):
+            self._console.print(Text(line_of(status, self._pace(), self._seconds(), self._price)), soft_wrap=True)
+
+    def _pace(self) -> Pace:
+        return pace(self._course.samples, self._status.rollouts_expected if self._status else 0)
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._began[self._stage]
+
+    def _drawn(self) -> RenderableType:
+        if self._status is None:
+            return Text()
+        return panel(self._status, self._pace(), self._seconds(), self._price, width=self._console.width)
+
+
+def panel(status: Status, pace: Pace, seconds: float, price: float | None, *, width: int) -> RenderableType:
+    """The status as a panel; `seconds` is how long its stage has lasted, `width` that of the terminal."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for name, fact in facts_of(status, pace, price):
+        table.add_row(name, Text(fact))
+    if status.rollouts_expected:
+        table.add_row(
+            "done", Text(_progress_bar(status.rollouts / status.rollouts_expected, cells=min(BAR, width // 3)))
+        )
+    outer = min(PANEL_WIDTH, max(width - 1, 1))
+    title = Text(f"{printable(status.stage)} {duration(seconds)}")
+    # A panel grows with its title.
+    title.truncate(max(outer - 6, 1), overflow="ellipsis")
+    return Panel(table, title=title, title_align="left", width=outer, padding=(0, 1))
 
 
 def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
@@ -144,6 +248,52 @@ def print_rejects(console: Console, counts: Mapping[str, int]) -> None:
     console.print(Text(f"rejected  {reasons}: rejects/ names each row and the remedy"), soft_wrap=True)
 
 
+def speed_lines(speed: Throughput) -> list[str]:
+    """Two lines: tokens/s beside the bound, then what the engines did beside generating."""
+    engines = round(speed.engines)
+    of_engines = f" of {engines} engines" if engines > 1 else ""
+    batch = "" if speed.batch is None else f"batch {speed.batch:,.0f} and "
+    where = f"{batch}context {speed.context:,.0f}"
+    first = f"{speed.tokens_per_second:,.0f} tokens/s{of_engines}"
+    if speed.share is None or speed.prefill_share is None:
+        first += f" at {where}; no bound: {speed.hardware.unknown}"
+    else:
+        with_prompts = percent(speed.share + speed.prefill_share)
+        first += (
+            f" = {percent(speed.share)} of the decode bound of {_name(speed.hardware)} at {where} "
+            f"({with_prompts} with prompts)"
+        )
+    parts = [f"idle {percent(speed.idle)}" + ("" if speed.tail is None else f" (tail {percent(speed.tail)})")]
+    if speed.prefill_ratio is not None:
+        parts.append(f"prompt tokens computed {speed.prefill_ratio:.2f} x distinct")
+    parts.append(f"grading {percent(speed.grading)}")
+    return [first, "; ".join(parts)]
+
+
+def first_chains(storage: Storage, count: int) -> list[dict[str, object]]:
+    """The first `count` label rows, chains of a problem together."""
+    rows = (row for frame in label_frames(storage) for row in frame.iter_rows(named=True))
+    return list(islice(rows, count))
+
+
+def reject_counts(storage: Storage) -> dict[str, int]:
+    """How many rows were rejected for which reason, most frequent first."""
+    counts: Counter[str] = Counter()
+    staged = _staged_input(storage)
+    for commit in [staged, *(standing(found).whole for found in chains(storage, UNIT))]:
+        for shard in commit.shards if commit else ():
+            if shard.table == "rejects":
+                table = read_shard(storage, shard)
+                whole_rows = table.filter(pc.is_null(table["step_index"]))
+                counts.update(str(reason) for reason in whole_rows["reason"].to_pylist())
+    return dict(counts.most_common())
+
+
+def _progress_bar(share: float, *, cells: int) -> str:
+    full = round(min(1.0, share) * cells)
+    return f"{'█' * full}{'·' * (cells - full)} {percent(share)}"
+
+
 def _plain(text: str) -> str:
     """Model text without control characters, which a terminal would obey."""
     return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)
@@ -164,3 +314,12 @@ def _bar(value: float | None) -> str:
         return "-"
     full = round(value * _BAR)
     return f"{value:.2f} {'█' * full}{'·' * (_BAR - full)}"
+
+
+def _name(hardware: Hardware) -> str:
+    assert hardware.device is not None
+    return f"{hardware.devices} x {hardware.device.name}" if hardware.devices > 1 else hardware.device.name
+
+
+def _staged_input(storage: Storage) -> Commit | None:
+    return standing(chain_of(storage, INPUT, str(recorded_identity(storage)[STAGED_INPUT]))).whole

@@ -13,9 +13,18 @@ from importlib.resources import files
 import polars as pl
 
 from pipeline.analysis.report.browser.data import BLOCK, Index, examples_json, prefix_numbers, texts_json
-from pipeline.analysis.report.browser.examples import ROLLOUT_COLUMNS, Example, affordable, examples
-from pipeline.analysis.report.browser.sample import Sample, Size, sample
-from pipeline.analysis.report.browser.shown import COLUMNS, ShownChain, shown_chain
+from pipeline.analysis.report.browser.shown import (
+    COLUMNS,
+    ROLLOUT_COLUMNS,
+    Example,
+    Sample,
+    ShownChain,
+    Size,
+    affordable,
+    examples,
+    sample,
+    shown_chain,
+)
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded import chosen as settings_of
 from pipeline.estimators.registry import ESTIMATORS

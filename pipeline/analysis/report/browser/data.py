@@ -7,8 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from pipeline.analysis.report.browser.examples import Example
-from pipeline.analysis.report.browser.shown import Drop, ShownChain, ShownStep, largest_drop, uncertainty
+from pipeline.analysis.report.browser.shown import Drop, Example, ShownChain, ShownStep, largest_drop, uncertainty
 
 BLOCK = 128
 """Chains of a block."""

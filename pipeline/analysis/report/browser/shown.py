@@ -1,13 +1,22 @@
-"""What the browser shows of a chain: rows of `labels` as records, with texts cut. Pure.
+"""What the browser shows: which chains, what of each, and which rollouts of its prefixes. Pure.
 
-Shown is the unbiased value of the fixed estimator, and the posterior mean of those that stop early, as in the terminal.
+Of all chains a page holds as many, and as much of their texts, as its bytes allow (`sample`). A chain is shown as a record of
+its row of `labels`, with texts cut (`shown_chain`): with the unbiased value of the fixed estimator, and the posterior mean of
+those that stop early, as in the terminal. Examples of rollouts are chosen for each prefix, and for as many prefixes as the
+bytes last (`examples`, `affordable`).
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import Any
 
+import polars as pl
+
+from pipeline.core.ids import content_id
+from pipeline.core.records import UNGRADED, Finish, Verdict
 from pipeline.estimators.registry import value_column
 
 _PER_PREFIX = (
@@ -23,6 +32,21 @@ SHORT_CHARACTERS = 200
 """Of answers and the user's ids, whatever the limit of other texts."""
 _DIGITS = 9
 """Of a drop: 0.9 - 0.8 and 0.8 - 0.7 are the same one, which floating point takes for two."""
+TEXT_BYTES = 18_000_000
+"""Of all texts and numbers of chains, before they are compressed to a half or a third."""
+LIMITS = (4_000, 2_000, 1_000, 500, 250)
+"""Characters of a text; the first at which all chains fit is taken. If none is, there are fewer chains."""
+_STEP_BYTES = 40
+"""Of a step's numbers."""
+PER_PREFIX = 3
+CHARACTERS = 400
+"""Of a rollout's text."""
+ROLLOUT_COLUMNS = ("rollout_id", "prefix_id", "issue_index", "text", "finish", "n_tokens", "answer", "verdict")
+"""Of `rollouts`."""
+_OTHER_BYTES = 60
+"""Of an example beside its texts."""
+_RIGHT, _WRONG, _OPEN = range(3)
+_UNSERVED = [Finish.ABORT.value, Finish.TOO_LONG.value, Finish.ENGINE_FAILED.value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +90,57 @@ class Drop:
     step: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """What a chain would take: its problem and its steps, each in characters and bytes."""
+
+    chain_id: str
+    characters: tuple[int, ...]
+    in_bytes: tuple[int, ...]
+
+    def cut(self, limit: int) -> float:
+        """Bytes with each text cut at `limit` characters."""
+        texts = zip(self.characters, self.in_bytes, strict=True)
+        return sum(size * min(1, limit / max(1, length)) + _STEP_BYTES for length, size in texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The places of the chains that are shown, ascending, and the characters of a text."""
+
+    places: tuple[int, ...]
+    characters: int
+
+    def within(self, start: int, end: int) -> Sequence[int]:
+        """The places from `start` on and before `end`."""
+        return self.places[bisect_left(self.places, start) : bisect_left(self.places, end)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A rollout as it is shown, its text cut."""
+
+    text: str
+    finish: str
+    n_tokens: int
+    answer: str
+    verdict: str
+
+    @property
+    def size(self) -> int:
+        """Bytes, about, before compression."""
+        return len(self.text.encode()) + len(self.answer.encode()) + _OTHER_BYTES
+
+
+def sample(sizes: Iterable[Size], most: int) -> Sample:
+    """At most `most` of the chains: those whose hashes are the smallest, so that it is the same ones every time."""
+    wanted = nsmallest(most, enumerate(sizes), key=_by_hash)
+    for limit in LIMITS:
+        if sum(size.cut(limit) for _, size in wanted) <= TEXT_BYTES:
+            return Sample(places=tuple(sorted(place for place, _ in wanted)), characters=limit)
+    return Sample(places=tuple(sorted(_fitting(wanted, LIMITS[-1]))), characters=LIMITS[-1])
+
+
 def shown_chain(row: Mapping[str, Any], characters: int) -> ShownChain:
     """A row of `labels`, with the `COLUMNS`; texts are cut at `characters`."""
     value = value_column(None, row["estimator"]).value
@@ -85,13 +160,6 @@ def shown_chain(row: Mapping[str, Any], characters: int) -> ShownChain:
             )
         ),
     )
-
-
-def cut(text: str, characters: int) -> str:
-    """The text, or its beginning with what its whole length is."""
-    if len(text) <= characters:
-        return text
-    return f"{text[:characters]} ... ({len(text):,} characters, whole in labels/*.parquet)"
 
 
 def drops(chain: ShownChain) -> Iterator[Drop]:
@@ -116,6 +184,84 @@ def uncertainty(chain: ShownChain) -> float | None:
     return math.sqrt(sum(sd * sd for sd in known) / len(known)) if known else None
 
 
+def cut(text: str, characters: int) -> str:
+    """The text, or its beginning with what its whole length is."""
+    if len(text) <= characters:
+        return text
+    return f"{text[:characters]} ... ({len(text):,} characters, whole in labels/*.parquet)"
+
+
+def examples(
+    rollouts: pl.DataFrame, verdicts: pl.DataFrame | None, prefixes: Iterable[str]
+) -> dict[str, tuple[Example, ...]]:
+    """Up to `PER_PREFIX` rollouts of each of the prefixes, by prefix id: a right one, a wrong one and one that was cut or
+    could not be judged, where there are such; then others, in the order of the log. `verdicts` are those that count, where
+    they are not the log's; that table has one row for each rollout."""
+    found = rollouts.filter(pl.col("prefix_id").is_in(list(prefixes)))
+    if verdicts is not None:
+        later = verdicts.select("rollout_id", "answer", "verdict")
+        found = found.drop("answer", "verdict").join(later, on="rollout_id", how="left", validate="1:1")
+    kind = (
+        pl.when((pl.col("finish") == Finish.LENGTH) | pl.col("finish").is_in(_UNSERVED))
+        .then(pl.lit(_OPEN))
+        .when(pl.col("verdict").is_in([verdict.value for verdict in UNGRADED]))
+        .then(pl.lit(_OPEN))
+        .when(pl.col("verdict") == Verdict.CORRECT)
+        .then(pl.lit(_RIGHT))
+        .otherwise(pl.lit(_WRONG))
+    )
+    chosen = (
+        found.with_columns(pl.col("finish", "verdict").cast(pl.String))
+        .with_columns(kind=kind)
+        .sort("prefix_id", "kind", "issue_index")
+        .with_columns(turn=pl.int_range(pl.len()).over("prefix_id", "kind"))
+        .sort("prefix_id", "turn", "kind")
+        .group_by("prefix_id", maintain_order=True)
+        .head(PER_PREFIX)
+    )
+    by_prefix: dict[str, tuple[Example, ...]] = {}
+    for row in chosen.iter_rows(named=True):
+        example = Example(
+            text=_cut(row["text"]),
+            finish=row["finish"],
+            n_tokens=row["n_tokens"],
+            answer=cut(row["answer"], SHORT_CHARACTERS),
+            verdict=row["verdict"],
+        )
+        by_prefix[row["prefix_id"]] = (*by_prefix.get(row["prefix_id"], ()), example)
+    return by_prefix
+
+
+def affordable(
+    chains: Sequence[ShownChain], found: Mapping[str, tuple[Example, ...]], room: float
+) -> dict[str, tuple[Example, ...]]:
+    """Examples of the prefixes that a reader asks for first, as many as `room` bytes hold: of the steps that lost the most
+    and of the steps before them, largest drop first; then of those whose values are known the least."""
+    afforded: dict[str, tuple[Example, ...]] = {}
+    for prefix in _by_interest(chains):
+        if prefix in afforded or prefix not in found:
+            continue
+        room -= sum(example.size for example in found[prefix])
+        if room < 0:
+            break
+        afforded[prefix] = found[prefix]
+    return afforded
+
+
+def _by_hash(entry: tuple[int, Size]) -> tuple[str, int]:
+    place, size = entry
+    return content_id("shown", size.chain_id), place
+
+
+def _fitting(wanted: Iterable[tuple[int, Size]], limit: int) -> Iterator[int]:
+    room = float(TEXT_BYTES)
+    for place, size in wanted:
+        room -= size.cut(limit)
+        if room < 0:
+            return
+        yield place
+
+
 def _step(prefix_id: str, text: str, label: int | None, found: Mapping[str, Any], value: str) -> ShownStep:
     return ShownStep(
         prefix_id=prefix_id,
@@ -131,3 +277,20 @@ def _step(prefix_id: str, text: str, label: int | None, found: Mapping[str, Any]
         origin=found["origin"],
         label=label,
     )
+
+
+def _by_interest(chains: Sequence[ShownChain]) -> Iterator[str]:
+    lost = [(drop, chain) for chain in chains if (drop := largest_drop(chain))]
+    for drop, chain in sorted(lost, key=lambda entry: -entry[0].size):
+        prefixes = (chain.root, *chain.steps)
+        yield prefixes[drop.step].prefix_id
+        yield prefixes[drop.step - 1].prefix_id
+    all_prefixes = (prefix for chain in chains for prefix in (chain.root, *chain.steps))
+    for prefix in sorted(all_prefixes, key=lambda prefix: -(prefix.sd or 0)):
+        yield prefix.prefix_id
+
+
+def _cut(text: str) -> str:
+    if len(text) <= CHARACTERS:
+        return text
+    return f"{text[:CHARACTERS]} ... ({len(text):,} characters, whole in rollouts/*.parquet)"
