@@ -5,8 +5,8 @@ from pipeline.export.settings import ExportConfig
 
 
 def _export(config: ExportConfig) -> int:
+    from pipeline.export.exported import told
     from pipeline.export.run import export
-    from pipeline.export.told import told
 
     with interruptible():
         exported = export(config)

@@ -8,14 +8,22 @@ may differ in a plus and a minus.
 A problem with fewer words than `ngram` is compared as a whole, signs included, and only with a listed one that is as short.
 Not caught: a paraphrase, a translation, other numbers or names in the same text, a short listed problem within a longer one,
 and a formula written otherwise (`1/2` and `\\frac{1}{2}`). A problem without a word is never a match.
+
+The problems that must not be trained on are read out of files or data sets. A list that cannot be read as a whole protects
+from nothing, so a single unusable row ends the command.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from unicodedata import normalize
 
-from pipeline.core.records import Place
+from pipeline.core.errors import InputError
+from pipeline.core.records import Place, Reject
+from pipeline.data.layouts import column, column_names
+from pipeline.data.rows import blame, open_lines, read_rows
+from pipeline.export.settings import DecontaminateConfig
 
 _COMMAS = re.compile(r"(?<=\d)(?:,|\{,\}|\\,|\\!)(?=\d{3}(?!\d))")
 _ARRANGING = re.compile(
@@ -26,6 +34,8 @@ _SAME_SIGN = str.maketrans({"−": "-", "–": "-", "×": "*", "·": "*", "÷": 
 _CHARACTERS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"\d+(?:\.\d+)?|[{_CHARACTERS}]|[^\W\d_{_CHARACTERS}]+")
 _WORD_OR_SIGN = re.compile(rf"{_WORD.pattern}|[-+*/^=<>%!]")
+SETTING = "decontaminate.paths"
+TEXT = ".txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +81,14 @@ class Contamination:
         return Match(listed=self._runs[run], words=" ".join(run))
 
 
+def contamination(config: DecontaminateConfig) -> Contamination:
+    """The index of all that `config.paths` list.
+
+    Raises InputError for a path that leads nowhere, a file that cannot be read, and a row without a text in the column.
+    """
+    return Contamination((each for path in config.paths for each in _some(path, config.column)), config.ngram)
+
+
 def words(text: str) -> list[str]:
     """The words of a problem, as the module says."""
     return _WORD.findall(_normal(text))
@@ -87,3 +105,39 @@ def _normal(text: str) -> str:
 
 def _runs(found: list[str], length: int) -> Iterable[tuple[str, ...]]:
     return zip(*(found[start:] for start in range(length)), strict=False)
+
+
+def _some(path: str, name: str) -> Iterator[Listed]:
+    empty = True
+    for each in _listed(path, name):
+        empty = False
+        yield each
+    if empty:
+        raise InputError(f"{SETTING}: {path} lists no problem, so nothing would be kept out; check the file")
+
+
+def _listed(path: str, name: str) -> Iterator[Listed]:
+    if path.lower().endswith(TEXT):
+        yield from _text_lines(Path(path))
+        return
+    for place, row in read_rows(path, None, SETTING):
+        if isinstance(row, Reject):
+            raise InputError(f"{SETTING}: {place.file}, row {place.line}: {row.detail}")
+        problem = column(row, name)
+        if not isinstance(problem, str):
+            raise InputError(
+                f"{SETTING}: {place.file}, row {place.line}: the column {name!r} holds no text; set decontaminate.column to "
+                f"one that holds the problem. The row has: {column_names(row)}"
+            )
+        yield Listed(problem=problem, place=place)
+
+
+def _text_lines(path: Path) -> Iterator[Listed]:
+    with blame(SETTING, path), open_lines(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                problem = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+            except UnicodeDecodeError as error:
+                raise InputError(f"{SETTING}: {path}, line {number} is not UTF-8: convert the file") from error
+            if problem:
+                yield Listed(problem=problem, place=Place(file=str(path), line=number))

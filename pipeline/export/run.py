@@ -13,17 +13,13 @@ import polars as pl
 from pipeline.core.errors import InputError, UsageError
 from pipeline.data.splitting import in_validation
 from pipeline.export.balance import Counted, left_out
-from pipeline.export.base import Plan
-from pipeline.export.card import CARD, card, is_card
+from pipeline.export.base import Made, Plan
 from pipeline.export.choose import SOMETIMES, LabelRow, LeftOut
-from pipeline.export.decontaminate import Match
+from pipeline.export.decontaminate import Match, contamination
 from pipeline.export.example import LabelCounts
-from pipeline.export.exported import Exported, FileCounts, Left, Reason, reasons
+from pipeline.export.exported import CARD, LEFT_OUT, Exported, FileCounts, Left, Reason, card, is_card, reasons
 from pipeline.export.formats.tokens import load_encoder
-from pipeline.export.listed import contamination
-from pipeline.export.made import Made
-from pipeline.export.plan import plan_of, refuse_useless
-from pipeline.export.registry import exporter_for
+from pipeline.export.registry import exporter_for, plan_of, refuse_useless
 from pipeline.export.settings import Balance, ExportConfig, Offending
 from pipeline.export.write import RowFile, TableFile, row_file
 from pipeline.storage.disk import blamed
@@ -36,8 +32,6 @@ from pipeline.storage.stored_run import StoredRun, readable_run
 
 TRAIN = "train"
 VALIDATION = "validation"
-LEFT_OUT = "left_out.jsonl"
-"""In the folder of an export: the chains that are in none of its other files."""
 OFFENDING = ".offending.jsonl"
 """Behind the name of a folder that was not written: the chains that were in the way."""
 PROBLEMS_REMEMBERED = 4096

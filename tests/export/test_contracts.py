@@ -15,15 +15,13 @@ from pipeline.config.label import DataConfig
 from pipeline.core.errors import UsageError
 from pipeline.data.layouts import Fields, UnusableRowError, read_fields
 from pipeline.export.example import Example
+from pipeline.export.formats.annotated import PRM800K, PROCESSBENCH
 from pipeline.export.formats.base import Encoder, Format, Marks
-from pipeline.export.formats.math_shepherd import MATH_SHEPHERD, RENUMBERED
-from pipeline.export.formats.openr import OPENR
-from pipeline.export.formats.orm import ORM
-from pipeline.export.formats.prm800k import PRM800K
-from pipeline.export.formats.processbench import PROCESSBENCH
-from pipeline.export.formats.qwen import QWEN, messages
+from pipeline.export.formats.numbered import MATH_SHEPHERD, OPENR, RENUMBERED
+from pipeline.export.formats.placeholders import QWEN, messages
+from pipeline.export.formats.plain import ORM
 from pipeline.export.formats.rlhflow import RLHFLOW
-from pipeline.export.formats.scan import SCAN
+from pipeline.export.formats.stepwise import SCAN
 from tests.export.examples import cut_near, example, examples, kinds, lost, marks_of
 
 binary = st.sampled_from([1, 0])

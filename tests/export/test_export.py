@@ -12,10 +12,9 @@ from pipeline.__main__ import main
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.schemas import LABELS
 from pipeline.engines.embedded import embedded_model
-from pipeline.export.card import CARD
-from pipeline.export.exported import Exported
+from pipeline.export.exported import CARD, LEFT_OUT, Exported
 from pipeline.export.registry import EXPORTS
-from pipeline.export.run import LEFT_OUT, export
+from pipeline.export.run import export
 from pipeline.export.settings import (
     Balance,
     DecontaminateConfig,

@@ -8,7 +8,7 @@ import pytest
 from pipeline.export.base import LayoutExporter
 from pipeline.export.example import StepTarget
 from pipeline.export.formats.base import Format
-from pipeline.export.formats.steps import STEPS
+from pipeline.export.formats.plain import STEPS
 from pipeline.export.registry import EXPORTS, exporter_for
 from pipeline.export.settings import FileType, Target
 from pipeline.export.write import row_file

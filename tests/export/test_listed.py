@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.core.errors import InputError
 from pipeline.core.records import Place
-from pipeline.export.listed import contamination
+from pipeline.export.decontaminate import contamination
 from pipeline.export.settings import DecontaminateConfig
 
 PROBLEMS = ["What is 1 + 1?", "What is 2 * 2?"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.export.example import Example
 from pipeline.export.formats.base import Encoder, Marks
-from pipeline.export.formats.openrlhf import OPENRLHF, PLACEHOLDER
+from pipeline.export.formats.placeholders import OPENRLHF, PLACEHOLDER
 from pipeline.export.settings import FileType
 from tests.export.consumers import openrlhf_dataset, openrlhf_loss
 from tests.export.examples import cut_near, example, examples, kinds, lost

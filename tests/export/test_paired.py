@@ -9,9 +9,10 @@ import pytest
 
 from pipeline.core.errors import UsageError
 from pipeline.export.example import LabelCounts
-from pipeline.export.formats.pairs import NO_PAIR, PairRows
-from pipeline.export.plan import plan_of
-from pipeline.export.run import LEFT_OUT, export
+from pipeline.export.exported import LEFT_OUT
+from pipeline.export.formats.preference import NO_PAIR, PairRows
+from pipeline.export.registry import plan_of
+from pipeline.export.run import export
 from pipeline.export.settings import (
     Balance,
     DecontaminateConfig,

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.export.example import Example
-from pipeline.export.formats.axolotl import AXOLOTL, training_yaml
 from pipeline.export.formats.base import Encoder, Format, Marks
-from pipeline.export.formats.trl import IGNORED, TRL
+from pipeline.export.formats.stepwise import AXOLOTL, IGNORED, TRL, training_yaml
 from pipeline.export.settings import FileType, Target
 from pipeline.export.write import row_file
 from tests.export.consumers import axolotl_config, axolotl_strategy, trl_prm_trainer

@@ -1,7 +1,27 @@
-"""Steps that say their number, as `Step 1: ...`. Pure."""
+"""Steps that say their number, as `Step 1: ...`: Math-Shepherd's layout, and what OpenR makes of it. Pure.
+
+**Math-Shepherd.** One text with `ки` behind every step, and the same text with `+` or `-` in its place. Readers: TRL's
+`examples/datasets/math_shepherd.py` (commit 0ad367a), OpenR's `preprocess/src/preprocessors/math_shepherd.py` (commit 164eeef)
+and `data.layout=math_shepherd` here. All three find the end of the problem by the one `Step 1:`. TRL's finds labels by the
+place of `ки`, for which it puts the one character `ⶻ`. OpenR's leaves out rows with another `Step 2:` inside a step. `task`
+names the data set that a row belongs to: ours.
+
+**OpenR.** What its PRM fine-tuning reads: one text with five line ends behind every step, and a sign for each of them. Source
+of the rules: `prm/code/finetune_qwen.py` of openreasoner/openr (commit 882cec5), made as its
+`preprocess/src/preprocessors/math_shepherd.py` makes it. The tag is looked for by the last token of a blank and the tag, which
+is one token for Qwen2.5. Signs in excess of the tags are cut without a word; too few stop the training. A row is cut at 2,048
+tokens.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from pipeline.export.example import Example
+from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
+from pipeline.export.formats.checks import mark_in_text, marks_among, no_steps, one_token
+from pipeline.export.settings import FileType, Target
 
 FIRST = "Step 1: "
 _OWN_NUMBER = re.compile(r"(?P<ornament>[#*_ ]*)[Ss]tep[ ]?(?P<number>\d+)[ ]*:(?P<closed>[*_]*)\s*")
@@ -22,3 +42,141 @@ def with_number(step: str, number: int) -> str:
         return f"Step {number}: {step}"
     opened = "" if own["closed"] else own["ornament"].strip("# ")
     return f"Step {own['number']}: {opened}{step[own.end() :]}"
+
+
+PLACEHOLDER = "ки"
+TASK = "stepvalue"
+STAND_IN = "ⶻ"
+"""TRL's for the placeholder."""
+RENUMBERED = (
+    "Mr. Rocky",
+    "Parker",
+    "What is the smallest positive",
+    " The Myth",
+    "Let $\\mathbf{a}$",
+    "Find the arithmetic",
+    "Determine an ordered pair",
+    "Determine the ordered pair",
+    "At the Quill and Scroll stationery",
+    "Round to the nearest",
+    "Calculate $\\sqrt{10p}",
+    "Simplify $\\sqrt{28x}",
+)
+"""Where a text begins so, TRL's script takes the first step for a part of the problem: it mends errors of the original data."""
+_NUMBER = re.compile(r"Step \d*:")
+
+
+def _row(example: Example, marks: Marks) -> Row:
+    steps = numbered(example.steps)
+    signs = ["+" if target else "-" for target in example.targets]
+    return {
+        "input": f"{example.problem} " + "\n".join([f"{step} {marks.placeholder}" for step in steps]),
+        "label": f"{example.problem} " + "\n".join([f"{step} {sign}" for step, sign in zip(steps, signs, strict=True)]),
+        "task": TASK,
+    }
+
+
+def _schema(_target: Target) -> pa.Schema:
+    return pa.schema([("input", pa.string()), ("label", pa.string()), ("task", pa.string())])
+
+
+def _offences(example: Example, marks: Marks) -> Iterator[Offence]:
+    yield from no_steps(example)
+    yield from mark_in_text(example, marks.placeholder, "every reader takes it for the end of a step")
+    if not (example.problem.isascii() and all(map(str.isascii, example.steps))):
+        yield from mark_in_text(example, STAND_IN, "TRL's script takes it for the end of a step")
+    yield from _numbers(example)
+    if example.problem.startswith(RENUMBERED):
+        detail = "TRL's script takes the first step of a problem that begins so for a part of the problem"
+        yield Offence(kind="first_step_lost", detail=detail, fatal=False)
+
+
+def _numbers(example: Example) -> Iterator[Offence]:
+    if "Step 1:" in example.problem:
+        yield Offence(
+            kind="problem_end", detail="the problem holds 'Step 1:', where readers take it to end", fatal=True
+        )
+        return
+    for number, step in enumerate(example.steps, start=1):
+        if "tep" not in step:
+            continue
+        written = with_number(step, number)
+        if number == 1 and not written.startswith(FIRST):
+            detail = (
+                f"its first step begins with another number than {FIRST!r}, by which readers find the problem's end"
+            )
+            yield Offence(kind="problem_end", detail=detail, fatal=True)
+            return
+        if "Step 1:" in written[number == 1 :]:
+            detail = f"step {number} holds 'Step 1:', where readers take the problem to end"
+            yield Offence(kind="problem_end", detail=detail, fatal=True)
+            return
+        if _NUMBER.search(written, len("Step ")):
+            detail = f"step {number} holds the number of another step: OpenR leaves the row out"
+            yield Offence(kind="number_in_step", detail=detail, fatal=False)
+            return
+
+
+def _token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+    text = row["input"]
+    assert isinstance(text, str)
+    wrong = list(one_token(marks.placeholder, encoder))
+    if wrong:
+        yield from wrong
+        return
+    mark = encoder.ids(marks.placeholder)[0]
+    yield from marks_among(encoder.ids(text), mark, text.count(marks.placeholder), max_length)
+
+
+MATH_SHEPHERD = Format(
+    targets=(Target.hard,),
+    row=_row,
+    schema=_schema,
+    offences=_offences,
+    token_offences=_token_offences,
+    marks=Marks(placeholder=PLACEHOLDER),
+)
+
+
+TAG = "\n\n\n\n\n"
+MAX_LENGTH = 2048
+
+
+def _openr_row(example: Example, marks: Marks) -> Row:
+    return {
+        "question": example.problem,
+        "process": " ".join([f"{step} {marks.placeholder}" for step in numbered(example.steps)]),
+        "label": ["+" if target else "-" for target in example.targets],
+    }
+
+
+def _openr_schema(_target: Target) -> pa.Schema:
+    return pa.schema([("question", pa.string()), ("process", pa.string()), ("label", pa.list_(pa.string()))])
+
+
+def _openr_offences(example: Example, marks: Marks) -> Iterator[Offence]:
+    yield from no_steps(example)
+    yield from mark_in_text(example, marks.placeholder)
+
+
+def _openr_token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+    labels = row["label"]
+    assert isinstance(labels, list)
+    if len(encoder.ids(" + -")) != len("+-"):
+        detail = "' + -' is not two tokens, which OpenR takes for good and bad: use another tokenizer"
+        yield Offence(kind="not_one_token", detail=detail, fatal=True)
+        return
+    ids = encoder.ids(f"{row['question']} {row['process']}")
+    yield from marks_among(ids, encoder.ids(f" {marks.placeholder}")[-1], len(labels), max_length)
+
+
+OPENR = Format(
+    targets=(Target.hard,),
+    row=_openr_row,
+    schema=_openr_schema,
+    offences=_openr_offences,
+    token_offences=_openr_token_offences,
+    marks=Marks(placeholder=TAG),
+    file=FileType.json,
+    max_length=MAX_LENGTH,
+)

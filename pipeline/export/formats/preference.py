@@ -10,6 +10,8 @@ Sources of the rules:
 
 Steps are siblings if their chains have the same prefix in front of them, by prefix id, and their texts differ. Not covered:
 prefixes that read alike but were tokenised otherwise; they have values of their own and branch apart.
+
+Rows are made of all chains of a problem at once (`PairRows`).
 """
 
 import heapq
@@ -18,14 +20,32 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline.export.formats.base import Encoder, Offence, Row
-from pipeline.export.settings import PairReader, PairSpan, PreferenceConfig
+from pipeline.core.errors import UsageError
+from pipeline.export.base import Exporter, Made, Plan, marks_of
+from pipeline.export.choose import PLACE, VALUES, Choice, LabelRow, LeftOut, hard_labels, soft_values
+from pipeline.export.example import LabelCounts
+from pipeline.export.formats.base import Encoder, Marks, Offence, Row
+from pipeline.export.settings import (
+    Balance,
+    ExportConfig,
+    FileType,
+    Neutral,
+    PairReader,
+    PairSpan,
+    PreferenceConfig,
+    Target,
+    Undecided,
+)
 
 SEPARATOR = "\n"
 MAX_LENGTH = 1024
 """`DPOConfig.max_length`."""
 ROUNDING = 1e-9
 """By so much a difference of two values may miss what it would be without rounding."""
+NO_PAIR = LeftOut(
+    kind="no_pair",
+    detail="no step has a sibling with the other label; preference.margin=... pairs by values, threshold=... labels anew",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +91,6 @@ class Pair:
         return self.chosen.score - self.rejected.score
 
 
-def span(config: PreferenceConfig) -> PairSpan:
-    """What the texts of a pair hold: as set, else what suits the reader."""
-    return config.span or (PairSpan.rest if config.reader is PairReader.trl else PairSpan.step)
-
-
 def pairs(chains: Sequence[Branching], config: PreferenceConfig, separator: str) -> Iterator[Pair]:
     """All pairs of one problem, given all its chains: by prefix in the order of the chains, then by how far values are apart.
 
@@ -89,6 +104,11 @@ def pairs(chains: Sequence[Branching], config: PreferenceConfig, separator: str)
             if texts not in written:
                 written.add(texts)
                 yield pair
+
+
+def span(config: PreferenceConfig) -> PairSpan:
+    """What the texts of a pair hold: as set, else what suits the reader."""
+    return config.span or (PairSpan.rest if config.reader is PairReader.trl else PairSpan.step)
 
 
 def row(pair: Pair, reader: PairReader, separator: str) -> Row:
@@ -156,6 +176,88 @@ def token_offences(row: Row, encoder: Encoder, max_length: int | None) -> Iterat
         if max_length is not None and length > max_length:
             detail = f"prompt and {role} have {length} tokens, with those around them, of which {max_length} are taken"
             yield Offence(kind="too_long", detail=detail, fatal=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairRows:
+    """A row for each pair, which counts as its chosen chain's, one good step and one bad. Chains in no pair are left out.
+
+    Tokens are looked at for TRL alone: Step-DPO's reader puts a template of its own around the problem.
+    """
+
+    choice: Choice
+    config: PreferenceConfig
+    separator: str
+    encoder: Encoder | None
+    max_length: int | None
+
+    def __call__(self, chains: Sequence[LabelRow]) -> Iterator[Made]:
+        by_id = {chain.chain_id: chain for chain in chains}
+        paired: set[str] = set()
+        for pair in pairs([self._branching(chain) for chain in chains], self.config, self.separator):
+            written = row(pair, self.config.reader, self.separator)
+            found = tuple(offences(pair, self.separator))
+            if self.encoder is not None and self.config.reader is PairReader.trl:
+                found += tuple(token_offences(written, self.encoder, self.max_length))
+            paired |= {pair.chosen.chain.chain_id, pair.rejected.chain.chain_id}
+            yield Made(
+                chain=by_id[pair.chosen.chain.chain_id], row=written, labels=LabelCounts(good=1, bad=1), offences=found
+            )
+        for chain in chains:
+            if chain.chain_id not in paired:
+                yield Made(chain=chain, left_out=NO_PAIR)
+
+    def _branching(self, chain: LabelRow) -> Branching:
+        return Branching(
+            chain_id=chain.chain_id,
+            problem_id=chain.problem_id,
+            problem=chain.problem,
+            gold_answer=chain.gold_answer,
+            outcome=chain.outcome,
+            steps=chain.steps,
+            prefix_ids=(chain.root_prefix_id, *chain.prefix_ids),
+            scores=soft_values(chain, self.choice.soft),
+            labels=hard_labels(chain, self.choice),
+        )
+
+
+class PairExporter(Exporter):
+    """Pairs of sibling steps, for step-wise preference training."""
+
+    Config = PreferenceConfig
+
+    def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
+        for key in ("target", "undecided", "after_error"):
+            if getattr(config, key) is not None:
+                raise UsageError(f"{key}: format=preference pairs single steps by their labels or values; leave it out")
+        if config.balance is not Balance.none:
+            raise UsageError(f"balance={config.balance.value}: every pair has a good step and a bad one; leave it out")
+        marks = marks_of(config, Marks(separator=SEPARATOR))
+        choice = Choice(
+            target=Target.hard,
+            soft=config.soft,
+            threshold=config.threshold,
+            undecided=Undecided.ignore,
+            neutral=config.neutral or Neutral.keep,
+            after_error=True,
+            whole=True,
+        )
+        return Plan(
+            make=PairRows(
+                choice=choice,
+                config=config.preference,
+                separator=marks.separator,
+                encoder=encoder,
+                max_length=config.max_length or MAX_LENGTH,
+            ),
+            schema=schema(config.preference.reader),
+            file=config.file or FileType.jsonl,
+            marks=marks,
+            reads=(*VALUES, *PLACE),
+        )
+
+
+PREFERENCE = PairExporter()
 
 
 def _branches(chains: Sequence[Branching]) -> Iterator[list[tuple[Branching, int]]]:

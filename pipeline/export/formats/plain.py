@@ -1,7 +1,12 @@
-"""Plain rows for one's own trainer: steps beside their targets, in lists of the same length, None where there is no label.
+"""Plain rows for one's own trainer: steps with their targets, or a whole solution with its outcome.
 
-`labels` hold 1, 0 and 2 for neutral; `scores` probabilities; `n_correct` and `n_rollouts` right and graded rollouts. Nothing
-is known of who reads them, so nothing is checked but that there are steps.
+**Steps** stand beside their targets, in lists of the same length, None where there is no label. `labels` hold 1, 0 and 2 for
+neutral; `scores` probabilities; `n_correct` and `n_rollouts` right and graded rollouts. Nothing is known of who reads them, so
+nothing is checked but that there are steps.
+
+**Outcomes**, for outcome reward models: a whole solution, and whether its final answer is right. No single reader: the columns
+are those that classifiers and ImplicitPRM are trained on. `label` is 1 or 0. A row longer than `max_length` tokens, problem and
+solution together, is taken to be cut at its end, where the answer stands.
 """
 
 from collections.abc import Iterator
@@ -10,11 +15,10 @@ import pyarrow as pa
 
 from pipeline.core.errors import UsageError
 from pipeline.core.schemas import LABELS
-from pipeline.export.base import LayoutExporter, Plan
+from pipeline.export.base import LayoutExporter, Plan, labels_as_they_are
 from pipeline.export.example import Example
 from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
 from pipeline.export.formats.checks import no_steps, not_of_tokens
-from pipeline.export.made import labels_as_they_are
 from pipeline.export.settings import ExportConfig, FileType, Target
 
 _NUMBERS = pa.list_(pa.int64())
@@ -116,3 +120,45 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
     columns = tuple(config.columns or LABELS.names)
     schema = pa.schema([LABELS.field(column) for column in columns])
     return Plan(make=labels_as_they_are, schema=schema, file=FileType.parquet, marks=Marks(), columns=columns)
+
+
+def _orm_row(example: Example, marks: Marks) -> Row:
+    return {
+        "prompt": example.problem,
+        "response": marks.separator.join(example.steps),
+        "label": int(example.outcome is True),
+    }
+
+
+def _orm_schema(_target: Target) -> pa.Schema:
+    columns: list[tuple[str, pa.DataType]] = [("prompt", pa.string()), ("response", pa.string()), ("label", pa.int64())]
+    return pa.schema(columns)
+
+
+def _orm_offences(example: Example, _marks: Marks) -> Iterator[Offence]:
+    yield from no_steps(example)
+    if example.outcome is None:
+        yield Offence(kind="no_outcome", detail="its final answer was not judged", fatal=True)
+
+
+def _orm_token_offences(row: Row, _marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+    if max_length is None:
+        return
+    tokens = len(encoder.ids(str(row["prompt"]))) + len(encoder.ids(str(row["response"])))
+    if tokens > max_length:
+        detail = f"it has {tokens:,} tokens, and its end, where the answer stands, goes behind {max_length:,}: raise max_length"
+        yield Offence(kind="end_lost", detail=detail, fatal=False)
+
+
+ORM = Format(
+    targets=(Target.hard,),
+    row=_orm_row,
+    schema=_orm_schema,
+    offences=_orm_offences,
+    token_offences=_orm_token_offences,
+    ignores=True,
+    neutral=True,
+    whole=True,
+    outcome=True,
+    marks=Marks(separator="\n"),
+)

@@ -1,0 +1,144 @@
+"""Layouts of data that people have annotated, for who reads these: PRM800K's and ProcessBench's. There are no tokens to look
+at.
+
+**PRM800K.** A step has completions, and each of them a rating of 1, 0, -1 or none. Source of the layout: README.md of
+openai/prm800k (commit 00811d6). Its readers are TRL's `examples/datasets/prm800k.py` (commit 0ad367a), OpenR's
+`preprocess/src/data_types/prm800k.py` (commit 642c6da) and `data.layout=prm800k` here. All steps are chosen, so each of them
+reads the chain whole, also behind an error. TRL's script takes a rating of 0 or none for a bad step, OpenR's for a good one.
+
+No person rated these steps: where OpenR asks for a UUID, a time and a number all the same, they are the nil UUID, the start of
+1970 and 0. Conversion scripts read this, not trainers, and so nothing is tokenised.
+
+**ProcessBench.** A chain and the index of its first bad step, for evaluation. Source of the layout: README.md of the
+ProcessBench repository and `code/run_eval_prm_rlhflow.py` of QwenLM/ProcessBench (commit 1aad799): -1 stands for a chain
+without an error. `id` is the chain's, since one problem can have several; `generator` is left out, for no single model may
+have written the chains. The whole chain is there, also behind the error. Nothing is tokenised: whoever scores the chains does
+that.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from pipeline.export.example import Example, StepTarget
+from pipeline.export.formats.base import Format, Marks, Offence, Row
+from pipeline.export.formats.checks import no_steps, not_of_tokens
+from pipeline.export.settings import Target
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+NEVER = "1970-01-01T00:00:00.000000"
+_RATINGS: dict[StepTarget, int | None] = {1: 1, 2: 0, 0: -1, None: None}
+_COMPLETION = pa.struct([("text", pa.string()), ("rating", pa.int64()), ("flagged", pa.bool_())])
+_STEP = pa.struct(
+    [("completions", pa.list_(_COMPLETION)), ("human_completion", pa.null()), ("chosen_completion", pa.int64())]
+)
+_QUESTION = pa.struct([("problem", pa.string()), ("ground_truth_answer", pa.string())])
+_LABEL = pa.struct([("steps", pa.list_(_STEP)), ("total_time", pa.int64()), ("finish_reason", pa.string())])
+
+
+def _prm800k_row(example: Example, _marks: Marks) -> Row:
+    return {
+        "labeler": NOBODY,
+        "timestamp": NEVER,
+        "generation": None,
+        "is_quality_control_question": False,
+        "is_initial_screening_question": False,
+        "question": {
+            "problem": example.problem,
+            "ground_truth_answer": example.gold_answer,
+        },
+        "label": {
+            "steps": [
+                {
+                    "completions": [{"text": step, "rating": _RATINGS[target], "flagged": None}],
+                    "human_completion": None,
+                    "chosen_completion": 0,
+                }
+                for step, target in zip(example.steps, example.targets, strict=True)
+            ],
+            "total_time": 0,
+            "finish_reason": _finish_reason(example),
+        },
+    }
+
+
+def _finish_reason(example: Example) -> str:
+    if 0 in example.targets:
+        return "found_error"
+    return "solution" if example.outcome else "give_up"
+
+
+def _prm800k_schema(_target: Target) -> pa.Schema:
+    columns: list[tuple[str, pa.DataType]] = [
+        ("labeler", pa.string()),
+        ("timestamp", pa.string()),
+        ("generation", pa.int64()),
+        ("is_quality_control_question", pa.bool_()),
+        ("is_initial_screening_question", pa.bool_()),
+        ("question", _QUESTION),
+        ("label", _LABEL),
+    ]
+    return pa.schema(columns)
+
+
+def _prm800k_offences(example: Example, _marks: Marks) -> Iterator[Offence]:
+    return no_steps(example)
+
+
+PRM800K = Format(
+    targets=(Target.hard,),
+    row=_prm800k_row,
+    schema=_prm800k_schema,
+    offences=_prm800k_offences,
+    token_offences=not_of_tokens,
+    ignores=True,
+    neutral=True,
+)
+
+
+NO_ERROR = -1
+
+
+def _processbench_row(example: Example, _marks: Marks) -> Row:
+    return {
+        "id": example.chain_id,
+        "problem": example.problem,
+        "steps": example.steps,
+        "final_answer_correct": example.outcome,
+        "label": example.targets.index(0) if 0 in example.targets else NO_ERROR,
+    }
+
+
+def _processbench_schema(_target: Target) -> pa.Schema:
+    return pa.schema(
+        [
+            ("id", pa.string()),
+            ("problem", pa.string()),
+            ("steps", pa.list_(pa.string())),
+            ("final_answer_correct", pa.bool_()),
+            ("label", pa.int64()),
+        ]
+    )
+
+
+def _processbench_offences(example: Example, _marks: Marks) -> Iterator[Offence]:
+    yield from no_steps(example)
+    targets = example.targets
+    if None in targets and not (0 in targets and targets.index(0) < targets.index(None)):
+        number = targets.index(None) + 1
+        detail = (
+            f"step {number} has no label and no step before it is bad, so its first error is not known; say what such steps "
+            "are with undecided=positive or negative, or label anew with threshold=..."
+        )
+        yield Offence(kind="first_error_unknown", detail=detail, fatal=True)
+
+
+PROCESSBENCH = Format(
+    targets=(Target.hard,),
+    row=_processbench_row,
+    schema=_processbench_schema,
+    offences=_processbench_offences,
+    token_offences=not_of_tokens,
+    ignores=True,
+    whole=True,
+)

@@ -1,0 +1,125 @@
+"""Rows in which a placeholder stands behind a step, where the step's label or score belongs.
+
+**OpenRLHF.** Source of the rules of its `train_prm`: `openrlhf/datasets/process_reward_dataset.py` and `PRMLoss` in
+`openrlhf/models/loss.py`, OpenRLHF 0.9.5. One text, in which the placeholder stands behind every step that has a label, and a
+list with a label for each placeholder: `+` and `-`, or probabilities. Labels are given to the placeholder's tokens in their
+order, those in excess are cut without a word, and a single one is given to all. The text is cut at `--max_len`, and labels
+with it.
+
+Probabilities cannot be trained on with 0.9.5 as it is released: it puts them into a tensor of integers, and stops at the first
+row. The line `labels = torch.full_like(input_ids, -100)` needs `dtype=label_tensor.dtype`.
+
+**Qwen.** Rows for PRMs that are asked as Qwen2.5-Math-PRM is: a score at `<extra_0>` behind every step. Source of the rules:
+the model card of Qwen/Qwen2.5-Math-PRM-7B, whose `system`, `query` and `response` these are. The card's chat is system, user
+and assistant, and the assistant's text is the steps, each followed by the placeholder. Qwen has published no training code;
+its paper (arXiv 2501.07301) trains with cross entropy and removes all steps behind the first bad one.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from pipeline.export.example import Example
+from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
+from pipeline.export.formats.checks import mark_in_text, marks_among, no_steps, one_token
+from pipeline.export.settings import Target
+
+PLACEHOLDER = "ки"
+"""Math-Shepherd's, which OpenRLHF's examples use."""
+MAX_LENGTH = 2048
+"""`--max_len`."""
+
+
+def _row(example: Example, marks: Marks) -> Row:
+    mark = marks.placeholder
+    behind = mark if mark[0].isspace() else f" {mark}"
+    texts = [
+        step if target is None else step + behind for step, target in zip(example.steps, example.targets, strict=True)
+    ]
+    values = [target for target in example.targets if target is not None]
+    soft = bool(values) and isinstance(values[0], float)
+    return {
+        "input": f"{example.problem} {marks.separator.join(texts)}",
+        "value": values if soft else ["+" if value else "-" for value in values],
+    }
+
+
+def _schema(target: Target) -> pa.Schema:
+    value = pa.float64() if target is Target.soft else pa.string()
+    return pa.schema([("input", pa.string()), ("value", pa.list_(value))])
+
+
+def _offences(example: Example, marks: Marks) -> Iterator[Offence]:
+    yield from no_steps(example)
+    yield from mark_in_text(example, marks.placeholder)
+
+
+def _token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+    text, value = row["input"], row["value"]
+    assert isinstance(text, str)
+    assert isinstance(value, list)
+    signs = sorted({sign for sign in value if isinstance(sign, str)})
+    wrong = [offence for known in (marks.placeholder, *signs) for offence in one_token(known, encoder)]
+    if wrong:
+        yield from wrong
+        return
+    yield from marks_among(encoder.ids(text), encoder.ids(marks.placeholder)[0], len(value), max_length)
+
+
+OPENRLHF = Format(
+    targets=(Target.hard, Target.soft),
+    row=_row,
+    schema=_schema,
+    offences=_offences,
+    token_offences=_token_offences,
+    ignores=True,
+    marks=Marks(separator="\n", placeholder=PLACEHOLDER),
+    max_length=MAX_LENGTH,
+)
+
+
+QWEN_PLACEHOLDER = "<extra_0>"
+SYSTEM = "Please reason step by step, and put your final answer within \\boxed{}."
+
+
+def messages(row: Row, marks: Marks) -> list[dict[str, str]]:
+    """The conversation that the model card makes of a row."""
+    response = row["response"]
+    assert isinstance(response, list)
+    answer = "".join(f"{step}{marks.placeholder}" for step in response)
+    return [
+        {"role": "system", "content": str(row["system"])},
+        {"role": "user", "content": str(row["query"])},
+        {"role": "assistant", "content": answer},
+    ]
+
+
+def _qwen_row(example: Example, _marks: Marks) -> Row:
+    return {"system": SYSTEM, "query": example.problem, "response": example.steps, "labels": example.targets}
+
+
+def _qwen_schema(target: Target) -> pa.Schema:
+    label = pa.float64() if target is Target.soft else pa.int64()
+    texts = [("system", pa.string()), ("query", pa.string()), ("response", pa.list_(pa.string()))]
+    return pa.schema([*texts, ("labels", pa.list_(label))])
+
+
+def _qwen_token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+    labels = row["labels"]
+    assert isinstance(labels, list)
+    wrong = list(one_token(marks.placeholder, encoder))
+    if wrong:
+        yield from wrong
+        return
+    ids = encoder.chat(messages(row, marks))
+    yield from marks_among(ids, encoder.ids(marks.placeholder)[0], len(labels), max_length)
+
+
+QWEN = Format(
+    targets=(Target.hard, Target.soft),
+    row=_qwen_row,
+    schema=_qwen_schema,
+    offences=_offences,
+    token_offences=_qwen_token_offences,
+    marks=Marks(placeholder=QWEN_PLACEHOLDER),
+)

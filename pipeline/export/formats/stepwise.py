@@ -1,0 +1,204 @@
+r"""Stepwise supervision: steps one by one with a label each, which is that of the separator behind the step.
+
+**TRL.** Source of the rules of its PRMTrainer: `trl/experimental/prm/prm_trainer.py`, `tokenize_row`, TRL 1.13.0. Prompt and
+steps are tokenised one by one, each step is followed by the separator, and the label, cast with `int()`, is that of the
+separator's last token. A value of 0.99 would become 0, so there are no soft targets; -100 is what the loss passes over.
+
+**axolotl.** TRL's rows, with a configuration beside them. Source of the rules:
+`axolotl/prompt_strategies/stepwise_supervised.py`, axolotl 0.19.0, which tokenises as TRL does. Its configuration takes every
+data set for an `SFTDataset` (`axolotl/utils/schemas/datasets.py`), which has no `step_separator`: the key is dropped without a
+word, and steps are always separated by a line end. So no other separator can be asked for.
+
+**SCAN.** A score for every step, trained with binary cross entropy. Source of the rules: `src/train_prm/prm_dataset.py` and
+`prm_trainer.py` of yyDing1/SCAN-PRM (commit f33fdc7). Problem and steps are tokenised one by one, without a token in front; a
+step's score is that of the last token of `\n\n` behind it. Its evaluation counts a score of 0.5 as good. A row is cut at
+`--max_length`, 8,192 in its script.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from pipeline.export.base import LayoutExporter, Plan
+from pipeline.export.example import Example
+from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
+from pipeline.export.formats.checks import labels_lost, no_steps, separator_in_step
+from pipeline.export.settings import ExportConfig, FileType, Target
+
+IGNORED = -100
+TRL_MAX_LENGTH = 1024
+"""`PRMConfig.max_length`."""
+
+
+def stepwise_row(example: Example, _marks: Marks) -> Row:
+    """The columns `prompt`, `completions` and `labels`."""
+    return {
+        "prompt": example.problem,
+        "completions": example.steps,
+        "labels": [IGNORED if target is None else target for target in example.targets],
+    }
+
+
+def stepwise_schema(_target: Target) -> pa.Schema:
+    return pa.schema(
+        [("prompt", pa.string()), ("completions", pa.list_(pa.string())), ("labels", pa.list_(pa.int64()))]
+    )
+
+
+def stepwise_tokens(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+    """Labels behind the cut, and a separator that leaves no token to put a label on."""
+    between = len(encoder.ids(marks.separator))
+    if not between:
+        detail = f"the separator {marks.separator!r} is no token: choose one that the tokenizer does not drop"
+        yield Offence(kind="no_separator_token", detail=detail, fatal=True)
+        return
+    if max_length is None:
+        return
+    prompt, steps, labels = row["prompt"], row["completions"], row["labels"]
+    assert isinstance(prompt, str)
+    assert isinstance(steps, list)
+    assert isinstance(labels, list)
+    end = len(encoder.ids(prompt)) + (encoder.bos is not None)
+    kept = 0
+    for step, label in zip(steps, labels, strict=True):
+        end += len(encoder.ids(step)) + between
+        kept += label != IGNORED and end <= max_length
+    yield from labels_lost(len(labels) - labels.count(IGNORED), kept, max_length)
+
+
+def _offences(example: Example, marks: Marks) -> Iterator[Offence]:
+    yield from no_steps(example)
+    yield from separator_in_step(example, marks)
+
+
+def _with_separator(trainer: str, separator: str) -> Callable[[Example, Marks], Iterator[Offence]]:
+    """What the texts show to a trainer that knows no other separator."""
+
+    def offences(example: Example, marks: Marks) -> Iterator[Offence]:
+        if marks.separator != separator:
+            detail = f"{trainer} would put {separator!r} between its steps, whatever is asked for: leave separator out"
+            yield Offence(kind="other_separator", detail=detail, fatal=True)
+        yield from _offences(example, marks)
+
+    return offences
+
+
+TRL = Format(
+    targets=(Target.hard,),
+    row=stepwise_row,
+    schema=stepwise_schema,
+    offences=_offences,
+    token_offences=stepwise_tokens,
+    ignores=True,
+    marks=Marks(separator="\n"),
+    max_length=TRL_MAX_LENGTH,
+)
+
+
+CONFIGURATION = "axolotl.yaml"
+"""Beside the files of rows."""
+AXOLOTL_SEPARATOR = "\n"
+AXOLOTL_MAX_LENGTH = 2048
+"""`sequence_len` of the configuration below; axolotl's own, 512, would cut most chains."""
+BASE_MODEL = "Qwen/Qwen2.5-3B"
+"""The one of axolotl's own example."""
+_LOADERS = {FileType.jsonl: "json", FileType.json: "json", FileType.parquet: "parquet"}
+
+
+def training_yaml(
+    *, train: str, validation: str | None, file: FileType, model: str | None, sequence_len: int | None
+) -> str:
+    """The text of a configuration for `axolotl train`, on files at these paths. `sequence_len`: in tokens."""
+    return (
+        f"base_model: {json.dumps(model or BASE_MODEL)}\n"
+        "model_type: AutoModelForTokenClassification\n"
+        "num_labels: 2\n"
+        "process_reward_model: true\n\n"
+        f"datasets:\n{_data_set(train, file)}"
+        + (f"test_datasets:\n{_data_set(validation, file)}" if validation else "")
+        + f"\nsequence_len: {sequence_len or AXOLOTL_MAX_LENGTH}\n"
+        "sample_packing: false\n"
+        "remove_unused_columns: false\n"
+        "micro_batch_size: 1\n"
+        "gradient_accumulation_steps: 8\n"
+        "num_epochs: 1\n"
+        "optimizer: adamw_torch\n"
+        "lr_scheduler: cosine\n"
+        "learning_rate: 1.0e-5\n"
+        "warmup_ratio: 0.05\n"
+        "bf16: auto\n"
+        "gradient_checkpointing: true\n"
+        "logging_steps: 10\n"
+        "output_dir: ./prm\n"
+    )
+
+
+def _data_set(path: str, file: FileType) -> str:
+    return f"  - path: {json.dumps(path)}\n    ds_type: {_LOADERS[file]}\n    type: stepwise_supervised\n    split: train\n"
+
+
+AXOLOTL = replace(
+    TRL,
+    offences=_with_separator("axolotl", AXOLOTL_SEPARATOR),
+    marks=Marks(separator=AXOLOTL_SEPARATOR),
+    max_length=AXOLOTL_MAX_LENGTH,
+)
+
+
+class AxolotlExporter(LayoutExporter):
+    """With a configuration for training beside the rows."""
+
+    def beside(self, config: ExportConfig, plan: Plan, files: Mapping[str, Path]) -> dict[str, str]:
+        paths = {split: str(path) for split, path in files.items()}
+        text = training_yaml(
+            train=paths["train"],
+            validation=paths.get("validation"),
+            file=plan.file,
+            model=config.tokenizer,
+            sequence_len=config.max_length,
+        )
+        return {CONFIGURATION: text}
+
+
+AXOLOTL_EXPORTER = AxolotlExporter(AXOLOTL)
+
+
+SCAN_SEPARATOR = "\n\n"
+SCAN_MAX_LENGTH = 8192
+
+
+def _scan_row(example: Example, _marks: Marks) -> Row:
+    scores = [float(target) for target in example.targets if isinstance(target, int | float)]
+    return {"question": example.problem, "steps": example.steps, "scores": scores}
+
+
+def _scan_schema(_target: Target) -> pa.Schema:
+    return pa.schema([("question", pa.string()), ("steps", pa.list_(pa.string())), ("scores", pa.list_(pa.float64()))])
+
+
+def _scan_token_offences(row: Row, _marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+    if max_length is None:
+        return
+    question, steps = row["question"], row["steps"]
+    assert isinstance(question, str)
+    assert isinstance(steps, list)
+    end = len(encoder.ids(question + SCAN_SEPARATOR))
+    kept = 0
+    for step in steps:
+        end += len(encoder.ids(step)) + 1
+        kept += end <= max_length
+    yield from labels_lost(len(steps), kept, max_length)
+
+
+SCAN = Format(
+    targets=(Target.soft, Target.hard),
+    row=_scan_row,
+    schema=_scan_schema,
+    offences=_with_separator("SCAN", SCAN_SEPARATOR),
+    token_offences=_scan_token_offences,
+    marks=Marks(separator=SCAN_SEPARATOR),
+    max_length=SCAN_MAX_LENGTH,
+)
