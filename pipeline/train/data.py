@@ -1,12 +1,16 @@
-"""A run's labels as a `torch.utils.data.Dataset`, and batches of them; for `train`, and for a training loop of one's own:
+"""A run's labels as a `torch.utils.data.Dataset`, in which order, and batches of them; for `train`, and for a loop
+of one's own:
 
     dataset = StepDataset.of_run(TrainConfig(run_dir="out"), tokenizer, max_length=2048)
     loader = DataLoader(dataset, batch_size=16, collate_fn=StepCollator(pad_id=0))
 
+The order is random, but chains of a batch are of like length, which leaves little padding (`LikeLengths`).
+
 Not covered: runs whose tokens do not fit into memory.
 """
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +19,13 @@ from torch.utils.data import Dataset
 
 from pipeline.core.ids import content_id
 from pipeline.data.splitting import in_validation
-from pipeline.train.rows import label_rows
+from pipeline.train.chains import label_rows
 from pipeline.train.settings import TrainConfig, written_out
 from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, step_targets
-from pipeline.train.text import EncodedChain, encode_chain
-from pipeline.train.tokens import encoder
+from pipeline.train.text import EncodedChain, encode_chain, encoder
+
+BATCHES_SORTED = 50
+"""Batches whose chains are drawn together and then dealt out by length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +89,58 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         return content_id(*(repr(item) for item in self.items))
 
 
+class StepCollator:
+    """Chains as tensors, chains x longest: those of `padded`, and those of `target_tensors` where steps end. Elsewhere `labels`
+    is `IGNORED` and the others are 0."""
+
+    def __init__(self, pad_id: int) -> None:
+        self._pad_id = pad_id
+
+    def __call__(self, items: Sequence[TrainChain]) -> dict[str, torch.Tensor]:
+        batch = padded([item.encoded.ids for item in items], self._pad_id)
+        for row, item in enumerate(items):
+            for name, entries in target_tensors(item.targets).items():
+                if name not in batch:
+                    rest = IGNORED if name == "labels" else 0
+                    batch[name] = torch.full(batch["input_ids"].shape, rest, dtype=entries.dtype)
+                batch[name][row, list(item.encoded.ends)] = entries
+        return batch
+
+
+class LikeLengths:
+    """A sampler for `torch.utils.data.DataLoader`. The order depends on `seed` and epoch alone, so that training can go on
+    anywhere."""
+
+    def __init__(self, lengths: Sequence[int], batch: int, seed: int) -> None:
+        self._lengths = lengths
+        self._batch = batch
+        self._seed = seed
+        self._epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def __iter__(self) -> Iterator[int]:
+        rng = random.Random(f"{self._seed}-{self._epoch}")
+        drawn = list(range(len(self._lengths)))
+        rng.shuffle(drawn)
+        together = self._batch * BATCHES_SORTED
+        batches = [
+            batch for start in range(0, len(drawn), together) for batch in self._dealt(drawn[start : start + together])
+        ]
+        rng.shuffle(batches)
+        # A smaller batch in between would shift all that follow.
+        batches.sort(key=lambda batch: len(batch) < self._batch)
+        return (index for batch in batches for index in batch)
+
+    def _dealt(self, drawn: Sequence[int]) -> list[list[int]]:
+        ordered = sorted(drawn, key=lambda index: self._lengths[index])
+        return [ordered[start : start + self._batch] for start in range(0, len(ordered), self._batch)]
+
+
 def padded(chains: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:
     """`input_ids` and `attention_mask`, chains x longest, padded on the right."""
     longest = max(map(len, chains))
@@ -105,21 +163,3 @@ def target_tensors(targets: Sequence[StepTarget]) -> dict[str, torch.Tensor]:
         "n_rollouts": torch.tensor([target.rollouts for target in targets]),
         "weights": torch.tensor([target.weight for target in targets]),
     }
-
-
-class StepCollator:
-    """Chains as tensors, chains x longest: those of `padded`, and those of `target_tensors` where steps end. Elsewhere `labels`
-    is `IGNORED` and the others are 0."""
-
-    def __init__(self, pad_id: int) -> None:
-        self._pad_id = pad_id
-
-    def __call__(self, items: Sequence[TrainChain]) -> dict[str, torch.Tensor]:
-        batch = padded([item.encoded.ids for item in items], self._pad_id)
-        for row, item in enumerate(items):
-            for name, entries in target_tensors(item.targets).items():
-                if name not in batch:
-                    rest = IGNORED if name == "labels" else 0
-                    batch[name] = torch.full(batch["input_ids"].shape, rest, dtype=entries.dtype)
-                batch[name][row, list(item.encoded.ends)] = entries
-        return batch

@@ -1,7 +1,10 @@
-"""The `score` command: what a trained model says of every step of given chains."""
+"""The `score` command: what a trained model says of every step of given chains, and the score of a chain from those of its
+steps.
+"""
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,22 +16,47 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from transformers.utils import logging as transformers_logging
 
+from pipeline.config.choices import Aggregation
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.scores import SCORES
 from pipeline.data.rows import input_files
 from pipeline.storage.files import check_output_file, refuse_overwriting, replaced_at_end
 from pipeline.storage.place import folder_at
-from pipeline.train.aggregate import chain_scores
 from pipeline.train.chains import GivenChain, LeftOut, given_chains
-from pipeline.train.forward import end_logits, good_probabilities
-from pipeline.train.model import SEPARATOR_KEY, context_of, device_here, load_tokenizer, trained_model
+from pipeline.train.model import (
+    SEPARATOR_KEY,
+    context_of,
+    device_here,
+    end_logits,
+    good_probabilities,
+    load_tokenizer,
+    trained_model,
+)
 from pipeline.train.settings import ScoreConfig, written_out
-from pipeline.train.text import EncodedChain, encode_chain
-from pipeline.train.tokens import check_separator, encoder, pad_id_of
+from pipeline.train.text import EncodedChain, check_separator, encode_chain, encoder, pad_id_of
 
 BLOCK_CHAINS = 2048
 """Chains that are sorted by length, scored and written together."""
 Write = Callable[[pa.Table], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainScores:
+    """All None for a chain of which a step has no score: what is left out may be what decides."""
+
+    last: float | None = None
+    min: float | None = None
+    product: float | None = None
+    mean: float | None = None
+
+    def chosen(self, aggregation: Aggregation) -> float | None:
+        """The one that is asked for."""
+        return {
+            Aggregation.last: self.last,
+            Aggregation.min: self.min,
+            Aggregation.product: self.product,
+            Aggregation.mean: self.mean,
+        }[aggregation]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +137,16 @@ def score(config: ScoreConfig) -> Scored:
             first = f"; the first of {left_out.rows:,} rows: {left_out.first}" if left_out.rows else ""
             raise InputError(f"{config.run_dir or config.data.path} holds no chain to score{first}")
     return Scored(chains=counted, steps=steps, cut=cut, left_out=left_out)
+
+
+def chain_scores(step_scores: Sequence[float | None]) -> ChainScores:
+    """Of scores in [0, 1], one per step."""
+    scores = [score for score in step_scores if score is not None]
+    if not scores or len(scores) < len(step_scores):
+        return ChainScores()
+    return ChainScores(
+        last=scores[-1], min=min(scores), product=math.prod(scores), mean=math.fsum(scores) / len(scores)
+    )
 
 
 def _rows(chains: Sequence[GivenChain], scorer: Scorer, config: ScoreConfig) -> list[dict[str, Any]]:

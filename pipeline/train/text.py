@@ -1,4 +1,5 @@
-"""What a model reads of a chain: the problem and the steps as pieces, each with the separator behind it. Pure.
+"""What a model reads of a chain: the problem and the steps as pieces, each with the separator behind it; and its tokenizer, as
+that wants it. Pure.
 
 The pieces are tokenised one by one, so that a step has the same tokens in whatever chain it stands, in training and in
 scoring, and always ends with one of its own: that is where the model says what the step is worth.
@@ -6,6 +7,9 @@ scoring, and always ends with one of its own: that is where the model says what 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from pipeline.core.errors import UsageError
 
 Encode = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 """Token ids of each of several texts, without any that a tokenizer adds."""
@@ -39,3 +43,30 @@ def encode_chain(
         ids += piece
         ends.append(len(ids) - 1)
     return EncodedChain(ids=tuple(ids), ends=tuple(ends), left_out=len(steps) - len(ends))
+
+
+def encoder(tokenizer: Any) -> Encode:
+    """Token ids of several texts. What looks like a special token in a text is text."""
+
+    def encode(texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        found = tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False)
+        return found["input_ids"]  # type: ignore[no-any-return]
+
+    return encode
+
+
+def check_separator(tokenizer: Any, separator: str) -> None:
+    """Raise UsageError for a separator that the tokenizer makes nothing of: steps would have no end of their own."""
+    if not encoder(tokenizer)([separator])[0]:
+        raise UsageError(
+            f"separator={separator!r} is no token of this model's tokenizer: choose another, such as separator='\\n' or "
+            "separator=' ;'"
+        )
+
+
+def pad_id_of(tokenizer: Any) -> int:
+    """What fills rows up; the attention mask covers it, so that any token will do."""
+    for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):
+        if token is not None:
+            return int(token)
+    return 0

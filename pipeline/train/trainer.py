@@ -20,16 +20,32 @@ from transformers.utils import logging as transformers_logging
 from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
 from pipeline.estimators.labels import NEGATIVE, POSITIVE
-from pipeline.train.data import StepCollator, StepDataset, target_tensors
-from pipeline.train.forward import end_logits, good_probabilities
+from pipeline.train.data import LikeLengths, StepCollator, StepDataset, target_tensors
 from pipeline.train.losses import batch_loss
-from pipeline.train.metrics import Metrics, accuracy, auc, brier
-from pipeline.train.model import context_of, has_bfloat16, load_config, load_tokenizer, new_model
-from pipeline.train.order import LikeLengths
-from pipeline.train.result import CHECKPOINTS, Record, last_checkpoint, settings_of, stored_record, write_record
+from pipeline.train.model import (
+    context_of,
+    end_logits,
+    good_probabilities,
+    has_bfloat16,
+    load_config,
+    load_tokenizer,
+    new_model,
+)
+from pipeline.train.result import (
+    CHECKPOINTS,
+    Metrics,
+    Record,
+    accuracy,
+    auc,
+    brier,
+    last_checkpoint,
+    settings_of,
+    stored_record,
+    write_record,
+)
 from pipeline.train.settings import Loss, TrainConfig, written_out
 from pipeline.train.targets import counts_for
-from pipeline.train.tokens import check_separator, pad_id_of
+from pipeline.train.text import check_separator, pad_id_of
 
 VALIDATION_TOKENS = 8192
 """Of a forward pass without gradients."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.train.metrics import auc
+from pipeline.train.result import auc
 from tests.loop.plan import LABELLED, SAMPLED, Files
 from tests.loop.stages import Done
 from tests.loop.truth import right_so_far
