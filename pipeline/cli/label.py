@@ -21,15 +21,9 @@ def check_ending(config: LabelConfig) -> None:
 
 def _label(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
+    from pipeline.analysis.report.gathered import first_chains, reject_counts
     from pipeline.analysis.report.reading import end_with_report
-    from pipeline.analysis.report.terminal import (
-        LiveView,
-        first_chains,
-        print_chains,
-        print_rejects,
-        print_summary,
-        reject_counts,
-    )
+    from pipeline.analysis.report.terminal import LiveView, print_chains, print_rejects, print_summary
     from pipeline.runtime.actors import actors
     from pipeline.runtime.driver import label
     from pipeline.runtime.stop import StopSignal

@@ -10,7 +10,7 @@ from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import verdicts
 from pipeline.analysis.relabel.edition import relabel
 from pipeline.analysis.relabel.verdicts import regrade
-from pipeline.analysis.report.terminal import first_chains
+from pipeline.analysis.report.gathered import first_chains
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 from pipeline.config.choices import Fallback, LabelRule
 from pipeline.core.errors import StepvalueError, StoreError

@@ -9,7 +9,7 @@ from pipeline.__main__ import main
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import edition
 from pipeline.analysis.relabel.edition import relabel
-from pipeline.analysis.report.terminal import first_chains
+from pipeline.analysis.report.gathered import first_chains
 from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.config.choices import Interval, LabelRule
 from pipeline.core.errors import EngineDied, RunConflict, StoreError, UsageError

@@ -4,7 +4,7 @@ A step that chains share counts once, as the first common chain labels it. The e
 single steps: both runs take its label from the answer it states.
 
 `by_chance` is the share of flips that two samples of the same truth make: exact given all right rollouts of a prefix, see
-`noise`. It is told where both runs label by `fixed` and a step's own counts decide: `any`, `threshold` and `posterior`.
+`shift`. It is told where both runs label by `fixed` and a step's own counts decide: `any`, `threshold` and `posterior`.
 """
 
 from collections.abc import Callable

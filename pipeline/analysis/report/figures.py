@@ -202,7 +202,7 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
 
 
 def speed(course: Sequence[dict[str, float]]) -> Figure | None:
-    """`course`: see `course.course`."""
+    """`course`: see `planned.course`."""
     return _over_time(
         course,
         ("tokens_per_second",),
@@ -214,7 +214,7 @@ def speed(course: Sequence[dict[str, float]]) -> Figure | None:
 
 
 def load(course: Sequence[dict[str, float]]) -> Figure | None:
-    """`course`: see `course.course`."""
+    """`course`: see `planned.course`."""
     return _over_time(
         course,
         ("running", "waiting", "grading"),

@@ -2,15 +2,20 @@
 
 Read through commit records, texts left out. What is made of the tables is in `sums`.
 Of units that are not whole yet, committed rollouts are counted and no more.
+
+For the terminal, its first chains and why rows were rejected are read by themselves (`first_chains`, `reject_counts`).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import islice
 from operator import add
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.analysis.report.sums import COLUMNS, chains_of, makers_of, steps_of
@@ -19,15 +24,15 @@ from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
 from pipeline.core.records import UNGRADED, Finish, Totals, Verdict
 from pipeline.core.schemas import LABELS, REJECTS, ROLLOUTS
-from pipeline.storage.commits import INPUT, UNIT, Commit, chain, chain_lengths
+from pipeline.storage.commits import INPUT, UNIT, Commit, chain, chain_lengths, chains
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.reading import each
-from pipeline.storage.run_record import STAGED_INPUT
+from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.standing import logged_totals, standing
 from pipeline.storage.starts import Start, read_starts
 from pipeline.storage.storage import Storage, sha256_of
-from pipeline.storage.stored_labels import frames_of
+from pipeline.storage.stored_labels import frames_of, label_frames
 from pipeline.storage.stored_run import StoredRun
 
 _LOG = ["rollout_id", "step_index", "finish", "verdict", "n_tokens"]
@@ -43,7 +48,7 @@ class Gathered:
     """`totals` are those of the input and of the whole units, of which `owed` are missing, with the verdicts behind the current
     labels. `unfinished` has the rollouts and tokens that are committed beyond whole units.
 
-    `steps`, `chains`, `makers`: see `steps`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict. `rejects`:
+    `steps`, `chains`, `makers`: see `sums`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict. `rejects`:
     the first ones, `reject_counts`: all by reason, rows and single prefixes. `damaged_starts` names files that are none of
     `starts`. Where no row could be used, rejects are those that were written.
     `edition` is None where the labels are the run's own.
@@ -97,6 +102,25 @@ def gathered(storage: Storage, run: StoredRun, plan: Forecast | None) -> Gathere
         damaged_starts=starts.damaged,
         plan=plan,
     )
+
+
+def first_chains(storage: Storage, count: int) -> list[dict[str, object]]:
+    """The first `count` label rows, chains of a problem together."""
+    rows = (row for frame in label_frames(storage) for row in frame.iter_rows(named=True))
+    return list(islice(rows, count))
+
+
+def reject_counts(storage: Storage) -> dict[str, int]:
+    """How many rows were rejected for which reason, most frequent first."""
+    counts: Counter[str] = Counter()
+    staged = staged_input(storage, recorded_identity(storage))
+    for commit in [staged, *(standing(found).whole for found in chains(storage, UNIT))]:
+        for shard in commit.shards if commit else ():
+            if shard.table == "rejects":
+                table = read_shard(storage, shard)
+                whole_rows = table.filter(pc.is_null(table["step_index"]))
+                counts.update(str(reason) for reason in whole_rows["reason"].to_pylist())
+    return dict(counts.most_common())
 
 
 def staged_input(storage: Storage, identity: Settings) -> Commit | None:

@@ -164,7 +164,7 @@ def html(page: Page) -> bytes:
     style = "\n".join([_part("theme.css"), *([inset.css] if inset else [])])
     text = templates.get_template(_TEMPLATE).render(
         page=page,
-        # What follows is trusted, see `parts`.
+        # What follows is trusted, see the module.
         script=Markup(script),
         style=Markup(style),
         svgs={figure: Markup(figure.svg) for section in page.sections for figure in section.figures},

@@ -1,5 +1,5 @@
 """What a person sees of a run in the terminal: while it works, one panel (plain lines in a log); then its chains, its totals,
-and why rows were rejected; and its speed beside what its hardware allows.
+and why rows were rejected, and its speed beside what its hardware allows.
 
 The panel is no wider than what it says, so that a terminal that gets narrower rarely has to break its lines, and is drawn anew
 once a second. What others print, warnings too, goes above it.
@@ -7,13 +7,10 @@ once a second. What others print, warnings too, goes above it.
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from types import TracebackType
 from typing import Any
 
-import pyarrow.compute as pc
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -26,14 +23,7 @@ from pipeline.core.progress import Edited, Status, Summary
 from pipeline.core.records import Totals
 from pipeline.core.words import duration, facts_of, line_of, percent, printable
 from pipeline.estimators.registry import value_column
-from pipeline.storage.commits import INPUT, UNIT, Commit, chains
-from pipeline.storage.commits import chain as chain_of
 from pipeline.storage.course import Course
-from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
-from pipeline.storage.shards import read_shard
-from pipeline.storage.standing import standing
-from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import label_frames
 
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
@@ -270,25 +260,6 @@ def speed_lines(speed: Throughput) -> list[str]:
     return [first, "; ".join(parts)]
 
 
-def first_chains(storage: Storage, count: int) -> list[dict[str, object]]:
-    """The first `count` label rows, chains of a problem together."""
-    rows = (row for frame in label_frames(storage) for row in frame.iter_rows(named=True))
-    return list(islice(rows, count))
-
-
-def reject_counts(storage: Storage) -> dict[str, int]:
-    """How many rows were rejected for which reason, most frequent first."""
-    counts: Counter[str] = Counter()
-    staged = _staged_input(storage)
-    for commit in [staged, *(standing(found).whole for found in chains(storage, UNIT))]:
-        for shard in commit.shards if commit else ():
-            if shard.table == "rejects":
-                table = read_shard(storage, shard)
-                whole_rows = table.filter(pc.is_null(table["step_index"]))
-                counts.update(str(reason) for reason in whole_rows["reason"].to_pylist())
-    return dict(counts.most_common())
-
-
 def _progress_bar(share: float, *, cells: int) -> str:
     full = round(min(1.0, share) * cells)
     return f"{'█' * full}{'·' * (cells - full)} {percent(share)}"
@@ -319,7 +290,3 @@ def _bar(value: float | None) -> str:
 def _name(hardware: Hardware) -> str:
     assert hardware.device is not None
     return f"{hardware.devices} x {hardware.device.name}" if hardware.devices > 1 else hardware.device.name
-
-
-def _staged_input(storage: Storage) -> Commit | None:
-    return standing(chain_of(storage, INPUT, str(recorded_identity(storage)[STAGED_INPUT]))).whole

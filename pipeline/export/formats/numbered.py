@@ -1,4 +1,4 @@
-"""Steps that say their number, as `Step 1: ...`: Math-Shepherd's layout, and what OpenR makes of it. Pure.
+"""Steps that say their number, as `Step 1: ...`: Math-Shepherd's layout, and what OpenR makes of it.
 
 **Math-Shepherd.** One text with `ки` behind every step, and the same text with `+` or `-` in its place. Readers: TRL's
 `examples/datasets/math_shepherd.py` (commit 0ad367a), OpenR's `preprocess/src/preprocessors/math_shepherd.py` (commit 164eeef)
