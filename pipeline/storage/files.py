@@ -57,10 +57,12 @@ def replaced_at_end(path: Path) -> Iterator[IO[bytes]]:
     Raises StoreError with the remedy where the file cannot be made or published; an OSError of the block stays one.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    with blamed(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = temporary.open("xb")
+    file: IO[bytes] | None = None
     try:
+        # Made inside `try`: an interruption can come as soon as the file is there.
+        with blamed(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = temporary.open("xb")
         yield file
         with blamed(path):
             file.flush()
@@ -70,6 +72,7 @@ def replaced_at_end(path: Path) -> Iterator[IO[bytes]]:
             OsDisk().sync_folder(str(path.parent))
     finally:
         with contextlib.suppress(OSError):
-            file.close()
+            if file is not None:
+                file.close()
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -47,6 +47,19 @@ def test_a_block_that_fails_changes_nothing(tmp_path: Path, failure: type[BaseEx
     assert names(tmp_path) == ["a"]
 
 
+def test_an_interruption_as_soon_as_the_file_is_there_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(path: Path, mode: str) -> None:
+        path.touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        replace(tmp_path / "a", b"data")
+    assert names(tmp_path) == []
+
+
 def test_a_place_for_a_replacement_that_cannot_be_had_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
     with pytest.raises(StoreError, match="cannot be written"), replaced_at_end(tmp_path / "file" / "a"):
