@@ -1,6 +1,7 @@
 """What is compared: tables by column and files by content, as short digests.
 
-Numbers with a fraction are compared to SIGNIFICANT digits, for the last bits are another processor's or library's to choose.
+Numbers with a fraction are compared to SIGNIFICANT digits, in tables and in text, for the last bits are another processor's or
+library's to choose: numpy's logarithm with AVX-512 is not the one without.
 Nothing else is left out but what MASKED_COLUMNS and MASKED_TEXT name.
 """
 
@@ -14,6 +15,7 @@ import polars as pl
 
 SIGNIFICANT = 7
 DIGEST_CHARS = 16
+_PRECISE = re.compile(r"-?\d+\.\d{8,}(e-?\d+)?")
 
 MASKED_COLUMNS = frozenset({"grader", "file"})
 """Of stored tables: the version of the checker, and where an input lay: for the sample, where the program lies."""
@@ -78,14 +80,14 @@ def differing(run_dir: Path, own: dict[str, str]) -> dict[str, str]:
 
 
 def exported(folder: Path, *folders: Path) -> dict[str, Any]:
-    """What `export` wrote: Parquet by its columns, anything else by its bytes, of which folders and versions are masked."""
+    """What `export` wrote: Parquet by its columns, anything else by its text, in which folders and versions are masked."""
     found: dict[str, Any] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".parquet":
             found[name] = digest(json.dumps(columns(pl.read_parquet(path))).encode())
         else:
-            found[name] = digest(masked(path.read_text(encoding="utf-8"), *folders).encode())
+            found[name] = digest(_PRECISE.sub(_short, masked(path.read_text(encoding="utf-8"), *folders)).encode())
     return found
 
 
@@ -93,6 +95,10 @@ def settings(run_dir: Path) -> dict[str, Any]:
     """A run's identity as run.json has it, versions left out."""
     found = json.loads((run_dir / "run.json").read_text(encoding="utf-8"))
     return {name: value for name, value in found.items() if name not in MASKED_SETTINGS}
+
+
+def _short(number: re.Match[str]) -> str:
+    return repr(_plain(float(number[0])))
 
 
 def _plain(value: Any) -> Any:

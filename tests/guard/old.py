@@ -26,6 +26,9 @@ SETTINGS = f"{ORDERLY} data.path=problems.jsonl sampling.solutions=2"
 WAIT_SECONDS = 60.0
 SLOW = "policy.oracle.tokens_per_second=4000"
 """Slow enough to be stopped between two units; it is no part of a run's identity."""
+NOT_COMPARED = ("copy", "prune")
+"""Steps between those that are compared. What there is to prune depends on the processor: labels that come to other last bits
+than those before them are another edition, which leaves the earlier files aside."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +107,7 @@ def used(old: Old, folder: Path) -> Part:
         "copy": f"copy {old.name} labelled",
         "relabel": f"relabel {at} estimator.rule=threshold estimator.threshold=0.4",
         "regrade": f"regrade {at} grader.fallback=last_number",
+        "prune": f"audit --prune {at}",
         "audit at last": f"audit {at}",
     }
     if old.extended:
@@ -115,7 +119,7 @@ def used(old: Old, folder: Path) -> Part:
     def collect(answers: Sequence[Answer]) -> dict[str, Any]:
         found: dict[str, Any] = {"run.json": first}
         for name, answer in zip(lines, answers, strict=False):
-            if "copy" not in name:
+            if not any(step in name for step in NOT_COMPARED):
                 found[name] = summary(answer, folder)
         found["label"] |= tables(folder / "labelled")
         found["run.json after"] = digest((run_dir / "run.json").read_bytes())
