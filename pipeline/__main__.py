@@ -59,7 +59,7 @@ def compose_label(overrides: Sequence[str]) -> LabelConfig:
     """The settings of `label` as plain objects. Raises UsageError with one line that names the key and the remedy."""
     from pipeline.cli.compose import composed
 
-    config = composed(LABEL, overrides).settings(LabelConfig)
+    config = composed(LABEL, overrides).settings()
     assert isinstance(config, LabelConfig)
     return config
 
@@ -92,7 +92,7 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
     found = composed(command, invocation.overrides)
     for remark in found.remarks:
         errors.print(f"stepvalue: {remark}")
-    return command.run(found.settings(command.schema))
+    return command.run(found.settings())
 
 
 def _parse(command: Command, arguments: Sequence[str]) -> Invocation:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
@@ -104,11 +105,14 @@ def test_a_name_that_nobody_has_is_told_with_the_nearest() -> None:
         ESTIMATORS.load("poold")
 
 
-def test_what_a_plug_in_raises_is_told_with_where_it_comes_from() -> None:
-    from pipeline.core.doors import Plugin, guarded
+def test_what_a_plug_in_raises_is_told_with_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Part:
+        def learn(self) -> None:
+            raise IndexError("y")
 
     class Broken:
         size = 3
+        learner = Part()
 
         def work(self) -> None:
             raise KeyError("x")
@@ -116,9 +120,17 @@ def test_what_a_plug_in_raises_is_told_with_where_it_comes_from() -> None:
         def refuse(self) -> None:
             raise UsageError("as it says")
 
-    made = guarded(Broken(), Plugin(distribution="d", version="1", entry_point="g: n = m:o"), "estimator n")
+    point = EntryPoint("n", "m:o", "stepvalue.estimators")
+    monkeypatch.setattr("pipeline.core.doors._installed", lambda: EntryPoints([point]))
+    door: Door[type] = Door(
+        "estimators", noun="estimator", setting="estimator.name", ours={}, needs=(), parts=("learner",)
+    )
+    made = door.guarded("n", Broken())
+    whose = r"^estimator n of an unknown distribution \? \(stepvalue\.estimators: n = m:o\) failed in "
     assert made.size == 3
-    with pytest.raises(PluginError, match=r"^estimator n of d 1 \(g: n = m:o\) failed in work: KeyError: 'x'$"):
+    with pytest.raises(PluginError, match=whose + r"work: KeyError: 'x'$"):
         made.work()
+    with pytest.raises(PluginError, match=whose + "learn: IndexError: y$"):
+        made.learner.learn()
     with pytest.raises(UsageError, match="as it says"):
         made.refuse()

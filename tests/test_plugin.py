@@ -38,6 +38,14 @@ def installed(source: Path, site: Path) -> Path:
     return site
 
 
+def offered(site: Path, group: str, entry_point: str) -> None:
+    """Have a distribution in a folder that offers something under an entry point."""
+    broken = site / "stepvalue_broken-2.0.dist-info"
+    broken.mkdir(parents=True)
+    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: stepvalue-broken\nVersion: 2.0\n")
+    (broken / "entry_points.txt").write_text(f"[stepvalue.{group}]\n{entry_point}\n")
+
+
 def stepvalue(folder: Path, site: Path | None, *words: str) -> subprocess.CompletedProcess[str]:
     path = [str(site)] if site else []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, str(ROOT)]), "COLUMNS": "200"}
@@ -137,6 +145,24 @@ def test_what_a_plug_in_raises_ends_the_run_in_a_line_and_loses_nothing(site: Pa
     assert stepvalue(tmp_path, site, *words).returncode == 0, "the same command goes on"
 
 
+@pytest.mark.ray
+def test_a_format_that_raises_ends_the_export_in_a_line(run: Path, site: Path, tmp_path: Path) -> None:
+    shutil.copytree(site, tmp_path / "site")
+    offered(tmp_path / "site", "exports", "torn = torn:TORN")
+    (tmp_path / "site" / "torn.py").write_text(
+        "import dataclasses\nfrom stepvalue_example.lines import LINES\n"
+        "TORN = dataclasses.replace(LINES, row=lambda example, marks: {}['text'])\n"
+    )
+    broken = stepvalue(run, tmp_path / "site", "export", "run_dir=run", "format=torn", "out=torn", "undecided=merge")
+    assert broken.returncode == 1
+    assert broken.stderr.splitlines()[-1] == (
+        "stepvalue: format torn of stepvalue-broken 2.0 (stepvalue.exports: torn = torn:TORN) failed in making rows: "
+        "KeyError: 'text'"
+    )
+    assert "Traceback" not in broken.stderr
+    assert not (run / "torn").exists()
+
+
 def test_a_run_is_not_resumed_with_another_version_or_without_the_plug_in(
     run: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -164,10 +190,7 @@ def test_a_run_is_not_resumed_with_another_version_or_without_the_plug_in(
     ],
 )  # fmt: skip
 def test_a_plug_in_that_cannot_be_used_is_named(name: str, target: str, line: str, site: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "site" / "stepvalue_broken-2.0.dist-info"
-    broken.mkdir(parents=True)
-    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: stepvalue-broken\nVersion: 2.0\n")
-    (broken / "entry_points.txt").write_text(f"[stepvalue.estimators]\n{name} = {target}\n")
+    offered(tmp_path / "site", "estimators", f"{name} = {target}")
     if name == "thompson":
         shutil.copytree(site / "stepvalue_example", tmp_path / "site" / "stepvalue_example")
     found = said(stepvalue(tmp_path, tmp_path / "site", "label", "data=sample", "policy=oracle", f"estimator={name}"))

@@ -25,18 +25,16 @@ from pipeline.cli.overrides import (
     Owner,
     Sections,
     check_overrides,
-    first_line,
     marks_of,
     open_keys,
     quoted,
-    setting_keys,
     text_keys,
 )
 from pipeline.config.changes import Change, change_type
 from pipeline.config.fields import BY_GROUP, CHOOSES, REFUSED, ChosenSettings, described
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.core.doors import Door
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import UsageError, first_line
 from pipeline.engines.registry import ENGINES
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.graders.registry import GRADERS
@@ -53,7 +51,7 @@ _CHECKOUT_CONF = Path(pipeline.__file__).parents[1] / "conf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
-    """What a command line comes to: `settings` as text, and remarks on what of it has no effect."""
+    """What a command line comes to, for a command with this schema, and remarks on what of it has no effect."""
 
     config: DictConfig
     schema: type
@@ -63,14 +61,14 @@ class Composed:
     def yaml(self) -> str:
         return OmegaConf.to_yaml(self.config)
 
-    def settings(self, schema: type) -> Any:
+    def settings(self) -> Any:
         """The settings as an object of the command's schema. Raises UsageError where one lacks."""
         try:
             found = OmegaConf.to_object(self.config)
         except MissingMandatoryValue as error:
             key = error.full_key or "a setting"
             raise UsageError(f"{key} is not set: give {key}=...") from error
-        return _static(found, schema)
+        return _static(found, self.schema)
 
 
 def composed(command: Command, overrides: Sequence[str]) -> Composed:
@@ -212,7 +210,7 @@ def _schema(command: Command, chosen: Mapping[str, str]) -> type:
 def _elsewhere(section: str, chosen: str) -> dict[str, Owner]:
     """Settings that other implementations of ours have, and the chosen one has not."""
     _, door = DOORS[section]
-    own = setting_keys(door.settings(chosen), f"{section}.")
+    own = marks_of(door.settings(chosen), f"{section}.")
     found: dict[str, Owner] = {}
     for name in door.ours:
         for key, marks in marks_of(door.settings(name), f"{section}.").items():

@@ -84,11 +84,6 @@ def _without_effect(line: str, value: object, owner: Owner) -> list[str]:
     return [f"{line} has no effect: it is a setting of {owners}, not of {owner.section}={owner.chosen}"]
 
 
-def setting_keys(schema: type, prefix: str = "") -> list[str]:
-    """All dotted keys of a schema, sections included."""
-    return list(marks_of(schema, prefix))
-
-
 def marks_of(schema: type, prefix: str = "") -> dict[str, frozenset[Mark]]:
     """The marks of all settings of a schema, by dotted key, sections included."""
     found = {}
@@ -114,11 +109,6 @@ def open_keys(schema: type) -> set[str]:
 def quoted(text: str) -> str:
     """A text as Hydra's grammar takes any: in quotes, with those in it and backslashes before them or at the end escaped."""
     return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def _keys_of(schema: type, wanted: Callable[[Any], bool], prefix: str = "") -> set[str]:

@@ -17,7 +17,7 @@ from pipeline.core.errors import UsageError
 class Change(Settings):
     """Settings for stored rollouts; null: as the current labels were made. `change_of` makes the subclass with the settings."""
 
-    SCHEMAS: ClassVar[tuple[type[Settings], ...]] = ()
+    SCHEMAS: ClassVar[tuple[type[ChosenSettings], ...]] = ()
     """What may be changed to: the settings of the implementations."""
 
     def check(self) -> None:
@@ -36,7 +36,7 @@ class Change(Settings):
             raise faults[0]
 
 
-def change_of(base: type[Settings], schemas: Iterable[type[Settings]]) -> type[Change]:
+def change_of(base: type[ChosenSettings], schemas: Iterable[type[ChosenSettings]]) -> type[Change]:
     """A section's settings that may be changed on a finished run (RELABEL), of all implementations: each may be null."""
     found: dict[str, Described] = {}
     known = (base, *schemas)
@@ -69,10 +69,8 @@ def _change_type(base: Any, door: Any) -> type[Change]:
     return change_of(base, schemas)
 
 
-def _may_be(schema: type[Settings], given: dict[str, Any]) -> bool:
+def _may_be(schema: type[ChosenSettings], given: dict[str, Any]) -> bool:
     """Whether this is the implementation that is named, or none is."""
-    if not issubclass(schema, ChosenSettings):
-        return True
     return given.get(schema.CHOSEN_BY) in (None, schema.usual())
 
 

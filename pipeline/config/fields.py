@@ -10,7 +10,7 @@ Ranges are those of `annotated_types`. A field without a mark is part of a run's
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -167,14 +167,13 @@ def as_type(settings: Any, schema: type[S]) -> S:
     """Settings as those of a subclass, with its defaults for what the base does not know. Raises ValueError for others."""
     if isinstance(settings, schema):
         return settings
-    given = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
-    return schema(**adopted(schema, given))
+    return schema(**in_common(settings, schema))
 
 
-def adopted(schema: type, values: Mapping[str, object]) -> dict[str, object]:
-    """Those of some values that are settings of a section."""
+def in_common(settings: Any, schema: Any) -> dict[str, Any]:
+    """Those of some settings that another section has too."""
     names = {field.name for field in dataclasses.fields(schema)}
-    return {name: value for name, value in values.items() if name in names}
+    return {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings) if field.name in names}
 
 
 def _plain(value: object) -> object:

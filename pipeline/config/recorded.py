@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any, TypeVar, get_type_hints
 
-from pipeline.config.fields import ChosenSettings, described
+from pipeline.config.fields import ChosenSettings, as_type, described
 from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError
 
@@ -45,7 +45,16 @@ def chosen(settings: Settings, base: type[C], door: Door[Any]) -> C:
     schema: type[C] = door.settings(name)
     # Records also name settings that the others of ours have.
     others = {each.name for name in door.ours for each in described(door.settings(name))}
-    return section(settings, base.SECTION, schema, ignored=others)
+    return section(settings, base.SECTION, schema, ignored={*others, _PLUGIN})
+
+
+def complete(settings: C, door: Door[Any]) -> C:
+    """Settings as those of the implementation that they name, with its defaults for what their base does not know.
+
+    Raises UsageError where there is none such here, ValueError where it does not take them.
+    """
+    schema: type[C] = door.settings(settings.chosen)
+    return as_type(settings, schema)
 
 
 def section(settings: Settings, name: str, schema: type[T], ignored: Collection[str] = ()) -> T:
@@ -58,9 +67,9 @@ def section(settings: Settings, name: str, schema: type[T], ignored: Collection[
     for key, value in settings.items():
         at, _, setting = key.rpartition(".")
         if at == name:
-            if setting not in kinds and (setting in ignored or setting == _PLUGIN):
-                continue
             if setting not in kinds:
+                if setting in ignored:
+                    continue
                 raise ValueError(f"{key} is not a setting of this version")
             kind = kinds[setting]
             values[setting] = kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value

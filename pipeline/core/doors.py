@@ -11,15 +11,15 @@ distribution and the entry point. Implementations are loaded when they are asked
 
 import difflib
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from pipeline.core.errors import PluginError, StepvalueError, UsageError
+from pipeline.core.errors import PluginError, StepvalueError, UsageError, first_line
 
 T = TypeVar("T")
 DISTRIBUTION = "stepvalue"
@@ -40,11 +40,21 @@ class Plugin:
 class Door(Generic[T]):
     """The implementations of one kind, by name. `T` is what they are: a class, or a record that describes one."""
 
-    def __init__(self, group: str, *, noun: str, setting: str, ours: Mapping[str, str], needs: Sequence[str]) -> None:
+    def __init__(
+        self,
+        group: str,
+        *,
+        noun: str,
+        setting: str,
+        ours: Mapping[str, str],
+        needs: Sequence[str],
+        parts: Collection[str] = (),
+    ) -> None:
         """`group`: the entry points' name after `stepvalue.`; `noun` and `setting` (`estimator.name`) are for messages.
 
         `ours`: name -> `module:attribute`, in the order in which they are listed; behind a blank its settings may be named too,
-        where they load quicker than the implementation. `needs`: attributes that every one has.
+        where they load quicker than the implementation. `needs`: attributes that every one has. `parts`:
+        attributes that have methods of their own.
         """
         self.group = f"{DISTRIBUTION}.{group}"
         self.noun = noun
@@ -52,6 +62,7 @@ class Door(Generic[T]):
         self.ours = {name: where.split()[0] for name, where in ours.items()}
         self._settings = {name: where.split()[1] for name, where in ours.items() if " " in where}
         self._needs = tuple(needs)
+        self._parts = frozenset(parts)
         self._loaded: dict[str, T] = {}
 
     @cached_property
@@ -83,6 +94,17 @@ class Door(Generic[T]):
             return _attribute(self._settings[name])
         loaded: Any = self.load(name)
         return loaded.Config
+
+    def guarded(self, name: str, made: Any) -> Any:
+        """What was made of an implementation: whatever it raises that is no StepvalueError is a PluginError that names where it
+        comes from. Ours as it is: what they raise else is a fault here, and shown as one."""
+        plugin = self.plugin(name)
+        return made if plugin is None else _Guarded(made, plugin, f"{self.noun} {name}", self._parts)
+
+    def blamed(self, name: str, doing: str) -> AbstractContextManager[None]:
+        """What an implementation raises in the block is told as `guarded` tells it."""
+        plugin = self.plugin(name)
+        return nullcontext() if plugin is None else _blamed(f"{self.noun} {name} of {plugin}", doing)
 
     def _load(self, name: str) -> T:
         point = self._point(name)
@@ -139,27 +161,35 @@ def _plugin(point: EntryPoint) -> Plugin:
 
 
 def _in_a_line(error: BaseException) -> str:
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    name, said = type(error).__name__, first_line(error)
+    return name if said == name else f"{name}: {said}"
 
 
-def guarded(implementation: Any, plugin: Plugin | None, name: str) -> Any:
-    """An implementation, of which whatever it raises that is no StepvalueError is a PluginError that names where it comes from.
-    Ours as it is: what they raise else is a fault here, and shown as one."""
-    return implementation if plugin is None else _Guarded(implementation, plugin, name)
+@contextmanager
+def _blamed(whose: str, doing: str) -> Iterator[None]:
+    try:
+        yield
+    except StepvalueError:
+        raise
+    except Exception as error:
+        raise PluginError(f"{whose} failed in {doing}: {_in_a_line(error)}") from error
 
 
 class _Guarded:
-    """See `guarded`. Methods are looked up each time, so an implementation may change; generators are guarded at each step."""
+    """See `Door.guarded`. Methods are looked up each time, so an implementation may change; generators are guarded at each
+    step."""
 
-    def __init__(self, inner: Any, plugin: Plugin, name: str) -> None:
+    def __init__(self, inner: Any, plugin: Plugin, name: str, parts: Collection[str] = ()) -> None:
         self._inner = inner
         self._plugin = plugin
         self._name = name
+        self._parts = parts
 
     def __getattr__(self, name: str) -> Any:
         with self._blamed(name):
             found = getattr(self._inner, name)
+        if name in self._parts:
+            return None if found is None else _Guarded(found, self._plugin, self._name)
         if isinstance(found, type) or not callable(found):
             return found
         if inspect.isasyncgenfunction(found):
@@ -196,11 +226,5 @@ class _Guarded:
 
         return call
 
-    @contextmanager
-    def _blamed(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except StepvalueError:
-            raise
-        except Exception as error:
-            raise PluginError(f"{self._name} of {self._plugin} failed in {doing}: {_in_a_line(error)}") from error
+    def _blamed(self, doing: str) -> AbstractContextManager[None]:
+        return _blamed(f"{self._name} of {self._plugin}", doing)

@@ -1,6 +1,11 @@
 """Who is to blame, in one place. Every error a user can meet is one of these; each message names the place and the remedy."""
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message that says something, or the error's name."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
 class StepvalueError(Exception):
     """Base of all errors this package raises on purpose. `exit_code` is what the command line returns."""
 

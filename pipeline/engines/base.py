@@ -77,7 +77,8 @@ class Engine(PolicyFacts, Protocol):
 class BatchEngine(Engine):
     """An engine for somebody's own: a subclass answers batches of requests, and the rest is here.
 
-    `complete` is called for one batch at a time, of at most `capacity` requests; what is aborted is not in it.
+    `complete` is called with at most `capacity` requests, and again while an earlier call is under way. What is aborted is left
+    out.
     """
 
     def __init__(self, tokenizer: Tokenizer, *, policy: str, max_model_len: int, capacity: int = 256) -> None:
@@ -132,9 +133,9 @@ class BatchEngine(Engine):
             batch = requests[begin : begin + self._capacity]
             wanted = [request for request in batch if request.request_id in self._waiting]
             done = list(await self.complete(wanted)) if wanted else []
-            aborted = [unanswered(request, Finish.ABORT) for request in batch if request not in wanted]
-            for request in wanted:
-                self._waiting.pop(request.request_id, None)
+            asked = {request.request_id for request in wanted}
+            aborted = [unanswered(request, Finish.ABORT) for request in batch if request.request_id not in asked]
+            self.abort(asked)
             prompted = sum(len(request.prefix.prompt_ids) for request in wanted)
             tokens = sum(completion.n_tokens for completion in done)
             self._work += EngineWork(

@@ -1,10 +1,10 @@
 """The policies by name, each with its engine: ours, and those of installed distributions. A new one of ours is a line here."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pipeline.config.fields import as_type
 from pipeline.config.label import PolicyConfig, SamplingConfig
-from pipeline.core.doors import Door, guarded
+from pipeline.config.recorded import complete
+from pipeline.core.doors import Door
 
 if TYPE_CHECKING:
     from pipeline.engines.base import Engine, Policy, Surroundings
@@ -26,9 +26,8 @@ ENGINES: "Door[type[Policy]]" = Door(
 
 def policy_for(settings: PolicyConfig) -> "Policy":
     """The policy that settings name. Raises UsageError where there is none such here."""
-    found = ENGINES.load(settings.kind)
-    made: Any = found(as_type(settings, found.Config))
-    usable: Policy = guarded(made, ENGINES.plugin(settings.kind), f"policy {settings.kind}")
+    made = ENGINES.load(settings.kind)(complete(settings, ENGINES))
+    usable: Policy = ENGINES.guarded(settings.kind, made)
     return usable
 
 
@@ -41,6 +40,6 @@ def open_engine(
     """A new engine of the policy, not started. Raises UsageError as `policy_for` does."""
     from pipeline.engines.base import Surroundings
 
-    made: Any = policy_for(settings).engine(sampling, ending, around or Surroundings())
-    engine: Engine = guarded(made, ENGINES.plugin(settings.kind), f"policy {settings.kind}")
+    made = policy_for(settings).engine(sampling, ending, around or Surroundings())
+    engine: Engine = ENGINES.guarded(settings.kind, made)
     return engine

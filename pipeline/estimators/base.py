@@ -4,13 +4,13 @@ An implementation is a class with its settings as `Config`; one is made of those
 the rest of the pipeline wants to know of an estimator, it asks here: nobody outside asks for a name.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, ClassVar, Protocol, Self
 
 from pipeline.config.choices import BudgetUnit, ValueColumn
+from pipeline.config.fields import in_common
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, StepValue, Trials
 from pipeline.estimators.labels import step_labels
@@ -51,15 +51,11 @@ class Planned:
     most: int
 
 
-class State(Protocol):
-    """What an estimator has learnt, from so many chains."""
-
-    @property
-    def chains(self) -> int: ...
-
-
 class Learner(Protocol):
-    """How an estimator learns from a unit, and hands that on to the next one. A state is never changed, always made anew."""
+    """How an estimator learns from a unit, and hands that on to the next one.
+
+    A state is never changed, always made anew. It says from how many `chains` it was learnt; nobody else looks into it.
+    """
 
     table: str
     """Name of the stored table, one of `core.schemas`."""
@@ -176,9 +172,7 @@ class Estimator(Protocol):
 
 def adapted(schema: type[EstimatorConfig], given: EstimatorConfig, **own: Any) -> EstimatorConfig:
     """Settings of one type with the values of another's, as far as both have them, and its own name."""
-    values = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
-    names = {field.name for field in dataclasses.fields(schema)} - {"name"}
-    return schema(**{name: value for name, value in values.items() if name in names} | own)
+    return schema(**in_common(given, schema) | {schema.CHOSEN_BY: schema.usual()} | own)
 
 
 def objection(sampled: Estimator, wanted: Estimator) -> str | None:

@@ -1,11 +1,11 @@
 """The estimators by name: ours, and those of installed distributions. A new one of ours is a line here."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.config.choices import ValueColumn
-from pipeline.config.fields import as_type
 from pipeline.config.label import EstimatorConfig
-from pipeline.core.doors import Door, guarded
+from pipeline.config.recorded import complete
+from pipeline.core.doors import Door
 
 if TYPE_CHECKING:
     from pipeline.estimators.base import Estimator
@@ -21,15 +21,15 @@ ESTIMATORS: "Door[type[Estimator]]" = Door(
         "bisect": "pipeline.estimators.bisect:Bisect pipeline.estimators.settings:BisectConfig",
     },
     needs=("Config", "next_rollouts", "values", "labels", "lacks", "budget"),
+    parts=("learner",),
 )
 
 
 def estimator_for(settings: EstimatorConfig) -> "Estimator":
     """The estimator that settings name. Raises UsageError where there is none such here, ValueError where it does not take
     them."""
-    found = ESTIMATORS.load(settings.name)
-    made: Any = found(as_type(settings, found.Config))
-    usable: Estimator = guarded(made, ESTIMATORS.plugin(settings.name), f"estimator {settings.name}")
+    made = ESTIMATORS.load(settings.name)(complete(settings, ESTIMATORS))
+    usable: Estimator = ESTIMATORS.guarded(settings.name, made)
     return usable
 
 

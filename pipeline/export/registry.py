@@ -4,7 +4,7 @@ into which kind of file they go. A new format of ours is a line here.
 
 from typing import Any
 
-from pipeline.core.doors import Door, guarded
+from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError
 from pipeline.export.base import Exporter, LayoutExporter, Plan
 from pipeline.export.formats.base import Encoder, Format
@@ -38,7 +38,7 @@ def exporter_for(config: ExportConfig) -> Exporter:
     """How a format is exported: by its own exporter, or as any layout. Raises UsageError where there is none of that name."""
     found: Any = EXPORTS.load(config.format)
     made = LayoutExporter(found) if isinstance(found, Format) else found
-    usable: Exporter = guarded(made, EXPORTS.plugin(config.format), f"format {config.format}")
+    usable: Exporter = EXPORTS.guarded(config.format, made)
     return usable
 
 

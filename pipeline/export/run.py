@@ -19,7 +19,7 @@ from pipeline.export.decontaminate import Match, contamination
 from pipeline.export.example import LabelCounts
 from pipeline.export.exported import CARD, LEFT_OUT, Exported, FileCounts, Left, Reason, card, is_card, reasons
 from pipeline.export.formats.tokens import load_encoder
-from pipeline.export.registry import exporter_for, plan_of, refuse_useless
+from pipeline.export.registry import EXPORTS, exporter_for, plan_of, refuse_useless
 from pipeline.export.settings import Balance, ExportConfig, Offending
 from pipeline.export.write import RowFile, TableFile, row_file
 from pipeline.storage.disk import blamed
@@ -138,7 +138,9 @@ class _Job:
             for values in frame.select(fields).iter_rows():
                 row = LabelRow(*values)
                 problems[row.problem_id].append(row)
-            yield frame, [made for chains in problems.values() for made in self._plan.make(chains)]
+            with EXPORTS.blamed(self._config.format, "making rows"):
+                rows = [made for chains in problems.values() for made in self._plan.make(chains)]
+            yield frame, rows
 
     def _surplus(self) -> Collection[str]:
         """Chains that are too many of their kind among those to train on."""

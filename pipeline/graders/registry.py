@@ -3,9 +3,9 @@
 from typing import Any
 
 from pipeline import __version__
-from pipeline.config.fields import as_type
 from pipeline.config.label import GraderConfig
-from pipeline.core.doors import Door, guarded
+from pipeline.config.recorded import complete
+from pipeline.core.doors import Door
 from pipeline.graders.adapter import GraderChecker
 from pipeline.graders.base import Checker, Grader
 
@@ -30,16 +30,9 @@ def checker_for(config: GraderConfig) -> Checker:
     """A new checker; its owner closes it. Raises StepvalueError where the machine cannot do what the settings demand, and
     UsageError where there is none of that name here."""
     found: Any = GRADERS.load(config.kind)
-    plugin = GRADERS.plugin(config.kind)
-    made = guarded(found(as_type(config, found.Config)), plugin, f"grader {config.kind}")
+    made = GRADERS.guarded(config.kind, found(complete(config, GRADERS)))
     checker: Checker = made if hasattr(found, "quick") else GraderChecker(made)
     return checker
-
-
-def complete_settings(config: GraderConfig) -> GraderConfig:
-    """The settings as those of the checker that they name, with its defaults for what the base does not know."""
-    complete: GraderConfig = as_type(config, GRADERS.load(config.kind).Config)
-    return complete
 
 
 def grader_type(config: GraderConfig) -> Any:

@@ -106,16 +106,16 @@ def actors(config: LabelConfig) -> Iterator[Offer]:
         yield Offer(
             hire=hire,
             workers=taken.workers,
-            devices=_devices(config, taken),
+            devices=_devices(policy.devices(), config.plan.gpus, taken),
             # A private Ray offers no metrics to anybody.
             watch=RunMetrics(last_part(config.run_dir or "")) if config.cluster.address is not None else nobody,
         )
 
 
-def _devices(config: LabelConfig, taken: Share) -> float:
-    elsewhere = policy_for(config.policy).devices()
+def _devices(elsewhere: int | None, told: int | None, taken: Share) -> float:
+    """Devices per worker: its own, or those that answer elsewhere, as many as is `told` of."""
     if elsewhere is not None:
-        return (config.plan.gpus or elsewhere) / taken.workers
+        return (told or elsewhere) / taken.workers
     return taken.gpus or 1.0
 
 

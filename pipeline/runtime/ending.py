@@ -1,18 +1,18 @@
 """Where completions end: what `sampling.stop_at_answer` comes down to. Pure."""
 
 from pipeline.config.choices import PromptStyle
-from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
+from pipeline.config.recorded import complete
 from pipeline.core.errors import UsageError
 from pipeline.engines.registry import policy_for
 from pipeline.graders.base import Ending
-from pipeline.graders.registry import grader_type
+from pipeline.graders.registry import GRADERS, grader_type
 
 
 def stops_at_answer(config: LabelConfig) -> bool:
     """The setting, or what its null stands for. Raises UsageError where completions are to end and nobody can see to it."""
     asked, grader = config.sampling.stop_at_answer, grader_type(config.grader)
-    settings, policy = as_type(config.grader, grader.Config), policy_for(config.policy)
+    settings, policy = complete(config.grader, GRADERS), policy_for(config.policy)
     if asked is None:
         plain = config.policy.prompt.style is PromptStyle.plain
         return plain and policy.ends_at_answers and grader.ends_by_default(settings)
@@ -28,6 +28,7 @@ def stops_at_answer(config: LabelConfig) -> bool:
 
 def ending(config: LabelConfig) -> Ending | None:
     """When a completion has stated its answer, and so ends; None where it goes on."""
-    grader = grader_type(config.grader)
-    found: Ending | None = grader.ending(as_type(config.grader, grader.Config)) if stops_at_answer(config) else None
+    if not stops_at_answer(config):
+        return None
+    found: Ending | None = grader_type(config.grader).ending(complete(config.grader, GRADERS))
     return found

@@ -8,7 +8,6 @@ whole are there: what is asked for later, with another goal, is a round behind t
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.config.choices import BudgetUnit
 from pipeline.core.records import Fact, Trials
 from pipeline.estimators.base import MANY, Budget, Estimator
 from pipeline.estimators.tree import Tree
@@ -86,10 +85,10 @@ class Rounds:
     def _limited(self) -> int | None:
         """What a chain may cost, where the unit has a share of the run's budget. All chains share it alike until the unit was
         whole once, and then those that are undecided."""
-        total = self._journal.goal.unit_budget
-        if total is None:
+        total, budget = self._journal.goal.unit_budget, self._budget
+        if total is None or budget is None:
             return None
-        chains = [cost for tree in self._trees for cost in self._costs(tree)]
+        chains = [cost for tree in self._trees for cost in self._costs(tree, budget)]
         if not self._journal.settled:
             return level(total, chains)
         still_open = [each for tree in self._open() for each in tree]
@@ -103,11 +102,10 @@ class Rounds:
         limit = self._limit if budget.chain is None else min(budget.chain, self._limit)
         if not self._journal.settled:
             return Cap(most=limit * len(tree.chains), unit=budget.unit)
-        return Cap(most=together(self._costs(tree), limit), unit=budget.unit)
+        return Cap(most=together(self._costs(tree, budget), limit), unit=budget.unit)
 
-    def _costs(self, tree: Tree) -> list[float]:
-        unit = BudgetUnit.tokens if self._budget is None else self._budget.unit
-        return costs(tree, self._trials([tree]), unit)
+    def _costs(self, tree: Tree, budget: Budget) -> list[float]:
+        return costs(tree, self._trials([tree]), budget.unit)
 
     def _asked(self, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> list[dict[str, int]]:
         estimator, budget = self._estimator, self._budget

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.config.fields import as_type, identifying
+from pipeline.config.fields import identifying
 from pipeline.config.label import LabelConfig
-from pipeline.config.recorded import flat
+from pipeline.config.recorded import complete, flat
 from pipeline.core.doors import Door
 from pipeline.core.ids import content_id
 from pipeline.core.records import Goal, Totals
@@ -72,7 +72,7 @@ def _facts_of(section: str, settings: Any) -> dict[str, object]:
     if section not in _DOORS:
         return flat(section, identifying(settings))
     door, name = _DOORS[section], settings.chosen
-    own = flat(section, identifying(as_type(settings, door.settings(name))))
+    own = flat(section, identifying(complete(settings, door)))
     plugin = door.plugin(name)
     if plugin is not None:
         return {**own, f"{section}.plugin": str(plugin)}

@@ -116,10 +116,10 @@ class Worker:
         log: Callable[[Storage, str, int, tuple[ShardRecord, ...]], UnitLog] = UnitLog,
     ) -> None:
         self._log = log
-        self._config = config
         self._storage = storage
         self._engine = engine
-        self._estimator = estimator_for(config.estimator)
+        self._settings = unit_settings(config)
+        self._estimator = self._settings.estimator
         self._checker = checker_for(config.grader)
         self._labeller: UnitLabeller | None = None
         self._began = 0.0
@@ -129,7 +129,7 @@ class Worker:
         """Load the policy and return its identity. Raises PolicyError."""
         await self._engine.start()
         self._began = _now()
-        self._labeller = UnitLabeller(unit_settings(self._config), self._engine, self._checker)
+        self._labeller = UnitLabeller(self._settings, self._engine, self._checker)
         return self._engine.policy
 
     async def label_unit(self, task: Task) -> Receipt:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from pipeline.core.errors import Absent, StepvalueError, StoreError, Unreachable, UsageError
+from pipeline.core.errors import Absent, StepvalueError, StoreError, Unreachable, UsageError, first_line
 from pipeline.storage.storage import PASSING_NAME
 
 SCHEME_END = "://"
@@ -154,7 +154,7 @@ class ObjectStorage:
             raise
         except Exception as error:  # each client has errors of its own, few of them OSError
             raise Unreachable(
-                f"{self._place}/{name} cannot be {verb}: {_first_line(error)}; see that the bucket is there and that the "
+                f"{self._place}/{name} cannot be {verb}: {first_line(error)}; see that the bucket is there and that the "
                 "credentials in the environment may list, read, write and delete in it, then start again"
             ) from error
 
@@ -176,18 +176,18 @@ def object_storage(url: str) -> ObjectStorage:
         raise UsageError(f"run_dir={url} needs a package that is not installed: {_remedy(scheme, error)}") from error
     except ValueError as error:
         raise UsageError(
-            f"run_dir={url} is not understood: {_first_line(error)}; name a folder, s3:// or gs://"
+            f"run_dir={url} is not understood: {first_line(error)}; name a folder, s3:// or gs://"
         ) from error
     except Exception as error:  # a client that finds no credentials says so in its own way
         raise Unreachable(
-            f"{url} cannot be reached: {_first_line(error)}; check the address, and the credentials in the environment"
+            f"{url} cannot be reached: {first_line(error)}; check the address, and the credentials in the environment"
         ) from error
     return ObjectStorage(files, root, f"{scheme}{SCHEME_END}{path}", sends_condition=scheme in _EXTRAS)
 
 
 def _remedy(scheme: str, error: ImportError) -> str:
     extra = _EXTRAS.get(scheme)
-    return f"pip install 'stepvalue[{extra}]'" if extra else _first_line(error)
+    return f"pip install 'stepvalue[{extra}]'" if extra else first_line(error)
 
 
 def _is_plain(name: str) -> bool:
@@ -199,7 +199,3 @@ def _http_status(error: Exception) -> int | None:
     response = getattr(error.__cause__ or error, "response", None)
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(response, dict) else None
     return status if isinstance(status, int) else None
-
-
-def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -72,7 +72,7 @@ def test_a_page_that_cannot_be_written_is_one_line(run_dir: Path) -> None:
     ],
 )
 def test_a_run_directory_is_any_text_or_two(given: str, taken: tuple[str, ...]) -> None:
-    config = composed(REPORT, [f"run_dir={given}"]).settings(ReportConfig)
+    config = composed(REPORT, [f"run_dir={given}"]).settings()
     assert isinstance(config, ReportConfig)
     assert config.run_dir == taken
 

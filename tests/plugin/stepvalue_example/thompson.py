@@ -16,7 +16,7 @@ from scipy.special import betaincc, betaincinv
 from pipeline.config.fields import FREE, RELABEL
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
-from pipeline.estimators.base import Estimator, Planned
+from pipeline.estimators.base import Estimator
 from pipeline.estimators.fixed import along, unmeasured
 from pipeline.estimators.states import JsonLearner, JsonState
 from pipeline.estimators.tree import Tree
@@ -46,7 +46,6 @@ class RateLearner(JsonLearner):
 class Thompson(Estimator):
     Config = ThompsonConfig
     settings: ThompsonConfig
-    replayable = False
     learner = RateLearner("thompson", 1, correct=1, graded=2)
 
     def next_rollouts(
@@ -56,9 +55,6 @@ class Thompson(Estimator):
 
     def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
         return [along(chain, trials, lambda have: self._value(have.counts, state), self.settings) for chain in chains]
-
-    def planned(self, rollouts: int) -> Planned:
-        return Planned(least=0, most=10**9)
 
     def _next(self, tree: Tree, trials: Mapping[str, Trials], rollouts: int, state: Any) -> dict[str, int]:
         free = [prefix for prefix, closed in zip(tree.prefix_ids, tree.closed, strict=True) if not closed]
