@@ -28,8 +28,10 @@ MASKED_TEXT = (
     (re.compile(r"interrupted: .* ago"), "interrupted: TIME ago"),
     (re.compile(r"^(start|cost) .*\n", re.MULTILINE), ""),
     (re.compile(r"(\d[\d,]* lines) in [\d.]+ s"), r"\1"),
+    (re.compile(r"^- `preference\..*\n", re.MULTILINE), ""),
 )
-"""Of what commands print and `export` writes: versions, times, and processes."""
+"""Of what commands print and `export` writes: versions, times, and processes; and settings of pairs, which cards of other
+formats told too."""
 KEYS = {"labels": "chain_id", "rollouts": "rollout_id", "inputs": "chain_id"}
 
 
