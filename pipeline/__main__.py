@@ -1,6 +1,7 @@
 """The command line: compose the settings, check them, dispatch."""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from pipeline.cli import COMMANDS
-from pipeline.cli.command import Command, write_out
+from pipeline.cli.command import Command, interrupted_by, write_out
 from pipeline.cli.label import LABEL
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, StepvalueError, UsageError
@@ -44,9 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
-        if armed := arm(os.environ):
-            errors.print(f"stepvalue: {armed}")
-        return _dispatch(arguments, errors)
+        with interrupted_by(signal.SIGINT):
+            if armed := arm(os.environ):
+                errors.print(f"stepvalue: {armed}")
+            return _dispatch(arguments, errors)
     except StepvalueError as error:
         errors.print(f"stepvalue: {error}")
         return error.exit_code
@@ -90,9 +92,10 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
         write_out(composed(command, invocation.overrides).yaml)
         return 0
     found = composed(command, invocation.overrides)
+    settings = found.settings()
     for remark in found.remarks:
         errors.print(f"stepvalue: {remark}")
-    return command.run(found.settings())
+    return command.run(settings)
 
 
 def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
@@ -122,7 +125,11 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
 def _groups_text(command: Command) -> str:
     from pipeline.cli.compose import groups
 
-    lines = [f"  {name:<10} {' '.join(options)}\n" for name, options in groups(command).items()]
+    choices = groups(command)
+    if command.chooses is not None:
+        key, door = command.chooses
+        choices[key] = door.names()
+    lines = [f"  {name:<10} {' '.join(options)}\n" for name, options in choices.items()]
     return "".join(["groups (choose with group=option):\n", *lines, "\n"]) if lines else ""
 
 

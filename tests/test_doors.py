@@ -54,7 +54,7 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
     for words in (
         ["label", *own, "data.path=rows.jsonl", "run_dir=run", "sampling.rollouts=4"],
         ["audit", "run_dir=run"],
-        ["export", "run_dir=run", "format=counted", "out=out", "undecided=merge"],
+        ["export", "run_dir=run", "format=counted", "counted.most=1", "out=out", "undecided=merge"],
     ):
         done = subprocess.run(
             [sys.executable, "-m", "pipeline", *words],
@@ -68,6 +68,7 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
         assert done.returncode == 0, (words, done.stderr)
     written = [json.loads(line) for line in (tmp_path / "out" / "train.jsonl").read_text().splitlines()]
     assert all(set(row) == {"problem", "good"} for row in written)
+    assert "- `counted.most`: `1`\n" in (tmp_path / "out" / "README.md").read_text()
 
 
 def test_nobody_outside_a_door_asks_for_a_name() -> None:

@@ -95,12 +95,14 @@ def test_a_run_of_plug_ins_is_labelled_audited_relabelled_reported_and_exported(
         ["regrade", "run_dir=run", "grader.drop=!"],
         ["audit", "run_dir=run"],
         ["report", "run_dir=run"],
-        ["export", "run_dir=run", "format=lines", "out=lines", "undecided=merge"],
+        ["export", "run_dir=run", "format=lines", "lines.indent=2", "out=lines", "undecided=merge"],
     ):
         done = stepvalue(run, site, *words)
         assert done.returncode == 0, (words, done.stderr)
     written = [json.loads(line) for line in (run / "lines" / "train.jsonl").read_text().splitlines()]
     assert [set(row) for row in written] == [{"text", "good"}] * len(written)
+    assert all(line.startswith("  ") for row in written for line in row["text"].splitlines()[1:])
+    assert "- `lines.indent`: `2`\n" in (run / "lines" / "README.md").read_text()
 
 
 @pytest.mark.ray
@@ -116,6 +118,20 @@ def test_help_lists_plug_ins_with_their_settings(site: Path, tmp_path: Path) -> 
     assert "thompson" in shown
     assert "prior_weight: 2.0" in shown
     assert "heads: 0.5" in shown
+    shown = stepvalue(tmp_path, site, "export", "-h", "format=lines").stdout
+    assert "preference parquet lines\n" in shown
+    assert "lines:\n  indent: 0\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["lines.inden=2"], "there is no setting lines.inden: did you mean lines.indent?"),
+        (["lines.indent=-1"], "lines.indent=-1 is out of range: it must be 0 or more"),
+    ],
+)
+def test_settings_of_a_format_are_checked(words: Sequence[str], line: str, site: Path, tmp_path: Path) -> None:
+    assert line in said(stepvalue(tmp_path, site, "export", "run_dir=x", "format=lines", "out=y", *words))
 
 
 @pytest.mark.parametrize(
@@ -129,6 +145,31 @@ def test_help_lists_plug_ins_with_their_settings(site: Path, tmp_path: Path) -> 
 )  # fmt: skip
 def test_mistakes_are_told_as_with_our_own(words: Sequence[str], line: str, site: Path, tmp_path: Path) -> None:
     assert line in said(stepvalue(tmp_path, site, "label", "data=sample", "policy=oracle", *words))
+
+
+def test_settings_of_another_format_have_no_effect(site: Path, tmp_path: Path) -> None:
+    words = ["run_dir=x", "format=lines", "out=y", "preference.margin=0.5"]
+    remark, _ = stepvalue(tmp_path, site, "export", *words).stderr.splitlines()
+    assert remark.endswith("has no effect: it is a setting of format=preference, not of format=lines")
+
+
+@pytest.mark.parametrize("section", ["", "decontaminate", "out"])
+def test_a_section_of_settings_needs_a_name_of_its_own(section: str, site: Path, tmp_path: Path) -> None:
+    shutil.copytree(site, tmp_path / "site")
+    offered(tmp_path / "site", "exports", "torn = torn:Torn")
+    (tmp_path / "site" / "torn.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from stepvalue_example.lines import Lines, LinesConfig\n"
+        "class TornConfig(LinesConfig):\n"
+        f"    SECTION = {section!r}\n"
+        "class Torn(Lines):\n"
+        "    Config = TornConfig\n"
+    )
+    line = said(stepvalue(tmp_path, tmp_path / "site", "export", "run_dir=x", "format=torn", "out=y"))
+    assert line.startswith(
+        "stepvalue: format torn of stepvalue-broken 2.0 (stepvalue.exports: torn = torn:Torn) cannot be used"
+    )
+    assert f"SECTION={section!r}" in line
 
 
 @pytest.mark.ray
@@ -151,7 +192,7 @@ def test_a_format_that_raises_ends_the_export_in_a_line(run: Path, site: Path, t
     offered(tmp_path / "site", "exports", "torn = torn:TORN")
     (tmp_path / "site" / "torn.py").write_text(
         "import dataclasses\nfrom stepvalue_example.lines import LINES\n"
-        "TORN = dataclasses.replace(LINES, row=lambda example, marks: {}['text'])\n"
+        "TORN = dataclasses.replace(LINES.layout, row=lambda example, marks: {}['text'])\n"
     )
     broken = stepvalue(run, tmp_path / "site", "export", "run_dir=run", "format=torn", "out=torn", "undecided=merge")
     assert broken.returncode == 1

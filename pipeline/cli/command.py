@@ -1,13 +1,20 @@
 """What a command is."""
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
+from pipeline.core.doors import Door
 from pipeline.core.errors import Interrupted
+
+IMPORT_PAUSE_SECONDS = 0.01
+_IMPORTING = "<frozen importlib"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +30,8 @@ class Command:
     schema: type
     run: Callable[[Any], int]
     flags: tuple[str, ...] = ()
+    chooses: tuple[str, Door[Any]] | None = None
+    """A setting that names an implementation behind a door. The implementation's own settings are a section beside it."""
     check: Callable[[Any], object] | None = None
     """Raises UsageError for settings that do not go together."""
 
@@ -38,6 +47,39 @@ def write_out(text: str) -> None:
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
         raise SystemExit(1) from error
+
+
+class Interruption(KeyboardInterrupt):
+    """What a signal raises in a command.
+
+    KeyboardInterrupt itself is not caught for good: where one passes through `exec` of a text, as in the making of a dataclass,
+    CPython ends the process by SIGINT at last, whatever exit code it was given (`_Py_UnhandledKeyboardInterrupt`).
+    """
+
+
+@contextmanager
+def interrupted_by(*numbers: signal.Signals) -> Iterator[None]:
+    """These signals raise Interruption in the block, on the main thread.
+
+    In the import machinery they wait, IMPORT_PAUSE_SECONDS at a time: what one of its callbacks raises is printed and lost.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, frame: FrameType | None) -> None:
+        if frame is not None and frame.f_code.co_filename.startswith(_IMPORTING):
+            signal.setitimer(signal.ITIMER_REAL, IMPORT_PAUSE_SECONDS)
+            return
+        raise Interruption
+
+    before = {number: signal.signal(number, interrupt) for number in (*numbers, signal.SIGALRM)}
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

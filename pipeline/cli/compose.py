@@ -31,7 +31,7 @@ from pipeline.cli.overrides import (
     text_keys,
 )
 from pipeline.config.changes import Change, change_type
-from pipeline.config.fields import BY_GROUP, CHOOSES, REFUSED, ChosenSettings, described
+from pipeline.config.fields import BY_GROUP, CHOOSES, OWN, REFUSED, ChosenSettings, Settings, described
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError, first_line
@@ -50,11 +50,20 @@ _CHECKOUT_CONF = Path(pipeline.__file__).parents[1] / "conf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """The own settings of the implementation that a setting names: `section` on the command line, a dataclass."""
+
+    section: str
+    schema: type[Settings]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
     """What a command line comes to, for a command with this schema, and remarks on what of it has no effect."""
 
     config: DictConfig
     schema: type
+    own: Own | None
     remarks: tuple[str, ...]
 
     @property
@@ -68,7 +77,7 @@ class Composed:
         except MissingMandatoryValue as error:
             key = error.full_key or "a setting"
             raise UsageError(f"{key} is not set: give {key}=...") from error
-        return _static(found, self.schema)
+        return _static(found, self.schema, self.own)
 
 
 def composed(command: Command, overrides: Sequence[str]) -> Composed:
@@ -76,10 +85,12 @@ def composed(command: Command, overrides: Sequence[str]) -> Composed:
     sections = _sections(command, ChosenSettings)
     said = _said(overrides)
     chosen = {section: _chosen(command, section, said) for section in sections}
-    schema = _schema(command, chosen)
+    own = _own(command, said)
+    schema = _schema(command, chosen, own)
+    elsewhere = {key: owner for section, name in chosen.items() for key, owner in _elsewhere(section, name).items()}
     everything = Sections(
         schema=schema,
-        elsewhere={key: owner for section, name in chosen.items() for key, owner in _elsewhere(section, name).items()},
+        elsewhere=elsewhere | _own_elsewhere(command, said),
         groups=groups(command),
         choosing={key: name for section in sections for key, name in _choosing(section).items()},
     )
@@ -95,7 +106,7 @@ def composed(command: Command, overrides: Sequence[str]) -> Composed:
         with initialize_config_dir(str(conf_folder()), version_base="1.3"):
             config = compose(command.name, overrides=checked)
         if command.check is not None:
-            command.check(_static(OmegaConf.to_object(config), command.schema))
+            command.check(_static(OmegaConf.to_object(config), command.schema, own))
         else:
             OmegaConf.to_object(config)
     except MissingMandatoryValue:
@@ -104,12 +115,16 @@ def composed(command: Command, overrides: Sequence[str]) -> Composed:
         raise UsageError(_cause(error)) from error
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return Composed(config=config, schema=command.schema, remarks=tuple(remarks))
+    return Composed(config=config, schema=command.schema, own=own, remarks=tuple(remarks))
 
 
-def _static(found: Any, schema: type) -> Any:
+def _static(found: Any, schema: type, own: Own | None) -> Any:
     """Settings as an object of the command's own schema: the type made for a command line no other process knows."""
-    return schema(**{field.name: getattr(found, field.name) for field in dataclasses.fields(schema)})
+    values = {
+        field.name: getattr(found, own.section if own and field.metadata == OWN else field.name)
+        for field in dataclasses.fields(schema)
+    }
+    return schema(**values)
 
 
 def groups(command: Command) -> dict[str, list[str]]:
@@ -195,10 +210,43 @@ def _read(file: Path) -> dict[str, Any]:
     return loaded if isinstance(loaded, dict) else {}
 
 
-def _schema(command: Command, chosen: Mapping[str, str]) -> type:
+def _own(command: Command, said: Mapping[str, str]) -> Own | None:
+    """The own settings of what the command line names, if it has some. A name that nobody has is told when the command runs."""
+    if command.chooses is None:
+        return None
+    key, door = command.chooses
+    name = said.get(key, "")
+    schema = door.settings(name) if name in door.names() else None
+    if schema is None:
+        return None
+    if not schema.SECTION or schema.SECTION in {each.name for each in described(command.schema)}:
+        raise UsageError(
+            f"{door.noun} {name} of {door.plugin(name)} cannot be used: SECTION={schema.SECTION!r} of its {schema.__name__} is "
+            f"no name for a section of settings of `{command.name}`, or is one already"
+        )
+    return Own(section=schema.SECTION, schema=schema)
+
+
+def _own_elsewhere(command: Command, said: Mapping[str, str]) -> dict[str, Owner]:
+    """The own settings of those of our implementations that the command line does not name."""
+    if command.chooses is None:
+        return {}
+    key, door = command.chooses
+    chosen = said.get(key, "")
+    return {
+        setting: Owner(section=key, names=(name,), chosen=chosen, refused=False)
+        for name in door.configurable()
+        if name != chosen
+        for setting in marks_of(door.settings(name), f"{door.settings(name).SECTION}.")
+    }
+
+
+def _schema(command: Command, chosen: Mapping[str, str], own: Own | None) -> type:
     """The command's schema with the settings of the implementations that are chosen."""
     kinds: dict[str, type] = {section: DOORS[section][1].settings(name) for section, name in chosen.items()}
     kinds |= {section: change_type(*DOORS[section]) for section in _sections(command, Change)}
+    if own:
+        kinds[own.section] = own.schema
     if not kinds:
         return command.schema
     fields = [(name, kind, dataclasses.field(default_factory=kind)) for name, kind in kinds.items()]

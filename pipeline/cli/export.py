@@ -1,6 +1,7 @@
 """The command `export`."""
 
 from pipeline.cli.command import Command, interruptible, write_out
+from pipeline.export.registry import EXPORTS
 from pipeline.export.settings import ExportConfig
 
 
@@ -25,7 +26,6 @@ export: write the labels of a run as a trainer's training data, into a folder wi
   python -m pipeline export run_dir=out format=parquet columns=[problem,steps,posterior_mean] out=data/values
   python -m pipeline export run_dir=out format=preference out=data/pairs 'decontaminate.paths=[math500.jsonl]'
 
-formats: trl axolotl openrlhf rlhflow qwen prm800k math_shepherd openr scan processbench orm preference parquet
 Before anything is written, every chain is looked at as the trainer would read it. Where labels would be misplaced or lost,
 nothing is written, and a list names the chains; offending=drop leaves them out. With a tokenizer, lengths and placeholders are
 looked at too.
@@ -33,4 +33,5 @@ looked at too.
     schema=ExportConfig,
     run=_export,
     flags=("partial", "overwrite"),
+    chooses=("format", EXPORTS),
 )

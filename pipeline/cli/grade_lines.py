@@ -8,7 +8,6 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
+from pipeline.cli.command import interrupted_by
 from pipeline.cli.ordered import InOrder
 from pipeline.config.label import GradeConfig
 from pipeline.core.errors import InputError, Interrupted, StoreError, UsageError
@@ -58,7 +58,7 @@ def grade_lines(config: GradeConfig) -> int:
     began = time.monotonic()
     account = _Account()
     try:
-        with _terminable(), _input(config) as stream, _output(config) as write:
+        with interrupted_by(signal.SIGTERM), _input(config) as stream, _output(config) as write:
 
             def emit(result: Result) -> None:
                 write(result.text)
@@ -116,19 +116,6 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
     finally:
         # After a failure nobody wants the rest; what is under way ends at the checker's deadline.
         threads.shutdown(cancel_futures=True)
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """A polite end is an interruption like Ctrl-C: nothing unfinished is left behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

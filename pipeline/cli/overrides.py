@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
 from pipeline.config.fields import BY_GROUP, Mark, described
 from pipeline.core.errors import UsageError
@@ -113,12 +113,12 @@ def quoted(text: str) -> str:
 
 def _keys_of(schema: type, wanted: Callable[[Any], bool], prefix: str = "") -> set[str]:
     found = set()
-    for name, kind in get_type_hints(schema).items():
-        if dataclasses.is_dataclass(kind):
-            assert isinstance(kind, type)
-            found |= _keys_of(kind, wanted, f"{prefix}{name}.")
-        elif wanted(kind):
-            found.add(f"{prefix}{name}")
+    for each in described(schema):
+        if dataclasses.is_dataclass(each.kind):
+            assert isinstance(each.kind, type)
+            found |= _keys_of(each.kind, wanted, f"{prefix}{each.name}.")
+        elif wanted(each.kind):
+            found.add(f"{prefix}{each.name}")
     return found
 
 

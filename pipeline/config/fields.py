@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from annotated_types import BaseMetadata, Ge, GroupedMetadata, Gt, Le, Lt
 
@@ -37,6 +37,11 @@ class Mark(Enum):
 S = TypeVar("S")
 
 FREE, RELABEL, REFUSED, CHOOSES, BY_GROUP = Mark.FREE, Mark.RELABEL, Mark.REFUSED, Mark.CHOOSES, Mark.BY_GROUP
+
+
+OWN: Final = {"omegaconf_ignore": True}
+"""Metadata of a field with the own settings of the implementation that another setting names. It is not given by itself: on the
+command line they are a section under their own name."""
 
 
 class Settings:
@@ -126,7 +131,7 @@ def check(condition: bool, key: str, value: object, wanted: str) -> None:
 
 
 def described(schema: Any) -> tuple[Described, ...]:
-    """The settings of a section, in their order; inner sections are among them, without a range."""
+    """The settings of a section, in their order; inner sections are among them, without a range. OWN is none."""
     return _described(schema)
 
 
@@ -135,6 +140,8 @@ def _described(schema: Any) -> tuple[Described, ...]:
     hints = get_type_hints(schema, include_extras=True)
     found = []
     for field in dataclasses.fields(schema):
+        if field.metadata == OWN:
+            continue
         hint = hints[field.name]
         extras = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
         found.append(

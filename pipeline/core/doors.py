@@ -89,11 +89,15 @@ class Door(Generic[T]):
         return self._loaded[name]
 
     def settings(self, name: str) -> Any:
-        """The dataclass of an implementation's settings. Raises UsageError as `load` does."""
+        """The dataclass of an implementation's settings, None where it has none. Raises UsageError as `load` does."""
         if name in self._settings and self._point(name) is None:
             return _attribute(self._settings[name])
         loaded: Any = self.load(name)
-        return loaded.Config
+        return getattr(loaded, "Config", None)
+
+    def configurable(self) -> list[str]:
+        """Those of ours whose settings are named beside them."""
+        return list(self._settings)
 
     def guarded(self, name: str, made: Any) -> Any:
         """What was made of an implementation: whatever it raises that is no StepvalueError is a PluginError that names where it

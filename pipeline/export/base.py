@@ -8,7 +8,7 @@ differently, such as pairs of steps, is an `Exporter` of its own.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -55,7 +55,7 @@ class Exporter(Protocol):
     """How a format is exported. `plan` is its own; the rest has a default."""
 
     Config: ClassVar[type[Settings] | None] = None
-    """Its own settings, a section of `ExportConfig`. Formats of others have none yet."""
+    """Its own settings, if it has some: a dataclass whose SECTION is their name on the command line. See `ExportConfig.own`."""
 
     takes_columns: ClassVar[bool] = False
     """It writes `columns` of the labels as they are."""
@@ -79,8 +79,12 @@ class LayoutExporter(Exporter):
     def __init__(self, layout: Format) -> None:
         self.layout = layout
 
+    def layout_for(self, own: Any) -> Format:
+        """The layout, which may depend on the format's own settings."""
+        return self.layout
+
     def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
-        layout = self.layout
+        layout = self.layout_for(config.own)
         choice = choice_of(config, layout)
         marks = marks_of(config, layout.marks)
         return Plan(

@@ -87,7 +87,11 @@ def is_card(path: Path) -> bool:
 def card(config: ExportConfig, plan: Plan, exported: Exported, made_with: Settings) -> str:
     """The text of the card, in Markdown with the front matter that names the data files."""
     front = "".join(f"  - split: {name.partition('.')[0]}\n    path: {name}\n" for name in exported.files)
-    asked = {key: value for name, part in asdict(config).items() for key, value in flat(name, part).items()}
+    parts = asdict(config)
+    own = parts.pop("own")
+    if config.own is not None:
+        parts[config.own.SECTION] = own
+    asked = {key: value for name, part in parts.items() for key, value in flat(name, part).items()}
     return (
         f"---\nconfigs:\n- config_name: default\n  data_files:\n{front}---\n\n"
         f"# {_MARK}\n\n"

@@ -2,16 +2,19 @@
 into which kind of file they go. A new format of ours is a line here.
 """
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError
-from pipeline.export.base import Exporter, LayoutExporter, Plan
-from pipeline.export.formats.base import Encoder, Format
-from pipeline.export.settings import DecontaminateConfig, ExportConfig, PreferenceConfig
+from pipeline.export.settings import DecontaminateConfig, ExportConfig
+
+if TYPE_CHECKING:
+    from pipeline.export.base import Exporter, Plan
+    from pipeline.export.formats.base import Encoder, Format
 
 _OURS = "pipeline.export.formats"
-EXPORTS: Door[Format | Exporter] = Door(
+EXPORTS: "Door[Format | Exporter]" = Door(
     "exports",
     noun="format",
     setting="format",
@@ -27,24 +30,36 @@ EXPORTS: Door[Format | Exporter] = Door(
         "scan": f"{_OURS}.stepwise:SCAN",
         "processbench": f"{_OURS}.annotated:PROCESSBENCH",
         "orm": f"{_OURS}.plain:ORM",
-        "preference": f"{_OURS}.preference:PREFERENCE",
+        "preference": f"{_OURS}.preference:PREFERENCE pipeline.export.settings:PreferenceConfig",
         "parquet": f"{_OURS}.plain:PARQUET",
     },
     needs=(),
 )
 
 
-def exporter_for(config: ExportConfig) -> Exporter:
+def exporter_for(config: ExportConfig) -> "Exporter":
     """How a format is exported: by its own exporter, or as any layout. Raises UsageError where there is none of that name."""
+    from pipeline.export.base import LayoutExporter
+    from pipeline.export.formats.base import Format
+
     found: Any = EXPORTS.load(config.format)
     made = LayoutExporter(found) if isinstance(found, Format) else found
     usable: Exporter = EXPORTS.guarded(config.format, made)
     return usable
 
 
+def completed(config: ExportConfig) -> ExportConfig:
+    """The settings with the format's own, which have their defaults where none are given. Raises UsageError for another's."""
+    schema = EXPORTS.settings(config.format)
+    if config.own is None and schema is not None:
+        return replace(config, own=schema())
+    if config.own is not None and (schema is None or not isinstance(config.own, schema)):
+        raise UsageError(f"own: {type(config.own).__name__} is not for format={config.format}; leave it out")
+    return config
+
+
 def refuse_useless(config: ExportConfig) -> None:
     """Raise UsageError for a setting that would do nothing beside the others: who gives it expects otherwise."""
-    exporter = exporter_for(config)
     for useless, told in (
         (
             config.max_length is not None and not config.tokenizer,
@@ -58,19 +73,15 @@ def refuse_useless(config: ExportConfig) -> None:
             config.decontaminate != DecontaminateConfig() and not config.decontaminate.paths,
             "decontaminate.column and .ngram are for decontaminate.paths=[...], add it",
         ),
-        (
-            config.preference != PreferenceConfig() and exporter.Config is not PreferenceConfig,
-            f"preference.*: format={config.format} has no pairs; leave it out",
-        ),
-        *((True, f"{key}: {why}") for key, why in exporter.useless(config).items()),
+        *((True, f"{key}: {why}") for key, why in exporter_for(config).useless(config).items()),
     ):
         if useless:
             raise UsageError(told)
 
 
-def plan_of(config: ExportConfig, encoder: Encoder | None) -> Plan:
-    """Raises UsageError for settings that do not go together."""
-    exporter: Exporter = exporter_for(config)
+def plan_of(config: ExportConfig, encoder: "Encoder | None") -> "Plan":
+    """How rows are made, of settings that are `completed`. Raises UsageError for settings that do not go together."""
+    exporter = exporter_for(config)
     if config.columns and (not exporter.takes_columns or config.target is not None):
         raise UsageError(
             "columns=... is for format=parquet without a target: other rows have the columns of their format"

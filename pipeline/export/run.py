@@ -19,7 +19,7 @@ from pipeline.export.decontaminate import Match, contamination
 from pipeline.export.example import LabelCounts
 from pipeline.export.exported import CARD, LEFT_OUT, Exported, FileCounts, Left, Reason, card, is_card, reasons
 from pipeline.export.formats.tokens import load_encoder
-from pipeline.export.registry import EXPORTS, exporter_for, plan_of, refuse_useless
+from pipeline.export.registry import EXPORTS, completed, exporter_for, plan_of, refuse_useless
 from pipeline.export.settings import Balance, ExportConfig, Offending
 from pipeline.export.write import RowFile, TableFile, row_file
 from pipeline.storage.disk import blamed
@@ -46,6 +46,7 @@ def export(config: ExportConfig) -> Exported:
     Raises UsageError for settings that do not go together, no run, an unfinished one without `partial`, and an `out` that holds
     something else; InputError where the trainer would misread chains and `offending=stop`; StoreError.
     """
+    config = completed(config)
     refuse_useless(config)
     out = _place(config)
     plan = plan_of(config, load_encoder(config.tokenizer) if config.tokenizer else None)

@@ -8,7 +8,7 @@ from annotated_types import Ge
 from annotated_types import Interval as Range
 
 from pipeline.config.choices import ValueColumn
-from pipeline.config.fields import Settings
+from pipeline.config.fields import OWN, Settings
 
 
 class Target(Enum):
@@ -142,7 +142,8 @@ class ExportConfig(Settings):
     seed: int = 0
     """Decides which problems those are, and which chains `balance` leaves out."""
     decontaminate: DecontaminateConfig = field(default_factory=DecontaminateConfig)
-    preference: PreferenceConfig = field(default_factory=PreferenceConfig)
+    own: Settings | None = field(default=None, metadata=OWN)
+    """The format's own, such as PreferenceConfig; null: its defaults."""
     separator: str | None = None
     """Between steps; `\\n` stands for a line end."""
     placeholder: str | None = None

@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from pipeline.export.choose import LabelRow
+from pipeline.export.registry import completed
 from pipeline.export.settings import ExportConfig
 
 
@@ -36,7 +37,7 @@ def label_row(labels: Sequence[int | None] = (1, 0), **changes: Any) -> LabelRow
 
 def settings(layout: str = "trl", **changes: Any) -> ExportConfig:
     """Settings of an export that reads and writes nothing."""
-    return ExportConfig(run_dir="run", format=layout, out="out", **changes)
+    return completed(ExportConfig(run_dir="run", format=layout, out="out", **changes))
 
 
 label_lists = st.lists(st.sampled_from([0, 1, 2, None]), min_size=1, max_size=8)

@@ -270,7 +270,7 @@ def test_an_export_without_a_row_is_none(run_dir: Path, tmp_path: Path) -> None:
         ({"max_length": 5}, "counted by tokenizer"),
         ({"neutral": Neutral.positive, "threshold": 0.5}, "a threshold labels anew"),
         ({"decontaminate": DecontaminateConfig(ngram=5)}, "are for decontaminate.paths"),
-        ({"preference": PreferenceConfig(margin=0.5)}, "format=trl has no pairs"),
+        ({"own": PreferenceConfig(margin=0.5)}, "PreferenceConfig is not for format=trl"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(

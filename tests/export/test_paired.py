@@ -47,7 +47,7 @@ def exported(run_dir: Path, out: Path, **changes: Any) -> Any:
 
 def test_pairs_of_a_run_are_steps_of_two_of_its_chains(run_dir: Path, tmp_path: Path) -> None:
     step = PreferenceConfig(reader=PairReader.step_dpo)
-    done = exported(run_dir, tmp_path / "out", preference=step, file=FileType.parquet)
+    done = exported(run_dir, tmp_path / "out", own=step, file=FileType.parquet)
     chains = {row["chain_id"]: row for row in pl.read_parquet(run_dir / "labels" / "*.parquet").iter_rows(named=True)}
     pairs = pl.read_parquet(tmp_path / "out/train.parquet").to_dicts()
     assert len(pairs) == done.files["train.parquet"].rows > 10
@@ -70,10 +70,8 @@ def test_a_chain_is_left_out_once_however_many_pairs_it_is_in(run_dir: Path, tmp
     listed = tmp_path / "listed.txt"
     listed.write_text("What is 3 + 3 + 1?\n")
     everything = PreferenceConfig(margin=0.01, span=PairSpan.step)
-    exported(run_dir, tmp_path / "all", preference=everything)
-    done = exported(
-        run_dir, tmp_path / "out", preference=everything, decontaminate=DecontaminateConfig(paths=[str(listed)])
-    )
+    exported(run_dir, tmp_path / "all", own=everything)
+    done = exported(run_dir, tmp_path / "out", own=everything, decontaminate=DecontaminateConfig(paths=[str(listed)]))
     assert "What is 3 + 3 + 1?" in (tmp_path / "all/train.jsonl").read_text()
     assert "What is 3 + 3 + 1?" not in (tmp_path / "out/train.jsonl").read_text()
     gone = (tmp_path / "out" / LEFT_OUT).read_text().splitlines()
@@ -115,7 +113,7 @@ def test_tokens_are_looked_at_where_the_prompt_is_the_whole_one() -> None:
     ]
     (made,) = maker(max_length=5)(chains)
     assert [offence.kind for offence in made.offences] == ["too_long", "too_long"]
-    (made,) = maker(max_length=5, preference=PreferenceConfig(reader=PairReader.step_dpo))(chains)
+    (made,) = maker(max_length=5, own=PreferenceConfig(reader=PairReader.step_dpo))(chains)
     assert not made.offences
 
 

@@ -19,6 +19,7 @@ OPTIONS = (
     "estimator=first_success",
     "estimator=pooled",
     "grader=code",
+    "format=preference",
 )
 """Implementations of which each has settings of its own."""
 SECTIONS = {
@@ -26,6 +27,7 @@ SECTIONS = {
     "plan": ("policy", "estimator", "grader"),
     "grade": ("grader",),
     "score": ("grader",),
+    "export": ("format",),
 }
 
 

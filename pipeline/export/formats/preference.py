@@ -242,15 +242,17 @@ class PairExporter(Exporter):
             after_error=True,
             whole=True,
         )
+        own = config.own
+        assert isinstance(own, PreferenceConfig)
         return Plan(
             make=PairRows(
                 choice=choice,
-                config=config.preference,
+                config=own,
                 separator=marks.separator,
                 encoder=encoder,
                 max_length=config.max_length or MAX_LENGTH,
             ),
-            schema=schema(config.preference.reader),
+            schema=schema(own.reader),
             file=config.file or FileType.jsonl,
             marks=marks,
             reads=(*VALUES, *PLACE),

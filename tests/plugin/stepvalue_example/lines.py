@@ -1,13 +1,25 @@
 """An export format: a problem with its good steps as one text, and how many of them are good."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
+from annotated_types import Ge
 
+from pipeline.config.fields import Settings
+from pipeline.export.base import LayoutExporter
 from pipeline.export.example import Example
 from pipeline.export.formats.base import Format, Marks, Offence, Row
 from pipeline.export.formats.checks import no_steps, not_of_tokens
 from pipeline.export.settings import Target
+
+
+@dataclass(kw_only=True, slots=True)
+class LinesConfig(Settings):
+    SECTION: ClassVar[str] = "lines"
+    indent: Annotated[int, Ge(0)] = 0
+    """Blanks in front of each step."""
 
 
 def _row(example: Example, marks: Marks) -> Row:
@@ -24,12 +36,24 @@ def _offences(example: Example, _marks: Marks) -> Iterator[Offence]:
     return no_steps(example)
 
 
-LINES = Format(
-    targets=(Target.hard,),
-    row=_row,
-    schema=_schema,
-    offences=_offences,
-    token_offences=not_of_tokens,
-    ignores=True,
-    marks=Marks(separator="\n"),
+class Lines(LayoutExporter):
+    Config = LinesConfig
+
+    def layout_for(self, own: Any) -> Format:
+        def indented(example: Example, marks: Marks) -> Row:
+            return _row(replace(example, steps=[" " * own.indent + step for step in example.steps]), marks)
+
+        return replace(self.layout, row=indented)
+
+
+LINES = Lines(
+    Format(
+        targets=(Target.hard,),
+        row=_row,
+        schema=_schema,
+        offences=_offences,
+        token_offences=not_of_tokens,
+        ignores=True,
+        marks=Marks(separator="\n"),
+    )
 )
