@@ -27,7 +27,7 @@ from pipeline.graders.base import Checker
 from pipeline.graders.lines import Case, Result, finished, gold_error, read_case, summary
 from pipeline.graders.question import at_once, in_time
 from pipeline.graders.registry import checker_for
-from pipeline.storage.files import replaced_at_end
+from pipeline.storage.outputs import replaced_at_end
 
 STANDARD = "-"
 GOLDS_REMEMBERED = 4096

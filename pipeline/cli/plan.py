@@ -10,7 +10,7 @@ from pipeline.cli.label import check_ending, set_up_ray
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, UsageError
 from pipeline.core.forecast import MARK, encoded_forecast
-from pipeline.storage.files import check_output_file, refuse_foreign, refuse_overwriting, replaced_at_end
+from pipeline.storage.outputs import check_output_file, refuse_foreign, refuse_overwriting, replaced_at_end
 
 
 def _plan(config: LabelConfig) -> int:

@@ -23,8 +23,7 @@ from pipeline.export.registry import EXPORTS, completed, exporter_for, plan_of, 
 from pipeline.export.settings import Balance, ExportConfig, Offending
 from pipeline.export.write import RowFile, TableFile, row_file
 from pipeline.storage.disk import blamed
-from pipeline.storage.files import refuse_overwriting, replaced_at_end
-from pipeline.storage.folders import folder_at_end
+from pipeline.storage.outputs import folder_at_end, refuse_overwriting, replaced_at_end
 from pipeline.storage.place import folder_at, storage_at
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import frames_of

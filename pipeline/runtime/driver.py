@@ -31,13 +31,12 @@ from pipeline.runtime.stop import INTERRUPTED, StopSignal
 from pipeline.runtime.telling import telling
 from pipeline.runtime.track.tracked import tracked
 from pipeline.runtime.track.trackers import tracker_for
-from pipeline.storage.arranged import arrange_labels
-from pipeline.storage.commits import INPUT, UNIT, Chain, Commit, State, chains, publish
-from pipeline.storage.editions import current_edition, current_label_files, mended_editions
-from pipeline.storage.place import held, storage_at
+from pipeline.storage.commits import INPUT, UNIT, Chain, Commit, State, chains, logged_totals, publish, standing
+from pipeline.storage.editions import arrange_labels, current_edition, current_label_files, mended_editions
+from pipeline.storage.lock import held
+from pipeline.storage.place import storage_at
 from pipeline.storage.repair import repaired
 from pipeline.storage.run_record import STAGED_INPUT, check_claim, claim, settings_copy
-from pipeline.storage.standing import logged_totals, standing
 from pipeline.storage.starts import PLAN, read_starts
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, unit_rows, units_of

@@ -19,9 +19,8 @@ from pipeline.runtime.budgets import reached
 from pipeline.runtime.ending import stops_at_answer
 from pipeline.runtime.jobs import Job
 from pipeline.runtime.worker import Learnt, learnt_by
-from pipeline.storage.commits import UNIT, Chain, Commit
+from pipeline.storage.commits import UNIT, Chain, Commit, logged_totals, standing
 from pipeline.storage.run_record import STAGED_INPUT
-from pipeline.storage.standing import logged_totals, standing
 from pipeline.storage.units import UnitRef
 
 _SECTIONS = ("data", "policy", "sampling", "estimator", "grader")

@@ -16,9 +16,18 @@ from pipeline.core.errors import BudgetSpent, Interrupted, StoreError
 from pipeline.core.progress import Status
 from pipeline.runtime.hands import Watcher
 from pipeline.storage.commits import FOLDER as COMMITS
-from pipeline.storage.course import Course
 from pipeline.storage.place import hasty
-from pipeline.storage.starts import DONE, FAILED, INTERRUPTED, LIMITED, Start, new_start_id, this_process, write_start
+from pipeline.storage.starts import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    LIMITED,
+    Course,
+    Start,
+    new_start_id,
+    this_process,
+    write_start,
+)
 from pipeline.storage.storage import Storage
 
 TELL_SECONDS = 10.0

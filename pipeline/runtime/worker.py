@@ -26,8 +26,8 @@ from pipeline.graders.registry import checker_for, grader_version
 from pipeline.runtime.ending import ending
 from pipeline.runtime.journal import Journal
 from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult, UnitSettings
-from pipeline.storage.arranged import LABELS
 from pipeline.storage.commits import Commit
+from pipeline.storage.editions import LABELS
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from pipeline.storage.unit_log import UnitLog

@@ -1,15 +1,15 @@
-"""Commit records: what exists in a run directory. A file that no record names does not exist.
+"""Commit records: what exists in a run directory, and what a chain of them amounts to.
 
-Records stand in chains, one chain per unit: numbered from 0, each a small JSON file published by create-if-absent. Who wants
-to commit has read every record before his own; when his number is taken he reads what stands there, keeps of his own work
-what that has not, and takes the next number. So whoever writes, and however often, no rollout is committed twice and no
-committed row ever changes. A chain only grows: damage is declared by a later record, which names
-the files that are void; in the place of a record that was damaged itself stands one that says nothing else.
+A file that no record names does not exist. Records stand in chains, one chain per unit: numbered from 0, each a small JSON
+file published by create-if-absent. Who wants to commit has read every record before his own; when his number is taken he reads
+what stands there, keeps of his own work what that has not, and takes the next number. So whoever writes, and however often, no
+rollout is committed twice and no committed row ever changes. A chain only grows: damage is declared by a later record, which
+names the files that are void; in the place of a record that was damaged itself stands one that says nothing else.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -18,8 +18,9 @@ from pipeline.core.errors import Absent, StoreError
 from pipeline.core.failpoints import failpoint
 from pipeline.core.ids import is_shard_file, record_name, record_parts
 from pipeline.core.records import Goal, Totals
-from pipeline.storage.reading import each
-from pipeline.storage.shards import ShardRecord, keep_damaged
+from pipeline.core.schemas import LOG_KEYS
+from pipeline.storage.objects import each
+from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage, sha256_of
 
 FOLDER = "commits"
@@ -72,6 +73,17 @@ class Chain:
     length: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """`log` holds the unit's rollouts and sampled solutions: where an id stands twice, the first counts. `whole` is the last
+    record that completes the unit with all its files intact, None where there is none or one of its files is void. `base`
+    is the intact kernel of the last record that names one."""
+
+    log: tuple[ShardRecord, ...]
+    whole: Commit | None
+    base: tuple[ShardRecord, ...] = ()
+
+
 def commit_name(commit: Commit) -> str:
     return f"{FOLDER}/{record_name(commit.kind, commit.chain_id, commit.number)}"
 
@@ -85,18 +97,6 @@ def publish(storage: Storage, commit: Commit) -> bool:
     won = storage.create(name, data) or storage.read(name) == data
     failpoint("commit.after")
     return won
-
-
-def supersede(storage: Storage, commit: Commit) -> None:
-    """Put the record in the place of one that is damaged or missing; of the damaged one a copy is kept.
-
-    Its number is free at no time: who works from an older reading of the chain would take it, and commit what later records
-    have already.
-    """
-    name = commit_name(commit)
-    while not publish(storage, commit):
-        keep_damaged(storage, name)
-        storage.replace(name, encoded_commit(commit))
 
 
 def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> Chain:
@@ -188,3 +188,50 @@ def refuse_damage(chain: Chain, place: str) -> None:
             f"{place}/{chain.unreadable[0]} is missing or damaged: start `label` on this run directory again, which redoes "
             "what it held"
         )
+
+
+def standing(chain: Chain) -> Standing:
+    left = list(_with_files_left(chain))
+    start = max((at for at, (commit, files) in enumerate(left) if _holds_the_log(commit, files)), default=0)
+    whole = next(((commit, files) for commit, files in reversed(left) if commit.state is State.WHOLE), None)
+    log = dict.fromkeys(shard for _, files in left[start:] for shard in _log(files))
+    void = {name for commit in chain.commits for name in commit.void}
+    bases = [commit.base for commit in chain.commits if commit.base and commit.base[0].file not in void]
+    return Standing(
+        log=tuple(log),
+        whole=whole[0] if whole and whole[1] == whole[0].shards else None,
+        base=bases[-1] if bases else (),
+    )
+
+
+def shards_in_use(chain: Chain) -> Iterator[ShardRecord]:
+    """Every file that must be intact for the chain to be read: the log, the whole unit's other files, the kernel of both."""
+    found = standing(chain)
+    yield from dict.fromkeys([*found.log, *(found.whole.shards if found.whole else ()), *found.base])
+
+
+def _with_files_left(chain: Chain) -> Iterator[tuple[Commit, tuple[ShardRecord, ...]]]:
+    """The records that add to the chain, each with those of its files that no later one has declared void.
+
+    A file that was redone with the same content has the name of the damaged one, and is named by a record behind that word.
+    """
+    void_at = {name: at for at, commit in enumerate(chain.commits) for name in commit.void}
+    for at, commit in enumerate(chain.commits):
+        if commit.state is not State.VOID:
+            yield commit, tuple(shard for shard in commit.shards if void_at.get(shard.file, -1) < at)
+
+
+def logged_totals(chain: Chain) -> Totals:
+    """The rollouts of a chain's log: those of its last whole record with all its files, and of the intact parts behind it."""
+    log = set(standing(chain).log)
+    intact = [commit for commit in chain.commits if commit.state is not State.VOID and log >= set(_log(commit.shards))]
+    wholes = [at for at, commit in enumerate(intact) if commit.state is State.WHOLE]
+    return sum((commit.totals for commit in intact[wholes[-1] if wholes else 0 :]), Totals())
+
+
+def _log(shards: Iterable[ShardRecord]) -> list[ShardRecord]:
+    return [shard for shard in shards if shard.table in LOG_KEYS]
+
+
+def _holds_the_log(commit: Commit, files: tuple[ShardRecord, ...]) -> bool:
+    return commit.state is State.WHOLE and _log(commit.shards) == _log(files)

@@ -3,23 +3,25 @@
 They stand in one chain of records per run directory. An edition names label files, and verdicts where these were made anew,
 for all units, the settings they were made with, and the log they were made from. It holds the current labels as long as that
 log is the run's; when the run has grown since, the current labels are the run's own again.
+
+`labels/` holds the current labels and nothing else, because people read `labels/*.parquet`. Readers of this package follow
+commit records and find a file in either place.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pipeline.config.recorded import Settings
 from pipeline.core.ids import content_id
 from pipeline.core.schemas import LEARNT
-from pipeline.storage.arranged import LABELS
-from pipeline.storage.commits import EDITION, Chain, Commit, State, chains
+from pipeline.storage.commits import EDITION, Chain, Commit, State, chains, standing
 from pipeline.storage.repair import repaired
-from pipeline.storage.shards import ShardRecord
-from pipeline.storage.standing import standing
+from pipeline.storage.shards import ASIDE, ShardRecord
 from pipeline.storage.storage import Storage
 
 EDITION_CHAIN = content_id("edition")
 """Id of the one chain of a run directory."""
+LABELS = "labels"
 VERDICTS = "verdicts"
 _LOG = "log"
 
@@ -49,14 +51,9 @@ def edition_settings(edition: Commit) -> dict[str, object]:
     return {key: json.loads(value) for key, value in edition.settings if key != _LOG}
 
 
-def last_edition(editions: Chain) -> Commit | None:
-    """The newest edition, whatever log it was made from; None also where one of its files is void."""
-    return standing(editions).whole
-
-
 def current_edition(editions: Chain, wholes: Mapping[str, Commit]) -> Commit | None:
-    """The edition that holds the current labels; None where those are the run's own."""
-    last = last_edition(editions)
+    """The edition that holds the current labels; None where those are the run's own, also where one of its files is void."""
+    last = standing(editions).whole
     return last if last and (_LOG, json.dumps(log_digest(wholes))) in last.settings else None
 
 
@@ -66,7 +63,8 @@ def current_shards(
     """The files of the current labels (or verdicts), by unit id."""
     if edition is None:
         return {unit_id: _of(table, whole.shards) for unit_id, whole in wholes.items()}
-    by_part = {shard_part(shard): shard for shard in _of(table, edition.shards)}
+    # A file's name has its id, which is `content_id(table, unit_id)`.
+    by_part = {shard.file.rpartition("/")[2].split("-")[1]: shard for shard in _of(table, edition.shards)}
     parts = {unit_id: content_id(table, unit_id) for unit_id in wholes}
     return {unit_id: (by_part[part],) if part in by_part else () for unit_id, part in parts.items()}
 
@@ -82,9 +80,21 @@ def current_label_files(wholes: Mapping[str, Commit], edition: Commit | None) ->
     return frozenset(shard.file for shards in current_shards(wholes, edition).values() for shard in shards)
 
 
-def shard_part(shard: ShardRecord) -> str:
-    """The id in a file's name: `content_id(table, unit_id)` for files of a unit."""
-    return shard.file.rpartition("/")[2].split("-")[1]
+def arrange_labels(storage: Storage, current: Collection[str]) -> list[str]:
+    """Move label files that are not among `current` to `aside/`, and those that are to `labels/`; the names of the former.
+
+    Only for the job that holds the run's lock, with no worker left: `label` files are written in place.
+    """
+    there = storage.names(LABELS)
+    others = [name for name in there if name not in current]
+    for name in others:
+        storage.move(name, name.replace(LABELS, ASIDE, 1))
+    waiting = set(storage.names(ASIDE))
+    for name in sorted(current):
+        away = name.replace(LABELS, ASIDE, 1)
+        if name not in there and away in waiting:
+            storage.move(away, name)
+    return others
 
 
 def edition_chain(storage: Storage) -> Chain:

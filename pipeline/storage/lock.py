@@ -1,15 +1,62 @@
-"""One driver per run directory. The lock saves money; results are right without it, because the first commit wins."""
+"""One driver per run directory. That saves money; where the first commit wins, results are right without it.
+
+In a folder the kernel holds a lock. In a store that refuses nobody a file names the driver at work: who finds none writes his
+own, waits, and goes on if it still stands: of two that looked at the same moment, the later writer. The wait must outlast the
+time from a look to the end of a write. A driver that is killed leaves its marker behind.
+"""
 
 import errno
 import fcntl
+import json
+import os
+import secrets
+import socket
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pipeline.core.errors import RunConflict, StoreError, UsageError
+from pipeline.core.errors import Absent, RunConflict, StoreError, UsageError
+from pipeline.storage.objects import ObjectStorage
+from pipeline.storage.storage import Storage
 
+MARKER = "driver.json"
+_SETTLE_SECONDS = 3.0
+_SHOWN_CHARS = 60
 _NAME = ".lock"
 _NOT_SUPPORTED = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL})
+
+
+@contextmanager
+def held(storage: Storage, *, lock: bool) -> Iterator[bool]:
+    """Be the one driver that works on the run directory, where `lock` asks for it; whether there can be no other one.
+
+    There can be where the store lets the first commit win: a second driver then does in vain what the first one does. Raises
+    RunConflict, UsageError, and StoreError for a place that cannot be written or in which no commit could win.
+    """
+    if not lock:
+        yield False
+    elif isinstance(storage, ObjectStorage):
+        if storage.conditional:
+            yield False
+        else:
+            with marked(storage):
+                yield True
+    else:
+        with run_lock(Path(storage.place)):
+            _refuse_overwriting(storage)
+            yield True
+
+
+def _refuse_overwriting(storage: Storage) -> None:
+    probe = f".probe-{secrets.token_hex(6)}"
+    try:
+        if not storage.create(probe, b"first") or storage.create(probe, b"second"):
+            raise StoreError(
+                f"the file system of {storage.place} gives one name to two files: choose a run_dir on another"
+            )
+    finally:
+        storage.remove(probe)
 
 
 @contextmanager
@@ -38,3 +85,47 @@ def run_lock(run_dir: Path) -> Iterator[None]:
                 "(of relabel, regrade and audit: lock=false)"
             ) from error
         yield
+
+
+@contextmanager
+def marked(storage: Storage, settle_seconds: float = _SETTLE_SECONDS) -> Iterator[None]:
+    """Be the driver that the marker names. Raises RunConflict where it names another, StoreError."""
+    if standing := _standing(storage):
+        raise RunConflict(_taken(storage, standing))
+    mine = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "id": secrets.token_hex(8)}).encode()
+    try:
+        storage.replace(MARKER, mine)
+        time.sleep(settle_seconds)
+        if (standing := _standing(storage)) != mine:
+            raise RunConflict(_taken(storage, standing))
+        yield
+    finally:
+        # A marker that cannot be taken away is told by the next start; what ended this run is told now.
+        with suppress(StoreError):
+            if _standing(storage) == mine:
+                storage.remove(MARKER)
+
+
+def _standing(storage: Storage) -> bytes:
+    try:
+        return storage.read(MARKER)
+    except Absent:
+        return b""
+
+
+def _taken(storage: Storage, marker: bytes) -> str:
+    if not marker:
+        return f"another job started on {storage.place} at the same moment: start again if that was not meant"
+    return (
+        f"another job works on {storage.place}, where it left {MARKER}: {_owner(marker)}. Wait for it or choose another "
+        f"run_dir; if that job is dead, delete {storage.place}/{MARKER} and start again"
+    )
+
+
+def _owner(marker: bytes) -> str:
+    try:
+        fields = json.loads(marker)
+        host, pid = str(fields["host"]), int(fields["pid"])
+    except (ValueError, KeyError, TypeError):
+        return "by whom it does not say"
+    return f"process {pid} on {host[:_SHOWN_CHARS]!r}"

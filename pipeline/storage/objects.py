@@ -8,15 +8,18 @@ one writer and not for several. Not covered: stores behind fsspec that show a fi
 
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from pipeline.core.errors import Absent, StepvalueError, StoreError, Unreachable, UsageError, first_line
-from pipeline.storage.storage import PASSING_NAME
+from pipeline.storage.storage import PASSING_NAME, Storage
 
 SCHEME_END = "://"
+AT_ONCE = 16
+"""Reads under way in a store."""
 # s3fs 2026.9 sends `If-None-Match: *`, gcsfs 2026.10 `ifGenerationMatch=0`: with the put, or what completes one in parts.
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 _OPTIONS: dict[str, dict[str, object]] = {
@@ -27,6 +30,8 @@ _OPTIONS: dict[str, dict[str, object]] = {
 _WAITS_AFTER_CONFLICT = (0.1, 0.4, 1.6)  # seconds; a store answers so while the name is being deleted
 _TAKEN = 412
 _CONFLICT = 409
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
 
 
 class ObjectStorage:
@@ -183,6 +188,18 @@ def object_storage(url: str) -> ObjectStorage:
             f"{url} cannot be reached: {first_line(error)}; check the address, and the credentials in the environment"
         ) from error
     return ObjectStorage(files, root, f"{scheme}{SCHEME_END}{path}", sends_condition=scheme in _EXTRAS)
+
+
+def each(storage: Storage, read: Callable[[_Item], _Made], items: Iterable[_Item]) -> Iterator[_Made]:
+    """What `read` makes of each item, in order: one after the other, or several at once where each waits for a network.
+
+    Raises what it raises.
+    """
+    if not isinstance(storage, ObjectStorage):
+        yield from map(read, items)
+        return
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="read") as pool:
+        yield from pool.map(read, items)
 
 
 def _remedy(scheme: str, error: ImportError) -> str:

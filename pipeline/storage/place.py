@@ -1,16 +1,11 @@
-"""Where a run directory lies, a folder or a bucket of an object store, and who may work on it."""
+"""Where a run directory lies: in a folder, or in a bucket of an object store."""
 
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.core.errors import StoreError, UsageError
+from pipeline.core.errors import UsageError
 from pipeline.storage.disk import HastyDisk
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.lock import run_lock
-from pipeline.storage.marker import marked
-from pipeline.storage.objects import SCHEME_END, ObjectStorage, object_storage
+from pipeline.storage.objects import SCHEME_END, object_storage
 from pipeline.storage.storage import Storage
 
 _FOLDER_SCHEME = "file://"
@@ -42,35 +37,3 @@ def hasty(storage: Storage) -> Storage:
 def folder_at(run_dir: str) -> Path:
     """The folder that `run_dir` names; for an object store's URL a path at which there is nothing."""
     return Path(run_dir.removeprefix(_FOLDER_URL[:-1])).expanduser().resolve()
-
-
-@contextmanager
-def held(storage: Storage, *, lock: bool) -> Iterator[bool]:
-    """Be the one driver that works on the run directory, where `lock` asks for it; whether there can be no other one.
-
-    There can be where the store lets the first commit win: a second driver then does in vain what the first one does. Raises
-    RunConflict, UsageError, and StoreError for a place that cannot be written or in which no commit could win.
-    """
-    if not lock:
-        yield False
-    elif isinstance(storage, ObjectStorage):
-        if storage.conditional:
-            yield False
-        else:
-            with marked(storage):
-                yield True
-    else:
-        with run_lock(Path(storage.place)):
-            _refuse_overwriting(storage)
-            yield True
-
-
-def _refuse_overwriting(storage: Storage) -> None:
-    probe = f".probe-{secrets.token_hex(6)}"
-    try:
-        if not storage.create(probe, b"first") or storage.create(probe, b"second"):
-            raise StoreError(
-                f"the file system of {storage.place} gives one name to two files: choose a run_dir on another"
-            )
-    finally:
-        storage.remove(probe)

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from pipeline.core.errors import Absent, Damaged, StoreError
 from pipeline.core.ids import record_parts
-from pipeline.storage.commits import FOLDER, Chain, Commit, State, publish, supersede
-from pipeline.storage.shards import ShardRecord, intact_bytes, set_aside_damaged
-from pipeline.storage.standing import shards_in_use
+from pipeline.storage.commits import FOLDER, Chain, Commit, State, commit_name, encoded_commit, publish, shards_in_use
+from pipeline.storage.shards import ShardRecord, intact_bytes, keep_damaged, set_aside_damaged
 from pipeline.storage.storage import Storage
 
 
@@ -28,7 +27,7 @@ def repaired(storage: Storage, chain: Chain) -> tuple[Chain, list[str]]:
         parts = record_parts(name.removeprefix(f"{FOLDER}/"))
         assert parts is not None
         word = Commit(kind=chain.kind, chain_id=chain.chain_id, number=parts[2], state=State.VOID)
-        supersede(storage, word)
+        _supersede(storage, word)
         chain = _with(chain, word)
     chain = replace(chain, unreadable=())
     while names := damaged_files(storage, chain):
@@ -42,6 +41,18 @@ def repaired(storage: Storage, chain: Chain) -> tuple[Chain, list[str]]:
         chain = _with(chain, word)
         found += names
     return chain, found
+
+
+def _supersede(storage: Storage, commit: Commit) -> None:
+    """Put the record in the place of one that is damaged or missing; of the damaged one a copy is kept.
+
+    Its number is free at no time: who works from an older reading of the chain would take it, and commit what later records
+    have already.
+    """
+    name = commit_name(commit)
+    while not publish(storage, commit):
+        keep_damaged(storage, name)
+        storage.replace(name, encoded_commit(commit))
 
 
 def _with(chain: Chain, word: Commit) -> Chain:

@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from pipeline.core.errors import Absent, RunConflict, StoreError, Unreachable
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, chains
-from pipeline.storage.marker import MARKER
+from pipeline.storage.lock import MARKER
 from pipeline.storage.shards import set_aside_damaged
 from pipeline.storage.storage import Storage, sha256_of
 

@@ -1,4 +1,5 @@
-"""What each start of `label` tells of itself in the run directory: what it does, and how that went so far.
+"""What each start of `label` tells of itself in the run directory: what it does, and how that went so far, in a bounded number
+of samples.
 
 Told, and never read back by `label`: a run is the same without it. A file per start, replaced as it goes on, so that readers on
 any machine see how old the last sign of life is.
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from pipeline.core.errors import Absent
 from pipeline.core.ids import ID_DIGITS, record_name, record_parts
 from pipeline.core.progress import Load, Status, Verdicts
-from pipeline.storage.reading import each
+from pipeline.storage.objects import each
 from pipeline.storage.storage import Storage
 
 FOLDER = "starts"
@@ -28,6 +29,10 @@ TOLD = (FOLDER, REPORT, PLAN, TRACKED)
 `run.track` draws from."""
 READ = 1000
 """Starts that are read, the last ones: a run that is started more often tells of these."""
+MOST = 600
+"""Samples of a start."""
+EVERY_SECONDS = 1.0
+"""Between two samples at least; twice as much each time that there are too many."""
 DONE = "done"
 INTERRUPTED = "interrupted"
 FAILED = "failed"
@@ -52,6 +57,45 @@ class Sample(NamedTuple):
     grading: int
     workers: int
     device_seconds: float
+
+
+class Course:
+    """How a start went so far: `samples`, the last of which is always what was taken last. There are `MOST` at most: every
+    other one goes when there would be more."""
+
+    def __init__(self) -> None:
+        self._samples: list[Sample] = []
+        self._every = EVERY_SECONDS
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return tuple(self._samples)
+
+    def take(self, status: Status, seconds: float) -> None:
+        """Note what a start has come to after so many seconds; they never go back."""
+        sample = _sample(status, seconds)
+        if len(self._samples) > 1 and self._samples[-1].seconds - self._samples[-2].seconds < self._every:
+            self._samples[-1] = sample
+        else:
+            self._samples.append(sample)
+        if len(self._samples) > MOST:
+            self._every *= 2
+            self._samples = [*self._samples[:-1:2], sample]
+
+
+def _sample(status: Status, seconds: float) -> Sample:
+    return Sample(
+        seconds=round(seconds, 3),
+        units_done=status.units_done,
+        prefixes_decided=status.prefixes_decided,
+        rollouts=status.rollouts,
+        tokens=status.tokens,
+        running=status.load.running,
+        waiting=status.load.waiting,
+        grading=status.load.grading,
+        workers=status.workers,
+        device_seconds=round(status.device_seconds, 3),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

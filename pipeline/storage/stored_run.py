@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from pipeline.config.recorded import Settings
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.schemas import SCHEMA_VERSION
-from pipeline.storage.commits import FOLDER, INPUT, UNIT, Chain, Commit, chain, chains, refuse_damage
+from pipeline.storage.commits import FOLDER, INPUT, UNIT, Chain, Commit, chain, chains, refuse_damage, standing
 from pipeline.storage.editions import current_edition, edition_chain, edition_settings, mended_editions
 from pipeline.storage.run_record import NAME, STAGED_INPUT, recorded_identity
-from pipeline.storage.standing import standing
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, units_of
 
@@ -38,7 +37,9 @@ class StoredRun:
     @property
     def settings(self) -> Settings:
         """The settings that the current labels and their verdicts were made with."""
-        return making_settings(self.identity) if self.edition is None else edition_settings(self.edition)
+        if self.edition is not None:
+            return edition_settings(self.edition)
+        return {key: value for key, value in self.identity.items() if key.startswith(_MAKING)}
 
 
 def stored_run(storage: Storage) -> StoredRun:
@@ -94,11 +95,6 @@ def refuse_no_run(storage: Storage) -> None:
     """Raise UsageError for a directory that no run was ever begun in."""
     if not {NAME, FOLDER} & set(storage.names("")):
         raise UsageError(f"run_dir={storage.place} holds no run: name a directory that `label` has written")
-
-
-def making_settings(identity: Settings) -> dict[str, object]:
-    """The settings of a run that its own labels were made with."""
-    return {key: value for key, value in identity.items() if key.startswith(_MAKING)}
 
 
 def _whole(storage: Storage, found: Chain) -> Commit | None:

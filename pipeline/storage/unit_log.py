@@ -8,9 +8,8 @@ from pipeline.core.ids import content_id
 from pipeline.core.records import Goal, Totals
 from pipeline.core.schemas import LOG_KEYS
 from pipeline.core.tables import in_order, row_ids
-from pipeline.storage.commits import UNIT, Commit, State, chain, publish, refuse_damage
+from pipeline.storage.commits import UNIT, Commit, Standing, State, chain, publish, refuse_damage, standing
 from pipeline.storage.shards import ShardRecord, read_shard, write_shard
-from pipeline.storage.standing import Standing, standing
 from pipeline.storage.storage import Storage
 
 FLUSHED = "flushed"

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from pipeline.config.recorded import flat
 from pipeline.core.errors import StoreError, UsageError
-from pipeline.storage.files import replaced_at_end
+from pipeline.storage.outputs import replaced_at_end
 from pipeline.train.settings import TrainConfig
 
 NAME = "train.json"

@@ -20,7 +20,7 @@ from pipeline.config.choices import Aggregation
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.scores import SCORES
 from pipeline.data.rows import input_files
-from pipeline.storage.files import check_output_file, refuse_overwriting, replaced_at_end
+from pipeline.storage.outputs import check_output_file, refuse_overwriting, replaced_at_end
 from pipeline.storage.place import folder_at
 from pipeline.train.chains import GivenChain, LeftOut, given_chains
 from pipeline.train.model import (

@@ -13,8 +13,7 @@ from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import rollout_id
 from pipeline.core.schemas import SCHEMAS
-from pipeline.storage.commits import UNIT, chains
-from pipeline.storage.standing import standing
+from pipeline.storage.commits import UNIT, chains, standing
 from tests.audit.runs import copied
 from tests.audit.test_damage import Forger
 from tests.runtime.adaptive import log, proved, settings, sums

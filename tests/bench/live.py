@@ -17,7 +17,7 @@ from pipeline.analysis.report.terminal import LiveView
 from pipeline.config.run import RunConfig
 from pipeline.core.progress import Load, Status, Verdicts
 from pipeline.runtime.telling import telling
-from pipeline.storage import course
+from pipeline.storage import starts
 from pipeline.storage.local import LocalStorage
 from tests.bench.control import STEPS, write_chains
 from tests.conftest import ROOT
@@ -40,7 +40,7 @@ BUSY = Status(
 
 def live() -> None:
     every = RunConfig().progress_seconds
-    print(f"\nlive: processor time of view and signs of life, {course.MOST} samples old, a status every {every:g} s")
+    print(f"\nlive: processor time of view and signs of life, {starts.MOST} samples old, a status every {every:g} s")
     print(f"  {'':<12}{'of wall time':>14}{'goal':>7}{'ms per status':>15}")
     for name, terminal in (("80 x 24", True), ("log", False)):
         share, update = _watching(terminal=terminal, every=every)
@@ -53,19 +53,19 @@ def _watching(*, terminal: bool, every: float) -> tuple[float, float]:
     watched for `SECONDS`, and the processor seconds of one status."""
     with (
         tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as folder,
-        patch.object(course, "EVERY_SECONDS", 0.0),
+        patch.object(starts, "EVERY_SECONDS", 0.0),
     ):
         console = Console(file=io.StringIO(), width=80, height=24, force_terminal=terminal)
         with LiveView(console, 3.0) as view, telling(LocalStorage(Path(folder)), 3.0, view) as tell:
-            for number in range(course.MOST):
+            for number in range(starts.MOST):
                 tell(_after(number))
             cpu = time.process_time()
             for number in range(UPDATES):
-                tell(_after(course.MOST + number))
+                tell(_after(starts.MOST + number))
             update = (time.process_time() - cpu) / UPDATES
             began, cpu = time.monotonic(), time.process_time()
             while (seconds := time.monotonic() - began) < SECONDS:
-                tell(_after(2 * course.MOST + int(seconds)))
+                tell(_after(2 * starts.MOST + int(seconds)))
                 time.sleep(every)
             return (time.process_time() - cpu) / (time.monotonic() - began), update
 

@@ -28,12 +28,11 @@ from pipeline.runtime.budgets import goal_of
 from pipeline.runtime.intake import stage
 from pipeline.runtime.state import identity
 from pipeline.runtime.worker import Learnt, Task, Worker
-from pipeline.storage.arranged import LABELS
-from pipeline.storage.commits import INPUT, UNIT, Commit, State, chain
+from pipeline.storage.commits import INPUT, UNIT, Commit, State, chain, standing
+from pipeline.storage.editions import LABELS
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.shards import read_shard
-from pipeline.storage.standing import standing
 from pipeline.storage.units import UnitRef, units_of
 from tests.bench.tiny_figures import FIXED, USUAL_TARGET, Blocks, Sampled, lines
 from tests.settings import deciding

@@ -6,9 +6,8 @@ from typing import Any
 from pipeline.core.errors import StoreError
 from pipeline.core.ids import record_parts
 from pipeline.core.schemas import LOG_KEYS
-from pipeline.storage.commits import FOLDER, UNIT, chain
+from pipeline.storage.commits import FOLDER, UNIT, chain, standing
 from pipeline.storage.shards import ShardRecord
-from pipeline.storage.standing import standing
 from pipeline.storage.storage import Storage
 from tests.faults.reading import rows_of
 

@@ -15,9 +15,8 @@ from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import measured_prefixes
 from pipeline.estimators.trials import trials_of
 from pipeline.runtime.budgets import goal_of, reached
-from pipeline.storage.commits import UNIT, Chain, Commit, chains
+from pipeline.storage.commits import UNIT, Chain, Commit, chains, standing
 from pipeline.storage.shards import read_shard
-from pipeline.storage.standing import standing
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, unit_rows
 from tests.faults.reading import rows_of

@@ -21,10 +21,9 @@ import pyarrow.parquet as pq
 
 from pipeline.__main__ import compose_label
 from pipeline.config.label import LabelConfig
-from pipeline.storage.commits import UNIT, chains
+from pipeline.storage.commits import UNIT, chains, standing
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import read_shard
-from pipeline.storage.standing import standing
 from tests.conftest import write_rows
 from tests.faults.local_driver import CONTEXT, Plan, drive
 

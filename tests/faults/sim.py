@@ -22,10 +22,9 @@ from pipeline.runtime.driver import label_held
 from pipeline.runtime.hands import Hand, Offer
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
-from pipeline.storage.commits import INPUT, chains
+from pipeline.storage.commits import INPUT, chains, standing
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import check_claim, claim
-from pipeline.storage.standing import standing
 from pipeline.storage.units import UnitRef, units_of
 from tests.faults.disk import FakeDisk, Strike, flipped, torn
 from tests.faults.observer import Observer

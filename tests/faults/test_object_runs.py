@@ -13,11 +13,10 @@ import polars as pl
 import psutil
 import pytest
 
-from pipeline.storage.commits import UNIT, chains
-from pipeline.storage.marker import MARKER, marked
+from pipeline.storage.commits import UNIT, chains, standing
+from pipeline.storage.lock import MARKER, marked
 from pipeline.storage.place import storage_at
 from pipeline.storage.shards import intact_bytes
-from pipeline.storage.standing import standing
 from pipeline.storage.storage import Storage
 from tests.conftest import ROOT, run_stepvalue, write_rows
 from tests.object_store import DEAF, HONEST, ObjectServer, object_server

@@ -17,8 +17,8 @@ from pipeline.core.records import Totals
 from pipeline.storage.commits import UNIT, Commit, State, chain, publish
 from pipeline.storage.disk import OsDisk
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.marker import MARKER, marked
-from pipeline.storage.place import held, storage_at
+from pipeline.storage.lock import MARKER, held, marked
+from pipeline.storage.place import storage_at
 from pipeline.storage.repair import damaged_files
 from pipeline.storage.run_record import claim, recorded_identity
 from pipeline.storage.shards import ShardRecord

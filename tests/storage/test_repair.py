@@ -7,12 +7,11 @@ import pytest
 
 from pipeline.core.errors import StoreError
 from pipeline.core.records import Goal, Totals
-from pipeline.storage.commits import UNIT, Commit, State, chain, commit_name, publish
+from pipeline.storage.commits import UNIT, Commit, State, chain, commit_name, publish, standing
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repaired
 from pipeline.storage.run_record import claim
 from pipeline.storage.shards import write_shard
-from pipeline.storage.standing import standing
 from pipeline.storage.unit_log import UnitLog
 from tests.faults.disk import FakeDisk, ProcessDisk, Strike
 from tests.faults.world import World

@@ -1,8 +1,7 @@
 """What a chain of records amounts to: the newest word about a file counts."""
 
-from pipeline.storage.commits import UNIT, Chain, Commit, State
+from pipeline.storage.commits import UNIT, Chain, Commit, State, standing
 from pipeline.storage.shards import ShardRecord
-from pipeline.storage.standing import standing
 
 
 def shard(table: str, name: str) -> ShardRecord:

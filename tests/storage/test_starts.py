@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from pipeline.core.progress import Load, Status, Verdicts
 from pipeline.storage import starts
-from pipeline.storage.course import MOST, Course
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import (
     FOLDER,
+    MOST,
+    Course,
     Start,
     Starts,
     new_start_id,

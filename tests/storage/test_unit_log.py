@@ -24,11 +24,10 @@ from pipeline.core.records import (
     Verdict,
 )
 from pipeline.core.tables import rollouts_table, row_ids, sampled_solutions, solutions_table
-from pipeline.storage.commits import UNIT, Commit, State, chain, publish
+from pipeline.storage.commits import UNIT, Commit, State, chain, publish, standing
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repaired
 from pipeline.storage.shards import ShardRecord, read_shard
-from pipeline.storage.standing import standing
 from pipeline.storage.unit_log import UnitLog
 
 UNIT_ID = "1" * 20

@@ -35,7 +35,7 @@ from pipeline.core.records import Origin
 from pipeline.core.statistics import Resampling
 from pipeline.data.rows import input_files, read_rows
 from pipeline.estimators.registry import value_column
-from pipeline.storage.files import check_output_file, refuse_overwriting, replaced_at_end
+from pipeline.storage.outputs import check_output_file, refuse_overwriting, replaced_at_end
 from pipeline.storage.place import folder_at, storage_at
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import rows_of

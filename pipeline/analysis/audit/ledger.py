@@ -17,10 +17,10 @@ from pipeline.config.recorded import Settings
 from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable, UsageError
 from pipeline.core.ids import is_our_name, record_parts
 from pipeline.core.schemas import SCHEMA_VERSION, SCHEMAS
-from pipeline.storage.arranged import LABELS
 from pipeline.storage.commits import EDITION, INPUT, UNIT, Chain, chains, commit_name, encoded_commit
 from pipeline.storage.commits import FOLDER as COMMITS
-from pipeline.storage.marker import MARKER
+from pipeline.storage.editions import LABELS
+from pipeline.storage.lock import MARKER
 from pipeline.storage.run_record import NAME, STAGED_INPUT, encoded_identity, recorded_identity, settings_copy
 from pipeline.storage.shards import ASIDE, DAMAGED, ShardRecord, notes_of, verified_file
 from pipeline.storage.starts import FOLDER as STARTS

@@ -31,9 +31,9 @@ from pipeline.core.records import InputRow, Totals
 from pipeline.core.schemas import LEARNT
 from pipeline.core.tables import input_rows
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
-from pipeline.storage.arranged import LABELS
-from pipeline.storage.commits import EDITION, FOLDER, INPUT, UNIT, Chain, Commit, chains, commit_name
+from pipeline.storage.commits import EDITION, FOLDER, INPUT, UNIT, Chain, Commit, chains, commit_name, standing
 from pipeline.storage.editions import (
+    LABELS,
     VERDICTS,
     current_edition,
     current_label_files,
@@ -42,10 +42,10 @@ from pipeline.storage.editions import (
     edition_chain,
     edition_settings,
 )
-from pipeline.storage.place import held, storage_at
+from pipeline.storage.lock import held
+from pipeline.storage.place import storage_at
 from pipeline.storage.run_record import NAME, STAGED_INPUT
 from pipeline.storage.shards import ShardRecord
-from pipeline.storage.standing import standing
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import refuse_no_run
 from pipeline.storage.units import TABLE, UNITS, unit_id_of

@@ -28,9 +28,8 @@ from pipeline.core.tables import sampled_solutions
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
 from pipeline.estimators.trials import trials_of
-from pipeline.storage.commits import UNIT, Chain, Commit, State, commit_name
+from pipeline.storage.commits import UNIT, Chain, Commit, State, commit_name, shards_in_use, standing
 from pipeline.storage.shards import ShardRecord
-from pipeline.storage.standing import shards_in_use, standing
 
 _MAKE_AGAIN = "make the labels again with `relabel`"
 _LAST_DIGITS = 1e-9

@@ -30,7 +30,7 @@ from pipeline.analysis.report.page import (
 from pipeline.analysis.report.settings import ReportConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.words import percent
-from pipeline.storage.files import check_output_file, refuse_foreign, refuse_overwriting, replaced_at_end
+from pipeline.storage.outputs import check_output_file, refuse_foreign, refuse_overwriting, replaced_at_end
 from pipeline.storage.place import folder_at
 
 KIND = "comparison"

@@ -27,10 +27,10 @@ from pipeline.estimators.labelling import StoredChain, facts_of, labels_of, stor
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import trees_of
 from pipeline.estimators.trials import trials_of
-from pipeline.storage.arranged import LABELS, arrange_labels
 from pipeline.storage.commits import Commit, publish
-from pipeline.storage.editions import VERDICTS, current_label_files, current_shards, new_edition
-from pipeline.storage.place import held, storage_at
+from pipeline.storage.editions import LABELS, VERDICTS, arrange_labels, current_label_files, current_shards, new_edition
+from pipeline.storage.lock import held
+from pipeline.storage.place import storage_at
 from pipeline.storage.shards import ASIDE, ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, finished_run, refuse_unfinished

@@ -21,7 +21,8 @@ from pipeline.estimators.labelling import StoredChain
 from pipeline.graders.base import Checker
 from pipeline.graders.completion import grade_at_once, grade_in_time, outcome_of
 from pipeline.graders.registry import GRADERS, checker_for, grader_version
-from pipeline.storage.place import held, storage_at
+from pipeline.storage.lock import held
+from pipeline.storage.place import storage_at
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, finished_run, refuse_unfinished
 

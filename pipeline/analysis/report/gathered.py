@@ -24,12 +24,11 @@ from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
 from pipeline.core.records import UNGRADED, Finish, Totals, Verdict
 from pipeline.core.schemas import LABELS, REJECTS, ROLLOUTS
-from pipeline.storage.commits import INPUT, UNIT, Commit, chain, chain_lengths, chains
+from pipeline.storage.commits import INPUT, UNIT, Commit, chain, chain_lengths, chains, logged_totals, standing
 from pipeline.storage.editions import VERDICTS, current_shards
-from pipeline.storage.reading import each
+from pipeline.storage.objects import each
 from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
 from pipeline.storage.shards import ShardRecord, read_shard
-from pipeline.storage.standing import logged_totals, standing
 from pipeline.storage.starts import Start, read_starts
 from pipeline.storage.storage import Storage, sha256_of
 from pipeline.storage.stored_labels import frames_of, label_frames

@@ -11,7 +11,7 @@ from pipeline.analysis.report.page import GENERATOR, Inset, html
 from pipeline.analysis.report.reading import Read, link_in, read_run
 from pipeline.analysis.report.settings import ReportConfig
 from pipeline.analysis.report.terminal import totals_lines
-from pipeline.storage.files import check_output_file, refuse_foreign, replaced_at_end
+from pipeline.storage.outputs import check_output_file, refuse_foreign, replaced_at_end
 from pipeline.storage.place import storage_at
 from pipeline.storage.starts import REPORT
 from pipeline.storage.storage import Storage

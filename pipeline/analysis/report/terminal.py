@@ -23,7 +23,7 @@ from pipeline.core.progress import Edited, Status, Summary
 from pipeline.core.records import Totals
 from pipeline.core.words import duration, facts_of, line_of, percent, printable
 from pipeline.estimators.registry import value_column
-from pipeline.storage.course import Course
+from pipeline.storage.starts import Course
 
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}

@@ -13,7 +13,7 @@ from pipeline.analysis.select.read import Known, chosen_lines, known, scored
 from pipeline.analysis.select.settings import SelectConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Estimated
-from pipeline.storage.files import check_output_file, refuse_overwriting, replaced_at_end
+from pipeline.storage.outputs import check_output_file, refuse_overwriting, replaced_at_end
 from pipeline.storage.place import folder_at
 
 _NAMES = {

@@ -20,11 +20,10 @@ from pipeline.core.pace import Pace, pace
 from pipeline.core.records import Totals
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.core.words import facts_of, figure, printable, ranged
-from pipeline.storage.commits import INPUT, UNIT, Chain, Commit, chain, chain_lengths, record
+from pipeline.storage.commits import INPUT, UNIT, Chain, Commit, chain, chain_lengths, logged_totals, record, standing
 from pipeline.storage.commits import State as CommitState
-from pipeline.storage.reading import each
+from pipeline.storage.objects import each
 from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
-from pipeline.storage.standing import logged_totals, standing
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import refuse_no_run

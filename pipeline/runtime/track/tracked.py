@@ -17,10 +17,9 @@ from pipeline.core.pace import pace
 from pipeline.core.progress import Status
 from pipeline.runtime.track.base import Sink
 from pipeline.runtime.track.values import step_of, values_of
-from pipeline.storage.course import Course
 from pipeline.storage.objects import SCHEME_END
 from pipeline.storage.place import last_part
-from pipeline.storage.starts import TRACKED
+from pipeline.storage.starts import TRACKED, Course
 
 END_SECONDS = 30.0
 """How long a run waits at its end for what was sent last."""

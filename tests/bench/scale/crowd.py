@@ -29,8 +29,8 @@ from pipeline.runtime.room import LOW
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Learnt, Receipt, Snapshot, Task
-from pipeline.storage.arranged import LABELS
 from pipeline.storage.commits import INPUT, UNIT, Commit, State, publish
+from pipeline.storage.editions import LABELS
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT, claim
 from pipeline.storage.shards import ShardRecord

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.core.ids import content_id, shard_name
-from pipeline.storage.arranged import LABELS
 from pipeline.storage.commits import UNIT, Commit, State, publish
+from pipeline.storage.editions import LABELS
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import sha256_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.errors import StoreError, UsageError
-from pipeline.storage.files import check_output_file, refuse_overwriting, replaced_at_end
+from pipeline.storage.outputs import check_output_file, refuse_overwriting, replaced_at_end
 
 
 def names(folder: Path) -> list[str]:
