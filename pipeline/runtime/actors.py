@@ -1,4 +1,4 @@
-"""Workers as Ray actors. With `cluster` and `metrics`, the only file that imports ray.
+"""Workers as Ray actors. With `cluster`, the only file that imports ray.
 
 Ray's own retries are off: the driver decides what is tried again, and by whom.
 """
@@ -18,9 +18,8 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied, StepvalueError, WorkerLost
 from pipeline.core.failpoints import arm
 from pipeline.engines.registry import policy_for
-from pipeline.runtime.cluster import cluster, share
+from pipeline.runtime.cluster import RunMetrics, cluster, share
 from pipeline.runtime.hands import Hand, Offer, nobody
-from pipeline.runtime.metrics import RunMetrics
 from pipeline.runtime.placement import Share
 from pipeline.runtime.worker import Receipt, Snapshot, Task, Worker, engine_for
 from pipeline.storage.place import last_part, storage_at

@@ -2,7 +2,7 @@
 
 A worker says when it has room for another unit, so that its engine never runs short of requests; what is left at the end of the
 input is handed out longest first. A worker that dies, hangs or answers wrongly is replaced. Its units go back to the queue; one
-that has failed `run.attempts` times is a suspect: it gets a worker to itself and is taken apart (`jobs`). A worker that was
+that has failed `run.attempts` times is a suspect: it gets a worker to itself and is taken apart (`hands`). A worker that was
 taken away with its machine costs its units nothing. The clock is the event loop's.
 
 What the loop does for a receipt does not depend on how many workers and units there are.
@@ -22,8 +22,7 @@ from pipeline.core.failpoints import failpoint
 from pipeline.core.hardware import Throughput
 from pipeline.core.progress import Load, Status
 from pipeline.engines.hardware.roofline import Effort, throughput
-from pipeline.runtime.hands import Hand, Offer, Place, Watcher, ended
-from pipeline.runtime.jobs import Job
+from pipeline.runtime.hands import Hand, Job, Offer, Place, Watcher, ended
 from pipeline.runtime.worker import Learnt, Receipt, Snapshot
 
 LOOK_SECONDS = 0.5

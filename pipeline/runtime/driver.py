@@ -29,8 +29,7 @@ from pipeline.runtime.spending import LOOK_SECONDS, Outlay, Seldom, Spending, ov
 from pipeline.runtime.state import RunState, identity, run_name, state_of
 from pipeline.runtime.stop import INTERRUPTED, StopSignal
 from pipeline.runtime.telling import telling
-from pipeline.runtime.track.tracked import tracked
-from pipeline.runtime.track.trackers import tracker_for
+from pipeline.runtime.track.tracked import tracked, tracker_for
 from pipeline.storage.commits import INPUT, UNIT, Chain, Commit, State, chains, logged_totals, publish, standing
 from pipeline.storage.editions import arrange_labels, current_edition, current_label_files, mended_editions
 from pipeline.storage.lock import held

@@ -1,14 +1,17 @@
-"""Which rollouts a problem is owed now: its estimator's decisions, each taken when all that was asked for before is in.
+"""Which rollouts a problem is owed now, and which are under way.
+
+What is owed its estimator decides, each time when all that was asked for before is in.
 
 After a crash the last round may be there in part. Which part depends on how long completions were, and so on whether they were
 right; so that round is decided again from the rounds before it alone, and what it lacks is owed. Rounds of a unit that was
 whole are there: what is asked for later, with another goal, is a round behind them.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.core.records import Fact, Trials
+from pipeline.core.records import Fact, Request, Trials
 from pipeline.estimators.base import MANY, Budget, Estimator
 from pipeline.estimators.tree import Tree
 from pipeline.estimators.trials import NONE, trials_of
@@ -144,3 +147,51 @@ class Rounds:
 
     def _last(self, tree: Tree) -> int:
         return max((fact.round for fact in self._facts(tree)), default=-1)
+
+
+class Arrivals:
+    """Rollouts that are under way: which of a prefix, and which problems have all that was asked for in their last round.
+
+    Rounds are announced with `expect`, rollouts with `take`.
+    """
+
+    def __init__(self) -> None:
+        self._tree_of: dict[str, Tree] = {}
+        self._left: dict[Tree, int] = {}
+        self._under_way: dict[str, set[int]] = {}
+        self._complete: list[Tree] = []
+        self._some = asyncio.Event()
+
+    def expect(self, rounds: Iterable[Round]) -> None:
+        for each in rounds:
+            self._left[each.tree] = len(each.missing)
+            for prefix, issue in each.missing:
+                self._tree_of[prefix] = each.tree
+                self._under_way.setdefault(prefix, set()).add(issue)
+
+    def take(self, request: Request) -> None:
+        prefix_id = request.prefix.prefix_id
+        tree = self._tree_of[prefix_id]
+        self._under_way[prefix_id].discard(request.issue_index)
+        self._left[tree] -= 1
+        if not self._left[tree]:
+            self._complete.append(tree)
+            self._some.set()
+
+    def under_way(self, prefix_id: str) -> list[int]:
+        """Issue indices of a prefix's rollouts that have not come in."""
+        return sorted(self._under_way.get(prefix_id, ()))
+
+    @property
+    def any_complete(self) -> bool:
+        return bool(self._complete)
+
+    def complete(self) -> list[Tree]:
+        """The problems whose last round has become complete since the last call."""
+        self._some.clear()
+        complete, self._complete = self._complete, []
+        return complete
+
+    async def wait(self) -> None:
+        """Return when a problem's round is complete."""
+        await self._some.wait()

@@ -1,16 +1,107 @@
-"""Completions of an engine that is not trusted: every request is answered once, or the engine counts as dead."""
+"""A worker's engine as its units sample with it: when it needs more requests, and that each of them is answered once.
 
+When it needs more, what is due is decided, and where that is not enough another unit begins.
+While the engine has plenty, decisions wait for each other: many taken together cost little more than one. When it has little,
+as at the end of the input, none waits.
+"""
+
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from pipeline.core.errors import EngineDied
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.engines.base import Engine, unanswered
 
+LOW = 1.2
+"""Requests that wait for an engine, over the number it runs at once, below which it is hungry: enough that one that ends is
+replaced at once while others are being prepared."""
+HIGH = 2.4
+"""As many wait when it is hungry no more."""
+
+
+class Room:
+    """Told of units that begin and of requests that come and go; it knows nothing else of either.
+
+    `capacity`: requests that the engine runs at once.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._outstanding = 0
+        self._preparing: set[str] = set()
+        self._begun = 0
+        self._deciding = 0
+        self._changed = asyncio.Event()
+        self._hunger = asyncio.Event()
+        self._hunger.set()
+
+    @property
+    def hungry(self) -> bool:
+        """Whether the engine needs more requests; from LOW waiting ones on until there are HIGH."""
+        return self._hunger.is_set()
+
+    @property
+    def there(self) -> bool:
+        """Whether another unit is wanted: the others have nothing more to ask for now."""
+        return self.hungry and not self._preparing and not self._deciding
+
+    def begin(self, unit_id: str) -> None:
+        """A unit is begun, and has asked for nothing yet."""
+        self._preparing.add(unit_id)
+        self._begun += 1
+        self._changed.set()
+
+    def ready(self, unit_id: str) -> None:
+        """A unit has asked for what it wants first, or has ended."""
+        self._preparing.discard(unit_id)
+        self._changed.set()
+
+    def ask(self, requests: int) -> None:
+        """So many requests are put to the engine."""
+        self._outstanding += requests
+        if self._waiting >= HIGH * self._capacity:
+            self._hunger.clear()
+
+    def answer(self, requests: int) -> None:
+        """So many have come back from it."""
+        self._outstanding -= requests
+        if self._waiting < LOW * self._capacity:
+            self._hunger.set()
+            self._changed.set()
+
+    async def turn(self) -> None:
+        """Return when a unit may take decisions that are due; it says so when it has `decided`."""
+        self._deciding += 1
+        try:
+            while not self.hungry:
+                await self._hunger.wait()
+        except asyncio.CancelledError:
+            self.decided()
+            raise
+
+    def decided(self) -> None:
+        """A unit that had its turn has asked for what it wants."""
+        self._deciding -= 1
+        self._changed.set()
+
+    async def wait(self, begun: int = 0) -> None:
+        """Return when another unit is wanted, so many having been begun: a call may overtake the one that brings a unit."""
+        while self._begun < begun or not self.there:
+            self._changed.clear()
+            await self._changed.wait()
+
+    @property
+    def _waiting(self) -> int:
+        return self._outstanding - self._capacity
+
 
 async def sampled(
     engine: Engine, requests: Sequence[Request], *, keep_tokens: bool = False
 ) -> AsyncIterator[Sequence[Completion]]:
-    """Completions in batches as they come. Raises EngineDied also for an answer too many, too few or to another request."""
+    """Completions in batches as they come, of an engine that is not trusted.
+
+    Raises EngineDied also for an answer too many, too few or to another request.
+    """
     waiting = {request.request_id for request in requests}
     async for batch in engine.generate(requests, keep_tokens=keep_tokens):
         for completion in batch:

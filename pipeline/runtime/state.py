@@ -17,7 +17,7 @@ from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.graders.registry import GRADERS, grader_version
 from pipeline.runtime.budgets import reached
 from pipeline.runtime.ending import stops_at_answer
-from pipeline.runtime.jobs import Job
+from pipeline.runtime.hands import Job
 from pipeline.runtime.worker import Learnt, learnt_by
 from pipeline.storage.commits import UNIT, Chain, Commit, logged_totals, standing
 from pipeline.storage.run_record import STAGED_INPUT

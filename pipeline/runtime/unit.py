@@ -34,15 +34,12 @@ from pipeline.estimators.labelling import StoredChain
 from pipeline.estimators.tree import Tree
 from pipeline.graders.base import Checker
 from pipeline.graders.completion import NO_COMPLETION
-from pipeline.runtime.arrivals import Arrivals
-from pipeline.runtime.draw import SolutionDrawer
 from pipeline.runtime.journal import Journal
 from pipeline.runtime.judge import Judge
-from pipeline.runtime.planned import Planner, UnitPlan, totals_of
+from pipeline.runtime.planned import Planner, SolutionDrawer, UnitPlan, totals_of
 from pipeline.runtime.reproduced import Steps
-from pipeline.runtime.room import Room
-from pipeline.runtime.rounds import Round, Rounds
-from pipeline.runtime.sampling import failed, sampled
+from pipeline.runtime.rounds import Arrivals, Round, Rounds
+from pipeline.runtime.sampling import Room, failed, sampled
 from pipeline.runtime.unique import DistinctPrompts
 
 

@@ -12,8 +12,7 @@ from pipeline.core.errors import EngineDied, Interrupted, StoreError, WorkerLost
 from pipeline.core.progress import EngineWork, Status
 from pipeline.core.records import Goal
 from pipeline.runtime.crew import TAIL_UNITS, Crew
-from pipeline.runtime.hands import Offer
-from pipeline.runtime.jobs import Job
+from pipeline.runtime.hands import Job, Offer
 from pipeline.runtime.worker import Receipt, Snapshot, Task
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.units import UnitRef

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.records import Goal
-from pipeline.runtime.jobs import Job
+from pipeline.runtime.hands import Job
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.units import UnitRef
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.runtime.room import HIGH, LOW, Room
+from pipeline.runtime.sampling import HIGH, LOW, Room
 
 
 async def given_way() -> None:

@@ -27,9 +27,8 @@ from pipeline.core.records import (
 from pipeline.estimators.base import Learner
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.estimators.tree import Tree, tree_of
-from pipeline.runtime.arrivals import Arrivals
 from pipeline.runtime.journal import Journal
-from pipeline.runtime.rounds import Round, Rounds
+from pipeline.runtime.rounds import Arrivals, Round, Rounds
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.unit_log import UnitLog
 from tests.settings import estimator

@@ -14,8 +14,7 @@ from pipeline.core.progress import EngineWork, Status
 from pipeline.core.records import Goal
 from pipeline.engines.hardware.architectures import architecture_of
 from pipeline.runtime.crew import Crew
-from pipeline.runtime.hands import Hand, Offer
-from pipeline.runtime.jobs import Job
+from pipeline.runtime.hands import Hand, Job, Offer
 from pipeline.runtime.worker import Receipt, Snapshot, Task
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.units import UnitRef

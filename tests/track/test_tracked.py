@@ -17,9 +17,7 @@ from pipeline.config.choices import Tracker
 from pipeline.core.errors import UsageError
 from pipeline.core.pace import Pace
 from pipeline.core.progress import Load, Status, Verdicts
-from pipeline.runtime.track.tracked import folder_of, tracked
-from pipeline.runtime.track.trackers import tracker_for
-from pipeline.runtime.track.values import values_of
+from pipeline.runtime.track.tracked import folder_of, tracked, tracker_for, values_of
 from tests.audit.runs import config
 from tests.runtime.in_process import label_in_process
 

@@ -19,11 +19,10 @@ from pipeline.core.records import InputRow, Reject, SampledSolution
 from pipeline.engines.base import PolicyFacts
 from pipeline.estimators.tree import Tree
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.draw import SolutionDrawer
 from pipeline.runtime.hands import Watcher
 from pipeline.runtime.intake import stage
 from pipeline.runtime.judge import Judge
-from pipeline.runtime.planned import Planner, UnitPlan
+from pipeline.runtime.planned import Planner, SolutionDrawer, UnitPlan
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.unique import DistinctPrompts
 from pipeline.storage.commits import INPUT, Commit, State

@@ -19,7 +19,7 @@ _SENTENCE_END = re.compile(r"[.!?] ")
 
 
 class Mlflow:
-    """See `base.Sink`. Raises UsageError for a place that this installation of MLflow cannot write to."""
+    """See `tracked.Sink`. Raises UsageError for a place that this installation of MLflow cannot write to."""
 
     def __init__(self) -> None:
         try:

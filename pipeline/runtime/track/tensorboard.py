@@ -8,7 +8,7 @@ from tensorboardX import SummaryWriter
 
 
 class TensorBoard:
-    """See `base.Sink`."""
+    """See `tracked.Sink`."""
 
     def start(self, name: str, settings: Mapping[str, object], folder: Path) -> None:
         self._writer = SummaryWriter(logdir=str(folder))

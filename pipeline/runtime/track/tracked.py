@@ -1,28 +1,74 @@
 """A run that is tracked: its statuses go to a sink, from a thread of their own, so that a slow one holds up nothing.
 
-Only the newest status waits. A sink that fails is told of once, and gets nothing more; the run goes on.
+Only the newest status waits. A sink that fails is told of once, and gets nothing more; the run goes on. Drawn are counts of all
+starts, and shares, paces and costs of this one.
 """
 
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Protocol
 
+from pipeline.config.choices import Tracker
 from pipeline.config.label import LabelConfig
 from pipeline.config.recorded import flat
-from pipeline.core.pace import pace
+from pipeline.core.errors import UsageError
+from pipeline.core.pace import Pace, pace
 from pipeline.core.progress import Status
-from pipeline.runtime.track.base import Sink
-from pipeline.runtime.track.values import step_of, values_of
 from pipeline.storage.objects import SCHEME_END
 from pipeline.storage.place import last_part
 from pipeline.storage.starts import TRACKED, Course
 
 END_SECONDS = 30.0
 """How long a run waits at its end for what was sent last."""
+
+
+class Sink(Protocol):
+    """What a system that draws runs is asked for. All calls come from one thread, which is not the main one.
+
+    It may raise anything: a run goes on without it.
+    """
+
+    def start(self, name: str, settings: Mapping[str, object], folder: Path) -> None:
+        """A start of the run of this name begins. `settings` are dotted keys with plain values; `folder` is for files."""
+        ...
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """What holds at a step; steps grow."""
+        ...
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        ...
+
+
+def tracker_for(kind: Tracker) -> Sink | None:
+    """The tracker that the settings ask for. Raises UsageError where its package is not there, or it cannot be used."""
+    try:
+        match kind:
+            case Tracker.tensorboard:
+                from pipeline.runtime.track.tensorboard import TensorBoard
+
+                return TensorBoard()
+            case Tracker.mlflow:
+                from pipeline.runtime.track.mlflow import Mlflow
+
+                return Mlflow()
+            case Tracker.wandb:
+                from pipeline.runtime.track.wandb import WeightsAndBiases
+
+                return WeightsAndBiases()
+            case Tracker.none:
+                return None
+    except ImportError as error:
+        raise UsageError(
+            f"run.track={kind.value} needs a package that is not installed ({error}): pip install 'stepvalue[track]', or "
+            "'.[track]' in a checkout"
+        ) from error
 
 
 @contextmanager
@@ -95,12 +141,40 @@ class _Tracking:
     def _send(self, sent: int) -> int:
         """Send the newest status if it is further than the last one that was `sent`; how far it is."""
         status = self._status
-        if status is None or step_of(status) <= sent:
+        if status is None or _step_of(status) <= sent:
             return sent
         now = pace(self._course.samples, status.rollouts_expected)
-        self._sink.log(step_of(status), values_of(status, now, self._config.plan.gpu_hour_price))
-        return step_of(status)
+        self._sink.log(_step_of(status), values_of(status, now, self._config.plan.gpu_hour_price))
+        return _step_of(status)
 
 
 def _flat_settings(config: LabelConfig) -> dict[str, object]:
     return {key: plain for name, value in asdict(config).items() for key, plain in flat(name, value).items()}
+
+
+def _step_of(status: Status) -> int:
+    """Where a status stands on the axis: rollouts of all starts, so that a later start goes on where the one before ended."""
+    return status.rollouts_before + status.rollouts
+
+
+def values_of(status: Status, pace: Pace, price: float | None) -> dict[str, float]:
+    """What is drawn of a status, by name; what is not known is left out. `price`: of a device for an hour."""
+    hours = status.device_hours
+    known = {
+        "units_done": status.units_done,
+        "prefixes_decided": status.prefixes_decided,
+        "rollouts": _step_of(status),
+        "tokens": status.tokens_before + status.tokens,
+        "tokens_per_second": pace.recent,
+        "requests_running": status.load.running,
+        "requests_waiting": status.load.waiting,
+        "grader_queue": status.load.grading,
+        "workers": status.workers,
+        "device_hours": hours,
+        "money": None if price is None else hours * price,
+        "share_of_bound": status.share_of_bound,
+    }
+    shares = {
+        f"share_{name}": count / status.rollouts for name, count in asdict(status.verdicts).items() if status.rollouts
+    }
+    return {name: float(value) for name, value in (known | shares).items() if value is not None}

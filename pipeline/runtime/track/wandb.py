@@ -13,7 +13,7 @@ _NOT_ONLINE = ("offline", "disabled", "dryrun")
 
 
 class WeightsAndBiases:
-    """See `base.Sink`. Raises UsageError where it would have to ask for a key."""
+    """See `tracked.Sink`. Raises UsageError where it would have to ask for a key."""
 
     def __init__(self) -> None:
         online = os.environ.get("WANDB_MODE", "online") not in _NOT_ONLINE

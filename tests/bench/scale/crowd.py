@@ -25,7 +25,7 @@ from pipeline.core.records import InputRow, Place, Problem, Totals
 from pipeline.estimators.pooled.learning import TABLE as KERNELS
 from pipeline.runtime.driver import label_held
 from pipeline.runtime.hands import Offer
-from pipeline.runtime.room import LOW
+from pipeline.runtime.sampling import LOW
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Learnt, Receipt, Snapshot, Task
