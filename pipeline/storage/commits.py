@@ -9,7 +9,7 @@ names the files that are void; in the place of a record that was damaged itself 
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -144,7 +144,7 @@ def record(storage: Storage, kind: str, chain_id: str, number: int) -> Commit | 
 def encoded_commit(commit: Commit) -> bytes:
     """The content of a record's file."""
     fields = asdict(commit)
-    return json.dumps({**fields, _CHECK: _check(fields)}, indent=1, sort_keys=True).encode()
+    return json.dumps({**fields, _CHECK: checksum(fields)}, indent=1, sort_keys=True).encode()
 
 
 def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
@@ -152,7 +152,7 @@ def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
     try:
         fields = json.loads(data)
         check = fields.pop(_CHECK)
-        if check != _check(fields):
+        if check != checksum(fields):
             raise ValueError("the record does not match its checksum")
         commit = Commit(
             **{
@@ -177,7 +177,8 @@ def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
     return commit
 
 
-def _check(fields: dict[str, object]) -> str:
+def checksum(fields: Mapping[str, object]) -> str:
+    """Of the fields of a record or of `run.json`, beside which it stands."""
     return sha256_of(json.dumps(fields, sort_keys=True).encode())
 
 

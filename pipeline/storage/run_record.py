@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from enum import Enum, auto
 
 from pipeline.core.errors import Absent, RunConflict, StoreError, Unreachable
-from pipeline.storage.commits import FOLDER, INPUT, UNIT, chains
+from pipeline.storage.commits import FOLDER, INPUT, UNIT, chains, checksum
 from pipeline.storage.lock import MARKER
 from pipeline.storage.shards import set_aside_damaged
-from pipeline.storage.storage import Storage, sha256_of
+from pipeline.storage.storage import Storage
 
 NAME = "run.json"
 _CHECK = "check"
@@ -104,7 +104,7 @@ def recorded_identity(storage: Storage) -> dict[str, object]:
     except (ValueError, AttributeError, TypeError) as error:
         raise StoreError(_damaged(storage, str(error))) from error
     # Runs before schema 2 have no checksum; they are told apart by their schema.
-    if check != _check(fields) and not (check is None and fields.get("schema") == 1):
+    if check != checksum(fields) and not (check is None and fields.get("schema") == 1):
         raise StoreError(_damaged(storage, "it does not match its checksum"))
     if _OF_RECORDS in fields:
         raise StoreError(_damaged(storage, "it is another file under this name"))
@@ -113,12 +113,8 @@ def recorded_identity(storage: Storage) -> dict[str, object]:
 
 def encoded_identity(identity: Mapping[str, object]) -> bytes:
     """The content of `run.json`."""
-    fields = {**identity, _CHECK: _check(identity)}
+    fields = {**identity, _CHECK: checksum(identity)}
     return json.dumps(fields, indent=1, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def _check(fields: Mapping[str, object]) -> str:
-    return sha256_of(json.dumps(fields, sort_keys=True).encode())
 
 
 def _damaged(storage: Storage, fault: str) -> str:

@@ -22,9 +22,7 @@ def frames_of(storage: Storage, run: StoredRun, columns: Sequence[str] | None = 
     current = current_shards(run.wholes, run.edition)
     for unit in run.units:
         for shard in current.get(unit.unit_id, ()):
-            frame = pl.from_arrow(read_shard(storage, shard, columns))
-            assert isinstance(frame, pl.DataFrame)
-            yield frame
+            yield pl.DataFrame(read_shard(storage, shard, columns))
 
 
 def rows_of(storage: Storage, run: StoredRun, columns: Sequence[str]) -> Iterator[dict[str, Any]]:

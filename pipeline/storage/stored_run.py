@@ -44,13 +44,7 @@ class StoredRun:
 
 def stored_run(storage: Storage) -> StoredRun:
     """Raises UsageError for a directory that is no run of this version, StoreError for a damaged or unstarted one."""
-    refuse_no_run(storage)
-    identity = recorded_identity(storage)
-    if identity.get("schema") != SCHEMA_VERSION:
-        raise UsageError(
-            f"{storage.place} was written with schema {identity.get('schema')}, this is {SCHEMA_VERSION}: use the version of "
-            "stepvalue that wrote it"
-        )
+    identity = readable_identity(storage)
     staged = standing(chain(storage, INPUT, str(identity[STAGED_INPUT]))).whole
     if staged is None:
         raise StoreError(f"{storage.place} has no intact input: start `label` on it again")
@@ -89,6 +83,18 @@ def readable_run(storage: Storage, *, partial: bool) -> StoredRun:
             "use what it has so far with partial=true"
         )
     return run
+
+
+def readable_identity(storage: Storage) -> dict[str, object]:
+    """What the run is the result of. Raises UsageError for a directory that is no run of this version, StoreError."""
+    refuse_no_run(storage)
+    identity = recorded_identity(storage)
+    if identity.get("schema") != SCHEMA_VERSION:
+        raise UsageError(
+            f"{storage.place} was written with schema {identity.get('schema')}, this is {SCHEMA_VERSION}: use the version of "
+            "stepvalue that wrote it"
+        )
+    return identity
 
 
 def refuse_no_run(storage: Storage) -> None:
