@@ -1,32 +1,41 @@
-"""The `relabel` command, and what it shares with `regrade`: a new edition of a run's labels.
+"""The `relabel` and `regrade` commands: a new edition of a run's labels.
 
-`relabel` makes labels by another rule or interval, from the verdicts that there are. An edition is made unit by unit, then
-published as one. Label files are written into `aside/`, where no reader of `labels/*.parquet` looks; once the record is
-published they are the current ones and are moved. A crash before the record leaves files that nothing names, one behind it a
-move that the next command on the directory makes good.
+`relabel` makes labels by another rule or interval, from the verdicts that there are; `regrade` makes verdicts by other settings
+of the checker, from stored text, and labels from them. Verdicts that take microseconds are given here, the others by
+`grader.processes` threads, each of which waits for a child. Not covered: the draws of problems that came without a chain. Which
+of them are kept was decided by their first verdicts.
+
+An edition is made unit by unit, then published as one. Label files are written into `aside/`, where no reader of
+`labels/*.parquet` looks; once the record is published they are the current ones and are moved. A crash before the record leaves
+files that nothing names, one behind it a move that the next command on the directory makes good.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.config.changes import RelabelConfig
-from pipeline.config.label import EstimatorConfig
+from pipeline.config.changes import RegradeConfig, RelabelConfig
+from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.config.recorded import Settings, chosen, given
-from pipeline.core.errors import RunConflict, UsageError
+from pipeline.core.errors import RunConflict, StoreError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Edited
-from pipeline.core.records import SampledSolution, Trials
-from pipeline.core.tables import sampled_solutions
+from pipeline.core.records import Finish, Grade, SampledSolution, Solution, Trials
+from pipeline.core.tables import sampled_solutions, verdicts_table
+from pipeline.data.prompts import root_id, stem
 from pipeline.estimators.base import Estimator, objection
 from pipeline.estimators.labelling import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import trees_of
 from pipeline.estimators.trials import trials_of
+from pipeline.graders.base import Checker
+from pipeline.graders.completion import grade_at_once, grade_in_time, outcome_of
+from pipeline.graders.registry import GRADERS, checker_for, grader_version
 from pipeline.storage.commits import Commit, publish
 from pipeline.storage.editions import LABELS, VERDICTS, arrange_labels, current_label_files, current_shards, new_edition
 from pipeline.storage.lock import held
@@ -55,32 +64,66 @@ class Judged:
     verdicts: pa.Table | None
 
 
-class Judging(Protocol):
-    """Where the verdicts of an edition come from."""
-
-    def __call__(self, unit: StoredUnit) -> Judged: ...
+Judging = Callable[[StoredUnit], Judged]
+"""Where the verdicts of an edition come from."""
+Stem = tuple[tuple[str, ...], str]
+"""The gold answers of a prefix's problem, and what its completions are joined to."""
+_HOW_MANY = "grader.processes"
 
 
 def relabel(config: RelabelConfig) -> Edited:
     """Make labels with the estimator that is asked for. Raises UsageError for no run or an unfinished one, StoreError,
     RunConflict."""
+    return _edited(config, given("estimator", config.estimator), lambda _: nullcontext(_as_judged))
+
+
+def regrade(config: RegradeConfig) -> Edited:
+    """Grade all stored completions and chains anew. Raises UsageError for no run or an unfinished one, StoreError,
+    RunConflict, and StepvalueError where the checker cannot work here."""
+    named = {**given("grader", config.grader), **given("estimator", config.estimator)}
+    named.pop(_HOW_MANY, None)
+    processes = getattr(config.grader, "processes", None) or 1
+    return _edited(
+        config, {**named, "grader_version": grader_version()}, lambda settings: _regrading(settings, processes)
+    )
+
+
+def _edited(
+    config: RelabelConfig | RegradeConfig,
+    named: Settings,
+    judging: Callable[[Settings], AbstractContextManager[Judging]],
+) -> Edited:
+    """A new edition with the settings that are `named`, where it differs from the current labels."""
     storage = storage_at(config.run_dir)
     refuse_unfinished(storage)
     with held(storage, lock=config.lock):
         run = finished_run(storage)
-        settings = {**run.settings, **given("estimator", config.estimator)}
+        settings = {**run.settings, **named}
         if settings == run.settings:
-            return same_edition(storage, run)
-        return make_edition(storage, run, settings, _as_judged)
+            # A move that a crash has left out is made good.
+            arrange_labels(storage, current_label_files(run.wholes, run.edition))
+            return Edited(run_dir=storage.place)
+        with judging(settings) as judge:
+            return _make_edition(storage, run, settings, judge)
 
 
-def same_edition(storage: Storage, run: StoredRun) -> Edited:
-    """Nothing is to be made; a move that a crash has left out is made good."""
-    arrange_labels(storage, current_label_files(run.wholes, run.edition))
-    return Edited(run_dir=storage.place)
+def _as_judged(unit: StoredUnit) -> Judged:
+    return Judged(chains=unit.chains, verdicts=unit.verdicts)
 
 
-def make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: Judging) -> Edited:
+@contextmanager
+def _regrading(settings: Settings, processes: int) -> Iterator[Judging]:
+    grader = replace(chosen(settings, GraderConfig, GRADERS), processes=processes)
+    threads = ThreadPoolExecutor(processes)
+    with checker_for(grader) as checker:
+        try:
+            yield _Regrader(checker, threads)
+        finally:
+            # After a failure nobody wants the rest; what is under way ends at the checker's deadline.
+            threads.shutdown(cancel_futures=True)
+
+
+def _make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: Judging) -> Edited:
     """Make and publish an edition of a finished run; for who holds its lock. Raises StoreError, RunConflict, and UsageError for
     settings that do not go together and an estimator that the log cannot serve."""
     try:
@@ -196,5 +239,52 @@ def _differing(old: Sequence[object], new: Sequence[object]) -> int:
     return sum(left != right for left, right in zip(old, new, strict=True))
 
 
-def _as_judged(unit: StoredUnit) -> Judged:
-    return Judged(chains=unit.chains, verdicts=unit.verdicts)
+class _Regrader:
+    """The verdicts that a checker gives to stored texts."""
+
+    def __init__(self, checker: Checker, threads: ThreadPoolExecutor) -> None:
+        self._checker = checker
+        self._threads = threads
+
+    def __call__(self, unit: StoredUnit) -> Judged:
+        drawn = {draw.solution.chain_id: draw.solution for draw in unit.drawn}
+        solutions = [drawn.get(chain.solution.chain_id, chain.solution) for chain in unit.chains]
+        chains = list(self._threads.map(self._with_outcome, unit.chains, solutions))
+        return Judged(
+            chains=chains, verdicts=verdicts_table(self._grades(unit, _stems(unit.chains, solutions)), grader_version())
+        )
+
+    def _grades(self, unit: StoredUnit, stems: Mapping[str, Stem]) -> dict[str, Grade]:
+        grades: dict[str, Grade] = {}
+        slow: dict[str, Future[Grade]] = {}
+        for table in unit.rollouts:
+            columns = (table[name].to_pylist() for name in ("rollout_id", "prefix_id", "text", "finish"))
+            for rollout, prefix, completion, ending in zip(*columns, strict=True):
+                if prefix not in stems:
+                    raise StoreError(f"rollout {rollout} belongs to no chain of its unit: `audit` tells what is wrong")
+                golds, before = stems[prefix]
+                text, finish = before + completion, Finish(ending)
+                grade = grade_at_once(self._checker, golds, text, finish)
+                if grade is None:
+                    slow[rollout] = self._threads.submit(grade_in_time, self._checker, golds, text, finish)
+                else:
+                    grades[rollout] = grade
+        return grades | {rollout: grade.result() for rollout, grade in slow.items()}
+
+    def _with_outcome(self, chain: StoredChain, solution: Solution) -> StoredChain:
+        answer = self._checker.stated_answer(solution.text, complete=solution.complete)
+        if answer is None:
+            return replace(chain, final_answer=None, outcome=None)
+        grade = self._checker.grade_answer(chain.problem.golds, answer)
+        return replace(chain, final_answer=answer, outcome=outcome_of(grade))
+
+
+def _stems(chains: Sequence[StoredChain], solutions: Sequence[Solution]) -> dict[str, Stem]:
+    """What the rollouts of each prefix are judged behind, by prefix id."""
+    stems: dict[str, Stem] = {}
+    for chain, solution in zip(chains, solutions, strict=True):
+        golds = chain.problem.golds
+        stems[root_id(chain.problem.problem_id)] = golds, ""
+        for index, prefix in enumerate(chain.prefix_ids, start=1):
+            stems[prefix] = golds, stem(solution, index)
+    return stems

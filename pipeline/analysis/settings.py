@@ -1,13 +1,85 @@
-"""Settings of `agree`."""
+"""Settings of commands that read what others have written: `status`, `report`, `select` and `agree`. Pure."""
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
-from pipeline.config.choices import ValueColumn
+from pipeline.config.choices import Aggregation, ValueColumn
 from pipeline.config.fields import check
 from pipeline.config.label import DataConfig
 
 EIGHTHS = tuple(eighth / 8 for eighth in range(8))
+RUNS = 2
+"""Run directories that `report` tells of side by side, at most."""
+
+
+@dataclass(kw_only=True, slots=True)
+class StatusConfig:
+    """Everything `status` needs."""
+
+    run_dir: str = "???"
+    json: bool = False
+    """One JSON object instead of lines for people."""
+
+
+@dataclass(kw_only=True, slots=True)
+class ReportConfig:
+    """Everything `report` needs."""
+
+    run_dir: Any = "???"
+    """A folder or a URL, as `label` takes it; or a list of two, which are compared. A tuple of texts from then on."""
+    out: str | None = None
+    """null: report.html in the run directory; of two, compare.html in the current folder."""
+    planned: str | None = None
+    """The plan.json that the run is held against; null: that of the run directory, if it has one."""
+    chains: int = 10_000
+    """That can be looked at in the page, at most; of more, so many are drawn."""
+
+    def __post_init__(self) -> None:
+        given = self.run_dir if isinstance(self.run_dir, list | tuple) else [self.run_dir]
+        texts = all(isinstance(name, str) and name.strip() for name in given)
+        check(texts, "run_dir", repr(self.run_dir), "a folder or URL, or a list of two; put quotes around a number")
+        check(1 <= len(given) <= RUNS, "run_dir", repr(self.run_dir), "one folder or URL, or a list of two")
+        self.run_dir = tuple(given)
+        check(self.out is None or bool(self.out.strip()), "out", repr(self.out), "the name of a file, or null")
+        check(
+            self.planned is None or bool(self.planned.strip()),
+            "planned",
+            repr(self.planned),
+            "the name of a file, or null",
+        )
+        check(0 <= self.chains <= 100_000, "chains", self.chains, "0 to 100000")
+
+
+@dataclass(kw_only=True, slots=True)
+class SelectConfig:
+    """Everything `select` needs."""
+
+    scores: str = "???"
+    """What `score` has written with a process reward model, one row per candidate."""
+    outcome_scores: str | None = None
+    """The same chains scored by an outcome reward model, whose last score counts."""
+    run_dir: str | None = None
+    """The run that sampled the candidates: a chain that it drew several times, and scores hold once, is as many of them."""
+    n: list[int] = field(default_factory=lambda: [1, 2, 4, 8, 16])
+    aggregation: Aggregation | None = None
+    """null: as the file was scored, its column `score`."""
+    out: str | None = None
+    """A JSON file for the figures; null: they are printed only."""
+    best: str | None = None
+    """A JSONL file for the best chain of every problem."""
+    seed: int = 0
+    """Of the subsets that votes are taken of, and of the bootstrap."""
+
+    def __post_init__(self) -> None:
+        check(bool(self.n) and min(self.n, default=0) >= 1, "n", self.n, "a list of numbers that are at least 1")
+        check(self.seed >= 0, "seed", self.seed, "0 or more")
+        for key, path in (("scores", self.scores), ("outcome_scores", self.outcome_scores), ("run_dir", self.run_dir)):
+            if path is not None and not path.strip():
+                raise ValueError(f"{key} is empty: give {key}=PATH")
+        for key, path in (("out", self.out), ("best", self.best)):
+            if path is not None and not path.strip():
+                raise ValueError(f"{key} is empty: give {key}=FILE, or leave it out")
 
 
 class Neutral(Enum):

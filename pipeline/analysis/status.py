@@ -14,19 +14,18 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
 
-from pipeline.core.errors import Absent, StoreError, UsageError
+from pipeline.core.errors import Absent, StoreError
 from pipeline.core.forecast import Forecast, Range, decoded_forecast
 from pipeline.core.pace import Pace, pace
 from pipeline.core.records import Totals
-from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.core.words import facts_of, figure, printable, ranged
 from pipeline.storage.commits import INPUT, UNIT, Chain, Commit, chain, chain_lengths, logged_totals, record, standing
 from pipeline.storage.commits import State as CommitState
 from pipeline.storage.objects import each
-from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
+from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_run import refuse_no_run
+from pipeline.storage.stored_run import readable_identity
 from pipeline.storage.units import units_of
 
 SILENT_SECONDS = 60.0
@@ -105,13 +104,7 @@ class RunStatus:
 def run_status(storage: Storage, now: float) -> RunStatus:
     """`now`: seconds since 1970. Raises UsageError for a directory that is no run of this version, StoreError for one that
     cannot be read."""
-    refuse_no_run(storage)
-    identity = recorded_identity(storage)
-    if identity.get("schema") != SCHEMA_VERSION:
-        raise UsageError(
-            f"{storage.place} was written with schema {identity.get('schema')}, this is {SCHEMA_VERSION}: use the version of "
-            "stepvalue that wrote it"
-        )
+    identity = readable_identity(storage)
     # First what starts say: what they commit meanwhile is then seen.
     told = read_starts(storage)
     starts = told.told

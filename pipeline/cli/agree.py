@@ -1,6 +1,6 @@
 """The command `agree`."""
 
-from pipeline.analysis.agree.settings import AgreeConfig
+from pipeline.analysis.settings import AgreeConfig
 from pipeline.cli.command import Command, interruptible
 
 

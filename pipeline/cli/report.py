@@ -1,6 +1,6 @@
 """The command `report`."""
 
-from pipeline.analysis.report.settings import ReportConfig
+from pipeline.analysis.settings import ReportConfig
 from pipeline.cli.command import Command, interruptible
 
 

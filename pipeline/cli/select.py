@@ -1,6 +1,6 @@
 """The command `select`."""
 
-from pipeline.analysis.select.settings import SelectConfig
+from pipeline.analysis.settings import SelectConfig
 from pipeline.cli.command import Command, interruptible
 
 

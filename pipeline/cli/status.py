@@ -3,12 +3,12 @@
 import json
 import time
 
-from pipeline.analysis.status.settings import StatusConfig
+from pipeline.analysis.settings import StatusConfig
 from pipeline.cli.command import Command, interruptible, write_out
 
 
 def _status(config: StatusConfig) -> int:
-    from pipeline.analysis.status.read import as_json, lines, run_status
+    from pipeline.analysis.status import as_json, lines, run_status
     from pipeline.storage.place import storage_at
 
     with interruptible():

@@ -7,7 +7,7 @@ from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 
 
 def _relabel(config: RelabelConfig) -> int:
-    from pipeline.analysis.relabel.edition import relabel
+    from pipeline.analysis.relabel import relabel
     from pipeline.analysis.report.terminal import print_edited
 
     with interruptible():
@@ -16,7 +16,7 @@ def _relabel(config: RelabelConfig) -> int:
 
 
 def _regrade(config: RegradeConfig) -> int:
-    from pipeline.analysis.relabel.verdicts import regrade
+    from pipeline.analysis.relabel import regrade
     from pipeline.analysis.report.terminal import print_edited
 
     with interruptible():

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.__main__ import main
 from pipeline.analysis.agree.human import first_error
-from pipeline.analysis.agree.settings import AgreeConfig
+from pipeline.analysis.settings import AgreeConfig
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim

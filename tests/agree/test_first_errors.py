@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.agree.human import Pair
 from pipeline.analysis.agree.rulings import FirstErrors, Ruling, baselines, by_label, by_threshold, first_errors
-from pipeline.analysis.agree.settings import Neutral
+from pipeline.analysis.settings import Neutral
 from pipeline.core.statistics import Estimated
 from tests.agree.pairs import RESAMPLING, labelled, pair
 

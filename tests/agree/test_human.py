@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis.agree.human import NO_ERROR, HumanChain, Unusable, first_error, goods_until, human_chains
-from pipeline.analysis.agree.settings import Neutral
+from pipeline.analysis.settings import Neutral
 from pipeline.config.choices import Layout
 from pipeline.config.label import Columns, DataConfig
 from pipeline.core.records import InputRow, Place, Reject, RejectReason

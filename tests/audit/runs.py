@@ -6,8 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from pipeline.__main__ import compose_label
-from pipeline.analysis.relabel.edition import relabel
-from pipeline.analysis.relabel.verdicts import regrade
+from pipeline.analysis.relabel import regrade, relabel
 from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.config.label import LabelConfig

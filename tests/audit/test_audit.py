@@ -9,7 +9,7 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.analysis.audit.ledger import Check
 from pipeline.analysis.audit.run import MAX_SHOWN, Report, audit, told
-from pipeline.analysis.relabel.edition import relabel
+from pipeline.analysis.relabel import relabel
 from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core.errors import EngineDied, RunConflict, Unreachable, UsageError

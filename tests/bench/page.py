@@ -16,7 +16,7 @@ from selenium.webdriver import Chrome
 
 from pipeline.__main__ import compose_label
 from pipeline.analysis.report.run import report
-from pipeline.analysis.report.settings import ReportConfig
+from pipeline.analysis.settings import ReportConfig
 from tests.chromium import INSTALLED, REMEDY, chromium
 from tests.runtime.in_process import label_in_process
 

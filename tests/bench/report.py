@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline.__main__ import compose_label
 from pipeline.analysis.report.reading import read_run
 from pipeline.analysis.report.run import page_data
-from pipeline.analysis.report.settings import ReportConfig
+from pipeline.analysis.settings import ReportConfig
 from pipeline.storage.local import LocalStorage
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process

@@ -13,7 +13,7 @@ from pipeline.__main__ import compose_label, main
 from pipeline.analysis.compare.compared import Comparison, verdict
 from pipeline.analysis.compare.run import compare
 from pipeline.analysis.compare.tables import tell
-from pipeline.analysis.relabel.edition import relabel
+from pipeline.analysis.relabel import relabel
 from pipeline.analysis.report.page import GENERATOR
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.analysis.status.read import State, run_status
+from pipeline.analysis.status import State, run_status
 from pipeline.core.errors import BudgetSpent, UsageError
 from pipeline.core.forecast import Limit, decoded_forecast
 from pipeline.core.progress import Status

@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.relabel.edition import relabel
-from pipeline.analysis.relabel.verdicts import regrade
+from pipeline.analysis.relabel import regrade, relabel
 from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.choices import Interval, LabelRule
 from pipeline.core.progress import Edited

@@ -7,9 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline.analysis.audit.run import audit
-from pipeline.analysis.relabel import verdicts
-from pipeline.analysis.relabel.edition import relabel
-from pipeline.analysis.relabel.verdicts import regrade
+from pipeline.analysis.relabel import regrade, relabel
 from pipeline.analysis.report.gathered import first_chains
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 from pipeline.config.choices import Fallback, LabelRule
@@ -133,7 +131,7 @@ class SlowChecker(MathChecker):
 def test_verdicts_that_are_waited_for_are_the_same(run_dir: Path, tmp_path: Path) -> None:
     other = copied(run_dir, tmp_path / "other")
     regraded(run_dir)
-    with patch.object(verdicts, "checker_for", SlowChecker):
+    with patch("pipeline.analysis.relabel.checker_for", SlowChecker):
         regraded(other, GraderChange(answer_pattern="work (is)", processes=3))
     assert files(other) == files(run_dir)
 
@@ -154,7 +152,7 @@ class DyingChecker(MathChecker):
 
 def test_a_failure_half_way_changes_nothing(run_dir: Path) -> None:
     own = labels(run_dir)
-    with patch.object(verdicts, "checker_for", DyingChecker), pytest.raises(StoreError, match="no children"):
+    with patch("pipeline.analysis.relabel.checker_for", DyingChecker), pytest.raises(StoreError, match="no children"):
         regraded(run_dir)
     assert labels(run_dir) == own
     assert sound(run_dir)

@@ -7,8 +7,7 @@ import pytest
 
 from pipeline.__main__ import main
 from pipeline.analysis.audit.run import audit
-from pipeline.analysis.relabel import edition
-from pipeline.analysis.relabel.edition import relabel
+from pipeline.analysis.relabel import relabel
 from pipeline.analysis.report.gathered import first_chains
 from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.config.choices import Interval, LabelRule
@@ -105,7 +104,10 @@ def test_an_extended_run_has_its_own_labels_until_they_are_made_again(run_dir: P
 @pytest.mark.parametrize("step", ["publish", "arrange_labels"])
 def test_a_crash_leaves_the_old_labels_or_the_new(step: str, run_dir: Path, tmp_path: Path) -> None:
     own = labels(run_dir)
-    with patch.object(edition, step, side_effect=StoreError("power cut")), pytest.raises(StoreError, match="power cut"):
+    with (
+        patch(f"pipeline.analysis.relabel.{step}", side_effect=StoreError("power cut")),
+        pytest.raises(StoreError, match="power cut"),
+    ):
         relabelled(run_dir, THRESHOLD)
     assert labels(run_dir) == own
     label_in_process(config(tmp_path))

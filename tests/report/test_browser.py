@@ -13,7 +13,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from pipeline.__main__ import compose_label
 from pipeline.analysis.report.run import report
-from pipeline.analysis.report.settings import ReportConfig
+from pipeline.analysis.settings import ReportConfig
 from pipeline.engines import oracle
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process

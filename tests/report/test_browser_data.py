@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.relabel.verdicts import regrade
+from pipeline.analysis.relabel import regrade
 from pipeline.analysis.report.browser import build, data
 from pipeline.analysis.report.browser.build import Browser, built
 from pipeline.analysis.report.browser.data import BLOCK, STRIP, strip

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from pipeline.__main__ import main
 from pipeline.analysis.report.reading import end_with_report
-from pipeline.analysis.report.settings import ReportConfig
+from pipeline.analysis.settings import ReportConfig
 from pipeline.cli.compose import composed
 from pipeline.cli.report import REPORT
 from pipeline.core.errors import StoreError

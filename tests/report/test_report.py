@@ -14,11 +14,11 @@ import pytest
 
 from pipeline.__main__ import main
 from pipeline.analysis.audit.run import audit
-from pipeline.analysis.relabel.verdicts import regrade
+from pipeline.analysis.relabel import regrade
 from pipeline.analysis.report.figures import load
 from pipeline.analysis.report.reading import read_run
 from pipeline.analysis.report.sums import in_all
-from pipeline.analysis.status.read import run_status
+from pipeline.analysis.status import run_status
 from pipeline.config.changes import AuditConfig, RegradeConfig
 from pipeline.core.errors import InputError
 from pipeline.core.forecast import encoded_forecast

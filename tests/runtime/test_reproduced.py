@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
-from pipeline.analysis.relabel.edition import relabel
+from pipeline.analysis.relabel import relabel
 from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainShape, Completion, Prefix, Request

@@ -18,7 +18,7 @@ import fsspec
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.status.read import SHOWN_DAMAGE, RunStatus, State, lines, run_status
+from pipeline.analysis.status import SHOWN_DAMAGE, RunStatus, State, lines, run_status
 from pipeline.core.errors import UsageError
 from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, Planned, Range, encoded_forecast
 from pipeline.core.progress import Load, Status, Verdicts

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.analysis.agree.human import NEUTRAL, NO_ERROR, LabelledChain, Pair, first_error
-from pipeline.analysis.agree.settings import Neutral
+from pipeline.analysis.settings import Neutral
 from pipeline.core.statistics import Estimated, Floats, Resampling, auc, share, wilson
 
 _LABELS: dict[int | None, bool | None] = {1: True, 0: False, None: None}

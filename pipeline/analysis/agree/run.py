@@ -28,7 +28,7 @@ from pipeline.analysis.agree.rulings import (
     reliability,
     step_labels,
 )
-from pipeline.analysis.agree.settings import AgreeConfig
+from pipeline.analysis.settings import AgreeConfig
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Origin

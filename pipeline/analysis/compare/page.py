@@ -27,7 +27,7 @@ from pipeline.analysis.report.page import (
     html,
     rows_of,
 )
-from pipeline.analysis.report.settings import ReportConfig
+from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.words import percent
 from pipeline.storage.outputs import check_output_file, refuse_foreign, refuse_overwriting, replaced_at_end

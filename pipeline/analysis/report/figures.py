@@ -9,18 +9,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline.analysis.report.page import (
-    ACCENT,
-    BY_LABEL,
-    BY_OUTCOME,
-    LINE,
-    TEXT,
-    Figure,
-    Table,
-    drawn,
-    rows_of,
-    scale,
-)
+from pipeline.analysis.report.page import ACCENT, BY_LABEL, BY_OUTCOME, LINE, TEXT, Figure, Table, drawn, rows_of, scale
 from pipeline.analysis.report.sums import OUTCOMES, PLACE_BINS
 from pipeline.core.words import percent
 

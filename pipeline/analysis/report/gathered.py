@@ -216,25 +216,19 @@ def _uncommitted(storage: Storage) -> Iterator[pl.DataFrame]:
     for name in storage.names(_REJECTS):
         data = storage.read(name)
         if is_shard_file(name) and sha256_of(data).startswith(name.removesuffix(".parquet").rpartition("-")[2]):
-            yield _frame(pq.read_table(pa.BufferReader(data)))
+            yield pl.DataFrame(pq.read_table(pa.BufferReader(data)))
 
 
 def _tables_of(storage: Storage, commits: Sequence[Commit], table: str) -> Iterator[pl.DataFrame]:
     for commit in commits:
         for shard in commit.shards:
             if shard.table == table:
-                yield _frame(read_shard(storage, shard))
+                yield pl.DataFrame(read_shard(storage, shard))
 
 
 def _tables(storage: Storage, shards: Sequence[ShardRecord], columns: Sequence[str]) -> pl.DataFrame:
-    return pl.concat([_frame(read_shard(storage, shard, columns)) for shard in shards])
-
-
-def _frame(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return pl.concat([pl.DataFrame(read_shard(storage, shard, columns)) for shard in shards])
 
 
 def _empty(schema: pa.Schema) -> pl.DataFrame:
-    return _frame(schema.empty_table())
+    return pl.DataFrame(schema.empty_table())

@@ -12,9 +12,9 @@ from rich.console import Console
 from pipeline.analysis.report import sums
 from pipeline.analysis.report.gathered import Gathered, gathered, staged_input
 from pipeline.analysis.report.planned import Compared, compared, differing
-from pipeline.analysis.report.settings import ReportConfig
 from pipeline.analysis.report.sums import in_all
 from pipeline.analysis.report.terminal import print_lines
+from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import Absent, StepvalueError, UsageError
 from pipeline.core.forecast import Forecast, decoded_forecast
 from pipeline.core.schemas import SCHEMA_VERSION

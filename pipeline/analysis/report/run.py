@@ -9,8 +9,8 @@ from pipeline.analysis.report.browser.build import built
 from pipeline.analysis.report.contents import moment, page_of
 from pipeline.analysis.report.page import GENERATOR, Inset, html
 from pipeline.analysis.report.reading import Read, link_in, read_run
-from pipeline.analysis.report.settings import ReportConfig
 from pipeline.analysis.report.terminal import totals_lines
+from pipeline.analysis.settings import ReportConfig
 from pipeline.storage.outputs import check_output_file, refuse_foreign, replaced_at_end
 from pipeline.storage.place import storage_at
 from pipeline.storage.starts import REPORT

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.analysis.select.compared import Candidate, Contest
-from pipeline.analysis.select.settings import SelectConfig
+from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.scores import SCORES
 from pipeline.storage.editions import current_shards

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from pipeline.analysis.select.compared import AGAINST, Method, Row, compared
 from pipeline.analysis.select.read import Known, chosen_lines, known, scored
-from pipeline.analysis.select.settings import SelectConfig
+from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Estimated
 from pipeline.storage.outputs import check_output_file, refuse_overwriting, replaced_at_end

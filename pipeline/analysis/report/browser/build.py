@@ -166,8 +166,8 @@ def _units(storage: Storage, run: StoredRun, chosen: Sample) -> Iterator[_Unit]:
                 continue
             chains = [shown_chain(row, chosen.characters) for row in frame[places].iter_rows(named=True)]
             prefixes = prefix_numbers(chains)
-            rollouts = list(_frames(storage, log[unit.unit_id], ROLLOUT_COLUMNS))
-            verdicts = list(_frames(storage, later[unit.unit_id], None))
+            rollouts = _frames(storage, log[unit.unit_id], ROLLOUT_COLUMNS)
+            verdicts = _frames(storage, later[unit.unit_id], None)
             yield _Unit(
                 chains=chains,
                 examples=examples(pl.concat(rollouts), pl.concat(verdicts) if verdicts else None, prefixes)
@@ -176,11 +176,8 @@ def _units(storage: Storage, run: StoredRun, chosen: Sample) -> Iterator[_Unit]:
             )
 
 
-def _frames(storage: Storage, shards: Iterable[ShardRecord], columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
-    for shard in shards:
-        frame = pl.from_arrow(read_shard(storage, shard, columns))
-        assert isinstance(frame, pl.DataFrame)
-        yield frame
+def _frames(storage: Storage, shards: Iterable[ShardRecord], columns: Sequence[str] | None) -> list[pl.DataFrame]:
+    return [pl.DataFrame(read_shard(storage, shard, columns)) for shard in shards]
 
 
 def _packed(text: str) -> bytes:
