@@ -13,17 +13,19 @@ from hypothesis import strategies as st
 from pipeline.config import label as config
 from pipeline.config.choices import PromptStyle, Splitter
 from pipeline.config.label import (
+    ClusterConfig,
     DataConfig,
     EstimatorConfig,
     Example,
     GradeConfig,
     GraderConfig,
     LabelConfig,
+    PlanConfig,
     PolicyConfig,
     PromptConfig,
+    RunConfig,
     SamplingConfig,
 )
-from pipeline.config.run import ClusterConfig, PlanConfig, RunConfig
 from pipeline.core.errors import UsageError
 from pipeline.engines.openai.settings import OpenAiConfig
 from pipeline.engines.oracle import OracleConfig

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.pace import LEAST_SECONDS, RECENT_SECONDS, Pace, pace
+from pipeline.core.progress import LEAST_SECONDS, RECENT_SECONDS, Pace, pace
 
 
 class Point(NamedTuple):

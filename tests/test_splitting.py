@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.splitting import in_validation
+from pipeline.data.problems import in_validation
 from tests.strategies import texts
 
 PROBLEMS = [f"What is {number} + 1?" for number in range(2_000)]

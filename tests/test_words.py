@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.pace import Pace
-from pipeline.core.progress import Load, Status, Verdicts
+from pipeline.core.progress import Load, Pace, Status, Verdicts
 from pipeline.core.words import figure, line_of, money, printable, ranged, shares
 
 STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)

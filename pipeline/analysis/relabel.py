@@ -31,8 +31,7 @@ from pipeline.data.prompts import root_id, stem
 from pipeline.estimators.base import Estimator, objection
 from pipeline.estimators.labelling import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
-from pipeline.estimators.tree import trees_of
-from pipeline.estimators.trials import trials_of
+from pipeline.estimators.tree import trees_of, trials_of
 from pipeline.graders.base import Checker
 from pipeline.graders.completion import grade_at_once, grade_in_time, outcome_of
 from pipeline.graders.registry import GRADERS, checker_for, grader_version

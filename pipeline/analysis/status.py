@@ -16,7 +16,7 @@ from functools import partial
 
 from pipeline.core.errors import Absent, StoreError
 from pipeline.core.forecast import Forecast, Range, decoded_forecast
-from pipeline.core.pace import Pace, pace
+from pipeline.core.progress import Pace, pace
 from pipeline.core.records import Totals
 from pipeline.core.words import facts_of, figure, printable, ranged
 from pipeline.storage.commits import INPUT, UNIT, Chain, Commit, chain, chain_lengths, logged_totals, record, standing

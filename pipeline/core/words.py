@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from math import floor, log10
 
-from pipeline.core.pace import Pace
-from pipeline.core.progress import Status, Verdicts
+from pipeline.core.progress import Pace, Status, Verdicts
 
 _MOST_DIGITS = 9
 

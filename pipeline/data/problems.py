@@ -8,9 +8,10 @@ import json
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from unicodedata import normalize
 
 from pipeline.config.label import DataConfig
-from pipeline.core.ids import content_id
+from pipeline.core.ids import ID_DIGITS, content_id
 from pipeline.core.records import InputRow, Place, Problem, Reject, RejectReason, Solution
 from pipeline.data.layouts import Extract, Fields, UnusableRowError, column, column_names, read_fields
 from pipeline.data.steps import join, split
@@ -196,3 +197,13 @@ def _no_column(row: Mapping[str, object], name: str, key: str, wanted: str) -> s
         f"The row has no value in a column '{name}' for {wanted}; its columns are: {column_names(row)}. "
         f"Name the right one with data.columns.{key}=NAME."
     )
+
+
+def in_validation(problem: str, share: float, seed: int) -> bool:
+    """Whether a problem, with all its chains, belongs to the `share` (0 to 1) of all problems that is held out.
+
+    Texts that differ in white space, case or the encoding of accents alone go together, and a larger share holds what a smaller
+    one does. Another `seed` holds out others.
+    """
+    asked = " ".join(normalize("NFC", problem).split()).lower()
+    return int(content_id("validation", str(seed), asked), 16) < share * (1 << 4 * ID_DIGITS)

@@ -21,8 +21,7 @@ from pipeline.estimators.base import Need, Planned, adapted
 from pipeline.estimators.first_success import Stopping
 from pipeline.estimators.labels import with_advantages
 from pipeline.estimators.settings import BisectConfig, StoppingConfig
-from pipeline.estimators.tree import Tree
-from pipeline.estimators.trials import NONE
+from pipeline.estimators.tree import NONE, Tree
 
 
 class Bisect(Stopping):

@@ -13,8 +13,7 @@ from pipeline.estimators.base import Estimator, Need, Planned
 from pipeline.estimators.intervals import above, beta_moments, interval
 from pipeline.estimators.labels import with_advantages
 from pipeline.estimators.settings import FixedConfig
-from pipeline.estimators.tree import Tree, measured_prefixes
-from pipeline.estimators.trials import NONE
+from pipeline.estimators.tree import NONE, Tree, measured_prefixes
 
 
 class Fixed(Estimator):

@@ -16,8 +16,7 @@ from pipeline.config.fields import Settings
 from pipeline.core.errors import UsageError
 from pipeline.export.choose import Choice, LabelRow, LeftOut, choice_of, columns_for, example_of
 from pipeline.export.example import NO_LABELS, LabelCounts, counted
-from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
-from pipeline.export.formats.checks import special_tokens
+from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row, special_tokens
 from pipeline.export.settings import ExportConfig, FileType
 
 

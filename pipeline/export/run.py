@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.core.errors import InputError, UsageError
-from pipeline.data.splitting import in_validation
+from pipeline.data.problems import in_validation
 from pipeline.export.balance import Counted, left_out
 from pipeline.export.base import Made, Plan
 from pipeline.export.choose import SOMETIMES, LabelRow, LeftOut

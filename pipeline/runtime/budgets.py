@@ -16,8 +16,7 @@ from typing import Protocol
 from pipeline.config.choices import BudgetUnit
 from pipeline.core.records import Goal, Totals, Trials
 from pipeline.estimators.base import Budget, Estimator
-from pipeline.estimators.tree import Tree
-from pipeline.estimators.trials import NONE
+from pipeline.estimators.tree import NONE, Tree
 
 
 class Whole(Protocol):

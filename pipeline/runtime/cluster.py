@@ -15,7 +15,7 @@ from pathlib import Path
 import ray
 from ray.util.metrics import Counter, Gauge
 
-from pipeline.config.run import ClusterConfig
+from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError
 from pipeline.core.progress import Status
 from pipeline.engines.base import Policy

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pipeline.config.run import RunConfig
+from pipeline.config.label import RunConfig
 from pipeline.core.errors import ClusterError, EngineDied, WorkerLost
 from pipeline.core.failpoints import failpoint
 from pipeline.core.hardware import Throughput

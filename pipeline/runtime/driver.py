@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.label import LabelConfig
-from pipeline.config.run import RunConfig
+from pipeline.config.label import LabelConfig, RunConfig
 from pipeline.core.errors import Interrupted, RunConflict, StoreError
 from pipeline.core.failpoints import failpoint
 from pipeline.core.forecast import Limit, encoded_forecast

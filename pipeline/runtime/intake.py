@@ -15,8 +15,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.config.label import DataConfig
-from pipeline.config.run import RunConfig
+from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
 from pipeline.core.records import InputRow, Place, Problem, Reject, RejectReason, Solution, Totals

@@ -14,7 +14,7 @@ from pipeline.core.failpoints import failpoint
 from pipeline.core.records import Fact, Goal, Rollout, SampledSolution, Totals, Trials
 from pipeline.core.tables import facts, rollouts_table, sampled_solutions, solutions_table
 from pipeline.estimators.base import Learner
-from pipeline.estimators.trials import trials_of
+from pipeline.estimators.tree import trials_of
 from pipeline.runtime.budgets import reached
 from pipeline.storage.commits import Commit
 from pipeline.storage.unit_log import UnitLog

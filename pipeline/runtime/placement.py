@@ -7,7 +7,7 @@ node (`fitting`).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.config.run import ClusterConfig
+from pipeline.config.label import ClusterConfig
 from pipeline.core.devices import least_memory
 from pipeline.core.errors import ClusterError
 from pipeline.engines.base import Policy

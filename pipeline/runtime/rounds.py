@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from pipeline.core.records import Fact, Request, Trials
 from pipeline.estimators.base import MANY, Budget, Estimator
-from pipeline.estimators.tree import Tree
-from pipeline.estimators.trials import NONE, trials_of
+from pipeline.estimators.tree import NONE, Tree, trials_of
 from pipeline.runtime.budgets import Cap, costs, level, together, towards, usual_cap, within
 from pipeline.runtime.journal import Journal
 

@@ -18,7 +18,7 @@ import torch
 from torch.utils.data import Dataset
 
 from pipeline.core.ids import content_id
-from pipeline.data.splitting import in_validation
+from pipeline.data.problems import in_validation
 from pipeline.train.chains import label_rows
 from pipeline.train.settings import TrainConfig, written_out
 from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, step_targets

@@ -18,7 +18,7 @@ from transformers.utils import logging as transformers_logging
 
 from pipeline.config.choices import Aggregation
 from pipeline.core.errors import InputError, UsageError
-from pipeline.core.scores import SCORES
+from pipeline.core.schemas import SCORES
 from pipeline.data.rows import input_files
 from pipeline.storage.outputs import check_output_file, refuse_overwriting, replaced_at_end
 from pipeline.storage.place import folder_at

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from pipeline.__main__ import compose_label
 from pipeline.analysis.report.terminal import LiveView
-from pipeline.config.run import RunConfig
+from pipeline.config.label import RunConfig
 from pipeline.core.progress import Load, Status, Verdicts
 from pipeline.runtime.telling import telling
 from pipeline.storage import starts

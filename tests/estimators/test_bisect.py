@@ -12,7 +12,7 @@ from pipeline.core.records import ChainShape, Counts, Origin, Trials
 from pipeline.estimators import first_success
 from pipeline.estimators.bisect import labels, owed, values
 from pipeline.estimators.settings import BisectConfig
-from pipeline.estimators.trials import counts_of
+from pipeline.estimators.tree import counts_of
 from tests.settings import estimator_settings
 
 CONFIG = estimator_settings("bisect")

@@ -12,7 +12,7 @@ from pipeline.estimators import bisect, first_success, fixed
 from pipeline.estimators.labelling import ChainValues, chain_values
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.registry import estimator_for
-from pipeline.estimators.trials import NONE, counts_of
+from pipeline.estimators.tree import NONE, counts_of
 from tests.settings import estimator_settings
 
 LOG: dict[str, tuple[bool | None, ...]] = {

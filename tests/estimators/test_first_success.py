@@ -15,7 +15,7 @@ from pipeline.estimators import fixed
 from pipeline.estimators.first_success import measured, owed
 from pipeline.estimators.intervals import jeffreys
 from pipeline.estimators.settings import FirstSuccessConfig
-from pipeline.estimators.trials import counts_of
+from pipeline.estimators.tree import counts_of
 from tests.settings import estimator_settings, rule_labels
 
 Outcomes = tuple[bool | None, ...]

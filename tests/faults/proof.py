@@ -12,8 +12,7 @@ from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.pooled.learning import TABLE as KERNELS
 from pipeline.estimators.pooled.learning import kernel_of
 from pipeline.estimators.registry import estimator_for
-from pipeline.estimators.tree import measured_prefixes
-from pipeline.estimators.trials import trials_of
+from pipeline.estimators.tree import measured_prefixes, trials_of
 from pipeline.runtime.budgets import goal_of, reached
 from pipeline.storage.commits import UNIT, Chain, Commit, chains, standing
 from pipeline.storage.shards import read_shard

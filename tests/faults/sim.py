@@ -13,8 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.label import DataConfig, LabelConfig, SamplingConfig
-from pipeline.config.run import RunConfig
+from pipeline.config.label import DataConfig, LabelConfig, RunConfig, SamplingConfig
 from pipeline.core.errors import Interrupted, StepvalueError
 from pipeline.core.progress import Status, Summary
 from pipeline.data.rows import input_digest

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pipeline.analysis.report.terminal import LiveView, panel
-from pipeline.core.pace import Pace
-from pipeline.core.progress import Load, Status, Verdicts
+from pipeline.core.progress import Load, Pace, Status, Verdicts
 
 FULL = Status(
     stage="labelling",

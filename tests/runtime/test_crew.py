@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from pipeline.config.run import RunConfig
+from pipeline.config.label import RunConfig
 from pipeline.core.errors import EngineDied, Interrupted, StoreError, WorkerLost
 from pipeline.core.progress import EngineWork, Status
 from pipeline.core.records import Goal

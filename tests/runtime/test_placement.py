@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.label import PolicyConfig
-from pipeline.config.run import ClusterConfig
+from pipeline.config.label import ClusterConfig, PolicyConfig
 from pipeline.core.errors import ClusterError
 from pipeline.core.hardware import Architecture
 from pipeline.engines.hardware.architectures import architecture_of

@@ -9,8 +9,7 @@ import pytest
 from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
-from pipeline.config.label import LabelConfig, PolicyConfig
-from pipeline.config.run import ClusterConfig
+from pipeline.config.label import ClusterConfig, LabelConfig, PolicyConfig
 from pipeline.core.errors import ClusterError, PolicyError
 from pipeline.engines.openai import engine as engine_module
 from pipeline.engines.openai import trouble

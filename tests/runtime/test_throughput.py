@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.run import RunConfig
+from pipeline.config.label import RunConfig
 from pipeline.core.devices import device_named
 from pipeline.core.hardware import Device, Hardware, Throughput
 from pipeline.core.progress import EngineWork, Status

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.core.scores import SCORES
+from pipeline.core.schemas import SCORES
 
 Row = dict[str, object]
 

@@ -15,8 +15,7 @@ from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.choices import Tracker
 from pipeline.core.errors import UsageError
-from pipeline.core.pace import Pace
-from pipeline.core.progress import Load, Status, Verdicts
+from pipeline.core.progress import Load, Pace, Status, Verdicts
 from pipeline.runtime.track.tracked import folder_of, tracked, tracker_for, values_of
 from tests.audit.runs import config
 from tests.runtime.in_process import label_in_process

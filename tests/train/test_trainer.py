@@ -17,8 +17,8 @@ from pipeline.__main__ import main
 from pipeline.config.choices import Aggregation
 from pipeline.config.label import DataConfig
 from pipeline.core.errors import InputError, UsageError
-from pipeline.core.scores import SCORES
-from pipeline.data.splitting import in_validation
+from pipeline.core.schemas import SCORES
+from pipeline.data.problems import in_validation
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_labels import label_frames
 from pipeline.train.data import StepCollator, StepDataset

@@ -27,7 +27,7 @@ from pipeline.core.schemas import LEARNT
 from pipeline.core.tables import sampled_solutions
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
-from pipeline.estimators.trials import trials_of
+from pipeline.estimators.tree import trials_of
 from pipeline.storage.commits import UNIT, Chain, Commit, State, commit_name, shards_in_use, standing
 from pipeline.storage.shards import ShardRecord
 

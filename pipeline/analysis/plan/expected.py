@@ -22,8 +22,7 @@ from pipeline.core.forecast import Cost, Range
 from pipeline.core.progress import SECONDS_PER_HOUR
 from pipeline.core.records import Counts, Trials
 from pipeline.estimators.base import Estimator
-from pipeline.estimators.tree import Tree
-from pipeline.estimators.trials import NONE
+from pipeline.estimators.tree import NONE, Tree
 from pipeline.runtime.budgets import usual_cap, within
 
 _REPLICATES = 8

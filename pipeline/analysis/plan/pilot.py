@@ -17,8 +17,7 @@ from pipeline.core.progress import Status, Summary
 from pipeline.core.records import Fact, InputRow, SampledSolution, Totals, Trials
 from pipeline.core.tables import facts, sampled_solutions
 from pipeline.engines.registry import policy_for
-from pipeline.estimators.tree import Tree
-from pipeline.estimators.trials import trials_of
+from pipeline.estimators.tree import Tree, trials_of
 from pipeline.runtime.driver import Hiring, label_held
 from pipeline.runtime.hands import Offer, Watcher
 from pipeline.runtime.stop import StopSignal

@@ -18,8 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.core.hardware import Hardware, Throughput
-from pipeline.core.pace import Pace, pace
-from pipeline.core.progress import Edited, Status, Summary
+from pipeline.core.progress import Edited, Pace, Status, Summary, pace
 from pipeline.core.records import Totals
 from pipeline.core.words import duration, facts_of, line_of, percent, printable
 from pipeline.estimators.registry import value_column

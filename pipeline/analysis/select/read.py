@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.analysis.select.compared import Candidate, Contest
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import InputError, UsageError
-from pipeline.core.scores import SCORES
+from pipeline.core.schemas import SCORES
 from pipeline.storage.editions import current_shards
 from pipeline.storage.place import storage_at
 from pipeline.storage.shards import read_shard

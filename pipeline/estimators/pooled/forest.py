@@ -10,8 +10,7 @@ import numpy as np
 from pipeline.core.records import Trials
 from pipeline.estimators.pooled.grid import POINTS
 from pipeline.estimators.pooled.passes import Passes, factor, passes_of
-from pipeline.estimators.tree import ROOT, Flags, Floats, Ints, Tree
-from pipeline.estimators.trials import NONE
+from pipeline.estimators.tree import NONE, ROOT, Flags, Floats, Ints, Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -25,8 +25,7 @@ from scipy.special import betainc
 
 from pipeline.core.records import Trials
 from pipeline.estimators.pooled.grid import GRID, POINTS
-from pipeline.estimators.tree import Floats, Ints
-from pipeline.estimators.trials import NONE
+from pipeline.estimators.tree import NONE, Floats, Ints
 
 _PROBABILITY = 0.15, 0.85
 """Beta distribution of p: mean 0.15, median 0.013, 12 % above 0.5. Measured on Qwen2.5-Coder-1.5B-Instruct, 8 problems of GSM8K

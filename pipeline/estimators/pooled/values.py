@@ -28,8 +28,7 @@ from pipeline.estimators.pooled.beliefs import Beliefs, beliefs
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimators.pooled.kernel import Kernel, motion
-from pipeline.estimators.tree import Ints, trees_of
-from pipeline.estimators.trials import NONE, counts_of
+from pipeline.estimators.tree import NONE, Ints, counts_of, trees_of
 
 
 def values(

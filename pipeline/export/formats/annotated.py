@@ -21,8 +21,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from pipeline.export.example import Example, StepTarget
-from pipeline.export.formats.base import Format, Marks, Offence, Row
-from pipeline.export.formats.checks import no_steps, not_of_tokens
+from pipeline.export.formats.base import Format, Marks, Offence, Row, no_steps, not_of_tokens
 from pipeline.export.settings import Target
 
 NOBODY = "00000000-0000-0000-0000-000000000000"

@@ -1,6 +1,8 @@
-"""What a format is: the row that a trainer reads, and what that trainer would misread."""
+"""What a format is: the row that a trainer reads, and what that trainer would misread; with what several would misread in the
+same way. Pure.
+"""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -78,3 +80,79 @@ class Format:
     marks: Marks = Marks()
     file: FileType = FileType.jsonl
     max_length: int | None = None
+
+
+def not_of_tokens(_row: Row, _marks: Marks, _encoder: Encoder, _max_length: int | None) -> Iterator[Offence]:
+    """For formats that no tokenizer reads as they are."""
+    return iter(())
+
+
+def no_steps(example: Example) -> Iterator[Offence]:
+    if not example.steps:
+        yield Offence(kind="no_steps", detail="it has no steps", fatal=True)
+
+
+def separator_in_step(example: Example, marks: Marks) -> Iterator[Offence]:
+    """Training sees no step end there, but who splits a text at the separator to score it does."""
+    for number, step in enumerate(example.steps, start=1):
+        if marks.separator in step:
+            detail = f"step {number} holds the separator {marks.separator!r}"
+            yield Offence(kind="separator_in_step", detail=detail, fatal=False)
+            return
+
+
+def mark_in_text(example: Example, mark: str, remedy: str = "choose another placeholder") -> Iterator[Offence]:
+    """The trainer takes every mark for the end of a step. Blanks around it do not make it another one."""
+    bare = mark.strip() or mark
+    if bare in example.problem:
+        yield Offence(kind="mark_in_text", detail=f"the problem holds the mark {bare!r}: {remedy}", fatal=True)
+        return
+    for number, step in enumerate(example.steps, start=1):
+        if bare in step:
+            yield Offence(kind="mark_in_text", detail=f"step {number} holds the mark {bare!r}: {remedy}", fatal=True)
+            return
+
+
+def special_tokens(example: Example, encoder: Encoder) -> Iterator[Offence]:
+    """Text that a tokenizer takes for a control token: a turn may end there, or the text."""
+    for place, text in (("the problem", example.problem), *((f"step {n}", s) for n, s in enumerate(example.steps, 1))):
+        if token := encoder.special_in(text):
+            detail = f"{place} spells out the token {token!r}, which the tokenizer takes for a control token"
+            yield Offence(kind="special_token", detail=detail, fatal=False)
+            return
+
+
+def marks_among(ids: Sequence[int], mark: int, labels: int, max_length: int | None) -> Iterator[Offence]:
+    """Whether the token `mark` stands once for each of `labels` among the tokens of a row, and how many the trainer takes."""
+    found = ids.count(mark)
+    if found != labels:
+        detail = (
+            f"its {labels} labels stand at {found} tokens, since the placeholder merges with what is around it: choose one "
+            "that the tokenizer always takes as a token of its own, such as an added one"
+        )
+        yield Offence(kind="placeholder_count", detail=detail, fatal=True)
+    elif max_length is not None and len(ids) > max_length:
+        yield from labels_lost(labels, ids[:max_length].count(mark), max_length)
+
+
+def one_token(text: str, encoder: Encoder) -> Iterator[Offence]:
+    """The trainer looks for the token of `text`, so it has to be one."""
+    count = len(encoder.ids(text))
+    if count != 1:
+        detail = f"{text!r} is {count} tokens: choose one that the tokenizer knows as one, or add it to the tokenizer"
+        yield Offence(kind="not_one_token", detail=detail, fatal=True)
+
+
+def labels_lost(labels: int, kept: int, max_length: int) -> Iterator[Offence]:
+    """The trainer cuts the row, and the labels behind the cut go."""
+    if kept < labels:
+        lost = f"{labels - kept} of {labels} labels lost" if kept else "no label is left"
+        kind = "labels_lost" if kept else "all_labels_lost"
+        yield Offence(kind=kind, detail=f"{lost} behind {max_length:,} tokens: raise max_length", fatal=False)
+
+
+def too_long(tokens: int, max_length: int | None) -> Iterator[Offence]:
+    """The trainer leaves the row out."""
+    if max_length is not None and tokens > max_length:
+        detail = f"it has {tokens:,} tokens, and the trainer leaves out what has over {max_length:,}: raise max_length"
+        yield Offence(kind="too_long", detail=detail, fatal=False)

@@ -20,8 +20,17 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from pipeline.export.example import Example
-from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
-from pipeline.export.formats.checks import mark_in_text, marks_among, no_steps, one_token
+from pipeline.export.formats.base import (
+    Encoder,
+    Format,
+    Marks,
+    Offence,
+    Row,
+    mark_in_text,
+    marks_among,
+    no_steps,
+    one_token,
+)
 from pipeline.export.settings import Target
 
 PLACEHOLDER = "ки"

@@ -17,8 +17,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.schemas import LABELS
 from pipeline.export.base import LayoutExporter, Plan, labels_as_they_are
 from pipeline.export.example import Example
-from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
-from pipeline.export.formats.checks import no_steps, not_of_tokens
+from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row, no_steps, not_of_tokens
 from pipeline.export.settings import ExportConfig, FileType, Target
 
 _NUMBERS = pa.list_(pa.int64())

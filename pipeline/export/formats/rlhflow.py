@@ -10,8 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from pipeline.export.example import Example
-from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
-from pipeline.export.formats.checks import no_steps, too_long
+from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row, no_steps, too_long
 from pipeline.export.settings import Target
 
 MAX_LENGTH = 8192

@@ -24,8 +24,7 @@ import pyarrow as pa
 
 from pipeline.export.base import LayoutExporter, Plan
 from pipeline.export.example import Example
-from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row
-from pipeline.export.formats.checks import labels_lost, no_steps, separator_in_step
+from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row, labels_lost, no_steps, separator_in_step
 from pipeline.export.settings import ExportConfig, FileType, Target
 
 IGNORED = -100

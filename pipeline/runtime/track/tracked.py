@@ -17,8 +17,7 @@ from pipeline.config.choices import Tracker
 from pipeline.config.label import LabelConfig
 from pipeline.config.recorded import flat
 from pipeline.core.errors import UsageError
-from pipeline.core.pace import Pace, pace
-from pipeline.core.progress import Status
+from pipeline.core.progress import Pace, Status, pace
 from pipeline.storage.objects import SCHEME_END
 from pipeline.storage.place import last_part
 from pipeline.storage.starts import TRACKED, Course

@@ -13,8 +13,7 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Fact, Finish, Trials, Verdict
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.registry import estimator_for
-from pipeline.estimators.tree import Tree, tree_of
-from pipeline.estimators.trials import trials_of
+from pipeline.estimators.tree import Tree, tree_of, trials_of
 from tests.bench.estimators.chains import chains_of, shapes
 from tests.bench.estimators.families import length
 from tests.bench.estimators.ours import Ledger, decide

@@ -10,8 +10,7 @@ from annotated_types import Ge
 from pipeline.config.fields import Settings
 from pipeline.export.base import LayoutExporter
 from pipeline.export.example import Example
-from pipeline.export.formats.base import Format, Marks, Offence, Row
-from pipeline.export.formats.checks import no_steps, not_of_tokens
+from pipeline.export.formats.base import Format, Marks, Offence, Row, no_steps, not_of_tokens
 from pipeline.export.settings import Target
 
 
