@@ -34,7 +34,7 @@ from pipeline.engines.vllm.detokenize import completion_text
 from pipeline.engines.vllm.engine import VllmEngine
 from pipeline.engines.vllm.reaper import MARK, marked
 from pipeline.engines.vllm.settings import HfConfig
-from pipeline.graders.math.answered import Answered
+from pipeline.graders.math.extract import Answered
 from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
 from tests.runtime.in_process import label_in_process
 from tests.tiny.compared import implausible, told, truth

@@ -19,7 +19,7 @@ from pipeline.core.tables import verdicts_table
 from pipeline.data.prompts import root_id, stem
 from pipeline.estimators.labelling import StoredChain
 from pipeline.graders.base import Checker
-from pipeline.graders.completion import grade_at_once, grade_in_time, outcome_of
+from pipeline.graders.question import grade_at_once, grade_in_time, outcome_of
 from pipeline.graders.registry import GRADERS, checker_for, grader_version
 from pipeline.storage.place import held, storage_at
 from pipeline.storage.storage import Storage

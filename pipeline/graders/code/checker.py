@@ -27,7 +27,6 @@ from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, of_any
 from pipeline.graders.code.output import same_output
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS, program_in
-from pipeline.graders.code.settings import CodeConfig
 from pipeline.graders.code.slot import Slot, content_of, memory_file
 from pipeline.graders.code.suite import (
     Assertions,
@@ -39,6 +38,7 @@ from pipeline.graders.code.suite import (
 )
 from pipeline.graders.code.task import Kind, Report, Statement, Task
 from pipeline.graders.memo import Memo
+from pipeline.graders.settings import CodeConfig
 
 SUITES_KEPT = 16
 _SIGKILL = -9

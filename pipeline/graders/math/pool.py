@@ -22,10 +22,9 @@ from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, of_any
 from pipeline.graders.math import compare, extract, limits
-from pipeline.graders.math.answered import Answered
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.math.settings import MathConfig
 from pipeline.graders.memo import Memo
+from pipeline.graders.settings import MathConfig
 
 START_SECONDS = 120.0
 TASKS_PER_CHILD = 5_000
@@ -146,8 +145,8 @@ class MathChecker(Checker):
     Config = MathConfig
 
     @classmethod
-    def ending(cls, config: MathConfig) -> Answered:
-        return Answered(pattern=re.compile(config.answer_pattern) if config.answer_pattern else None)
+    def ending(cls, config: MathConfig) -> extract.Answered:
+        return extract.Answered(pattern=re.compile(config.answer_pattern) if config.answer_pattern else None)
 
     @classmethod
     def ends_by_default(cls, config: MathConfig) -> bool:
