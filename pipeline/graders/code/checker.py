@@ -36,7 +36,7 @@ from pipeline.graders.code.suite import (
     UnreadableSuiteError,
     read_suite,
 )
-from pipeline.graders.code.task import Kind, Report, Statement, Task
+from pipeline.graders.code.wire import Kind, Report, Statement, Task
 from pipeline.graders.memo import Memo
 from pipeline.graders.settings import CodeConfig
 
