@@ -25,9 +25,8 @@ from pipeline.config.label import (
 )
 from pipeline.config.run import ClusterConfig, PlanConfig, RunConfig
 from pipeline.core.errors import UsageError
-from pipeline.engines.openai.settings import OpenAiConfig
 from pipeline.engines.oracle import OracleConfig
-from pipeline.engines.vllm.settings import DeviceConfig, HfConfig
+from pipeline.engines.settings import DeviceConfig, HfConfig, OpenAiConfig
 from pipeline.estimators.settings import FirstSuccessConfig, PooledConfig
 from pipeline.graders.settings import CodeConfig, MathConfig
 from pipeline.runtime.ending import ending, stops_at_answer

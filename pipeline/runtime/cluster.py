@@ -12,8 +12,8 @@ import ray
 from pipeline.config.run import ClusterConfig
 from pipeline.core.errors import ClusterError
 from pipeline.engines.base import Policy
-from pipeline.engines.vllm.build import is_cpu_build
-from pipeline.engines.vllm.output import captured_output
+from pipeline.engines.running_on import is_cpu_build
+from pipeline.engines.vllm.blame import captured_output
 from pipeline.runtime.placement import Share, share_of
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024

@@ -11,8 +11,17 @@ from dataclasses import dataclass
 from pipeline.core.errors import PolicyError
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.openai.http import Connection
-from pipeline.engines.openai.trouble import Kind, Trouble
-from pipeline.engines.openai.wire import COMPLETIONS, MAX_MODELS_BYTES, MODELS, BadAnswer, Wire, contexts, shown
+from pipeline.engines.openai.wire import (
+    COMPLETIONS,
+    MAX_MODELS_BYTES,
+    MODELS,
+    BadAnswer,
+    Kind,
+    Trouble,
+    Wire,
+    contexts,
+    shown,
+)
 
 PROBE_TEXT = "1"
 PROBE_TOKENS = 8

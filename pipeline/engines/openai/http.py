@@ -11,9 +11,8 @@ from typing import Protocol
 import aiohttp
 
 from pipeline.core.errors import PolicyError
-from pipeline.engines.openai.settings import DEFAULT_KEY_VARIABLE
-from pipeline.engines.openai.trouble import Kind, Trouble, asked_pause, kind_of
-from pipeline.engines.openai.wire import complaint
+from pipeline.engines.openai.wire import Kind, Trouble, asked_pause, complaint, kind_of
+from pipeline.engines.settings import DEFAULT_KEY_VARIABLE
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 4.0
