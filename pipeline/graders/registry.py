@@ -53,9 +53,6 @@ class _Adapted(Checker):
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
         return self._grader.extract([text], complete=complete)[0]
 
-    def stated_answer(self, text: str, *, complete: bool = True) -> str | None:
-        return self.final_answer(text, complete=complete)
-
     def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
         return None
 

@@ -25,7 +25,7 @@ from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import attended, unanswered
 from pipeline.engines.hugging_face import load_tokenizer
 from pipeline.engines.openai.greeting import context_for, greetings, model_context
-from pipeline.engines.openai.http import Connection, Http, key_from
+from pipeline.engines.openai.http import Http, key_from
 from pipeline.engines.openai.queues import Queues
 from pipeline.engines.openai.wire import COMPLETIONS, Answer, BadAnswer, Choice, Kind, Trouble, Wire, pause
 from pipeline.engines.settings import OpenAiPolicyConfig
@@ -70,7 +70,7 @@ class OpenAiEngine:
         self._choices = policy.openai.choices if sampling.temperature else 1
         self._wire = Wire(policy.model, sampling, extensions=policy.openai.extensions)
         self._queues: Queues[_Ask] = Queues(len(policy.openai.urls), policy.openai.connections)
-        self._connection: Connection | None = None
+        self._connection: Http | None = None
         self._tokenizer: Tokenizer | None = None
         self._calls: set[_Call] = set()
         self._flights: dict[asyncio.Task[None], _Ask] = {}
@@ -203,7 +203,7 @@ class OpenAiEngine:
         self._queues.ended(at)
         self._send()
 
-    async def _fly(self, at: int, ask: _Ask, requests: tuple[Request, ...], connection: Connection) -> None:
+    async def _fly(self, at: int, ask: _Ask, requests: tuple[Request, ...], connection: Http) -> None:
         try:
             prompt = requests[0].prefix.prompt_ids
             body, limit = self._wire.body(prompt, len(requests)), self._wire.max_bytes(prompt, len(requests))

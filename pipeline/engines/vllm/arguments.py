@@ -20,14 +20,11 @@ GPU_MEMORY_SHARE = 0.9
 class DeviceDefaults:
     """`max_num_seqs`: requests that run at once. `max_num_batched_tokens`: of one forward pass, prompts included.
 
-    `memory_share`: of a GPU's memory. `block_size`: tokens of a block of the KV cache, which is found again whole or not at
-    all; None: vLLM's own.
+    `block_size`: tokens of a block of the KV cache, which is found again whole or not at all; None: vLLM's own.
     """
 
     max_num_seqs: int
     max_num_batched_tokens: int
-    memory_share: float = GPU_MEMORY_SHARE
-    kv_cache_dtype: str = "auto"
     block_size: int | None = None
 
 
@@ -80,8 +77,8 @@ def engine_arguments(config: VllmConfig, *, model: str, dtype: str, device: str,
         "max_num_seqs": max_num_seqs,
         # vLLM wants a token for each request at least.
         "max_num_batched_tokens": config.max_num_batched_tokens or max(defaults.max_num_batched_tokens, max_num_seqs),
-        "gpu_memory_utilization": config.memory_share or defaults.memory_share,
-        "kv_cache_dtype": config.kv_cache_dtype or defaults.kv_cache_dtype,
+        "gpu_memory_utilization": config.memory_share or GPU_MEMORY_SHARE,
+        "kv_cache_dtype": config.kv_cache_dtype or "auto",
         "enforce_eager": on_cpu if config.enforce_eager is None else config.enforce_eager,
         "load_format": config.load_format,
         "enable_prefix_caching": True,

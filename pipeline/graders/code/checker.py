@@ -69,14 +69,6 @@ class CodeChecker(Checker):
         """The program that a text states. Of a text that was cut short (`complete` false) only a fenced one that is closed."""
         return program_in(text, complete=complete)
 
-    def stated_answer(self, text: str, *, complete: bool = True) -> str | None:
-        """The same: a program is stated by being there."""
-        return self.final_answer(text, complete=complete)
-
-    def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
-        """The grade of `grade` where no program has to be run for it."""
-        return self.quick_answer(golds, self.final_answer(text, complete=complete))
-
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
         """The grade of `grade_answer` where no program has to be run for it."""
         if answer is None or not answer.strip():
@@ -85,12 +77,11 @@ class CodeChecker(Checker):
             return Grade(verdict=Verdict.OVER_LIMIT, answer=answer[:MAX_ANSWER_KEPT], ms=0.0)
         return self._memo.get(self._key(golds, answer))
 
-    def grade(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade:
-        """The verdict on the program of a whole output. Waits at most `grader.suite_seconds` per gold, plus one deadline."""
-        return self.grade_answer(golds, self.final_answer(text, complete=complete) or "")
-
     def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
-        """The verdict on a bare program: correct if it passes any of the suites."""
+        """The verdict on a bare program: correct if it passes any of the suites.
+
+        Waits at most `grader.suite_seconds` per gold, plus one deadline.
+        """
         known = self.quick_answer(golds, answer)
         if known is not None:
             return known

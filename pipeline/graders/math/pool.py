@@ -178,18 +178,9 @@ class MathChecker(Checker):
         answer = extract.final_answer(text, pattern=self._pattern, fallback=Fallback.none)
         return None if not complete and answer is not None and text.endswith(answer) else answer
 
-    def grade(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade:
-        """The verdict on the final answer of a whole output. Waits at most the deadline per gold."""
-        answer = self.final_answer(text, complete=complete)
-        return self.quick_answer(golds, answer) or self._slow_answer(golds, answer or "")
-
     def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
-        """The verdict on a bare answer."""
+        """The verdict on a bare answer. Waits at most the deadline per gold."""
         return self.quick_answer(golds, answer) or self._slow_answer(golds, answer)
-
-    def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
-        """The verdict of `grade` where it takes microseconds; None where a child must decide."""
-        return self.quick_answer(golds, self.final_answer(text, complete=complete))
 
     def parses(self, gold: str) -> bool:
         """Whether answers can be compared with `gold`: a number, words, a letter, or LaTeX that is read whole."""
