@@ -162,7 +162,7 @@ def test_processor_time_counts_over_all_calls_of_a_suite(code_checker: CodeCheck
 
 
 def keeper_of(checker: CodeChecker) -> psutil.Process:
-    process = checker._slots[0].process
+    process = checker._children[0].process
     assert process is not None
     return psutil.Process(process.pid)
 

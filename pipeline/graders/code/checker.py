@@ -14,17 +14,15 @@ Programs get the standard library alone, and see the arguments they are called w
 """
 
 import json
-import queue
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from pipeline.core.errors import StepvalueError
 from pipeline.core.ids import content_id
 from pipeline.core.records import Grade, Verdict
-from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, of_any
+from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
 from pipeline.graders.code.output import same_output
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS, program_in
 from pipeline.graders.code.slot import Slot, content_of, memory_file
@@ -37,7 +35,7 @@ from pipeline.graders.code.suite import (
     read_suite,
 )
 from pipeline.graders.code.wire import Kind, Report, Statement, Task
-from pipeline.graders.memo import Memo
+from pipeline.graders.pooled import Memo, PooledChecker
 from pipeline.graders.settings import CodeConfig
 
 SUITES_KEPT = 16
@@ -46,24 +44,19 @@ _SIGKILL = -9
 _PASSING = frozenset({Verdict.TIMEOUT, Verdict.CRASHED})
 
 
-class CodeChecker(Checker):
+class CodeChecker(PooledChecker[Slot]):
     """Grades programs. Raises StepvalueError at once where programs cannot be confined as `grader.sandbox` demands."""
 
     Config = CodeConfig
     no_ending = "takes the last program of a whole text"
 
     def __init__(self, config: CodeConfig) -> None:
+        super().__init__([Slot(config) for _ in range(config.processes)])
         self._config = config
         self._memo: Memo[str] = Memo()
         self._suite = lru_cache(SUITES_KEPT)(read_suite)
         self._golds_id = lru_cache(SUITES_KEPT)(lambda golds: content_id(*golds))
-        self._slots = [Slot(config) for _ in range(config.processes)]
-        # Last in, first out: few processes are started where few are needed.
-        self._idle: queue.LifoQueue[Slot] = queue.LifoQueue()
-        for slot in reversed(self._slots):
-            self._idle.put(slot)
-        self._closed = False
-        self._slots[0].start()
+        self._children[0].start()
 
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
         """The program that a text states. Of a text that was cut short (`complete` false) only a fenced one that is closed."""
@@ -105,18 +98,9 @@ class CodeChecker(Checker):
             return False
         if not isinstance(suite, Assertions):
             return True
-        with self._slot() as slot, _content(_tests(suite, 0.0)) as tests, memory_file() as statement:
+        with self._child() as slot, _content(_tests(suite, 0.0)) as tests, memory_file() as statement:
             slot.run(self._task(Kind.TESTS), [tests, statement])
             return _stated(statement) is Statement.PASSED
-
-    def close(self) -> None:
-        """End the child processes, with what they run, and remove their folders."""
-        self._closed = True
-        for _ in self._slots:
-            # Waits for a run under way; its own deadline ends it.
-            self._idle.get().kill()
-        for slot in self._slots:
-            self._idle.put(slot)
 
     def _key(self, golds: tuple[str, ...], answer: str) -> str:
         return content_id(self._golds_id(golds), answer)
@@ -128,22 +112,12 @@ class CodeChecker(Checker):
             return Verdict.UNPARSEABLE
         except OversizedSuiteError:
             return Verdict.OVER_LIMIT
-        with self._slot() as slot:
+        with self._child() as slot:
             return (
                 self._streamed(slot, suite, program)
                 if isinstance(suite, Streams)
                 else self._called(slot, suite, program)
             )
-
-    @contextmanager
-    def _slot(self) -> Iterator[Slot]:
-        slot = self._idle.get()
-        try:
-            if self._closed:
-                raise StepvalueError("this checker is closed")
-            yield slot
-        finally:
-            self._idle.put(slot)
 
     def _streamed(self, slot: Slot, suite: Streams, program: str) -> Verdict:
         """The verdict of tests on standard input and output: a run for each, up to the first that is not passed."""

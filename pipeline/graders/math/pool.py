@@ -8,7 +8,6 @@ Not covered: algebra that is wrong. A verdict that is not CORRECT or INCORRECT s
 
 import json
 import os
-import queue
 import re
 import select
 import subprocess
@@ -20,10 +19,10 @@ import pipeline
 from pipeline.config.choices import Fallback
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Grade, Verdict
-from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, of_any
+from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
 from pipeline.graders.math import compare, extract, limits
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.memo import Memo
+from pipeline.graders.pooled import Memo, PooledChecker
 from pipeline.graders.settings import MathConfig
 
 START_SECONDS = 120.0
@@ -139,7 +138,7 @@ def _bare(answer: str) -> str:
     return (extract.final_answer(answer) if "\\boxed" in answer else None) or extract.unwrapped(answer)
 
 
-class MathChecker(Checker):
+class MathChecker(PooledChecker[_Child]):
     """Grades answers. Holds up to `config.processes` children, started when the first answer needs algebra."""
 
     Config = MathConfig
@@ -153,15 +152,10 @@ class MathChecker(Checker):
         return config.answer_pattern is None
 
     def __init__(self, config: MathConfig) -> None:
+        super().__init__([_Child(config) for _ in range(config.processes)])
         self._config = config
         self._pattern = re.compile(config.answer_pattern) if config.answer_pattern else None
         self._memo: Memo[tuple[tuple[str, ...], str]] = Memo()
-        self._children = [_Child(config) for _ in range(config.processes)]
-        # Last in, first out: few children are started where few are needed.
-        self._idle: queue.LifoQueue[_Child] = queue.LifoQueue()
-        for child in self._children:
-            self._idle.put(child)
-        self._closed = False
 
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
         """The answer that a text states, by the settings of this checker.
@@ -187,15 +181,6 @@ class MathChecker(Checker):
         if not compare.gold_form(gold) or limits.exceeded(gold):
             return False
         return compare.is_plain(gold) or self._ask({"parse": gold}) is Verdict.CORRECT
-
-    def close(self) -> None:
-        """End the children. Grades that need none can still be had."""
-        self._closed = True
-        for _ in self._children:
-            # Waits for a child at work; its own deadline ends it.
-            self._idle.get().kill()
-        for child in self._children:
-            self._idle.put(child)
 
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
         """The verdict of `grade_answer` where it takes microseconds; None where a child must decide."""
@@ -243,13 +228,8 @@ class MathChecker(Checker):
         return self._remember((golds, answer), of_any(verdicts), began)
 
     def _ask(self, task: dict[str, str]) -> Verdict:
-        child = self._idle.get()
-        try:
-            if self._closed:
-                raise StepvalueError("this checker is closed")
+        with self._child() as child:
             return child.ask(task)
-        finally:
-            self._idle.put(child)
 
     def _remember(self, key: tuple[tuple[str, ...], str], verdict: Verdict, began: float) -> Grade:
         grade = Grade(verdict=verdict, answer=key[1][:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)
