@@ -40,7 +40,7 @@ class VllmPolicy(Policy):
 
     def model(self) -> str:
         """What vLLM is told to load: a Hugging Face name or a folder."""
-        raise NotImplementedError
+        return self.name
 
     def architecture(self) -> Architecture | None:
         """The model's sizes, where they can be had before it is loaded."""
@@ -125,9 +125,6 @@ class HuggingFace(VllmPolicy):
 
     @property
     def name(self) -> str:
-        return self.settings.model
-
-    def model(self) -> str:
         return self.settings.model
 
     def fingerprint(self) -> str:
