@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.hardware import Architecture
-from pipeline.engines.hardware.architectures import UnknownArchitecture, architecture_of
-from pipeline.engines.hardware.roofline import parameters, weight_bytes
+from pipeline.engines.architectures import UnknownArchitecture, architecture_of
+from pipeline.engines.roofline import parameters, weight_bytes
 from tests import models
 
 

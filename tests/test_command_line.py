@@ -15,7 +15,7 @@ from pipeline.config.label import GradeConfig, LabelConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.engines.registry import ENGINES
-from pipeline.engines.vllm.settings import HfConfig
+from pipeline.engines.settings import HfConfig
 from pipeline.storage.commits import UNIT, Commit, State, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim

@@ -27,12 +27,10 @@ from pipeline.config.label import (
     SamplingConfig,
 )
 from pipeline.core.errors import UsageError
-from pipeline.engines.openai.settings import OpenAiConfig
 from pipeline.engines.oracle import OracleConfig
-from pipeline.engines.vllm.settings import DeviceConfig, HfConfig
+from pipeline.engines.settings import DeviceConfig, HfConfig, OpenAiConfig
 from pipeline.estimators.settings import FirstSuccessConfig, PooledConfig
-from pipeline.graders.code.settings import CodeConfig
-from pipeline.graders.math.settings import MathConfig
+from pipeline.graders.settings import CodeConfig, MathConfig
 from pipeline.runtime.ending import ending, stops_at_answer
 from tests.settings import grader_settings, policy_settings
 

@@ -12,7 +12,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from pipeline.config.label import LabelConfig
-from pipeline.engines.vllm.settings import HfConfig
+from pipeline.engines.settings import HfConfig
 
 DOCKER = Path(__file__).parents[1] / "docker"
 DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))

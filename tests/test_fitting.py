@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.engines.hardware.architectures import architecture_of
-from pipeline.engines.hardware.fitting import WORKSPACE_BYTES, divides, least_devices
-from pipeline.engines.hardware.roofline import kv_bytes, weight_bytes
+from pipeline.engines.architectures import architecture_of
+from pipeline.engines.roofline import WORKSPACE_BYTES, divides, kv_bytes, least_devices, weight_bytes
 from tests import models
 
 CONFIGS = (models.QWEN_05B, models.QWEN_7B, models.QWEN_72B, models.LLAMA_8B, models.LLAMA_405B, models.MIXTRAL_8X7B)

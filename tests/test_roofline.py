@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pipeline.core.devices import KNOWN, device_named
 from pipeline.core.hardware import Architecture, Device, Hardware
 from pipeline.core.progress import EngineWork
-from pipeline.engines.hardware.architectures import architecture_of
-from pipeline.engines.hardware.roofline import (
+from pipeline.engines.architectures import architecture_of
+from pipeline.engines.roofline import (
     Effort,
     decode_bound,
     decode_seconds,

@@ -15,9 +15,8 @@ from pipeline.config.recorded import chosen, flat, section
 from pipeline.config.recorded import given as named
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.estimators.settings import BisectConfig, FirstSuccessConfig, FixedConfig, PooledConfig
-from pipeline.graders.code.settings import CodeConfig
-from pipeline.graders.math.settings import MathConfig
 from pipeline.graders.registry import GRADERS
+from pipeline.graders.settings import CodeConfig, MathConfig
 from tests.settings import EstimatorChange, GraderChange
 
 SHARED = {

@@ -33,7 +33,7 @@ from pipeline.estimators.labelling import StoredChain, facts_of, labels_of, stor
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import trees_of, trials_of
 from pipeline.graders.base import Checker
-from pipeline.graders.completion import grade_at_once, grade_in_time, outcome_of
+from pipeline.graders.question import grade_at_once, grade_in_time, outcome_of
 from pipeline.graders.registry import GRADERS, checker_for, grader_version
 from pipeline.storage.commits import Commit, publish
 from pipeline.storage.editions import LABELS, VERDICTS, arrange_labels, current_label_files, current_shards, new_edition

@@ -15,9 +15,9 @@ ENGINES: "Door[type[Policy]]" = Door(
     noun="policy",
     setting="policy",
     ours={
-        "embedded": "pipeline.engines.vllm.policies:Embedded pipeline.engines.vllm.settings:EmbeddedConfig",
-        "hf": "pipeline.engines.vllm.policies:HuggingFace pipeline.engines.vllm.settings:HfConfig",
-        "openai": "pipeline.engines.openai.policy:Servers pipeline.engines.openai.settings:OpenAiPolicyConfig",
+        "embedded": "pipeline.engines.vllm.policies:Embedded pipeline.engines.settings:EmbeddedConfig",
+        "hf": "pipeline.engines.vllm.policies:HuggingFace pipeline.engines.settings:HfConfig",
+        "openai": "pipeline.engines.openai.policy:Servers pipeline.engines.settings:OpenAiPolicyConfig",
         "oracle": "pipeline.engines.oracle:Oracle",
     },
     needs=("Config", "engine", "facts", "fingerprint"),

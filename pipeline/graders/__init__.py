@@ -1,6 +1,6 @@
-"""Is this answer right? `grade(gold, prediction)` says so. `base` says what a checker promises, `choose` picks one.
+"""Is this answer right? `grade(gold, prediction)` says so. `base` says what a checker promises, `registry` picks one.
 
-Mathematics, in reading order: limits, extract, closing; normal, exact, ratio, reader, expression, forms, structure, phrases,
+Mathematics, in reading order: limits, closing, extract; normal, exact, ratio, reader, expression, forms, structure, phrases,
 compare; then algebra, child and pool. Everything here treats model output as hostile: text is never evaluated, the fast path is
 pure, and computer algebra runs in child processes that can be killed. Programs have a checker of their own in `code`.
 """

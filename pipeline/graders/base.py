@@ -55,15 +55,18 @@ class Checker(Protocol):
 
     def stated_answer(self, text: str, *, complete: bool = True) -> str | None:
         """The answer that a text marks as its final one, None where it marks none: no fallback, for golds and given chains."""
+        return self.final_answer(text, complete=complete)
 
     def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
         """The grade of a whole output where it is known at once, else None."""
+        return self.quick_answer(golds, self.final_answer(text, complete=complete))
 
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
         """The grade of a bare answer where it is known at once, else None."""
 
     def grade(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade:
         """The grade of a whole output, however long it takes."""
+        return self.grade_answer(golds, self.final_answer(text, complete=complete) or "")
 
     def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
         """The grade of a bare answer, however long it takes."""

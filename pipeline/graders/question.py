@@ -1,6 +1,6 @@
-"""A gold and a prediction of whatever type, as a question to a checker. Pure, and raises nothing.
+"""The questions that a checker is asked: by a completion or a chain of ours, by a gold and a prediction of whatever type. Pure.
 
-Covered: texts, numbers, their numpy kin and None, as people and data sets hand them over; several golds in a list.
+Of the latter, texts, numbers, their numpy kin and None, as people and data sets hand them over, and several golds in a list.
 Not covered: other types. As a prediction they are no answer, as a gold they are one that nothing can be compared with.
 """
 
@@ -9,9 +9,29 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeGuard
 
-from pipeline.core.records import Grade, Verdict
+from pipeline.core.records import UNGRADED, Finish, Grade, Verdict
 from pipeline.data.problems import plain_number
 from pipeline.graders.base import Checker
+
+NO_COMPLETION = Grade(verdict=Verdict.CRASHED, answer="", ms=0.0)
+"""Of a request that no engine answers, or that was stopped: ungraded, like an answer that no checker survives."""
+
+
+def grade_at_once(checker: Checker, golds: tuple[str, ...], text: str, finish: Finish) -> Grade | None:
+    """The grade of a completion behind its stem, or None when the checker has to ask a child."""
+    if finish in (Finish.ENGINE_FAILED, Finish.ABORT):
+        return NO_COMPLETION
+    return checker.quick(golds, text, complete=finish is Finish.STOP)
+
+
+def grade_in_time(checker: Checker, golds: tuple[str, ...], text: str, finish: Finish) -> Grade:
+    """The grade of a completion that `grade_at_once` had none for."""
+    return checker.grade(golds, text, complete=finish is Finish.STOP)
+
+
+def outcome_of(grade: Grade) -> bool | None:
+    """Whether a chain's own answer is right, None where that cannot be graded."""
+    return None if grade.verdict in UNGRADED else grade.verdict is Verdict.CORRECT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

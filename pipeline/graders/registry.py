@@ -1,21 +1,25 @@
-"""The checkers by name: ours, and those of installed distributions. A new one of ours is a line here."""
+"""The checkers by name: ours, and those of installed distributions. A new one of ours is a line here.
 
+Somebody's own is a `Grader`, and works as the `Checker` that the rest of the pipeline knows.
+"""
+
+from time import perf_counter
 from typing import Any
 
 from pipeline import __version__
 from pipeline.config.label import GraderConfig
 from pipeline.config.recorded import complete
 from pipeline.core.doors import Door
-from pipeline.graders.adapter import GraderChecker
-from pipeline.graders.base import Checker, Grader
+from pipeline.core.records import Grade, Verdict
+from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, Grader
 
 GRADERS: Door[type[Checker] | type[Grader]] = Door(
     "graders",
     noun="grader",
     setting="grader.kind",
     ours={
-        "math": "pipeline.graders.math.pool:MathChecker pipeline.graders.math.settings:MathConfig",
-        "code": "pipeline.graders.code.checker:CodeChecker pipeline.graders.code.settings:CodeConfig",
+        "math": "pipeline.graders.math.pool:MathChecker pipeline.graders.settings:MathConfig",
+        "code": "pipeline.graders.code.checker:CodeChecker pipeline.graders.settings:CodeConfig",
     },
     needs=("Config", "grade", "parses"),
 )
@@ -31,10 +35,41 @@ def checker_for(config: GraderConfig) -> Checker:
     UsageError where there is none of that name here."""
     found: Any = GRADERS.load(config.kind)
     made = GRADERS.guarded(config.kind, found(complete(config, GRADERS)))
-    checker: Checker = made if hasattr(found, "quick") else GraderChecker(made)
+    checker: Checker = made if hasattr(found, "quick") else _Adapted(made)
     return checker
 
 
 def grader_type(config: GraderConfig) -> Any:
     """The class of the checker that settings are for, for what it says of itself."""
     return GRADERS.load(config.kind)
+
+
+class _Adapted(Checker):
+    """A `Grader` as a `Checker`: nothing is known at once but that a text without an answer has none."""
+
+    def __init__(self, grader: Grader) -> None:
+        self._grader = grader
+
+    def final_answer(self, text: str, *, complete: bool = True) -> str | None:
+        return self._grader.extract([text], complete=complete)[0]
+
+    def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
+        return None
+
+    def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
+        return Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0) if answer is None else None
+
+    def grade(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade:
+        answer = self.final_answer(text, complete=complete)
+        return self.quick_answer(golds, answer) or self.grade_answer(golds, answer or "")
+
+    def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
+        began = perf_counter()
+        verdict = Verdict(self._grader.grade([golds], [answer])[0])
+        return Grade(verdict=verdict, answer=answer[:MAX_ANSWER_KEPT], ms=1000 * (perf_counter() - began))
+
+    def parses(self, gold: str) -> bool:
+        return bool(self._grader.parses([gold])[0])
+
+    def close(self) -> None:
+        self._grader.close()

@@ -19,8 +19,8 @@ from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError
 from pipeline.core.progress import Status
 from pipeline.engines.base import Policy
-from pipeline.engines.vllm.build import is_cpu_build
-from pipeline.engines.vllm.output import captured_output
+from pipeline.engines.running_on import is_cpu_build
+from pipeline.engines.vllm.blame import captured_output
 from pipeline.runtime.placement import Share, share_of
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024

@@ -21,7 +21,7 @@ from pipeline.core.errors import ClusterError, EngineDied, WorkerLost
 from pipeline.core.failpoints import failpoint
 from pipeline.core.hardware import Throughput
 from pipeline.core.progress import Load, Status
-from pipeline.engines.hardware.roofline import Effort, throughput
+from pipeline.engines.roofline import Effort, throughput
 from pipeline.runtime.hands import Hand, Job, Offer, Place, Watcher, ended
 from pipeline.runtime.worker import Learnt, Receipt, Snapshot
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pipeline.core.records import Completion, Grade, Problem, Solution
 from pipeline.graders.base import Checker
-from pipeline.graders.completion import grade_at_once, grade_in_time, outcome_of
+from pipeline.graders.question import grade_at_once, grade_in_time, outcome_of
 
 QUEUE = 1_000
 """Completions that may wait for a child process. Where there are more, no further ones are taken from the engine, which then

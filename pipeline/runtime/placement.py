@@ -1,7 +1,7 @@
 """What a worker takes of a cluster, and how many there are: pure, from what its nodes have.
 
 A worker lies on one node with all its GPUs. Models that fit on one GPU get one each; larger ones are spread over the GPUs of a
-node (`fitting`).
+node (`roofline`).
 """
 
 from collections.abc import Mapping, Sequence

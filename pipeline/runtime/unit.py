@@ -33,7 +33,7 @@ from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import StoredChain
 from pipeline.estimators.tree import Tree
 from pipeline.graders.base import Checker
-from pipeline.graders.completion import NO_COMPLETION
+from pipeline.graders.question import NO_COMPLETION
 from pipeline.runtime.journal import Journal
 from pipeline.runtime.judge import Judge
 from pipeline.runtime.planned import Planner, SolutionDrawer, UnitPlan, totals_of

@@ -18,8 +18,8 @@ from pipeline.core.records import Goal, InputRow
 from pipeline.core.schemas import LEARNT
 from pipeline.core.tables import rejects_table
 from pipeline.engines.base import Engine, Surroundings
-from pipeline.engines.hardware.roofline import common
 from pipeline.engines.registry import open_engine
+from pipeline.engines.roofline import common
 from pipeline.estimators.labelling import labels_of
 from pipeline.estimators.registry import estimator_for
 from pipeline.graders.registry import checker_for, grader_version

@@ -15,7 +15,7 @@ from pipeline.data.problems import read_row
 from pipeline.data.rows import read_rows
 from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
-from pipeline.graders.completion import outcome_of
+from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for
 from pipeline.storage.place import storage_at
 from pipeline.storage.stored_labels import rows_of

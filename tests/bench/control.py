@@ -16,7 +16,7 @@ from pipeline.__main__ import compose_label
 from pipeline.config.fields import as_type
 from pipeline.core.records import Completion
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
-from pipeline.graders.completion import grade_at_once
+from pipeline.graders.question import grade_at_once
 from pipeline.graders.registry import checker_for
 from tests.bench.recorder import requests_of
 from tests.bench.watched import Role, watched

@@ -15,12 +15,11 @@ from pipeline.__main__ import compose_label
 from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.core.records import Request
-from pipeline.engines.defaults import CPU
 from pipeline.engines.embedded import embedded_model
-from pipeline.engines.tokenizer import HfTokenizer
-from pipeline.engines.vllm.arguments import engine_arguments
+from pipeline.engines.hugging_face import HfTokenizer
+from pipeline.engines.settings import VllmConfig
+from pipeline.engines.vllm.arguments import CPU, engine_arguments
 from pipeline.engines.vllm.engine import cpu_dtype
-from pipeline.engines.vllm.settings import VllmConfig
 from pipeline.runtime.unique import unique_tokens
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of

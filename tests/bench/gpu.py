@@ -21,14 +21,14 @@ from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.core.devices import device_named
 from pipeline.core.records import Request
+from pipeline.engines.architectures import UnknownArchitecture, architecture_of
 from pipeline.engines.embedded import embedded_model
-from pipeline.engines.hardware.architectures import UnknownArchitecture, architecture_of
-from pipeline.engines.hardware.roofline import decode_bound
-from pipeline.engines.tokenizer import HfTokenizer
+from pipeline.engines.hugging_face import HfTokenizer
+from pipeline.engines.roofline import decode_bound
+from pipeline.engines.running_on import is_cpu_build
+from pipeline.engines.settings import VllmConfig
 from pipeline.engines.vllm.arguments import engine_arguments
-from pipeline.engines.vllm.build import is_cpu_build
 from pipeline.engines.vllm.engine import cpu_dtype
-from pipeline.engines.vllm.settings import VllmConfig
 from tests.bench.engine import LabelRun, labelled
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of

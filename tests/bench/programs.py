@@ -41,7 +41,7 @@ def _measure(folder: Path) -> None:
         grade = checker.grade_answer((gold,), "x = int(input())\nprint(x * x)")
         assert grade.verdict is Verdict.CORRECT
         print(f"  standard input and output: {grade.ms / STREAMS:.1f} ms a test")
-        process = checker._slots[0].process
+        process = checker._children[0].process
         assert process is not None
         child = psutil.Process(process.pid)
         before, counted = child.memory_info().rss, 0

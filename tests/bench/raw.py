@@ -13,7 +13,7 @@ import psutil
 
 from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
-from pipeline.engines.vllm.settings import VllmConfig
+from pipeline.engines.settings import VllmConfig
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / "tests" / "bench" / "raw_generate.py"

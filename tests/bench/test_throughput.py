@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.engines.hardware.architectures import architecture_of
-from pipeline.engines.hardware.roofline import parameters
+from pipeline.engines.architectures import architecture_of
+from pipeline.engines.roofline import parameters
 from tests.bench.engine import told_of
 from tests.bench.gpu import ARCHITECTURES, ON_GPU, bound_lines
 from tests.bench.raw import Rate

@@ -21,8 +21,8 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.ids import content_id
 from pipeline.core.records import Verdict
 from pipeline.data.rows import input_digest
+from pipeline.engines.settings import HfConfig
 from pipeline.engines.vllm.engine import VllmEngine
-from pipeline.engines.vllm.settings import HfConfig
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.budgets import goal_of
 from pipeline.runtime.intake import stage

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.engines.defaults import defaults_for
-from pipeline.engines.vllm.arguments import EMBEDDED, engine_arguments, policy_name
+from pipeline.engines.vllm.arguments import EMBEDDED, defaults_for, engine_arguments, policy_name
 from tests.settings import policy_settings
 
 SEED = 7

@@ -16,11 +16,11 @@ from pipeline.core.ids import rollout_id
 from pipeline.core.progress import Load
 from pipeline.core.records import Completion, Finish, Prefix, Problem, Request
 from pipeline.engines.openai import engine as engine_module
-from pipeline.engines.openai import trouble
+from pipeline.engines.openai import wire
 from pipeline.engines.openai.engine import OpenAiEngine
 from pipeline.engines.openai.http import key_from
-from pipeline.engines.openai.settings import OpenAiConfig
 from pipeline.engines.oracle import ByteTokenizer
+from pipeline.engines.settings import OpenAiConfig
 from tests.engines.served import CONTEXT, MODEL, Act, Server, served
 from tests.settings import policy_settings
 
@@ -32,8 +32,8 @@ KEY = "sk-Very-Secret-0123456789"
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trouble, "FIRST_PAUSE_SECONDS", 0.002)
-    monkeypatch.setattr(trouble, "LONGEST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(wire, "FIRST_PAUSE_SECONDS", 0.002)
+    monkeypatch.setattr(wire, "LONGEST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(engine_module, "load_tokenizer", lambda *_: ByteTokenizer())
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
@@ -526,11 +526,11 @@ def test_a_burst_of_answers_that_a_server_is_busy_counts_as_one_setback(monkeypa
 
     def noted(setbacks: int, chance: float) -> float:
         counted.append(setbacks)
-        return trouble.pause(setbacks, chance)
+        return wire.pause(setbacks, chance)
 
     async def work() -> None:
         async with running(server := Server(retry_after="")) as made:
-            monkeypatch.setattr(trouble, "FIRST_PAUSE_SECONDS", 0.3)
+            monkeypatch.setattr(wire, "FIRST_PAUSE_SECONDS", 0.3)
             monkeypatch.setattr(engine_module, "pause", noted)
             server.misbehave([Act.BUSY] * 8)
             asked = requests(20)

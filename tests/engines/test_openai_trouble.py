@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.engines.openai.trouble import Kind, asked_pause, kind_of, pause
+from pipeline.engines.openai.wire import Kind, asked_pause, kind_of, pause
 
 NOON = 1_795_348_800.0  # Sun, 22 Nov 2026 12:00:00 GMT
 

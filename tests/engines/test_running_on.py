@@ -10,8 +10,8 @@ import pytest
 
 from pipeline.core.hardware import Architecture, Hardware
 from pipeline.engines.running_on import gpu_hardware
+from pipeline.engines.settings import DeviceConfig
 from pipeline.engines.vllm.policies import Embedded, HuggingFace
-from pipeline.engines.vllm.settings import DeviceConfig
 from tests import models
 from tests.settings import policy_settings
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pipeline.core.errors import PolicyError
 from pipeline.engines.oracle import ByteTokenizer
-from pipeline.engines.vllm.stopping import STOP_REASON, AnswerStop, stop_at_answers
-from pipeline.graders.math.answered import Answered
+from pipeline.engines.vllm.detokenize import STOP_REASON, AnswerStop, stop_at_answers
+from pipeline.graders.math.extract import Answered
 
 TOKENIZER = ByteTokenizer()
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pipeline.core.devices import device_named
 from pipeline.core.records import Completion, Finish, Prefix, Problem, Request
-from pipeline.engines.hardware import roofline
-from pipeline.engines.hardware.architectures import architecture_of
+from pipeline.engines import roofline
+from pipeline.engines.architectures import architecture_of
 from tests.bench.scale.cache import BLOCK, PrefixCache
 from tests.bench.scale.engine import Reply, VirtualEngine
 from tests.bench.scale.pace import QWEN_1_5B, QWEN_1_5B_CONFIG, QWEN_7B, QWEN_7B_CONFIG, Pace

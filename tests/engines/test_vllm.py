@@ -26,15 +26,15 @@ from pipeline.core.errors import EngineDied
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import Completion, Finish, Problem, Request
 from pipeline.data.prompts import Prompter
+from pipeline.engines.architectures import architecture_of
 from pipeline.engines.embedded import embedded_model
-from pipeline.engines.hardware.architectures import architecture_of
-from pipeline.engines.hardware.roofline import parameters
-from pipeline.engines.tokenizer import HfTokenizer
+from pipeline.engines.hugging_face import HfTokenizer
+from pipeline.engines.roofline import parameters
+from pipeline.engines.settings import HfConfig
 from pipeline.engines.vllm.detokenize import completion_text
 from pipeline.engines.vllm.engine import VllmEngine
 from pipeline.engines.vllm.reaper import MARK, marked
-from pipeline.engines.vllm.settings import HfConfig
-from pipeline.graders.math.answered import Answered
+from pipeline.graders.math.extract import Answered
 from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
 from tests.runtime.in_process import label_in_process
 from tests.tiny.compared import implausible, told, truth

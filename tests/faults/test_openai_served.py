@@ -25,11 +25,11 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import Completion, Finish, Prefix, Problem, Request
 from pipeline.data.prompts import Prompter
+from pipeline.engines.hugging_face import HfTokenizer, load_tokenizer
 from pipeline.engines.openai.engine import OpenAiEngine
-from pipeline.engines.openai.settings import OpenAiPolicyConfig
-from pipeline.engines.tokenizer import HfTokenizer, load_tokenizer
+from pipeline.engines.settings import OpenAiPolicyConfig
 from pipeline.engines.vllm import reaper
-from pipeline.engines.vllm.leftovers import mark_of_this_process
+from pipeline.engines.vllm.guard import mark_of_this_process
 from tests.conftest import ROOT
 from tests.tiny.compared import implausible, told, truth
 from tests.tiny.policy import ASSET, OVERRIDES, TRUTH

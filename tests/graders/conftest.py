@@ -11,7 +11,7 @@ from pipeline.config.choices import Sandbox
 from pipeline.core.errors import StepvalueError
 from pipeline.graders.code.checker import CodeChecker
 from pipeline.graders.code.sandbox import landlock_version
-from pipeline.graders.code.settings import CodeConfig
+from pipeline.graders.settings import CodeConfig
 from tests import strategies  # noqa: F401  registers the profile of property tests
 from tests.settings import grader_settings
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import Fallback
-from pipeline.graders.math.answered import Answered
+from pipeline.graders.math.extract import Answered
 from pipeline.graders.math.pool import MathChecker
 from tests.settings import grader_settings
 

@@ -162,7 +162,7 @@ def test_processor_time_counts_over_all_calls_of_a_suite(code_checker: CodeCheck
 
 
 def keeper_of(checker: CodeChecker) -> psutil.Process:
-    process = checker._slots[0].process
+    process = checker._children[0].process
     assert process is not None
     return psutil.Process(process.pid)
 
@@ -230,7 +230,7 @@ def test_everything_ends_when_the_parent_dies(code_checker: CodeChecker, tmp_pat
     code = (
         "import os, tempfile, threading, time, psutil\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
-        "from pipeline.graders.code.settings import CodeConfig\n"
+        "from pipeline.graders.settings import CodeConfig\n"
         "from pipeline.graders.code.checker import CodeChecker\n"
         "c = CodeChecker(CodeConfig(deadline_seconds=60))\n"
         "program = 'import time\\ntime.sleep(60)'\n"

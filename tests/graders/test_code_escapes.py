@@ -176,7 +176,7 @@ def test_its_own_files_are_removed(own_checker: Maker, temporary: Path) -> None:
 def test_what_never_stops_is_stopped(own_checker: Maker, temporary: Path, program: str) -> None:
     checker = own_checker(deadline_seconds=30.0, memory_mib=2048)
     assert checker.grade_answer((PRINTS_SECRET,), program).verdict is Verdict.INCORRECT
-    process = checker._slots[0].process
+    process = checker._children[0].process
     assert process is not None
     assert psutil.Process(process.pid).children(recursive=True) == []
     (folder,) = temporary.iterdir()
@@ -188,7 +188,7 @@ def test_threads_left_behind_end_with_their_program(own_checker: Maker) -> None:
     left = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
     assert prints(checker, f"{left}print(1)", "1")
     assert checker.grade_answer((SQUARE,), f"{left}def f(x): return x * x").verdict is Verdict.CORRECT
-    process = checker._slots[0].process
+    process = checker._children[0].process
     assert process is not None
     assert psutil.Process(process.pid).children(recursive=True) == []
 

@@ -3,8 +3,8 @@
 import pytest
 
 from pipeline.core.records import UNGRADED, Finish, Grade, Verdict
-from pipeline.graders.completion import NO_COMPLETION, grade_at_once, grade_in_time, outcome_of
 from pipeline.graders.math.pool import MathChecker
+from pipeline.graders.question import NO_COMPLETION, grade_at_once, grade_in_time, outcome_of
 from tests.settings import grader_settings
 
 

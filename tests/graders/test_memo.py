@@ -3,12 +3,12 @@
 import pytest
 
 from pipeline.core.records import Grade, Verdict
-from pipeline.graders import memo
-from pipeline.graders.memo import Memo
+from pipeline.graders import pooled
+from pipeline.graders.pooled import Memo
 
 
 def test_what_is_used_stays_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memo, "MEMO_ENTRIES", 2)
+    monkeypatch.setattr(pooled, "MEMO_ENTRIES", 2)
     grades = {key: Grade(verdict=Verdict.CORRECT, answer=key, ms=1.0) for key in "abc"}
     known: Memo[str] = Memo()
     known.keep("a", grades["a"])

@@ -62,7 +62,7 @@ FATES = dict.fromkeys(HARMLESS, "passed") | dict.fromkeys(EXPLOSIVE, "EvaluatedE
 CONTROL = f"""
 import math_verify, sympy, sympy.parsing.latex, sympy.parsing.mathematica, sympy.parsing.sympy_parser
 from latex2sympy2_extended import latex2sympy
-from pipeline.graders.math.unevaluated import evaluate_nothing
+from pipeline.graders.math.child import evaluate_nothing
 x = sympy.Symbol("x")
 for line in {list(FATES)!r}:
     try:

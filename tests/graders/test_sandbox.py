@@ -206,8 +206,8 @@ def test_an_unknown_machine_has_no_filter() -> None:
 
 LEAVES_PROCESSES = """
 import ctypes, os, sys, time
-from pipeline.graders.code.task import Task
-from pipeline.graders.code.watch import Watched, watch
+from pipeline.graders.code.wire import Task
+from pipeline.graders.code.child import Watched, watch
 ctypes.CDLL(None).prctl(36, ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
 told_in, told_out = os.pipe()
 ready, announce = os.pipe2(os.O_NONBLOCK)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.graders.code.assertions import holds_tests, names_used
 from pipeline.graders.code.suite import (
     MAX_GOLD_CHARS,
     MAX_TESTS,
@@ -19,6 +18,8 @@ from pipeline.graders.code.suite import (
     Stream,
     Streams,
     UnreadableSuiteError,
+    holds_tests,
+    names_used,
     read_suite,
 )
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sympy import Float, Integer, Number, sympify
 
-from pipeline.graders.math.unevaluated import number
+from pipeline.graders.math.child import number
 
 DIGITS = st.text("0123456789", min_size=1, max_size=40)
 WHOLE = st.integers(0, 10**40).map(str)

@@ -15,8 +15,8 @@ from pipeline.core.errors import StepvalueError, StoreError
 from pipeline.core.progress import Edited
 from pipeline.core.records import Grade
 from pipeline.graders.math.pool import MathChecker
-from pipeline.graders.math.settings import MathConfig
 from pipeline.graders.registry import checker_for
+from pipeline.graders.settings import MathConfig
 from pipeline.storage.commits import EDITION, chains
 from pipeline.storage.local import LocalStorage
 from tests.audit.runs import copied, files, labelled

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pipeline.analysis.report.terminal import speed_lines
 from pipeline.core.devices import device_named
 from pipeline.core.hardware import Hardware, Throughput
-from pipeline.engines.hardware.architectures import architecture_of
+from pipeline.engines.architectures import architecture_of
 from tests import models
 
 HARDWARE = Hardware(architecture=architecture_of(models.QWEN_7B), device=device_named("H100 SXM"))

@@ -13,7 +13,7 @@ from pipeline.core.progress import Status
 from pipeline.core.records import Completion, Finish, Grade, Prefix, Problem, Request, Verdict
 from pipeline.graders.base import Checker
 from pipeline.graders.math.pool import MathChecker
-from pipeline.graders.math.settings import MathConfig
+from pipeline.graders.settings import MathConfig
 from pipeline.runtime import judge as judging
 from pipeline.runtime import worker
 from pipeline.runtime.driver import label

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from pipeline.config.label import ClusterConfig, PolicyConfig
 from pipeline.core.errors import ClusterError
 from pipeline.core.hardware import Architecture
-from pipeline.engines.hardware.architectures import architecture_of
+from pipeline.engines.architectures import architecture_of
 from pipeline.engines.registry import policy_for
+from pipeline.engines.settings import DeviceConfig
 from pipeline.engines.vllm.policies import HuggingFace
-from pipeline.engines.vllm.settings import DeviceConfig
 from pipeline.runtime import cluster
 from pipeline.runtime.placement import Node, Share, share_of
 from tests import models

@@ -12,11 +12,11 @@ from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig, LabelConfig, PolicyConfig
 from pipeline.core.errors import ClusterError, PolicyError
 from pipeline.engines.openai import engine as engine_module
-from pipeline.engines.openai import trouble
+from pipeline.engines.openai import wire
 from pipeline.engines.openai.engine import OpenAiEngine
-from pipeline.engines.openai.settings import OpenAiConfig
 from pipeline.engines.oracle import ByteTokenizer
 from pipeline.engines.registry import policy_for
+from pipeline.engines.settings import OpenAiConfig
 from pipeline.runtime.placement import Share, share_of
 from pipeline.runtime.state import identity
 from pipeline.runtime.worker import engine_for
@@ -81,7 +81,7 @@ def test_a_whole_run_on_servers_that_fail_now_and_then(
 ) -> None:
     key = "sk-Secret-0123456789"
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    monkeypatch.setattr(trouble, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(wire, "FIRST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(engine_module, "load_tokenizer", lambda *_: ByteTokenizer())
     served_model = {"data": [{"id": MODEL, "max_model_len": 4096}]}
     run_dir = f"run_dir={tmp_path / 'run'}"

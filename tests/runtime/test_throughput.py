@@ -12,7 +12,7 @@ from pipeline.core.devices import device_named
 from pipeline.core.hardware import Device, Hardware, Throughput
 from pipeline.core.progress import EngineWork, Status
 from pipeline.core.records import Goal
-from pipeline.engines.hardware.architectures import architecture_of
+from pipeline.engines.architectures import architecture_of
 from pipeline.runtime.crew import Crew
 from pipeline.runtime.hands import Hand, Job, Offer
 from pipeline.runtime.worker import Receipt, Snapshot, Task

@@ -10,7 +10,7 @@ from safetensors import safe_open
 from tokenizers import Tokenizer
 
 from pipeline.__main__ import compose_label
-from pipeline.graders.math.settings import MathConfig
+from pipeline.graders.settings import MathConfig
 from tests.conftest import ROOT
 from tests.tiny.policy import ASSET, OVERRIDES, PARAMETERS, TRUTH
 

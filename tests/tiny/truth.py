@@ -38,7 +38,7 @@ from pipeline.data.prompts import Prompter
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.engines.registry import open_engine
 from pipeline.graders.base import Checker
-from pipeline.graders.completion import grade_at_once, grade_in_time, outcome_of
+from pipeline.graders.question import grade_at_once, grade_in_time, outcome_of
 from pipeline.graders.registry import checker_for
 from tests.tiny.arithmetic import Exercise, random_exercise
 from tests.tiny.policy import OVERRIDES, TRUTH

@@ -1,6 +1,6 @@
 """The policy on servers that run already and speak the OpenAI-compatible completions API: `vllm serve`, SGLang and others.
 
-Every request is answered once or the engine counts as dead. What a server does wrong is tried again (`trouble` says what is
+Every request is answered once or the engine counts as dead. What a server does wrong is tried again (`wire` says what is
 what), elsewhere where there is another; a server that does not serve is left out until it names its model again. The engine is
 dead when one request has failed too often, or when no server has given an answer for too long.
 
@@ -23,13 +23,12 @@ from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import attended, unanswered
+from pipeline.engines.hugging_face import load_tokenizer
 from pipeline.engines.openai.greeting import context_for, greetings, model_context
-from pipeline.engines.openai.http import Connection, Http, key_from
+from pipeline.engines.openai.http import Http, key_from
 from pipeline.engines.openai.queues import Queues
-from pipeline.engines.openai.settings import OpenAiPolicyConfig
-from pipeline.engines.openai.trouble import Kind, Trouble, pause
-from pipeline.engines.openai.wire import COMPLETIONS, Answer, BadAnswer, Choice, Wire
-from pipeline.engines.tokenizer import load_tokenizer
+from pipeline.engines.openai.wire import COMPLETIONS, Answer, BadAnswer, Choice, Kind, Trouble, Wire, pause
+from pipeline.engines.settings import OpenAiPolicyConfig
 
 LOOK_SECONDS = 0.05
 """When to look again where requests wait and nothing is under way that would have them sent."""
@@ -71,7 +70,7 @@ class OpenAiEngine:
         self._choices = policy.openai.choices if sampling.temperature else 1
         self._wire = Wire(policy.model, sampling, extensions=policy.openai.extensions)
         self._queues: Queues[_Ask] = Queues(len(policy.openai.urls), policy.openai.connections)
-        self._connection: Connection | None = None
+        self._connection: Http | None = None
         self._tokenizer: Tokenizer | None = None
         self._calls: set[_Call] = set()
         self._flights: dict[asyncio.Task[None], _Ask] = {}
@@ -204,7 +203,7 @@ class OpenAiEngine:
         self._queues.ended(at)
         self._send()
 
-    async def _fly(self, at: int, ask: _Ask, requests: tuple[Request, ...], connection: Connection) -> None:
+    async def _fly(self, at: int, ask: _Ask, requests: tuple[Request, ...], connection: Http) -> None:
         try:
             prompt = requests[0].prefix.prompt_ids
             body, limit = self._wire.body(prompt, len(requests)), self._wire.max_bytes(prompt, len(requests))

@@ -10,9 +10,18 @@ from dataclasses import dataclass
 
 from pipeline.core.errors import PolicyError
 from pipeline.data.prompts import Tokenizer
-from pipeline.engines.openai.http import Connection
-from pipeline.engines.openai.trouble import Kind, Trouble
-from pipeline.engines.openai.wire import COMPLETIONS, MAX_MODELS_BYTES, MODELS, BadAnswer, Wire, contexts, shown
+from pipeline.engines.openai.http import Http
+from pipeline.engines.openai.wire import (
+    COMPLETIONS,
+    MAX_MODELS_BYTES,
+    MODELS,
+    BadAnswer,
+    Kind,
+    Trouble,
+    Wire,
+    contexts,
+    shown,
+)
 
 PROBE_TEXT = "1"
 PROBE_TOKENS = 8
@@ -30,7 +39,7 @@ class Greeting:
 
 
 async def greetings(
-    connection: Connection, urls: Sequence[str], model: str, wire: Wire, tokenizer: Tokenizer
+    connection: Http, urls: Sequence[str], model: str, wire: Wire, tokenizer: Tokenizer
 ) -> list[Greeting]:
     """Greet all servers at once. Raises PolicyError for a mistake, and where none of them can be reached."""
     found = await asyncio.gather(
@@ -44,7 +53,7 @@ async def greetings(
     return list(found)
 
 
-async def _greeted(connection: Connection, at: int, url: str, model: str, wire: Wire, tokenizer: Tokenizer) -> Greeting:
+async def _greeted(connection: Http, at: int, url: str, model: str, wire: Wire, tokenizer: Tokenizer) -> Greeting:
     try:
         context = await model_context(connection, at, url, model)
         await _probe(connection, at, url, wire, tokenizer)
@@ -53,7 +62,7 @@ async def _greeted(connection: Connection, at: int, url: str, model: str, wire: 
     return Greeting(context=context)
 
 
-async def model_context(connection: Connection, at: int, url: str, model: str) -> int | None:
+async def model_context(connection: Http, at: int, url: str, model: str) -> int | None:
     """The context of the model on a server that names it; None where it does not tell. Raises Trouble and PolicyError."""
     try:
         served = contexts(await connection.get(at, MODELS, limit=MAX_MODELS_BYTES))
@@ -70,7 +79,7 @@ async def model_context(connection: Connection, at: int, url: str, model: str) -
     return served[model]
 
 
-async def _probe(connection: Connection, at: int, url: str, wire: Wire, tokenizer: Tokenizer) -> None:
+async def _probe(connection: Http, at: int, url: str, wire: Wire, tokenizer: Tokenizer) -> None:
     prompt = tokenizer.encode(PROBE_TEXT)
     body = wire.body(prompt, 1, max_tokens=PROBE_TOKENS)
     try:

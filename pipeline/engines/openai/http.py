@@ -6,14 +6,12 @@ is kept, and nothing is read past a limit.
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import aiohttp
 
 from pipeline.core.errors import PolicyError
-from pipeline.engines.openai.settings import DEFAULT_KEY_VARIABLE
-from pipeline.engines.openai.trouble import Kind, Trouble, asked_pause, kind_of
-from pipeline.engines.openai.wire import complaint
+from pipeline.engines.openai.wire import Kind, Trouble, asked_pause, complaint, kind_of
+from pipeline.engines.settings import DEFAULT_KEY_VARIABLE
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 4.0
@@ -59,20 +57,11 @@ def key_from(environment: Mapping[str, str], variable: str) -> Key:
     return Key(value)
 
 
-class Connection(Protocol):
-    """What the engine asks of HTTP; `at` counts the servers from 0. Both raise Trouble."""
-
-    async def get(self, at: int, path: str, *, limit: int) -> bytes:
-        """The body of an answer of at most `limit` bytes."""
-        ...
-
-    async def post(self, at: int, path: str, body: bytes, *, limit: int) -> bytes: ...
-
-    async def close(self) -> None: ...
-
-
 class Http:
-    """Connections to some servers; made in the event loop that uses it. A request takes at most `timeout_seconds`."""
+    """Connections to some servers, which count from 0; made in the event loop that uses it.
+
+    A request takes at most `timeout_seconds`, and its answer at most `limit` bytes. Both kinds raise Trouble.
+    """
 
     def __init__(self, urls: Sequence[str], key: Key, *, timeout_seconds: float) -> None:
         self._urls = [url.rstrip("/") for url in urls]

@@ -2,8 +2,8 @@
 
 from pipeline.config.label import SamplingConfig
 from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings
-from pipeline.engines.fingerprint import folder_fingerprint
-from pipeline.engines.openai.settings import OpenAiPolicyConfig
+from pipeline.engines.hugging_face import folder_fingerprint
+from pipeline.engines.settings import OpenAiPolicyConfig
 from pipeline.graders.base import Ending
 
 

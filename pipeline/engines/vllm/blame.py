@@ -1,6 +1,12 @@
-"""Why a policy cannot be used, in one line with the remedy: from vLLM's error and what its processes printed."""
+"""Why a policy cannot be used, in one line with the remedy: from vLLM's error and what its processes printed, caught here."""
 
+import contextlib
+import os
 import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from pipeline.core.errors import PolicyError
 
@@ -42,6 +48,31 @@ _REMEDIES = (
     ),
 )
 _OTHERWISE = "check policy.model and the other policy settings"
+
+
+@contextlib.contextmanager
+def captured_output(descriptors: Sequence[int] = (1, 2)) -> Iterator[Path]:
+    """Send these descriptors of this process, and of children it starts meanwhile, to the file that is yielded.
+
+    The file is gone behind the block, so read it inside.
+    """
+    _flush()
+    saved = {descriptor: os.dup(descriptor) for descriptor in descriptors}
+    with tempfile.NamedTemporaryFile(prefix="stepvalue-output-", suffix=".log") as log:
+        for descriptor in descriptors:
+            os.dup2(log.fileno(), descriptor)
+        try:
+            yield Path(log.name)
+        finally:
+            _flush()
+            for descriptor, copy in saved.items():
+                os.dup2(copy, descriptor)
+                os.close(copy)
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
 
 
 def load_failure(model: str, error: str, printed: str) -> str:

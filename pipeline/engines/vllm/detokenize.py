@@ -1,13 +1,24 @@
-"""Text of a completion from all its tokens at once, as an incremental detokenizer would have written it. Pure.
+"""What a completion's tokens say: its text, made of all of them at once, and whether they have stated its final answer. Pure.
 
-Many tokenizers drop the blank before the first word they decode, so a completion is decoded behind the last tokens of its
-prompt. Bytes at the end that are no whole character are no text.
+The text is what an incremental detokenizer would have written. Many tokenizers drop the blank before the first word they
+decode, so a completion is decoded behind the last tokens of its prompt. Bytes at the end that are no whole character are no
+text. Not covered: a prompt that ends within a character, and bytes further ahead that are no character at all. There the text
+holds replacement characters, not always the same ones.
 
-Not covered: a prompt that ends within a character, and bytes further ahead that are no character at all. There the text holds
-replacement characters, not always the same ones.
+A completion ends when it has stated its final answer, without work for most of its tokens. vLLM's front end asks the
+detokenizer of a request, after each engine step, whether a stop text has come; it then finishes the request and has the engine
+drop it. `stop_at_answers` wraps that detokenizer. A token costs one look-up; what the tokens of a line say by themselves is
+read once, and the whole text only from the first line on that may state an answer.
+
+Nothing here imports vLLM: what is used of it is the same in 0.26 to 0.33, and is looked for before the first request.
 """
 
+import inspect
 from collections.abc import Callable, Sequence
+from typing import Any
+
+from pipeline.core.errors import PolicyError
+from pipeline.graders.base import Ending
 
 CONTEXT_TOKENS = 5
 """Of the prompt; as many as vLLM takes."""
@@ -15,6 +26,8 @@ MAX_MORE = 3
 """Tokens that are added in front where the first one lies within a character, which has up to four bytes."""
 MAX_DROPPED = 8
 """Tokens at the end that are tried without: those of a character, and special ones that may stand between them."""
+STOP_REASON = "answer"
+_UPDATE = ["self", "new_token_ids", "stop_terminated"]
 _BROKEN = "\ufffd"
 
 Decode = Callable[[Sequence[int]], str]
@@ -41,3 +54,85 @@ def _context(decode: Decode, prompt_ids: Sequence[int]) -> tuple[list[int], str]
         if _BROKEN not in text:
             break
     return context, text
+
+
+class AnswerStop:
+    """Whether tokens state a final answer; `decode` gives their text. Serves all requests of an engine."""
+
+    def __init__(self, answered: Ending, decode: Decode) -> None:
+        self.answered = answered
+        self.decode = decode
+        self.texts = _Texts(decode)
+
+    def may_state(self, ids: Sequence[int]) -> bool:
+        """Whether a line may state an answer, from the texts of its tokens alone."""
+        line = "".join(map(self.texts.__getitem__, ids))
+        return self.answered.may_state(line) or _BROKEN in line
+
+
+class _Texts(dict[int, str]):
+    """The text of each token by itself, of all that were ever asked for."""
+
+    def __init__(self, decode: Decode) -> None:
+        super().__init__()
+        self._decode = decode
+
+    def __missing__(self, token_id: int) -> str:
+        text = self[token_id] = self._decode((token_id,))
+        return text
+
+
+class StoppingDetokenizer:
+    """A detokenizer of vLLM that also stops at the answer; in all else it is `inner`."""
+
+    __slots__ = ("_inner", "_may_state", "_read", "_stop", "_texts", "_update")
+
+    def __init__(self, inner: Any, stop: AnswerStop) -> None:
+        self._inner = inner
+        self._update = inner.update
+        self._stop = stop
+        self._texts = stop.texts
+        self._read = 0
+        self._may_state = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def update(self, new_token_ids: list[int], stop_terminated: bool) -> str | None:
+        """The stop text that was met, if any. Tokens that came in the same step as the answer's last one are kept."""
+        stopped: str | None = self._update(new_token_ids, stop_terminated)
+        for token_id in new_token_ids:
+            if "\n" in self._texts[token_id] and stopped is None and not stop_terminated:
+                return STOP_REASON if self._stated(len(new_token_ids)) else None
+        return stopped
+
+    def _stated(self, n_new: int) -> bool:
+        stop, ids = self._stop, self._inner.output_token_ids
+        self._may_state = self._may_state or stop.may_state(ids[self._read :])
+        # The tokens that end one line may begin the next.
+        self._read = len(ids) - n_new
+        return self._may_state and stop.answered.complete(stop.decode(ids))
+
+
+def stop_at_answers(engine: Any, detokenizer: type, stop: AnswerStop) -> None:
+    """Have an `AsyncLLM` end every completion at its answer. `detokenizer` is the class of those that it makes.
+
+    Raises PolicyError where this vLLM has no place for it.
+    """
+    processor = getattr(engine, "output_processor", None)
+    states = getattr(processor, "request_states", None)
+    add = getattr(processor, "add_request", None)
+    update = getattr(detokenizer, "update", None)
+    known = callable(update) and list(inspect.signature(update).parameters) == _UPDATE
+    if not isinstance(states, dict) or not callable(add) or not known or not hasattr(detokenizer, "output_token_ids"):
+        raise PolicyError(
+            "this version of vLLM cannot be told to stop at the final answer: set sampling.stop_at_answer=false, or use one "
+            "of 0.26 to 0.33"
+        )
+
+    def add_stopping(request: Any, *others: Any, **more: Any) -> None:
+        add(request, *others, **more)
+        state = states[request.request_id]
+        state.detokenizer = StoppingDetokenizer(state.detokenizer, stop)
+
+    processor.add_request = add_stopping  # type: ignore[union-attr]

@@ -23,16 +23,14 @@ from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import attended, unanswered
+from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.running_on import cpu_hardware, gpu_hardware
-from pipeline.engines.tokenizer import HfTokenizer
+from pipeline.engines.settings import VllmConfig
 from pipeline.engines.vllm.arguments import engine_arguments, policy_name
-from pipeline.engines.vllm.blame import check_context, load_failure
-from pipeline.engines.vllm.detokenize import completion_text
+from pipeline.engines.vllm.blame import captured_output, check_context, load_failure
+from pipeline.engines.vllm.detokenize import AnswerStop, completion_text, stop_at_answers
 from pipeline.engines.vllm.guard import EngineGuard
 from pipeline.engines.vllm.meter import PlaceMeter, TokenMeter, leave_prometheus_out
-from pipeline.engines.vllm.output import captured_output
-from pipeline.engines.vllm.settings import VllmConfig
-from pipeline.engines.vllm.stopping import AnswerStop, stop_at_answers
 from pipeline.graders.base import Ending
 
 BACKLOG = 1.2

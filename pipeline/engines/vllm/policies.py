@@ -8,16 +8,12 @@ from pipeline.core.errors import ClusterError
 from pipeline.core.hardware import Architecture
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings
-from pipeline.engines.defaults import GPU_MEMORY_SHARE, defaults_for
 from pipeline.engines.embedded import embedded_model
-from pipeline.engines.fingerprint import folder_fingerprint
-from pipeline.engines.hardware.fitting import least_devices
-from pipeline.engines.hardware.roofline import decode_bound, weight_bytes
-from pipeline.engines.model_config import planned_architecture, planned_context
+from pipeline.engines.hugging_face import folder_fingerprint, load_tokenizer, planned_architecture, planned_context
+from pipeline.engines.roofline import decode_bound, least_devices, weight_bytes
 from pipeline.engines.running_on import planned_hardware
-from pipeline.engines.tokenizer import load_tokenizer
-from pipeline.engines.vllm.arguments import EMBEDDED, RANDOM_WEIGHTS
-from pipeline.engines.vllm.settings import EmbeddedConfig, HfConfig, VllmConfig
+from pipeline.engines.settings import EmbeddedConfig, HfConfig, VllmConfig
+from pipeline.engines.vllm.arguments import EMBEDDED, GPU_MEMORY_SHARE, RANDOM_WEIGHTS, defaults_for
 from pipeline.graders.base import Ending
 
 
@@ -44,7 +40,7 @@ class VllmPolicy(Policy):
 
     def model(self) -> str:
         """What vLLM is told to load: a Hugging Face name or a folder."""
-        raise NotImplementedError
+        return self.name
 
     def architecture(self) -> Architecture | None:
         """The model's sizes, where they can be had before it is loaded."""
@@ -129,9 +125,6 @@ class HuggingFace(VllmPolicy):
 
     @property
     def name(self) -> str:
-        return self.settings.model
-
-    def model(self) -> str:
         return self.settings.model
 
     def fingerprint(self) -> str:

@@ -14,20 +14,17 @@ Programs get the standard library alone, and see the arguments they are called w
 """
 
 import json
-import queue
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from pipeline.core.errors import StepvalueError
 from pipeline.core.ids import content_id
 from pipeline.core.records import Grade, Verdict
-from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, of_any
+from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
 from pipeline.graders.code.output import same_output
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS, program_in
-from pipeline.graders.code.settings import CodeConfig
 from pipeline.graders.code.slot import Slot, content_of, memory_file
 from pipeline.graders.code.suite import (
     Assertions,
@@ -37,8 +34,9 @@ from pipeline.graders.code.suite import (
     UnreadableSuiteError,
     read_suite,
 )
-from pipeline.graders.code.task import Kind, Report, Statement, Task
-from pipeline.graders.memo import Memo
+from pipeline.graders.code.wire import Kind, Report, Statement, Task
+from pipeline.graders.pooled import Memo, PooledChecker
+from pipeline.graders.settings import CodeConfig
 
 SUITES_KEPT = 16
 _SIGKILL = -9
@@ -46,36 +44,23 @@ _SIGKILL = -9
 _PASSING = frozenset({Verdict.TIMEOUT, Verdict.CRASHED})
 
 
-class CodeChecker(Checker):
+class CodeChecker(PooledChecker[Slot]):
     """Grades programs. Raises StepvalueError at once where programs cannot be confined as `grader.sandbox` demands."""
 
     Config = CodeConfig
     no_ending = "takes the last program of a whole text"
 
     def __init__(self, config: CodeConfig) -> None:
+        super().__init__([Slot(config) for _ in range(config.processes)])
         self._config = config
         self._memo: Memo[str] = Memo()
         self._suite = lru_cache(SUITES_KEPT)(read_suite)
         self._golds_id = lru_cache(SUITES_KEPT)(lambda golds: content_id(*golds))
-        self._slots = [Slot(config) for _ in range(config.processes)]
-        # Last in, first out: few processes are started where few are needed.
-        self._idle: queue.LifoQueue[Slot] = queue.LifoQueue()
-        for slot in reversed(self._slots):
-            self._idle.put(slot)
-        self._closed = False
-        self._slots[0].start()
+        self._children[0].start()
 
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
         """The program that a text states. Of a text that was cut short (`complete` false) only a fenced one that is closed."""
         return program_in(text, complete=complete)
-
-    def stated_answer(self, text: str, *, complete: bool = True) -> str | None:
-        """The same: a program is stated by being there."""
-        return self.final_answer(text, complete=complete)
-
-    def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
-        """The grade of `grade` where no program has to be run for it."""
-        return self.quick_answer(golds, self.final_answer(text, complete=complete))
 
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
         """The grade of `grade_answer` where no program has to be run for it."""
@@ -85,12 +70,11 @@ class CodeChecker(Checker):
             return Grade(verdict=Verdict.OVER_LIMIT, answer=answer[:MAX_ANSWER_KEPT], ms=0.0)
         return self._memo.get(self._key(golds, answer))
 
-    def grade(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade:
-        """The verdict on the program of a whole output. Waits at most `grader.suite_seconds` per gold, plus one deadline."""
-        return self.grade_answer(golds, self.final_answer(text, complete=complete) or "")
-
     def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
-        """The verdict on a bare program: correct if it passes any of the suites."""
+        """The verdict on a bare program: correct if it passes any of the suites.
+
+        Waits at most `grader.suite_seconds` per gold, plus one deadline.
+        """
         known = self.quick_answer(golds, answer)
         if known is not None:
             return known
@@ -114,18 +98,9 @@ class CodeChecker(Checker):
             return False
         if not isinstance(suite, Assertions):
             return True
-        with self._slot() as slot, _content(_tests(suite, 0.0)) as tests, memory_file() as statement:
+        with self._child() as slot, _content(_tests(suite, 0.0)) as tests, memory_file() as statement:
             slot.run(self._task(Kind.TESTS), [tests, statement])
             return _stated(statement) is Statement.PASSED
-
-    def close(self) -> None:
-        """End the child processes, with what they run, and remove their folders."""
-        self._closed = True
-        for _ in self._slots:
-            # Waits for a run under way; its own deadline ends it.
-            self._idle.get().kill()
-        for slot in self._slots:
-            self._idle.put(slot)
 
     def _key(self, golds: tuple[str, ...], answer: str) -> str:
         return content_id(self._golds_id(golds), answer)
@@ -137,22 +112,12 @@ class CodeChecker(Checker):
             return Verdict.UNPARSEABLE
         except OversizedSuiteError:
             return Verdict.OVER_LIMIT
-        with self._slot() as slot:
+        with self._child() as slot:
             return (
                 self._streamed(slot, suite, program)
                 if isinstance(suite, Streams)
                 else self._called(slot, suite, program)
             )
-
-    @contextmanager
-    def _slot(self) -> Iterator[Slot]:
-        slot = self._idle.get()
-        try:
-            if self._closed:
-                raise StepvalueError("this checker is closed")
-            yield slot
-        finally:
-            self._idle.put(slot)
 
     def _streamed(self, slot: Slot, suite: Streams, program: str) -> Verdict:
         """The verdict of tests on standard input and output: a run for each, up to the first that is not passed."""

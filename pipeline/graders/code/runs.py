@@ -18,11 +18,10 @@ from enum import IntEnum
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pipeline.graders.code.assertions import holds_tests, names_used
 from pipeline.graders.code.output import same_value
 from pipeline.graders.code.sandbox import effective
-from pipeline.graders.code.task import Statement
-from pipeline.graders.code.wire import Peer, Remote
+from pipeline.graders.code.suite import holds_tests, names_used
+from pipeline.graders.code.wire import Peer, Remote, Statement
 
 
 class Descriptor(IntEnum):

@@ -18,8 +18,8 @@ from pathlib import Path
 import pipeline
 from pipeline.config.choices import Sandbox
 from pipeline.core.errors import StepvalueError
-from pipeline.graders.code.settings import CodeConfig
-from pipeline.graders.code.task import MAX_OUTPUT_BYTES, Kind, Report, Task
+from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, Kind, Report, Task
+from pipeline.graders.settings import CodeConfig
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 30.0

@@ -1,5 +1,6 @@
-"""Calls between two processes: the tests on one side, the program on the other, neither in the memory of the other.
+"""What the processes of a code problem tell each other: the checker and its child, and the tests and the program.
 
+The checker sends a `Task` and gets a `Report`. The tests and the program, neither in the memory of the other, call each other.
 Plain values (None, numbers, texts, bytes, lists, tuples, sets, dicts) are copied. Everything else stays where it is, and the
 other side holds a `Remote` for it, which forwards calls, attributes, items, iteration and texts. So a program's claim
 about a value is a plain value, compared where the program has no say: a `Remote` equals no plain value and has no
@@ -14,11 +15,14 @@ import operator
 import os
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, StrEnum
 from fractions import Fraction
 from typing import Any, NoReturn
 
+MAX_OUTPUT_BYTES = 16 * 2**20
+"""Standard output of one run, and each file it writes."""
 MAX_MESSAGE_BYTES = 16 * 2**20
 MAX_OBJECTS = 100_000
 _READ_BYTES = 2**16
@@ -42,6 +46,51 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "same": lambda left, right: bool(left == right),
     "isinstance": lambda kind, value: isinstance(value, kind),
 }
+
+
+class Kind(StrEnum):
+    """What a task runs, and the files that come with it."""
+
+    SCRIPT = "script"
+    """A program on its own: content, standard input, standard output."""
+    SUITE = "suite"
+    """Tests beside a program: content of the program, content of the tests, statement of the tests."""
+    TESTS = "tests"
+    """Whether tests can be read: content of the tests, statement."""
+    PROBE = "probe"
+    """What a process is kept from: content, statement."""
+
+
+class Statement(StrEnum):
+    """What the process with the tests says at its end."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One run and its limits."""
+
+    kind: Kind
+    cpu_seconds: float
+    wall_seconds: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """How a run ended.
+
+    `began` is false where the sandbox could not be set up. `status` is the program's exit code, negative for a signal, None
+    where it was ended from outside. `exhausted`: it used more processor time, threads or files than it may. `late`: wall time.
+    """
+
+    began: bool
+    status: int | None
+    exhausted: bool
+    late: bool
 
 
 class OtherSideEndedError(BaseException):

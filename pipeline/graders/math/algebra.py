@@ -1,12 +1,16 @@
-"""Equality by computer algebra, for what the exact comparisons leave open. It runs in `child`, never in the caller.
+"""Equality by value to many digits and by computer algebra, for what exact comparisons leave open. It runs in `child` alone.
 
-Text reaches sympy through the LaTeX grammar of latex2sympy2 alone, once `unevaluated` took out of both what runs text as
+By value: identities, nested roots, functions. Two expressions that agree to 40 digits at four points are taken for equal. A
+difference at positive values is a difference; at negative values alone it proves nothing, since sqrt(x^2) is x to many.
+
+By algebra: text reaches sympy through the LaTeX grammar of latex2sympy2 alone, once `child` took out of both what runs text as
 Python. What the exact comparisons know of kinds stays in force: algebra decides on the parts of an answer, and on the whole
 of one only where it has no parts that compare one by one.
 """
 
 import contextlib
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from itertools import permutations
 from typing import Any
@@ -16,16 +20,21 @@ from latex2sympy2_extended import latex2sympy, normalize_latex
 from latex2sympy2_extended.sets import FiniteSet
 from math_verify import LatexExtractionConfig, verify
 from math_verify.grader import should_treat_as_complex
+from mpmath import mp
 
 from pipeline.core.records import Verdict
-from pipeline.graders.math.compare import same_answer, same_expression
+from pipeline.graders.math.compare import for_grammar, same_answer, same_expression, without_algebra
 from pipeline.graders.math.exact import without_unit
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.math.precise import same_value
-from pipeline.graders.math.readable import for_grammar, without_algebra
+from pipeline.graders.math.ratio import IMAGINARY, evaluate
+from pipeline.graders.math.reader import PI, Numbers, UnreadableError, read_expression
 
 PRECISION = 60
 AGREEMENT = sympy.Rational(1, 10**30)
+AGREEMENT_BY_VALUE = 1e-40
+TURNS = 4
+NEGATIVE_TURN = 3
+LARGEST_ANGLE = 1e12
 MAX_PERMUTED = 5
 FLOAT_PLACES = 12
 _UNDONE = (sympy.Sum, sympy.Product, sympy.Integral, sympy.Derivative, sympy.Limit)
@@ -156,6 +165,47 @@ def _close(gold: Any, answer: Any, tolerance: float) -> bool | None:
         return bool(scale == 0 or abs(g - a) <= limit * scale)
     except (TypeError, ValueError, AttributeError, ArithmeticError, NotImplementedError):
         return None
+
+
+def same_value(left: str, right: str) -> bool | None:
+    """Whether two normal forms have the same values; None where one cannot be read whole or has no value."""
+    with mp.workdps(PRECISION):
+        for turn in range(TURNS):
+            numbers = _numbers(turn)
+            try:
+                values = []
+                for text in (left, right):
+                    ratio, generators = read_expression(text, numbers)
+                    values.append(evaluate(ratio, generators, numbers.exact))
+                (a, a_scale), (b, b_scale) = values
+                if not (mp.isfinite(a) and mp.isfinite(b)):
+                    return None
+                if abs(a - b) > AGREEMENT_BY_VALUE * max(a_scale, b_scale):
+                    return None if turn == NEGATIVE_TURN else False
+            except (UnreadableError, ArithmeticError, ValueError, TypeError, RecursionError):
+                return None
+    return True
+
+
+def _exact(number: Any) -> Any:
+    fraction = Fraction(number)
+    return mp.mpc(mp.mpf(fraction.numerator) / fraction.denominator)
+
+
+def _numbers(turn: int) -> Numbers:
+    return Numbers(
+        exact=_exact,
+        functions={
+            "\\sin": mp.sin, "\\cos": mp.cos, "\\tan": mp.tan, "\\exp": mp.exp, "\\ln": mp.log, "\\sec": mp.sec,
+            "\\csc": mp.csc, "\\cot": mp.cot, "\\sinh": mp.sinh, "\\cosh": mp.cosh, "\\tanh": mp.tanh, "\\arcsin": mp.asin,
+            "\\arccos": mp.acos, "\\arctan": mp.atan, "\\log": lambda _: mp.nan, "power": mp.power,
+            "abs": lambda x: mp.mpc(abs(x)), "log": lambda base, x: mp.log(x) / mp.log(base),
+        },
+        constants={PI: mp.mpc(mp.pi), "e": mp.mpc(mp.e), IMAGINARY: mp.mpc(0, 1)},
+        largest_angle=LARGEST_ANGLE,
+        turn=turn,
+        negative=turn == NEGATIVE_TURN,
+    )  # fmt: skip
 
 
 def judge(gold: str, answer: str, tolerance: float) -> Verdict:

@@ -1,7 +1,7 @@
-r"""Plain numbers as exact fractions: what a number may look like, and which words behind it are only its unit. Pure.
+r"""Plain numbers as exact fractions: in digits and in English words, and which words behind one are only its unit. Pure.
 
-Read: 1,234.5  1 000  -3/4  \frac{3}{4}  1 1/2  1\frac{1}{2}  1.5e-3  1.5\times10^{-3}  10^{6}  0.1\overline{6}  seven
-$5  50%  12 cm  7 nickels  3 hours 30 minutes  90^\circ  3 million  1.234,5. Not read: 5x  2k  7 pm  5 or 6  0,111
+Read: 1,234.5  1 000  -3/4  \frac{3}{4}  1 1/2  1\frac{1}{2}  1.5e-3  1.5\times10^{-3}  10^{6}  0.1\overline{6}
+two thirds  $5  50%  12 cm  7 nickels  3 hours 30 minutes  90^\circ  3 million  1.234,5. Not read: 5x  2k  7 pm  5 or 6  0,111
 """
 
 import re
@@ -11,11 +11,11 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pipeline.graders.math.limits import MAX_DIGITS
-from pipeline.graders.math.numerals import number_in_words
 
 MAX_POWER = 400
 COUNTED = "of"
 MAX_UNIT_WORDS = 4
+MAX_NUMBER_WORDS = 12
 
 _WHOLE = r"(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?: \d{3})+|\d+)"
 _DECIMAL = rf"(?:{_WHOLE}(?:\.\d*)?|\.\d+)"
@@ -96,6 +96,20 @@ _UNIT_WORDS = re.compile(
     r"(?:(square|sq|cubic|cu) )?([A-Za-z]+)(?:\^\{?([23])\}?)?(?: ?(?:/| per ) ?([A-Za-z]+))?", re.IGNORECASE
 )
 _PART = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)(?:,? and ?| ?,)? ?")
+_SMALL = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_NAMED = {word: value for value, word in enumerate(_SMALL)} | {word: 10 * tens for tens, word in enumerate(_TENS, 2)}
+_NAMED_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
+_NAMED_PARTS = {
+    "half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fourth": 4, "fourths": 4, "fifth": 5,
+    "fifths": 5, "sixth": 6, "sixths": 6, "seventh": 7, "sevenths": 7, "eighth": 8, "eighths": 8, "ninth": 9, "ninths": 9,
+    "tenth": 10, "tenths": 10, "hundredth": 100, "hundredths": 100,
+}  # fmt: skip
+# "third" alone is a place in a row.
+_ALONE = frozenset({"half", "quarter"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +172,44 @@ def _in_words(phrase: str) -> Exact | None:
         number = number_in_words(counted)
         return None if number is None else Exact(number, unit=unit_named(thing))
     return None if number is None else Exact(number)
+
+
+def number_in_words(text: str) -> Fraction | None:
+    """The number that a phrase in letters, blanks and hyphens names, else None."""
+    words = [word for word in text.lower().replace("-", " ").split() if word != "and"]
+    if not 0 < len(words) <= MAX_NUMBER_WORDS:
+        return None
+    parts = _NAMED_PARTS.get(words[-1])
+    if parts is None:
+        whole = _whole_in_words(words)
+        return None if whole is None else Fraction(whole)
+    counted = [word for word in words[:-1] if word not in ("a", "an")]
+    if not counted:
+        return Fraction(1, parts) if len(words) > 1 or words[-1] in _ALONE else None
+    count = _whole_in_words(counted)
+    return None if count is None or "and" in text.lower().split() else Fraction(count, parts)
+
+
+def _whole_in_words(words: list[str]) -> int | None:
+    total = group = 0
+    last = 0
+    for word in words:
+        if word in _NAMED:
+            value = _NAMED[word]
+            # "twenty five" adds up; "five five" and "five twenty" are no numbers.
+            if last and not (last >= 20 and value < 10 and value and last % 10 == 0):
+                return None
+            group += value
+            last = value or 1
+        elif word == "hundred" and 0 < group < 20:
+            group *= 100
+            last = 0
+        elif word in _NAMED_SCALES and group:
+            total += group * _NAMED_SCALES[word]
+            group = last = 0
+        else:
+            return None
+    return total + group
 
 
 def _folded(thing: str) -> str:

@@ -1,4 +1,4 @@
-r"""The final answer out of a free text. Pure, linear in the text, and never raises.
+r"""The final answer out of a free text, and whether one that is still being written has stated it. Pure, linear, never raises.
 
 The last explicit statement wins, by position: `\boxed{x}` or `\fbox{x}` (nested braces; also `\boxed 5`), `#### x`,
 "the answer is x", "Answer: x", a closing line "A: x", or a text that is nothing but a number or formula. Boxes joined
@@ -6,9 +6,16 @@ by commas, "and" or "or" alone are one answer.
 
 Not covered: an answer that is stated in none of these forms (unless the fallback is asked for), and one longer than
 `MAX_STATEMENT` characters, which comes back cut and so over the limits. A box that never closes is no answer.
+
+While a text grows, a statement is complete when the line it stands in has ended, and the final answer is the same whatever
+plain text follows on the next lines: a closed `\boxed{}`, `#### 72`, "the answer is 27". What is an answer only where the text
+ends is none then: a bare number, a closing line "A: 27", a heading "#### Step 1". A sentence that goes on behind the line
+("The answer is the sum of:") is open, and so is an answer in many words.
+Not covered: a text that would take its answer back, or state another one, further on.
 """
 
 import re
+from dataclasses import dataclass
 from operator import itemgetter
 
 from pipeline.config.choices import Fallback
@@ -18,6 +25,10 @@ MAX_STATEMENT = 2_000
 MAX_MENTIONS = 500
 MAX_BOXES = 8
 MAX_ANSWER_WORDS = 6
+MAX_STATED_WORDS = 2
+"""Of an answer without a digit, while a text grows: "yes", "New York". A longer one may be the beginning of an explanation."""
+MAX_STATED_WORDS_WITH_NUMBER = 4
+"""Of one with a digit: "27 shells in all". A formula may be longer."""
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"\s*(-?[\w.,/]{1,100})")
@@ -64,6 +75,9 @@ _CHECKING = re.compile(
     r"(?:check|verif|confirm|test|review|compar)\w*\s{1,4}(?:\w{1,6}\s{1,4}){0,2}(?:final\s{1,4})?[Aa]$", re.IGNORECASE
 )
 _THINKING_ENDS, _THINKING_BEGINS = "</think>", "<think>"
+_MARKS = re.compile(r"nswer|NSWER|答案|故选|\\boxed|\\fbox|####")
+_MORE = "\nNext"
+_OPEN = (*":,;=+-*/([{", " and", " or")
 _TAGGED = re.compile(r"<answer>(.{1,2000}?)(?:</answer>|$)", re.DOTALL)
 
 
@@ -253,3 +267,27 @@ def unwrapped(answer: str) -> str:
             answer = answer[answer.index("{") + 1 : -1]
     # A backslash left alone by the stripping ("5\.", "\ 5") means nothing.
     return answer.rstrip("\\ ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """`pattern`: the grader's own, which comes before all built-in markers; its time is the caller's."""
+
+    pattern: re.Pattern[str] | None = None
+
+    def may_state(self, piece: str) -> bool:
+        """Whether a line may state an answer: quick, and false for most."""
+        return self.pattern is not None or _MARKS.search(piece) is not None
+
+    def complete(self, text: str) -> bool:
+        """Whether `text` has stated a final answer that stands. What follows its last line end is not looked at."""
+        lines = text[: text.rfind("\n") + 1]
+        if lines.rstrip(" \t\r\n").endswith(_OPEN):
+            return False
+        answer = final_answer(lines, pattern=self.pattern)
+        return answer is not None and _is_short(answer) and final_answer(lines + _MORE, pattern=self.pattern) == answer
+
+
+def _is_short(answer: str) -> bool:
+    most = MAX_STATED_WORDS_WITH_NUMBER if _DIGIT.search(answer) else MAX_STATED_WORDS
+    return "\\" in answer or len(answer.split()) <= most

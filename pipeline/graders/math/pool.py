@@ -8,7 +8,6 @@ Not covered: algebra that is wrong. A verdict that is not CORRECT or INCORRECT s
 
 import json
 import os
-import queue
 import re
 import select
 import subprocess
@@ -20,12 +19,11 @@ import pipeline
 from pipeline.config.choices import Fallback
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Grade, Verdict
-from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, of_any
+from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
 from pipeline.graders.math import compare, extract, limits
-from pipeline.graders.math.answered import Answered
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.math.settings import MathConfig
-from pipeline.graders.memo import Memo
+from pipeline.graders.pooled import Memo, PooledChecker
+from pipeline.graders.settings import MathConfig
 
 START_SECONDS = 120.0
 TASKS_PER_CHILD = 5_000
@@ -140,29 +138,24 @@ def _bare(answer: str) -> str:
     return (extract.final_answer(answer) if "\\boxed" in answer else None) or extract.unwrapped(answer)
 
 
-class MathChecker(Checker):
+class MathChecker(PooledChecker[_Child]):
     """Grades answers. Holds up to `config.processes` children, started when the first answer needs algebra."""
 
     Config = MathConfig
 
     @classmethod
-    def ending(cls, config: MathConfig) -> Answered:
-        return Answered(pattern=re.compile(config.answer_pattern) if config.answer_pattern else None)
+    def ending(cls, config: MathConfig) -> extract.Answered:
+        return extract.Answered(pattern=re.compile(config.answer_pattern) if config.answer_pattern else None)
 
     @classmethod
     def ends_by_default(cls, config: MathConfig) -> bool:
         return config.answer_pattern is None
 
     def __init__(self, config: MathConfig) -> None:
+        super().__init__([_Child(config) for _ in range(config.processes)])
         self._config = config
         self._pattern = re.compile(config.answer_pattern) if config.answer_pattern else None
         self._memo: Memo[tuple[tuple[str, ...], str]] = Memo()
-        self._children = [_Child(config) for _ in range(config.processes)]
-        # Last in, first out: few children are started where few are needed.
-        self._idle: queue.LifoQueue[_Child] = queue.LifoQueue()
-        for child in self._children:
-            self._idle.put(child)
-        self._closed = False
 
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
         """The answer that a text states, by the settings of this checker.
@@ -179,33 +172,15 @@ class MathChecker(Checker):
         answer = extract.final_answer(text, pattern=self._pattern, fallback=Fallback.none)
         return None if not complete and answer is not None and text.endswith(answer) else answer
 
-    def grade(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade:
-        """The verdict on the final answer of a whole output. Waits at most the deadline per gold."""
-        answer = self.final_answer(text, complete=complete)
-        return self.quick_answer(golds, answer) or self._slow_answer(golds, answer or "")
-
     def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
-        """The verdict on a bare answer."""
+        """The verdict on a bare answer. Waits at most the deadline per gold."""
         return self.quick_answer(golds, answer) or self._slow_answer(golds, answer)
-
-    def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
-        """The verdict of `grade` where it takes microseconds; None where a child must decide."""
-        return self.quick_answer(golds, self.final_answer(text, complete=complete))
 
     def parses(self, gold: str) -> bool:
         """Whether answers can be compared with `gold`: a number, words, a letter, or LaTeX that is read whole."""
         if not compare.gold_form(gold) or limits.exceeded(gold):
             return False
         return compare.is_plain(gold) or self._ask({"parse": gold}) is Verdict.CORRECT
-
-    def close(self) -> None:
-        """End the children. Grades that need none can still be had."""
-        self._closed = True
-        for _ in self._children:
-            # Waits for a child at work; its own deadline ends it.
-            self._idle.get().kill()
-        for child in self._children:
-            self._idle.put(child)
 
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
         """The verdict of `grade_answer` where it takes microseconds; None where a child must decide."""
@@ -253,13 +228,8 @@ class MathChecker(Checker):
         return self._remember((golds, answer), of_any(verdicts), began)
 
     def _ask(self, task: dict[str, str]) -> Verdict:
-        child = self._idle.get()
-        try:
-            if self._closed:
-                raise StepvalueError("this checker is closed")
+        with self._child() as child:
             return child.ask(task)
-        finally:
-            self._idle.put(child)
 
     def _remember(self, key: tuple[tuple[str, ...], str], verdict: Verdict, began: float) -> Grade:
         grade = Grade(verdict=verdict, answer=key[1][:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)

@@ -58,7 +58,7 @@ class UnreadableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The numbers that terms are evaluated in: floating point in `expression`, more digits in `precise`.
+    """The numbers that terms are evaluated in: floating point in `expression`, more digits in `algebra`.
 
     `functions` are named by their commands, with "power", "abs" and "log" (base, argument) beside them; `turn`
     and `negative` pick the point at which the variables stand.

@@ -1,4 +1,4 @@
-"""How long many passes of a policy take on a device: `pipeline.engines.hardware.roofline` summed up in closed form. Pure.
+"""How long many passes of a policy take on a device: `pipeline.engines.roofline` summed up in closed form. Pure.
 
 Not covered: policies with experts or windows, whose passes do not grow evenly.
 """
@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass
 
 from pipeline.core.devices import device_named
-from pipeline.engines.hardware.architectures import architecture_of
-from pipeline.engines.hardware.roofline import kv_bytes, weight_bytes
+from pipeline.engines.architectures import architecture_of
+from pipeline.engines.roofline import kv_bytes, weight_bytes
 
 MEMORY_SHARE = 0.9
 """What vLLM takes of a device's memory by default."""

@@ -1,0 +1,137 @@
+"""What a model tells before it is loaded, a folder or a Hugging Face name: its tokenizer, its sizes and context out of
+`config.json`, and which weights it has."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.core.errors import PolicyError
+from pipeline.core.hardware import Architecture
+from pipeline.core.ids import content_id
+from pipeline.engines.architectures import UnknownArchitecture, architecture_of
+from pipeline.engines.settings import VllmConfig
+
+_NAME = "config.json"
+_LENGTHS = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "max_sequence_length",
+    "max_seq_length",
+    "seq_len",
+)
+_MAX_CAUSE_CHARACTERS = 300
+_HASHED = (".json", ".jinja", ".txt", ".model")  # small files that decide how weights and texts are read
+_MAX_HASHED_BYTES = 64 * 1024 * 1024
+
+
+class HfTokenizer:
+    """A Hugging Face tokenizer as `prompts` wants it."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def encode(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def encode_plain(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=True))
+
+    def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
+        if not self._tokenizer.chat_template:
+            raise PolicyError(
+                "this model has no chat template: set policy.prompt.style=plain and policy.prompt.template"
+            )
+        text = self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
+        return self.encode(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        # As it was written: some models' settings would have blanks before full stops taken out.
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+
+def load_tokenizer(name: str, revision: str | None, setting: str = "policy.tokenizer") -> HfTokenizer:
+    """The tokenizer of a Hugging Face name or local folder. Raises PolicyError, which names the `setting` to mend, when it
+    cannot be loaded here."""
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise PolicyError(
+            f"the model's tokenizer needs transformers: install the openai extra, or cpu or gpu, as the README says ({error})"
+        ) from error
+    try:
+        return HfTokenizer(AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False))
+    except Exception as error:
+        cause = " ".join(str(error).split())[:_MAX_CAUSE_CHARACTERS]
+        raise PolicyError(
+            f"the tokenizer {name} cannot be loaded: {cause}; set {setting} to a local folder or Hugging Face name of "
+            "the model that is served"
+        ) from error
+
+
+def planned_architecture(
+    model: str, revision: str | None, *, dtype: str, quantization: str | None
+) -> Architecture | None:
+    """The sizes of a model, a name or a folder; None where they cannot be told from here, for whatever reason: the engine says
+    more of it."""
+    try:
+        return architecture_of(_read(model, revision), dtype=dtype, quantization=quantization)
+    except (UnknownArchitecture, ImportError, OSError, ValueError):
+        return None
+
+
+def planned_context(policy: VllmConfig, model: str) -> int:
+    """The context in tokens that a policy will have with a model, a name or a folder.
+
+    It is the smallest length that `config.json` states, as vLLM takes it. Raises PolicyError where that states none, or cannot
+    be had.
+    """
+    if policy.max_model_len is not None:
+        return policy.max_model_len
+    try:
+        config = _read(model, policy.revision)
+    except (UnknownArchitecture, ImportError, OSError, ValueError) as error:
+        raise PolicyError(f"{_NAME} of {model} cannot be read ({error}): set policy.max_model_len") from error
+    parts = [config, *(part for part in [config.get("text_config")] if isinstance(part, dict))]
+    stated = [part[key] for part in parts for key in _LENGTHS if isinstance(part.get(key), int)]
+    if not stated:
+        raise PolicyError(f"{_NAME} of {model} does not state the model's context: set policy.max_model_len")
+    return int(min(stated))
+
+
+def _read(model: str, revision: str | None) -> Mapping[str, Any]:
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        path = folder / _NAME
+    else:
+        from huggingface_hub import hf_hub_download
+
+        path = Path(hf_hub_download(model, _NAME, revision=revision))
+    config = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(config, dict):
+        raise UnknownArchitecture(f"{_NAME} holds no object")
+    return config
+
+
+def folder_fingerprint(key: str, name: str, wanted: str, kind: str) -> str:
+    """A hash over a local model folder: the content of its settings and tokenizer, names and sizes of its weights.
+
+    Empty for a Hugging Face name, which `policy.revision` pins. Raises PolicyError for something that is written like a folder
+    and is none, or holds no model's files. `key` names the setting, `wanted` the file that such a folder of a `kind` has.
+    """
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        if name.startswith(("/", ".", "~")) or name.count("/") > 1:
+            raise PolicyError(f"there is no folder {key}={name}: give a folder or a Hugging Face name")
+        return ""
+    if not (folder / wanted).is_file():
+        raise PolicyError(f"{key}={name} holds no {wanted}: give the folder {kind}")
+    parts = []
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        size = path.stat().st_size
+        parts += [path.name, str(size)]
+        if path.suffix in _HASHED and size <= _MAX_HASHED_BYTES:
+            parts.append(path.read_text(errors="replace"))
+    return content_id("model", *parts)
