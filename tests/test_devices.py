@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.core.devices import KNOWN, device_named, least_memory
+from pipeline.core.hardware import KNOWN, device_named, least_memory
 
 
 @pytest.mark.parametrize(

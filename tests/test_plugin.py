@@ -172,6 +172,14 @@ def test_a_section_of_settings_needs_a_name_of_its_own(section: str, site: Path,
     assert f"SECTION={section!r}" in line
 
 
+def test_a_grader_need_not_say_where_answers_end(site: Path, tmp_path: Path) -> None:
+    words = ["label", "data=sample", "grader=caseless", "run_dir=run", "policy=hf", f"policy.model={tmp_path}"]
+    line = said(stepvalue(tmp_path, site, *words, "sampling.stop_at_answer=true"))
+    assert "grader=caseless does not say when a text has stated its answer" in line
+    (line,) = stepvalue(tmp_path, site, *words).stderr.splitlines()
+    assert "holds no config.json" in line, "it came as far as the model"
+
+
 @pytest.mark.ray
 def test_what_a_plug_in_raises_ends_the_run_in_a_line_and_loses_nothing(site: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))

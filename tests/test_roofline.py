@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.devices import KNOWN, device_named
-from pipeline.core.hardware import Architecture, Device, Hardware
+from pipeline.core.hardware import KNOWN, Architecture, Device, Hardware, device_named
 from pipeline.core.progress import EngineWork
 from pipeline.engines.architectures import architecture_of
 from pipeline.engines.roofline import (

@@ -10,8 +10,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from pipeline.core.devices import KNOWN, device_named
-from pipeline.core.hardware import Architecture, Device, Hardware
+from pipeline.core.hardware import KNOWN, Architecture, Device, Hardware, device_named
 from pipeline.engines.architectures import UnknownArchitecture, architecture_of
 from pipeline.engines.settings import DeviceConfig
 

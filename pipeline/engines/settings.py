@@ -11,7 +11,7 @@ from annotated_types import Interval as Range
 
 from pipeline.config.fields import BY_GROUP, CHOOSES, FREE, REFUSED, Settings, check
 from pipeline.config.label import PolicyConfig, SamplingConfig
-from pipeline.core.devices import KNOWN, device_named
+from pipeline.core.hardware import KNOWN, device_named
 
 DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 _BASE_URL = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?(/[A-Za-z0-9._~/-]*)?")

@@ -32,11 +32,11 @@ class Ending(Protocol):
         ...
 
 
-class Checker(Protocol):
-    """Text in, `Grade` out, whatever the text holds; any of several golds counts. Usable from any thread."""
+class _Described(Protocol):
+    """What is asked of a checker's class before one is made."""
 
     Config: ClassVar[type[GraderConfig]] = GraderConfig
-    """Its settings: a dataclass under `GraderConfig`."""
+    """Its settings: a dataclass under `GraderConfig`, with its name as `kind`."""
     no_ending: ClassVar[str] = "does not say when a text has stated its answer"
     """Why completions cannot end at their answer, in a clause after its name; of one with an `ending`."""
 
@@ -49,6 +49,10 @@ class Checker(Protocol):
     def ends_by_default(cls, config: Any) -> bool:
         """Whether completions of base models end at their answer where the settings leave that open."""
         return False
+
+
+class Checker(_Described, Protocol):
+    """Text in, `Grade` out, whatever the text holds; any of several golds counts. Usable from any thread."""
 
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
         """The answer that a whole output states, None where it states none. `complete` false: it was cut short."""
@@ -86,13 +90,11 @@ class Checker(Protocol):
         self.close()
 
 
-class Grader(Protocol):
+class Grader(_Described, Protocol):
     """A checker of one's own: what an installed distribution offers under `stepvalue.graders`. Batches in, lists of the same
     length out. It is used from several threads, in the worker's process: what runs for long or may crash belongs elsewhere.
     """
 
-    Config: ClassVar[type[GraderConfig]] = GraderConfig
-    """Its settings: a dataclass under `GraderConfig`, with its name as `kind`."""
     settings: GraderConfig
 
     def __init__(self, settings: Any) -> None:

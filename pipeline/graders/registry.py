@@ -21,7 +21,7 @@ GRADERS: Door[type[Checker] | type[Grader]] = Door(
         "math": "pipeline.graders.math.pool:MathChecker pipeline.graders.settings:MathConfig",
         "code": "pipeline.graders.code.checker:CodeChecker pipeline.graders.settings:CodeConfig",
     },
-    needs=("Config", "grade", "parses"),
+    needs=("Config", "grade", "parses", "ending", "ends_by_default"),
 )
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.config.label import ClusterConfig
-from pipeline.core.devices import least_memory
 from pipeline.core.errors import ClusterError
+from pipeline.core.hardware import least_memory
 from pipeline.engines.base import Policy
 
 Node = Mapping[str, float]

@@ -19,7 +19,7 @@ from statistics import mean
 from pipeline.__main__ import compose_label
 from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
-from pipeline.core.devices import device_named
+from pipeline.core.hardware import device_named
 from pipeline.core.records import Request
 from pipeline.engines.architectures import UnknownArchitecture, architecture_of
 from pipeline.engines.embedded import embedded_model
@@ -201,7 +201,7 @@ def bound_lines(
         return
     device = device_named(gpu)
     if device is None:
-        yield f"  no bound: {gpu} is not in pipeline/core/devices.py"
+        yield f"  no bound: {gpu} is not in pipeline/core/hardware.py"
         return
     if not (model / "config.json").is_file():
         yield "  no bound: give a local folder, whose config.json tells the model's sizes"

@@ -531,6 +531,7 @@ def test_a_burst_of_answers_that_a_server_is_busy_counts_as_one_setback(monkeypa
     async def work() -> None:
         async with running(server := Server(retry_after="")) as made:
             monkeypatch.setattr(wire, "FIRST_PAUSE_SECONDS", 0.3)
+            monkeypatch.setattr(wire, "LONGEST_PAUSE_SECONDS", 0.3)
             monkeypatch.setattr(engine_module, "pause", noted)
             server.misbehave([Act.BUSY] * 8)
             asked = requests(20)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.core.devices import device_named
+from pipeline.core.hardware import device_named
 from pipeline.core.records import Completion, Finish, Prefix, Problem, Request
 from pipeline.engines import roofline
 from pipeline.engines.architectures import architecture_of

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from pipeline.analysis.report.terminal import speed_lines
-from pipeline.core.devices import device_named
-from pipeline.core.hardware import Hardware, Throughput
+from pipeline.core.hardware import Hardware, Throughput, device_named
 from pipeline.engines.architectures import architecture_of
 from tests import models
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from rich.console import Console
 
 from pipeline.analysis.report.terminal import print_chains, print_edited, print_summary
-from pipeline.core.devices import device_named
-from pipeline.core.hardware import Hardware, Throughput
+from pipeline.core.hardware import Hardware, Throughput, device_named
 from pipeline.core.progress import Edited, Summary
 from pipeline.core.records import Totals
 from tests import strategies as our

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.label import RunConfig
-from pipeline.core.devices import device_named
-from pipeline.core.hardware import Device, Hardware, Throughput
+from pipeline.core.hardware import Device, Hardware, Throughput, device_named
 from pipeline.core.progress import EngineWork, Status
 from pipeline.core.records import Goal
 from pipeline.engines.architectures import architecture_of

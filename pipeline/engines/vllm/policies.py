@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 
 from pipeline.config.label import PolicyConfig, SamplingConfig
-from pipeline.core.devices import device_named
 from pipeline.core.errors import ClusterError
-from pipeline.core.hardware import Architecture
+from pipeline.core.hardware import Architecture, device_named
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings
 from pipeline.engines.embedded import embedded_model

@@ -6,7 +6,7 @@ Not covered: policies with experts or windows, whose passes do not grow evenly.
 import math
 from dataclasses import dataclass
 
-from pipeline.core.devices import device_named
+from pipeline.core.hardware import device_named
 from pipeline.engines.architectures import architecture_of
 from pipeline.engines.roofline import kv_bytes, weight_bytes
 
