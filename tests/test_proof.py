@@ -134,14 +134,14 @@ DRAWS = [drawn(0, (1,), "a"), drawn(1, (2,), "b"), drawn(2, (1,), "a"), drawn(3,
 
 def test_chains_are_those_of_rows_and_the_distinct_draws() -> None:
     given_rows = [row(1, 2), row(2, 3), row(3, 0)]
-    found = [chain.solution.chain_id for chain in expected_chains(given_rows, DRAWS, {place(2)})]
+    found = [proven.chain.solution.chain_id for proven in expected_chains(given_rows, DRAWS, {place(2)})]
     assert found == [f"{1:020x}", "a", "b"]
     assert list(expected_chains([row(3, 0)], DRAWS, {place(3)})) == []
 
 
 def test_prefixes_are_asked_for_by_every_chain_that_has_them() -> None:
     chains = list(expected_chains([row(1, 2), row(2, 3)], [], ()))
-    first, second = chains
+    first, second = (proven.chain for proven in chains)
     wanted = asked_of(chains, [True, None])
     assert first.prefix_ids == second.prefix_ids[:2]
     assert wanted == {

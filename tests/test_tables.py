@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
+    Chain,
+    ChainValues,
     Completion,
     Counts,
     Finish,
     Grade,
     InputRow,
-    LabelledChain,
     Place,
     Prefix,
     Problem,
@@ -61,23 +62,28 @@ MEASURED = measured(Counts(correct=3, graded=7, ungraded=1, truncated=2, tokens=
 UNMEASURED = measured(Counts(ungraded=4, tokens=11), estimator_settings("fixed"))
 
 
-def labelled(chain: Solution = CHAIN, *, answer: str | None = "3", outcome: bool | None = True) -> LabelledChain:
-    return LabelledChain(
+def labelled(chain: Solution = CHAIN, *, answer: str | None = "3", outcome: bool | None = True) -> Chain:
+    return Chain(
         problem=PROBLEM,
         solution=chain,
         root_prefix_id="d" * 20,
         prefix_ids=("e" * 20, "f" * 20, "0" * 20),
         final_answer=answer,
         outcome=outcome,
-        root=MEASURED,
-        steps=(MEASURED, UNMEASURED, terminal(outcome=True, threshold=0.5)),
-        labels=(1, None, 1),
     )
 
 
-def labels(chains: Sequence[LabelledChain]) -> pa.Table:
+def labels(chains: Sequence[Chain]) -> pa.Table:
+    values = ChainValues(
+        root=MEASURED, steps=(MEASURED, UNMEASURED, terminal(outcome=True, threshold=0.5)), labels=(1, None, 1)
+    )
     return labels_table(
-        chains, [STEPS] * len(chains), estimator="fixed", label_rule="any", policy="oracle:seed=0,spread=0.35"
+        chains,
+        [values] * len(chains),
+        [STEPS] * len(chains),
+        estimator="fixed",
+        label_rule="any",
+        policy="oracle:seed=0,spread=0.35",
     )
 
 

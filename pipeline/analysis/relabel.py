@@ -25,11 +25,11 @@ from pipeline.config.recorded import Settings, chosen, given
 from pipeline.core.errors import RunConflict, StoreError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Edited
-from pipeline.core.records import Finish, Grade, SampledSolution, Solution, Trials
+from pipeline.core.records import Chain, Finish, Grade, SampledSolution, Solution, Trials
 from pipeline.core.tables import sampled_solutions, verdicts_table
 from pipeline.data.prompts import root_id, stem
 from pipeline.estimators.base import Estimator, objection
-from pipeline.estimators.labelling import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
+from pipeline.estimators.labelling import facts_of, labels_of, stored_chains, with_verdicts
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import trees_of, trials_of
 from pipeline.graders.base import Checker
@@ -51,7 +51,7 @@ class StoredUnit:
 
     drawn: Sequence[SampledSolution]
     rollouts: Sequence[pa.Table]
-    chains: Sequence[StoredChain]
+    chains: Sequence[Chain]
     verdicts: pa.Table | None
 
 
@@ -59,7 +59,7 @@ class StoredUnit:
 class Judged:
     """A unit's chains and verdicts as they are to be labelled; `verdicts` is None where those of the log count."""
 
-    chains: Sequence[StoredChain]
+    chains: Sequence[Chain]
     verdicts: pa.Table | None
 
 
@@ -188,7 +188,7 @@ class _Writer:
         )
 
     def _state(
-        self, ref: UnitRef, chains: Sequence[StoredChain], trials: Mapping[str, Trials], *, same_verdicts: bool
+        self, ref: UnitRef, chains: Sequence[Chain], trials: Mapping[str, Trials], *, same_verdicts: bool
     ) -> Any:
         """What the estimator has learnt for a unit, part of the edition: what is stored, or, where that is nothing or verdicts
         are new, what it learns from the edition's units so far. None where it learns nothing."""
@@ -270,7 +270,7 @@ class _Regrader:
                     grades[rollout] = grade
         return grades | {rollout: grade.result() for rollout, grade in slow.items()}
 
-    def _with_outcome(self, chain: StoredChain, solution: Solution) -> StoredChain:
+    def _with_outcome(self, chain: Chain, solution: Solution) -> Chain:
         answer = self._checker.stated_answer(solution.text, complete=solution.complete)
         if answer is None:
             return replace(chain, final_answer=None, outcome=None)
@@ -278,7 +278,7 @@ class _Regrader:
         return replace(chain, final_answer=answer, outcome=outcome_of(grade))
 
 
-def _stems(chains: Sequence[StoredChain], solutions: Sequence[Solution]) -> dict[str, Stem]:
+def _stems(chains: Sequence[Chain], solutions: Sequence[Solution]) -> dict[str, Stem]:
     """What the rollouts of each prefix are judged behind, by prefix id."""
     stems: dict[str, Stem] = {}
     for chain, solution in zip(chains, solutions, strict=True):

@@ -19,7 +19,17 @@ from pipeline.core.forecast import Forecast, Range, decoded_forecast
 from pipeline.core.progress import Pace, pace
 from pipeline.core.records import Totals
 from pipeline.core.words import facts_of, figure, printable, ranged
-from pipeline.storage.commits import INPUT, UNIT, Chain, Commit, chain, chain_lengths, logged_totals, record, standing
+from pipeline.storage.commits import (
+    INPUT,
+    UNIT,
+    Commit,
+    CommitChain,
+    chain,
+    chain_lengths,
+    logged_totals,
+    record,
+    standing,
+)
 from pipeline.storage.commits import State as CommitState
 from pipeline.storage.objects import each
 from pipeline.storage.run_record import STAGED_INPUT
@@ -282,7 +292,7 @@ def _unit(storage: Storage, named: tuple[str, int]) -> Committed:
     return _of_chain(chain(storage, UNIT, unit_id, length))
 
 
-def _of_chain(found: Chain) -> Committed:
+def _of_chain(found: CommitChain) -> Committed:
     whole = standing(found).whole
     logged = logged_totals(found)
     totals = whole.totals if whole else Totals()

@@ -261,15 +261,30 @@ class StepValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledChain:
-    """A chain with its outcome, the value of the bare problem, and one prefix, value and label per step."""
+class Chain:
+    """A chain of K steps: its problem and its text, and the ids of its K + 1 prefixes.
+
+    What its own answer came to, and whose rollouts value it, is not known of every chain.
+    """
 
     problem: Problem
     solution: Solution
     root_prefix_id: str
     prefix_ids: tuple[str, ...]
-    final_answer: str | None
-    outcome: bool | None
+    final_answer: str | None = None
+    outcome: bool | None = None
+    policy: str = ""
+
+    @property
+    def shape(self) -> ChainShape:
+        """The chain as estimators see it."""
+        return ChainShape(prefix_ids=(self.root_prefix_id, *self.prefix_ids), outcome=self.outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainValues:
+    """Of a chain of K steps: the value of the bare problem, K values and K labels."""
+
     root: StepValue
     steps: tuple[StepValue, ...]
     labels: tuple[int | None, ...]

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from pipeline.core.records import (
+    Chain,
+    ChainValues,
     Fact,
     Finish,
     Grade,
     InputRow,
-    LabelledChain,
     Place,
     Problem,
     Reject,
@@ -200,16 +201,22 @@ def rejects_table(rejects: Sequence[Reject]) -> pa.Table:
 
 
 def labels_table(
-    chains: Sequence[LabelledChain], steps: Sequence[Sequence[str]], *, estimator: str, label_rule: str, policy: str
+    chains: Sequence[Chain],
+    values: Sequence[ChainValues],
+    steps: Sequence[Sequence[str]],
+    *,
+    estimator: str,
+    label_rule: str,
+    policy: str,
 ) -> pa.Table:
     """One row per chain, lists with one entry per step; `steps` holds the trimmed step texts of each chain."""
     per_step: dict[str, list[object]] = {name: [] for name, _ in (*PER_PREFIX, *PER_STEP)}
     root: dict[str, list[object]] = {f"root_{name}": [] for name, _ in PER_PREFIX}
-    for chain in chains:
+    for found in values:
         for name, column in per_step.items():
-            column.append([_entry(step, name) for step in chain.steps])
+            column.append([_entry(step, name) for step in found.steps])
         for name, _ in PER_PREFIX:
-            root[f"root_{name}"].append(_entry(chain.root, name))
+            root[f"root_{name}"].append(_entry(found.root, name))
     return _table(
         LABELS,
         {
@@ -227,13 +234,13 @@ def labels_table(
             "final_answer": [None if chain.final_answer is None else storable(chain.final_answer) for chain in chains],
             "outcome": [chain.outcome for chain in chains],
             **per_step,
-            "label": [list(chain.labels) for chain in chains],
+            "label": [list(found.labels) for found in values],
             **root,
             "estimator": [estimator] * len(chains),
             "label_rule": [label_rule] * len(chains),
             "policy": [policy] * len(chains),
             "rollout_tokens": [
-                chain.root.counts.tokens + sum(step.counts.tokens for step in chain.steps) for chain in chains
+                found.root.counts.tokens + sum(step.counts.tokens for step in found.steps) for found in values
             ],
         },
     )

@@ -1,12 +1,12 @@
 """Stored rows -> labels: what a log and its verdicts amount to under any estimator, without an engine. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from pipeline.core.records import ChainShape, Fact, LabelledChain, Problem, Solution, StepValue, Trials, Verdict
+from pipeline.core.records import Chain, ChainShape, ChainValues, Fact, Problem, Solution, Trials, Verdict
 from pipeline.core.tables import facts, labels_table
 from pipeline.data.steps import step_texts
 from pipeline.estimators.base import Estimator
@@ -28,28 +28,10 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredChain:
-    """A chain as a row of labels has it, without values and labels."""
-
-    problem: Problem
-    solution: Solution
-    root_prefix_id: str
-    prefix_ids: tuple[str, ...]
-    final_answer: str | None
-    outcome: bool | None
-    policy: str
-
-    @property
-    def shape(self) -> ChainShape:
-        """The chain as estimators see it."""
-        return ChainShape(prefix_ids=(self.root_prefix_id, *self.prefix_ids), outcome=self.outcome)
-
-
-def stored_chains(labels: pa.Table) -> list[StoredChain]:
+def stored_chains(labels: pa.Table) -> list[Chain]:
     """The chains of a labels table, in its order. Their solutions have no token ids, and count as complete."""
     return [
-        StoredChain(
+        Chain(
             problem=Problem(problem_id=row["problem_id"], text=row["problem"], golds=tuple(row["gold_answers"])),
             solution=Solution(
                 chain_id=row["chain_id"],
@@ -82,15 +64,6 @@ def with_verdicts(found: Mapping[str, Fact], verdicts: pa.Table | None) -> Mappi
     return {rollout: replace(fact, verdict=judged[rollout]) for rollout, fact in found.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainValues:
-    """Of a chain of K steps: the value of the bare problem, K values and K labels."""
-
-    root: StepValue
-    steps: tuple[StepValue, ...]
-    labels: tuple[int | None, ...]
-
-
 def chain_values(
     chains: Sequence[ChainShape], trials: Mapping[str, Trials], estimator: Estimator, state: Any
 ) -> list[ChainValues]:
@@ -107,29 +80,14 @@ def chain_values(
     ]
 
 
-def labels_of(
-    chains: Sequence[StoredChain], trials: Mapping[str, Trials], estimator: Estimator, state: Any
-) -> pa.Table:
+def labels_of(chains: Sequence[Chain], trials: Mapping[str, Trials], estimator: Estimator, state: Any) -> pa.Table:
     """The labels table of a unit's chains, from the trials of their prefixes."""
     values = chain_values([chain.shape for chain in chains], trials, estimator, state)
     return labels_table(
-        [_labelled(chain, found) for chain, found in zip(chains, values, strict=True)],
+        chains,
+        values,
         [step_texts(chain.solution.text, chain.solution.ends) for chain in chains],
         estimator=estimator.settings.name,
         label_rule=rule_name(estimator.settings),
         policy=chains[0].policy if chains else "",
-    )
-
-
-def _labelled(chain: StoredChain, values: ChainValues) -> LabelledChain:
-    return LabelledChain(
-        problem=chain.problem,
-        solution=chain.solution,
-        root_prefix_id=chain.root_prefix_id,
-        prefix_ids=chain.prefix_ids,
-        final_answer=chain.final_answer,
-        outcome=chain.outcome,
-        root=values.root,
-        steps=values.steps,
-        labels=values.labels,
     )

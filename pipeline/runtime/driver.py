@@ -29,7 +29,7 @@ from pipeline.runtime.state import RunState, identity, run_name, state_of
 from pipeline.runtime.stop import INTERRUPTED, StopSignal
 from pipeline.runtime.telling import telling
 from pipeline.runtime.track.tracked import tracked, tracker_for
-from pipeline.storage.commits import INPUT, UNIT, Chain, Commit, State, chains, logged_totals, publish, standing
+from pipeline.storage.commits import INPUT, UNIT, Commit, CommitChain, State, chains, logged_totals, publish, standing
 from pipeline.storage.editions import arrange_labels, current_edition, current_label_files, mended_editions
 from pipeline.storage.lock import held
 from pipeline.storage.place import storage_at
@@ -181,7 +181,7 @@ def _ended_politely() -> Iterator[None]:
         raise Interrupted(INTERRUPTED) from error
 
 
-def _whose_labels(editions: Chain, wholes: Mapping[str, Commit]) -> str:
+def _whose_labels(editions: CommitChain, wholes: Mapping[str, Commit]) -> str:
     """Where the current labels are not what this command alone would have made, or no longer are: why, for the user."""
     current = current_edition(editions, wholes)
     if current is not None:
@@ -221,24 +221,24 @@ def _staged(
     return raced, damaged
 
 
-def _input_chain(storage: Storage, staged_id: str) -> Chain:
+def _input_chain(storage: Storage, staged_id: str) -> CommitChain:
     found = {each.chain_id: each for each in chains(storage, INPUT)}
-    return found.get(staged_id) or Chain(kind=INPUT, chain_id=staged_id)
+    return found.get(staged_id) or CommitChain(kind=INPUT, chain_id=staged_id)
 
 
-def _chains(storage: Storage) -> dict[str, Chain]:
+def _chains(storage: Storage) -> dict[str, CommitChain]:
     return {found.chain_id: found for found in chains(storage, UNIT)}
 
 
 def _goals(
-    storage: Storage, config: LabelConfig, units: Sequence[UnitRef], found: Mapping[str, Chain]
+    storage: Storage, config: LabelConfig, units: Sequence[UnitRef], found: Mapping[str, CommitChain]
 ) -> dict[str, Goal]:
     """What is asked of each unit. How many chains a unit has matters for a run's budget alone."""
     estimator = estimator_for(config.estimator)
     budgeted = estimator.budget is not None and estimator.budget.run is not None
     spent = {}
     for unit in units:
-        chain = found.get(unit.unit_id) or Chain(kind=UNIT, chain_id=unit.unit_id)
+        chain = found.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id)
         rows = unit_rows(storage, unit) if budgeted else ()
         spent[unit.unit_id] = Spent(
             chains=sum(1 if row.solution else config.sampling.solutions for row in rows),
@@ -248,7 +248,7 @@ def _goals(
     return goals(estimator, config.sampling.rollouts, spent)
 
 
-def _repaired(storage: Storage, units: list[UnitRef]) -> tuple[dict[str, Chain], list[str]]:
+def _repaired(storage: Storage, units: list[UnitRef]) -> tuple[dict[str, CommitChain], list[str]]:
     """The chains of the units, every file of them checked; and the names of what was damaged and is set aside."""
     found = _chains(storage)
     damaged: list[str] = []

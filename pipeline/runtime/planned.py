@@ -13,6 +13,7 @@ from pipeline.config.label import DataConfig, PromptConfig, SamplingConfig
 from pipeline.core.ids import content_id, rollout_id
 from pipeline.core.records import (
     UNGRADED,
+    Chain,
     ChainShape,
     Completion,
     Finish,
@@ -30,7 +31,6 @@ from pipeline.core.records import (
 from pipeline.data.prompts import Prompter, cut_on_tokens
 from pipeline.data.steps import split
 from pipeline.engines.base import PolicyFacts
-from pipeline.estimators.labelling import StoredChain
 from pipeline.estimators.tree import Tree, measured_prefixes, trees_of
 from pipeline.runtime.journal import Journal
 from pipeline.runtime.judge import Judge
@@ -50,7 +50,7 @@ class UnitPlan:
     """What is wanted of one unit. `asked` are its measured prefixes in the order in which they are best sampled: longest
     first, so that the engine computes each prompt once. `trees`: those of each problem."""
 
-    chains: list[StoredChain] = field(default_factory=list)
+    chains: list[Chain] = field(default_factory=list)
     asked: dict[str, Asked] = field(default_factory=dict)
     rejects: list[Reject] = field(default_factory=list)
     roots: dict[str, Prefix] = field(default_factory=dict)
@@ -207,7 +207,7 @@ class Planner:
         root = plan.roots[row.problem.problem_id]
         prefixes = self._prompter.prefixes(root, solution)
         final_answer, outcome = await self._judge.outcome(row.problem, solution)
-        chain = StoredChain(
+        chain = Chain(
             problem=row.problem,
             solution=solution,
             root_prefix_id=root.prefix_id,

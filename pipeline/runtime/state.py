@@ -19,7 +19,7 @@ from pipeline.runtime.budgets import reached
 from pipeline.runtime.ending import stops_at_answer
 from pipeline.runtime.hands import Job
 from pipeline.runtime.worker import Learnt, learnt_by
-from pipeline.storage.commits import UNIT, Chain, Commit, logged_totals, standing
+from pipeline.storage.commits import UNIT, Commit, CommitChain, logged_totals, standing
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.units import UnitRef
 
@@ -105,13 +105,13 @@ class RunState:
     learnt: Learnt | None
 
 
-def state_of(units: Iterable[UnitRef], chains: Mapping[str, Chain], goals: Mapping[str, Goal]) -> RunState:
+def state_of(units: Iterable[UnitRef], chains: Mapping[str, CommitChain], goals: Mapping[str, Goal]) -> RunState:
     """The state of a run of whose units `goals` are asked, by unit id; jobs in the order of the input."""
     jobs: list[Job] = []
     wholes: dict[str, Commit] = {}
     totals = logged = Totals()
     for unit in units:
-        chain = chains.get(unit.unit_id) or Chain(kind=UNIT, chain_id=unit.unit_id)
+        chain = chains.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id)
         found = standing(chain)
         whole = found.whole
         goal = goals[unit.unit_id]

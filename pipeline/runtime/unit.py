@@ -17,6 +17,7 @@ from pipeline.core.ids import rollout_id
 from pipeline.core.progress import Verdicts
 from pipeline.core.records import (
     UNGRADED,
+    Chain,
     Completion,
     Finish,
     Grade,
@@ -30,7 +31,6 @@ from pipeline.core.records import (
 )
 from pipeline.engines.base import Engine
 from pipeline.estimators.base import Estimator
-from pipeline.estimators.labelling import StoredChain
 from pipeline.estimators.tree import Tree
 from pipeline.graders.base import Checker
 from pipeline.graders.question import NO_COMPLETION
@@ -67,7 +67,7 @@ class UnitResult:
     from them too; None where it learns nothing."""
 
     readings: int
-    chains: Sequence[StoredChain]
+    chains: Sequence[Chain]
     trials: Mapping[str, Trials]
     state: Any
     rejects: Sequence[Reject]

@@ -63,7 +63,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class CommitChain:
     """The records of a chain that can be read, in order; names of those that cannot; how many numbers are taken."""
 
     kind: str
@@ -99,7 +99,7 @@ def publish(storage: Storage, commit: Commit) -> bool:
     return won
 
 
-def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> Chain:
+def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> CommitChain:
     """One chain, read number by number; `known_length` numbers are known to be taken, so a hole in them is damage."""
     commits: list[Commit] = []
     unreadable: list[str] = []
@@ -115,10 +115,12 @@ def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> 
         except ValueError:
             unreadable.append(name)
         number += 1
-    return Chain(kind=kind, chain_id=chain_id, commits=tuple(commits), unreadable=tuple(unreadable), length=number)
+    return CommitChain(
+        kind=kind, chain_id=chain_id, commits=tuple(commits), unreadable=tuple(unreadable), length=number
+    )
 
 
-def chains(storage: Storage, kind: str) -> Iterator[Chain]:
+def chains(storage: Storage, kind: str) -> Iterator[CommitChain]:
     """All chains of a kind, in the order of their ids."""
     lengths = chain_lengths(storage, kind)
     yield from each(storage, lambda chain_id: chain(storage, kind, chain_id, lengths[chain_id]), lengths)
@@ -182,7 +184,7 @@ def checksum(fields: Mapping[str, object]) -> str:
     return sha256_of(json.dumps(fields, sort_keys=True).encode())
 
 
-def refuse_damage(chain: Chain, place: str) -> None:
+def refuse_damage(chain: CommitChain, place: str) -> None:
     """Raise StoreError when a record of the chain cannot be read."""
     if chain.unreadable:
         raise StoreError(
@@ -191,7 +193,7 @@ def refuse_damage(chain: Chain, place: str) -> None:
         )
 
 
-def standing(chain: Chain) -> Standing:
+def standing(chain: CommitChain) -> Standing:
     left = list(_with_files_left(chain))
     start = max((at for at, (commit, files) in enumerate(left) if _holds_the_log(commit, files)), default=0)
     whole = next(((commit, files) for commit, files in reversed(left) if commit.state is State.WHOLE), None)
@@ -205,13 +207,13 @@ def standing(chain: Chain) -> Standing:
     )
 
 
-def shards_in_use(chain: Chain) -> Iterator[ShardRecord]:
+def shards_in_use(chain: CommitChain) -> Iterator[ShardRecord]:
     """Every file that must be intact for the chain to be read: the log, the whole unit's other files, the kernel of both."""
     found = standing(chain)
     yield from dict.fromkeys([*found.log, *(found.whole.shards if found.whole else ()), *found.base])
 
 
-def _with_files_left(chain: Chain) -> Iterator[tuple[Commit, tuple[ShardRecord, ...]]]:
+def _with_files_left(chain: CommitChain) -> Iterator[tuple[Commit, tuple[ShardRecord, ...]]]:
     """The records that add to the chain, each with those of its files that no later one has declared void.
 
     A file that was redone with the same content has the name of the damaged one, and is named by a record behind that word.
@@ -222,7 +224,7 @@ def _with_files_left(chain: Chain) -> Iterator[tuple[Commit, tuple[ShardRecord, 
             yield commit, tuple(shard for shard in commit.shards if void_at.get(shard.file, -1) < at)
 
 
-def logged_totals(chain: Chain) -> Totals:
+def logged_totals(chain: CommitChain) -> Totals:
     """The rollouts of a chain's log: those of its last whole record with all its files, and of the intact parts behind it."""
     log = set(standing(chain).log)
     intact = [commit for commit in chain.commits if commit.state is not State.VOID and log >= set(_log(commit.shards))]

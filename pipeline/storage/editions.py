@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pipeline.config.recorded import Settings
 from pipeline.core.ids import content_id
 from pipeline.core.schemas import LEARNT
-from pipeline.storage.commits import EDITION, Chain, Commit, State, chains, standing
+from pipeline.storage.commits import EDITION, Commit, CommitChain, State, chains, standing
 from pipeline.storage.repair import repaired
 from pipeline.storage.shards import ASIDE, ShardRecord
 from pipeline.storage.storage import Storage
@@ -32,7 +32,7 @@ def log_digest(wholes: Mapping[str, Commit]) -> str:
 
 
 def new_edition(
-    editions: Chain, wholes: Mapping[str, Commit], settings: Settings, shards: Sequence[ShardRecord]
+    editions: CommitChain, wholes: Mapping[str, Commit], settings: Settings, shards: Sequence[ShardRecord]
 ) -> Commit:
     """The record of the next edition."""
     recorded = {**settings, _LOG: log_digest(wholes)}
@@ -51,7 +51,7 @@ def edition_settings(edition: Commit) -> dict[str, object]:
     return {key: json.loads(value) for key, value in edition.settings if key != _LOG}
 
 
-def current_edition(editions: Chain, wholes: Mapping[str, Commit]) -> Commit | None:
+def current_edition(editions: CommitChain, wholes: Mapping[str, Commit]) -> Commit | None:
     """The edition that holds the current labels; None where those are the run's own, also where one of its files is void."""
     last = standing(editions).whole
     return last if last and (_LOG, json.dumps(log_digest(wholes))) in last.settings else None
@@ -97,12 +97,12 @@ def arrange_labels(storage: Storage, current: Collection[str]) -> list[str]:
     return others
 
 
-def edition_chain(storage: Storage) -> Chain:
+def edition_chain(storage: Storage) -> CommitChain:
     """The chain of editions as it stands."""
-    return next(chains(storage, EDITION), Chain(kind=EDITION, chain_id=EDITION_CHAIN))
+    return next(chains(storage, EDITION), CommitChain(kind=EDITION, chain_id=EDITION_CHAIN))
 
 
-def mended_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[Chain, list[str]]:
+def mended_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[CommitChain, list[str]]:
     """The chain of editions with its damage set aside and declared void, and what was damaged; for who holds the lock.
 
     Editions that are not current may have lost files.

@@ -7,17 +7,26 @@ from dataclasses import replace
 
 from pipeline.core.errors import Absent, Damaged, StoreError
 from pipeline.core.ids import record_parts
-from pipeline.storage.commits import FOLDER, Chain, Commit, State, commit_name, encoded_commit, publish, shards_in_use
+from pipeline.storage.commits import (
+    FOLDER,
+    Commit,
+    CommitChain,
+    State,
+    commit_name,
+    encoded_commit,
+    publish,
+    shards_in_use,
+)
 from pipeline.storage.shards import ShardRecord, intact_bytes, keep_damaged, set_aside_damaged
 from pipeline.storage.storage import Storage
 
 
-def damaged_files(storage: Storage, chain: Chain) -> list[str]:
+def damaged_files(storage: Storage, chain: CommitChain) -> list[str]:
     """Names of the chain's files in use that are not what was committed."""
     return [shard.file for shard in shards_in_use(chain) if not _intact(storage, shard)]
 
 
-def repaired(storage: Storage, chain: Chain) -> tuple[Chain, list[str]]:
+def repaired(storage: Storage, chain: CommitChain) -> tuple[CommitChain, list[str]]:
     """The chain with its damage set aside and declared void, and the names of what was damaged.
 
     Only for the driver that holds the run's lock. Raises StoreError when somebody else writes to the chain all the same.
@@ -55,7 +64,7 @@ def _supersede(storage: Storage, commit: Commit) -> None:
         storage.replace(name, encoded_commit(commit))
 
 
-def _with(chain: Chain, word: Commit) -> Chain:
+def _with(chain: CommitChain, word: Commit) -> CommitChain:
     commits = sorted((*chain.commits, word), key=lambda commit: commit.number)
     return replace(chain, commits=tuple(commits), length=max(chain.length, word.number + 1))
 

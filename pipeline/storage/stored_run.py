@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pipeline.config.recorded import Settings
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.schemas import SCHEMA_VERSION
-from pipeline.storage.commits import FOLDER, INPUT, UNIT, Chain, Commit, chain, chains, refuse_damage, standing
+from pipeline.storage.commits import FOLDER, INPUT, UNIT, Commit, CommitChain, chain, chains, refuse_damage, standing
 from pipeline.storage.editions import current_edition, edition_chain, edition_settings, mended_editions
 from pipeline.storage.run_record import NAME, STAGED_INPUT, recorded_identity
 from pipeline.storage.storage import Storage
@@ -22,7 +22,7 @@ class StoredRun:
     identity: Settings
     units: tuple[UnitRef, ...]
     wholes: Mapping[str, Commit]
-    editions: Chain
+    editions: CommitChain
 
     @property
     def owed(self) -> int:
@@ -103,6 +103,6 @@ def refuse_no_run(storage: Storage) -> None:
         raise UsageError(f"run_dir={storage.place} holds no run: name a directory that `label` has written")
 
 
-def _whole(storage: Storage, found: Chain) -> Commit | None:
+def _whole(storage: Storage, found: CommitChain) -> Commit | None:
     refuse_damage(found, storage.place)
     return standing(found).whole

@@ -7,9 +7,9 @@ import pytest
 
 from pipeline.config.choices import AfterError, LabelRule
 from pipeline.config.label import EstimatorConfig
-from pipeline.core.records import ChainShape, Origin, StepValue, Trials
+from pipeline.core.records import ChainShape, ChainValues, Origin, StepValue, Trials
 from pipeline.estimators import bisect, first_success, fixed
-from pipeline.estimators.labelling import ChainValues, chain_values
+from pipeline.estimators.labelling import chain_values
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import NONE, counts_of

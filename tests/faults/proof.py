@@ -6,15 +6,15 @@ from typing import Any
 
 from pipeline.config.label import LabelConfig
 from pipeline.core.ids import content_id, rollout_id
-from pipeline.core.records import ChainShape, Fact, Finish, StepValue, Verdict
-from pipeline.estimators.labelling import ChainValues, chain_values
+from pipeline.core.records import ChainShape, ChainValues, Fact, Finish, StepValue, Verdict
+from pipeline.estimators.labelling import chain_values
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.pooled.learning import TABLE as KERNELS
 from pipeline.estimators.pooled.learning import kernel_of
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import measured_prefixes, trials_of
 from pipeline.runtime.budgets import goal_of, reached
-from pipeline.storage.commits import UNIT, Chain, Commit, chains, standing
+from pipeline.storage.commits import UNIT, Commit, CommitChain, chains, standing
 from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, unit_rows
@@ -52,7 +52,7 @@ def faults_of(storage: Storage, units: Sequence[UnitRef], claim: Claim) -> Itera
     """Whatever contradicts the claim."""
     there = {found.chain_id: found for found in chains(storage, UNIT)}
     for unit in units:
-        found = standing(there.get(unit.unit_id) or Chain(kind=UNIT, chain_id=unit.unit_id))
+        found = standing(there.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id))
         if found.whole is None or not reached(found.whole, goal_of(*deciding(claim.config))):
             yield f"success, but unit {unit.unit_id} is not whole"
             continue

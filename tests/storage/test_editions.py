@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.ids import content_id
-from pipeline.storage.commits import EDITION, UNIT, Chain, Commit, State
+from pipeline.storage.commits import EDITION, UNIT, Commit, CommitChain, State
 from pipeline.storage.editions import (
     EDITION_CHAIN,
     current_edition,
@@ -34,14 +34,14 @@ def whole(unit_id: str, number: int = 0) -> Commit:
 
 
 WHOLES = {unit_id: whole(unit_id) for unit_id in UNITS}
-NONE = Chain(kind=EDITION, chain_id=EDITION_CHAIN)
+NONE = CommitChain(kind=EDITION, chain_id=EDITION_CHAIN)
 
 
-def added(editions: Chain, commit: Commit) -> Chain:
+def added(editions: CommitChain, commit: Commit) -> CommitChain:
     return replace(editions, commits=(*editions.commits, commit), length=editions.length + 1)
 
 
-def edition(editions: Chain, content: str, *, verdicts: bool = False) -> Chain:
+def edition(editions: CommitChain, content: str, *, verdicts: bool = False) -> CommitChain:
     tables = ("labels", "verdicts") if verdicts else ("labels",)
     shards = [shard(table, unit_id, content) for unit_id in UNITS for table in tables]
     return added(editions, new_edition(editions, WHOLES, SETTINGS, shards))

@@ -1,6 +1,6 @@
 """What a chain of records amounts to: the newest word about a file counts."""
 
-from pipeline.storage.commits import UNIT, Chain, Commit, State, standing
+from pipeline.storage.commits import UNIT, Commit, CommitChain, State, standing
 from pipeline.storage.shards import ShardRecord
 
 
@@ -11,13 +11,13 @@ def shard(table: str, name: str) -> ShardRecord:
 LOG, LABELS, PART = shard("rollouts", "a"), shard("labels", "b"), shard("rollouts", "p")
 
 
-def chain(*steps: tuple[State, tuple[ShardRecord, ...] | tuple[str, ...]]) -> Chain:
+def chain(*steps: tuple[State, tuple[ShardRecord, ...] | tuple[str, ...]]) -> CommitChain:
     commits = []
     for number, (state, content) in enumerate(steps):
         files = tuple(file for file in content if isinstance(file, ShardRecord))
         void = tuple(name for name in content if isinstance(name, str))
         commits.append(Commit(kind=UNIT, chain_id="1" * 20, number=number, state=state, shards=files, void=void))
-    return Chain(kind=UNIT, chain_id="1" * 20, commits=tuple(commits), length=len(commits))
+    return CommitChain(kind=UNIT, chain_id="1" * 20, commits=tuple(commits), length=len(commits))
 
 
 def test_a_void_file_is_no_part_of_the_log_and_its_unit_not_whole() -> None:

@@ -17,7 +17,7 @@ from pipeline.config.recorded import Settings
 from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable, UsageError
 from pipeline.core.ids import is_our_name, record_parts
 from pipeline.core.schemas import SCHEMA_VERSION, SCHEMAS
-from pipeline.storage.commits import EDITION, INPUT, UNIT, Chain, chains, commit_name, encoded_commit
+from pipeline.storage.commits import EDITION, INPUT, UNIT, CommitChain, chains, commit_name, encoded_commit
 from pipeline.storage.commits import FOLDER as COMMITS
 from pipeline.storage.editions import LABELS
 from pipeline.storage.lock import MARKER
@@ -113,7 +113,7 @@ def checked_settings(storage: Storage, ledger: Ledger) -> Settings | None:
     return identity
 
 
-def check_chain(storage: Storage, ledger: Ledger, chain: Chain) -> None:
+def check_chain(storage: Storage, ledger: Ledger, chain: CommitChain) -> None:
     """Find records that cannot be read or are not as they were written."""
     ledger.count(Check.RECORDS, chain.length)
     remedy = remedy_for(chain.kind)

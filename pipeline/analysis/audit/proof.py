@@ -6,18 +6,18 @@ Not covered: whether a verdict or an outcome is right; that takes the answer che
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     UNGRADED,
+    Chain,
     ChainShape,
     Fact,
     Finish,
     InputRow,
     Place,
     SampledSolution,
-    Solution,
     Totals,
     Trials,
     Verdict,
@@ -41,16 +41,14 @@ class LoggedId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvenChain:
-    """A chain that the input or the unit's draws give, and the ids of its prefixes."""
+    """A chain that the input or the unit's draws give, and where its row stands."""
 
-    row: InputRow
-    solution: Solution
-    root_prefix_id: str
-    prefix_ids: tuple[str, ...]
+    place: Place
+    chain: Chain
 
     def shape(self, outcome: bool | None) -> ChainShape:
         """The chain as estimators see it."""
-        return ChainShape(prefix_ids=(self.root_prefix_id, *self.prefix_ids), outcome=outcome)
+        return replace(self.chain.shape, outcome=outcome)
 
 
 def expected_chains(
@@ -63,15 +61,16 @@ def expected_chains(
         own = [row.solution] if row.solution else {solution.chain_id: solution for solution in draws}.values()
         for solution in own if row.place not in rejected else ():
             ids = tuple(prefix_id(solution, index) for index in range(1, len(solution.ends) + 1))
-            yield ProvenChain(row=row, solution=solution, root_prefix_id=root_id(problem_id), prefix_ids=ids)
+            chain = Chain(problem=row.problem, solution=solution, root_prefix_id=root_id(problem_id), prefix_ids=ids)
+            yield ProvenChain(place=row.place, chain=chain)
 
 
 def asked_of(chains: Iterable[ProvenChain], outcomes: Iterable[bool | None]) -> dict[str, list[Measurement]]:
     """The prefixes whose values rollouts decide, bare problems among them, and where each is asked for."""
     asked: dict[str, list[Measurement]] = defaultdict(list)
-    for chain, outcome in zip(chains, outcomes, strict=True):
-        for index, prefix in enumerate(measured_prefixes(chain.shape(outcome))):
-            asked[prefix].append((chain.row.place, index))
+    for proven, outcome in zip(chains, outcomes, strict=True):
+        for index, prefix in enumerate(measured_prefixes(proven.shape(outcome))):
+            asked[prefix].append((proven.place, index))
     return dict(asked)
 
 
@@ -162,7 +161,7 @@ def totals_of(
     return Totals(
         used=-rejected_rows,
         rejected=rejected_rows,
-        problems=len({chain.row.problem.problem_id for chain in chains}),
+        problems=len({proven.chain.problem.problem_id for proven in chains}),
         chains=len(chains),
         prefixes=len(asked),
         rollouts=len(facts),

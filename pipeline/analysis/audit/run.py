@@ -31,7 +31,7 @@ from pipeline.core.records import InputRow, Totals
 from pipeline.core.schemas import LEARNT
 from pipeline.core.tables import input_rows
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
-from pipeline.storage.commits import EDITION, FOLDER, INPUT, UNIT, Chain, Commit, chains, commit_name, standing
+from pipeline.storage.commits import EDITION, FOLDER, INPUT, UNIT, Commit, CommitChain, chains, commit_name, standing
 from pipeline.storage.editions import (
     LABELS,
     VERDICTS,
@@ -193,14 +193,14 @@ class _Audit:
             verdicts=current_shards(wholes, edition, VERDICTS),
         )
 
-    def _prove_units(self, staged_id: str, units: dict[str, Chain], basis: Basis) -> None:
+    def _prove_units(self, staged_id: str, units: dict[str, CommitChain], basis: Basis) -> None:
         staged = self._staged(staged_id)
         intact = staged is not None
         for unit in self._input(staged) if staged else ():
             intact = intact and unit is not None
             if unit is not None:
                 self._units += 1
-                chain = units.pop(unit.unit_id, Chain(kind=UNIT, chain_id=unit.unit_id))
+                chain = units.pop(unit.unit_id, CommitChain(kind=UNIT, chain_id=unit.unit_id))
                 check_chain(self._storage, self._ledger, chain)
                 prove_unit(unit.unit_id, unit.rows, chain, basis, self._shelf, self._ledger)
         for unit_id, chain in units.items():
@@ -251,7 +251,7 @@ class _Audit:
             self._ledger.fault(Check.ROWS, shard.file, fault, "start the run anew in another run_dir")
         return _Unit(unit_id=unit_id, rows=rows)
 
-    def _look_at_editions(self, editions: Chain, current: Commit | None, wholes: Mapping[str, Commit]) -> None:
+    def _look_at_editions(self, editions: CommitChain, current: Commit | None, wholes: Mapping[str, Commit]) -> None:
         """The files of editions that are not current, and those of the current one that no proof of a unit came to."""
         tables = (LABELS, *LEARNT, VERDICTS) if current else ()
         of_units = {
@@ -267,7 +267,7 @@ class _Audit:
                     fault = f"names {shard.file}, which is of no unit"
                     self._ledger.fault(Check.RECORDS, commit_name(commit), fault, remedy_for(EDITION))
 
-    def _superseded(self, shard: ShardRecord, chain: Chain) -> None:
+    def _superseded(self, shard: ShardRecord, chain: CommitChain) -> None:
         void = {name for commit in chain.commits for name in commit.void}
         if not {shard.file} & (void | self._shelf.needed | self._shelf.superseded):
             self._shelf.superseded_table(shard)

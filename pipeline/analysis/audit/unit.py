@@ -22,13 +22,13 @@ from pipeline.analysis.audit.proof import (
     owed_faults,
     totals_of,
 )
-from pipeline.core.records import Fact, InputRow, Place, SampledSolution, Solution, Totals
+from pipeline.core.records import Chain, Fact, InputRow, Place, SampledSolution, Solution, Totals
 from pipeline.core.schemas import LEARNT
 from pipeline.core.tables import sampled_solutions
 from pipeline.estimators.base import Estimator
-from pipeline.estimators.labelling import StoredChain, facts_of, labels_of, stored_chains, with_verdicts
+from pipeline.estimators.labelling import facts_of, labels_of, stored_chains, with_verdicts
 from pipeline.estimators.tree import trials_of
-from pipeline.storage.commits import UNIT, Chain, Commit, State, commit_name, shards_in_use, standing
+from pipeline.storage.commits import UNIT, Commit, CommitChain, State, commit_name, shards_in_use, standing
 from pipeline.storage.shards import ShardRecord
 
 _MAKE_AGAIN = "make the labels again with `relabel`"
@@ -70,7 +70,7 @@ class _Stored:
 
 
 def prove_unit(
-    unit_id: str, rows: Sequence[InputRow] | None, chain: Chain, basis: Basis, shelf: Shelf, ledger: Ledger
+    unit_id: str, rows: Sequence[InputRow] | None, chain: CommitChain, basis: Basis, shelf: Shelf, ledger: Ledger
 ) -> None:
     """Find what is wrong with a unit. `rows` is None where the input itself is damaged; its files are checked all the same."""
     tables = _tables(chain, shelf, ledger)
@@ -89,7 +89,7 @@ def prove_unit(
         ledger.fault(Check.ROLLOUTS, place, f"names files that make no sense ({error!r})", remedy)
 
 
-def _tables(chain: Chain, shelf: Shelf, ledger: Ledger) -> dict[ShardRecord, pa.Table]:
+def _tables(chain: CommitChain, shelf: Shelf, ledger: Ledger) -> dict[ShardRecord, pa.Table]:
     """The intact files that the chain names and has not declared void. What parts say of themselves is checked on the way."""
     tables: dict[ShardRecord, pa.Table] = {}
     for shard in shards_in_use(chain):
@@ -116,7 +116,7 @@ def _superseded(shard: ShardRecord, tables: Mapping[ShardRecord, pa.Table], shel
     return shelf.superseded_table(shard)
 
 
-def _stored(whole: Commit, chain: Chain, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
+def _stored(whole: Commit, chain: CommitChain, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
     def named(name: str) -> list[pa.Table]:
         return [tables[shard] for shard in whole.shards if shard.table == name]
 
@@ -184,7 +184,7 @@ class _Proof:
     ) -> None:
         stored, ledger = self._stored, self._ledger
         asked = asked_of(chains, outcomes)
-        ends = {chain.prefix_ids[-1] for chain in chains} - asked.keys()
+        ends = {proven.chain.prefix_ids[-1] for proven in chains} - asked.keys()
         logged = [row for table in stored.rollouts for row in _logged(table)]
         ledger.count(Check.ROLLOUTS, len(logged))
         rollouts = self._whole.goal.rollouts
@@ -215,7 +215,7 @@ class _Proof:
     def _prove_labels(
         self,
         stored: pa.Table | None,
-        chains: Sequence[StoredChain],
+        chains: Sequence[Chain],
         facts: Mapping[str, Fact],
         estimator: Estimator,
         state: Any,
@@ -231,7 +231,7 @@ class _Proof:
         unit_id: str,
         edition: CurrentEdition,
         shelf: Shelf,
-        own: Sequence[StoredChain],
+        own: Sequence[Chain],
         facts: Mapping[str, Fact],
     ) -> None:
         by_unit = (edition.labels, edition.states, edition.verdicts)
@@ -255,13 +255,13 @@ class _Proof:
             self._prove_labels(labels, chains, judged, edition.estimator, state, edition.name, _MAKE_AGAIN)
 
 
-def _chain_faults(expected: Sequence[ProvenChain], stored: Sequence[StoredChain]) -> Iterator[str]:
+def _chain_faults(expected: Sequence[ProvenChain], stored: Sequence[Chain]) -> Iterator[str]:
     if len(expected) != len(stored):
         yield f"{len(stored)} chains have labels, the input and its draws give {len(expected)}"
         return
-    for chain, row in zip(expected, stored, strict=True):
-        given = (chain.row.problem, _as_labelled(chain.solution), chain.root_prefix_id, chain.prefix_ids)
-        if given != (row.problem, row.solution, row.root_prefix_id, row.prefix_ids):
+    for proven, row in zip(expected, stored, strict=True):
+        given = replace(proven.chain, solution=_as_labelled(proven.chain.solution))
+        if given != replace(row, final_answer=None, outcome=None, policy=""):
             yield f"the labels of chain {row.solution.chain_id} are not of the chain that the input or a draw gives"
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pipeline.config.label import EstimatorConfig
-from pipeline.core.records import ChainShape, Counts, StepValue, Trials
-from pipeline.estimators.labelling import ChainValues, chain_values
+from pipeline.core.records import ChainShape, ChainValues, Counts, StepValue, Trials
+from pipeline.estimators.labelling import chain_values
 from pipeline.estimators.pooled.kernel import PRIOR, Kernel
 from pipeline.estimators.pooled.learning import learnt
 from pipeline.estimators.registry import estimator_for
