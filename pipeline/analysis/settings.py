@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge
+from annotated_types import Interval as Range
 
 from pipeline.config.choices import Aggregation, ValueColumn
-from pipeline.config.fields import check
+from pipeline.config.fields import Settings, check
 from pipeline.config.label import DataConfig
 
 EIGHTHS = tuple(eighth / 8 for eighth in range(8))
@@ -14,7 +17,7 @@ RUNS = 2
 
 
 @dataclass(kw_only=True, slots=True)
-class StatusConfig:
+class StatusConfig(Settings):
     """Everything `status` needs."""
 
     run_dir: str = "???"
@@ -23,7 +26,7 @@ class StatusConfig:
 
 
 @dataclass(kw_only=True, slots=True)
-class ReportConfig:
+class ReportConfig(Settings):
     """Everything `report` needs."""
 
     run_dir: Any = "???"
@@ -32,10 +35,10 @@ class ReportConfig:
     """null: report.html in the run directory; of two, compare.html in the current folder."""
     planned: str | None = None
     """The plan.json that the run is held against; null: that of the run directory, if it has one."""
-    chains: int = 10_000
+    chains: Annotated[int, Range(ge=0, le=100_000)] = 10_000
     """That can be looked at in the page, at most; of more, so many are drawn."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         given = self.run_dir if isinstance(self.run_dir, list | tuple) else [self.run_dir]
         texts = all(isinstance(name, str) and name.strip() for name in given)
         check(texts, "run_dir", repr(self.run_dir), "a folder or URL, or a list of two; put quotes around a number")
@@ -48,11 +51,10 @@ class ReportConfig:
             repr(self.planned),
             "the name of a file, or null",
         )
-        check(0 <= self.chains <= 100_000, "chains", self.chains, "0 to 100000")
 
 
 @dataclass(kw_only=True, slots=True)
-class SelectConfig:
+class SelectConfig(Settings):
     """Everything `select` needs."""
 
     scores: str = "???"
@@ -61,19 +63,18 @@ class SelectConfig:
     """The same chains scored by an outcome reward model, whose last score counts."""
     run_dir: str | None = None
     """The run that sampled the candidates: a chain that it drew several times, and scores hold once, is as many of them."""
-    n: list[int] = field(default_factory=lambda: [1, 2, 4, 8, 16])
+    n: Annotated[list[int], Ge(1)] = field(default_factory=lambda: [1, 2, 4, 8, 16])
     aggregation: Aggregation | None = None
     """null: as the file was scored, its column `score`."""
     out: str | None = None
     """A JSON file for the figures; null: they are printed only."""
     best: str | None = None
     """A JSONL file for the best chain of every problem."""
-    seed: int = 0
+    seed: Annotated[int, Ge(0)] = 0
     """Of the subsets that votes are taken of, and of the bootstrap."""
 
-    def __post_init__(self) -> None:
-        check(bool(self.n) and min(self.n, default=0) >= 1, "n", self.n, "a list of numbers that are at least 1")
-        check(self.seed >= 0, "seed", self.seed, "0 or more")
+    def check(self) -> None:
+        check(bool(self.n), "n", self.n, "a list of numbers that are at least 1")
         for key, path in (("scores", self.scores), ("outcome_scores", self.outcome_scores), ("run_dir", self.run_dir)):
             if path is not None and not path.strip():
                 raise ValueError(f"{key} is empty: give {key}=PATH")
@@ -93,7 +94,7 @@ class Neutral(Enum):
 
 
 @dataclass(kw_only=True, slots=True)
-class AgreeConfig:
+class AgreeConfig(Settings):
     """Everything `agree` needs. `data` is the file with people's labels; its answers are not read."""
 
     run_dir: str = "???"
@@ -103,25 +104,20 @@ class AgreeConfig:
     null: `label` or `first_error`; the ratings or tags of data.layout=prm800k and math_shepherd."""
     soft: ValueColumn | None = None
     """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
-    thresholds: list[float] = field(default_factory=lambda: list(EIGHTHS))
+    thresholds: Annotated[list[float], Range(ge=0, lt=1)] = field(default_factory=lambda: list(EIGHTHS))
     """A step is good if its value is above it."""
     neutral: Neutral = Neutral.good
-    bins: int = 10
+    bins: Annotated[int, Range(ge=1, le=100)] = 10
     """Of the reliability curve."""
-    confidence: float = 0.95
+    confidence: Annotated[float, Range(gt=0, lt=1)] = 0.95
     """Of the intervals."""
-    resamples: int = 2000
+    resamples: Annotated[int, Range(ge=100, le=100_000)] = 2000
     """Of chains, for the intervals; they are drawn with `seed`."""
-    seed: int = 0
+    seed: Annotated[int, Ge(0)] = 0
     partial: bool = False
     """Compare what an unfinished run has so far."""
     out: str | None = None
     """A JSON file with all figures."""
 
-    def __post_init__(self) -> None:
-        check(all(0 <= t < 1 for t in self.thresholds), "thresholds", self.thresholds, "at least 0 and below 1 each")
-        check(1 <= self.bins <= 100, "bins", self.bins, "1 to 100")
-        check(0 < self.confidence < 1, "confidence", self.confidence, "above 0 and below 1")
-        check(100 <= self.resamples <= 100_000, "resamples", self.resamples, "100 to 100000")
-        check(self.seed >= 0, "seed", self.seed, "0 or more")
+    def check(self) -> None:
         check(self.out is None or self.out != "", "out", "''", "the name of a file, or null")

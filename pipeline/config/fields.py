@@ -95,7 +95,11 @@ class Described:
 
     @property
     def wanted(self) -> str:
-        """The range in words: `at least 1`, `1 to 1000`, `above 0 and at most 1`; empty where there is none."""
+        """The range in words: `at least 1`, `1 to 1000`, `above 0 and at most 1`; empty where none is."""
+        return f"{self._range} each" if get_origin(self.kind) is list else self._range
+
+    @property
+    def _range(self) -> str:
         bounds = {type(one): one for one in self.ranges}
         low = bounds.get(Ge) or bounds.get(Gt)
         high = bounds.get(Le) or bounds.get(Lt)

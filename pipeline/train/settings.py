@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Annotated
+
+from annotated_types import Ge, Gt
+from annotated_types import Interval as Range
 
 from pipeline.config.choices import Aggregation, ValueColumn
-from pipeline.config.fields import check
+from pipeline.config.fields import Settings, check
 from pipeline.config.label import DataConfig, GraderConfig
 
 EMBEDDED = "embedded"
@@ -47,7 +51,7 @@ class TrainNeutral(Enum):
 
 
 @dataclass(kw_only=True, slots=True)
-class TrainConfig:
+class TrainConfig(Settings):
     """Everything `train` needs."""
 
     run_dir: str = "???"
@@ -61,56 +65,45 @@ class TrainConfig:
     weight: Weight = Weight.none
     soft: ValueColumn | None = None
     """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
-    threshold: float | None = None
+    threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
     """A step is good if its value (the column `soft`) is above it; null: as the run labelled."""
     neutral: TrainNeutral | None = None
     """Has to be given for loss=hard where there are neutral steps."""
-    validation: float = 0.1
+    validation: Annotated[float, Range(ge=0, lt=1)] = 0.1
     """Share of the problems that go, with all their chains, into the validation set."""
-    seed: int = 0
+    seed: Annotated[int, Range(ge=0, le=2**32 - 1)] = 0
     """Decides which problems those are, the order of the chains, and how the head begins."""
     separator: str = "\n\n"
     """Behind the problem and every step; `\\n` stands for a line end. The model's config.json records it for `score`."""
-    max_length: int = 2048
+    max_length: Annotated[int, Ge(1)] = 2048
     """Tokens of a chain, or fewer where the model takes fewer. Steps that do not fit are left out."""
-    layers: int | None = None
+    layers: Annotated[int | None, Ge(0)] = None
     """Train the head and so many of the uppermost layers; null: all of the model."""
-    epochs: int = 3
-    batch: int = 16
+    epochs: Annotated[int, Ge(1)] = 3
+    batch: Annotated[int, Ge(1)] = 16
     """Chains of a forward pass, on each device."""
-    accumulate: int = 1
+    accumulate: Annotated[int, Ge(1)] = 1
     """Forward passes of an update."""
-    learning_rate: float = 2e-5
+    learning_rate: Annotated[float, Gt(0)] = 2e-5
     """Falls to 0 in a line behind the warm-up."""
-    warmup: float = 0.1
+    warmup: Annotated[float, Range(ge=0, lt=1)] = 0.1
     """Share of all updates in which the learning rate rises."""
-    weight_decay: float = 0.01
-    clip: float = 1.0
+    weight_decay: Annotated[float, Ge(0)] = 0.01
+    clip: Annotated[float, Gt(0)] = 1.0
     """Largest norm of a gradient."""
-    checkpoint_steps: int | None = None
+    checkpoint_steps: Annotated[int | None, Ge(1)] = None
     """Updates between checkpoints; null: an epoch's."""
     recompute: bool = False
     """Compute activations anew in the backward pass, which takes longer and less memory."""
     partial: bool = False
     """Train on what an unfinished run has so far."""
 
-    def __post_init__(self) -> None:
-        check(self.threshold is None or 0 <= self.threshold < 1, "threshold", self.threshold, "at least 0 and below 1")
-        check(0 <= self.validation < 1, "validation", self.validation, "at least 0 and below 1")
-        check(0 <= self.seed < 2**32, "seed", self.seed, "0 to 4294967295")
+    def check(self) -> None:
         check(self.separator != "", "separator", repr(self.separator), "a text")
-        check(self.learning_rate > 0, "learning_rate", self.learning_rate, "above 0")
-        check(0 <= self.warmup < 1, "warmup", self.warmup, "at least 0 and below 1")
-        check(self.weight_decay >= 0, "weight_decay", self.weight_decay, "0 or more")
-        check(self.clip > 0, "clip", self.clip, "above 0")
-        check(self.layers is None or self.layers >= 0, "layers", self.layers, "0 or more")
-        for key in ("max_length", "epochs", "batch", "accumulate", "checkpoint_steps"):
-            count = getattr(self, key)
-            check(count is None or count >= 1, key, count, "at least 1")
 
 
 @dataclass(kw_only=True, slots=True)
-class ScoreConfig:
+class ScoreConfig(Settings):
     """Everything `score` needs: chains come from `run_dir` or from `data.path`."""
 
     model: str = "???"
@@ -125,17 +118,15 @@ class ScoreConfig:
     """What `score` is: models trained on Monte Carlo values tell a chain's worth best by its last step (arXiv:2501.07301)."""
     separator: str | None = None
     """null: the one that the model was trained with; `\\n` stands for a line end."""
-    max_length: int | None = None
+    max_length: Annotated[int | None, Ge(1)] = None
     """Tokens of a chain; null: what the model takes."""
-    batch_tokens: int = 4096
+    batch_tokens: Annotated[int, Ge(1)] = 4096
     """Tokens of a forward pass, padding included; a chain that is longer has one of its own."""
     partial: bool = False
     """Score what an unfinished run has so far."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check(self.separator != "", "separator", repr(self.separator), "a text, or null")
-        check(self.max_length is None or self.max_length >= 1, "max_length", self.max_length, "at least 1")
-        check(self.batch_tokens >= 1, "batch_tokens", self.batch_tokens, "at least 1")
         if bool(self.run_dir) == bool(self.data.path):
             raise ValueError("give either run_dir=FOLDER, to score a run's chains, or data.path=FILE, for others")
 
