@@ -21,7 +21,7 @@ stepvalue: Monte Carlo step values for process reward models.
 usage: python -m pipeline COMMAND [setting=value ...]      (installed: stepvalue COMMAND ...)
 
 {commands}
--h behind a command explains it, --cfg job prints the settings it would run with.
+-h behind a command explains it, --help-all tells what each of its settings means, --cfg job prints those it would run with.
 exit codes: 0 done, 1 failed, 2 wrong usage or input, 75 interrupted: start the same command again to go on
 """
 
@@ -38,6 +38,7 @@ class Invocation:
     overrides: list[str]
     show_config: bool
     show_help: bool
+    show_all: bool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,6 +79,11 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
 
     command = COMMANDS[name]
     invocation = _parse(command, rest)
+    if invocation.show_all:
+        from pipeline.cli.reference import as_text
+
+        write_out(as_text(command))
+        return 0
     if invocation.show_help:
         write_out(
             _COMMAND_HELP.format(
@@ -101,11 +107,13 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
 def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
     options = {f"--{flag}": flag for flag in command.flags}
     overrides = []
-    show_config = show_help = False
+    show_config = show_help = show_all = False
     words = iter(arguments)
     for word in words:
         if word in ("-h", "--help"):
             show_help = True
+        elif word == "--help-all":
+            show_all = True
         elif word in ("--cfg", "-c"):
             if next(words, "job") != "job":
                 raise UsageError("--cfg knows one word: --cfg job")
@@ -119,7 +127,7 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
             raise UsageError(f"there is no option {word}: settings are written key=value, options are {known}")
         else:
             overrides.append(word)
-    return Invocation(overrides=overrides, show_config=show_config, show_help=show_help)
+    return Invocation(overrides=overrides, show_config=show_config, show_help=show_help, show_all=show_all)
 
 
 def _groups_text(command: Command) -> str:

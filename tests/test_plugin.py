@@ -121,6 +121,10 @@ def test_help_lists_plug_ins_with_their_settings(site: Path, tmp_path: Path) -> 
     shown = stepvalue(tmp_path, site, "export", "-h", "format=lines").stdout
     assert "preference parquet lines\n" in shown
     assert "lines:\n  indent: 0\n" in shown
+    told = stepvalue(tmp_path, site, "export", "--help-all").stdout
+    assert "  lines.indent = 0\n      whole number, 0 or more. Blanks in front of each step.\n" in told
+    told = stepvalue(tmp_path, site, "label", "--help-all").stdout
+    assert "  estimator.prior_weight = 2.0 (thompson only)\n" in told
 
 
 @pytest.mark.parametrize(

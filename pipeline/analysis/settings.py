@@ -21,6 +21,7 @@ class StatusConfig(Settings):
     """Everything `status` needs."""
 
     run_dir: str = "???"
+    """The run directory, also of a run that is at work."""
     json: bool = False
     """One JSON object instead of lines for people."""
 
@@ -64,6 +65,7 @@ class SelectConfig(Settings):
     run_dir: str | None = None
     """The run that sampled the candidates: a chain that it drew several times, and scores hold once, is as many of them."""
     n: Annotated[list[int], Ge(1)] = field(default_factory=lambda: [1, 2, 4, 8, 16])
+    """Numbers of candidates per problem that the best is chosen of."""
     aggregation: Aggregation | None = None
     """null: as the file was scored, its column `score`."""
     out: str | None = None
@@ -98,6 +100,7 @@ class AgreeConfig(Settings):
     """Everything `agree` needs. `data` is the file with people's labels; its answers are not read."""
 
     run_dir: str = "???"
+    """The run directory whose labels are compared."""
     data: DataConfig = field(default_factory=DataConfig)
     column: str | None = None
     """Where people's label stands: the first wrong step counted from 0, or -1 for none; or a rating (1, 0, -1) per step.
@@ -107,6 +110,7 @@ class AgreeConfig(Settings):
     thresholds: Annotated[list[float], Range(ge=0, lt=1)] = field(default_factory=lambda: list(EIGHTHS))
     """A step is good if its value is above it."""
     neutral: Neutral = Neutral.good
+    """What a neutral step counts as."""
     bins: Annotated[int, Range(ge=1, le=100)] = 10
     """Of the reliability curve."""
     confidence: Annotated[float, Range(gt=0, lt=1)] = 0.95
@@ -114,6 +118,7 @@ class AgreeConfig(Settings):
     resamples: Annotated[int, Range(ge=100, le=100_000)] = 2000
     """Of chains, for the intervals; they are drawn with `seed`."""
     seed: Annotated[int, Ge(0)] = 0
+    """Decides which chains are drawn."""
     partial: bool = False
     """Compare what an unfinished run has so far."""
     out: str | None = None

@@ -33,6 +33,7 @@ from pipeline.cli.overrides import (
 from pipeline.config.changes import Change, change_type
 from pipeline.config.fields import BY_GROUP, CHOOSES, OWN, REFUSED, ChosenSettings, Settings, described
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
+from pipeline.config.recorded import flat
 from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError, first_line
 from pipeline.engines.registry import ENGINES
@@ -201,6 +202,16 @@ def _of_option(section: str, option: str) -> str:
         return option if option in _plugins(section) else base.usual()
     loaded = _read(file)
     return str((loaded.get(section) or loaded).get(base.CHOSEN_BY) or base.usual())
+
+
+def options_of(file: Path, section: str) -> dict[str, object]:
+    """What an option of a group sets: dotted keys and values."""
+    loaded = _read(file)
+    return {
+        key: value
+        for name, part in (loaded if section in loaded else {section: loaded}).items()
+        for key, value in flat(name, part).items()
+    }
 
 
 @cache

@@ -83,6 +83,7 @@ class RelabelConfig:
     """Everything `relabel` needs."""
 
     run_dir: str = "???"
+    """The run directory."""
     lock: bool = True
     """false: for a file system without `flock`; see to it then that nothing else works on the run directory."""
     estimator: Change = field(default_factory=EstimatorChange)
@@ -94,8 +95,9 @@ class RegradeConfig:
     """Everything `regrade` needs."""
 
     run_dir: str = "???"
+    """The run directory."""
     lock: bool = True
-    """As in `RelabelConfig`."""
+    """false: for a file system without `flock`; see to it then that nothing else works on the run directory."""
     grader: Change = field(default_factory=GraderChange)
     estimator: Change = field(default_factory=EstimatorChange)
 
@@ -105,7 +107,8 @@ class AuditConfig:
     """Everything `audit` needs."""
 
     run_dir: str = "???"
+    """The run directory."""
     prune: bool = False
     """Remove what no record needs, if nothing is wrong."""
     lock: bool = True
-    """As in `RelabelConfig`; taken for `prune` alone."""
+    """Only `prune` takes the lock; false: for a file system without `flock`."""

@@ -96,7 +96,7 @@ class Described:
     @property
     def wanted(self) -> str:
         """The range in words: `at least 1`, `1 to 1000`, `above 0 and at most 1`; empty where none is."""
-        return f"{self._range} each" if get_origin(self.kind) is list else self._range
+        return f"{self._range} each" if self._range and get_origin(self.kind) is list else self._range
 
     @property
     def _range(self) -> str:

@@ -48,6 +48,7 @@ class RunConfig(Settings):
     stall_seconds: Annotated[float, Gt(0)] = 600.0
     """A worker that generates no token for so long is taken for hung and replaced."""
     progress_seconds: Annotated[float, Gt(0)] = 5.0
+    """Time between two updates of the progress that is shown."""
     show_chains: Annotated[int, Ge(0)] = 4
     """How many chains are printed at the end."""
     report: bool = True
@@ -64,7 +65,9 @@ class ClusterConfig(Settings):
     workers: Annotated[int | None, Ge(1)] = None
     """None: as many as the GPUs of the cluster have room for, for a GPU policy, else 1."""
     cpus_per_worker: Annotated[float | None, Gt(0)] = None
+    """CPU cores that Ray reserves for a worker; null: what the policy needs."""
     gpus_per_worker: Annotated[float | None, Ge(0)] = None
+    """GPUs that Ray reserves for a worker; null: what the policy needs."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -76,6 +79,7 @@ class PlanConfig(Settings):
 
     SECTION: ClassVar[str] = "plan"
     out: str = "plan.json"
+    """The file that the plan is written to; `label budget=FILE` reads it."""
     gpu_hour_price: Annotated[float | None, Ge(0)] = None
     """What a device costs per hour, in any currency; null: money is not told."""
     gpus: Annotated[int | None, Ge(1)] = None
@@ -103,24 +107,31 @@ class Columns(Settings):
 
     SECTION: ClassVar[str] = "data.columns"
     id: str = "id"
+    """An id of the row, kept as `source_id`."""
     problem: str = "problem"
+    """The text of the problem."""
     answer: str = "answer"
+    """The known answer: a text, a number, or a list of answers of which any counts."""
     steps: str = "steps"
+    """A list of steps."""
     solution: str = "solution"
+    """A solution as one text, which `data.splitter` cuts into steps."""
 
 
 @dataclass(kw_only=True, slots=True)
 class DataConfig(Settings):
     SECTION: ClassVar[str] = "data"
     path: Annotated[str, FREE] = "???"
-    """The hash of the content stands for it in a run's identity."""
+    """A file, a folder, a pattern, `sample`, or `hf://OWNER/NAME`; in a run's identity, the hash of its content."""
     layout: Layout = Layout.rows
+    """The data set whose rows these are; `rows`: columns as `data.columns` names them."""
     columns: Columns = field(default_factory=Columns)
     answer_in_text: bool = False
     """The answer column holds a text that states the final answer (GSM8K's `#### 72`, MATH's `\\boxed{}`)."""
     answer_is_suite: bool = False
     """grader=code: the answer column holds a test suite, so a list or an object in it is one suite, kept as JSON."""
     splitter: Splitter = Splitter.newline
+    """How a solution text is cut into steps."""
     pattern: str | None = None
     """With splitter=regex: each match ends a step."""
     separator: str = "\n"
@@ -130,6 +141,7 @@ class DataConfig(Settings):
     max_chars: Annotated[int, Ge(1)] = 100_000
     """A longer field is rejected."""
     max_steps: Annotated[int, Range(ge=1, le=10_000)] = 500
+    """A chain with more steps is rejected."""
 
     def check(self) -> None:
         if self.splitter is Splitter.regex:
@@ -146,19 +158,24 @@ class Example:
     """A worked example shown to the policy before the problem."""
 
     problem: str = "???"
+    """A problem."""
     solution: str = "???"
+    """Its solution, as the policy is to write one."""
 
 
 @dataclass(kw_only=True, slots=True)
 class PromptConfig(Settings):
     SECTION: ClassVar[str] = "policy.prompt"
     style: PromptStyle = PromptStyle.chat
+    """chat: the model's own chat template. plain: `template`, for base models."""
     system: str = ""
+    """What the system says to a chat model; empty: nothing."""
     instruction: str = ""
     """Put after the problem, on a line of its own."""
     template: str = "Problem: {problem}\nSolution:\n"
     """style=plain only; `{problem}` is replaced."""
     examples: list[Example] = field(default_factory=list)
+    """Worked examples that stand before the problem, each with `problem` and `solution`."""
 
     def check(self) -> None:
         check(
@@ -172,12 +189,17 @@ class SamplingConfig(Settings):
     rollouts: Annotated[int, Range(ge=1, le=99_999), FREE] = 8
     """Completions per prefix."""
     temperature: Annotated[float, Ge(0)] = 1.0
+    """Of every rollout; 0 always takes the likeliest token."""
     top_p: Annotated[float, Range(gt=0, le=1)] = 1.0
+    """Tokens are drawn from the likeliest ones that together have this probability."""
     top_k: Annotated[int, Ge(0)] = 0
     """0: all tokens."""
     min_p: Annotated[float, Range(ge=0, le=1)] = 0.0
+    """Tokens less likely than this share of the likeliest one's probability are not drawn."""
     max_tokens: Annotated[int, Ge(1)] = 1024
+    """Longest completion; one that reaches it is truncated."""
     stop: list[str] = field(default_factory=list)
+    """Texts at which a completion ends."""
     stop_at_answer: Annotated[bool | None, FREE] = None
     """A completion ends with the line in which it has stated its final answer, see `graders.math.answered`.
 
@@ -188,6 +210,7 @@ class SamplingConfig(Settings):
     solutions: Annotated[int, Range(ge=1, le=1000)] = 4
     """Chains the policy samples for a problem that comes without any."""
     keep: Keep = Keep.all
+    """Problems that go on after the policy has sampled their chains: all, or only those with right and wrong chains (mixed)."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -197,6 +220,7 @@ class PolicyConfig(ChosenSettings):
     SECTION: ClassVar[str] = "policy"
     CHOSEN_BY: ClassVar[str] = "kind"
     kind: Annotated[str, BY_GROUP] = "embedded"
+    """Which policy it is; written as policy=NAME."""
     max_model_len: Annotated[int | None, Ge(16)] = None
     """Context in tokens; null: what the model has."""
     prompt: PromptConfig = field(default_factory=PromptConfig)
@@ -212,9 +236,13 @@ class EstimatorConfig(ChosenSettings):
     SECTION: ClassVar[str] = "estimator"
     CHOSEN_BY: ClassVar[str] = "name"
     name: Annotated[str, RELABEL] = "fixed"
+    """Which estimator it is; `estimator=NAME` brings its interval and rule too."""
     interval: Annotated[Interval, RELABEL] = Interval.clopper_pearson
+    """Which interval `value_low` and `value_high` are."""
     confidence: Annotated[float, Range(gt=0, lt=1), RELABEL] = 0.95
+    """What the interval is to cover."""
     rule: Annotated[LabelRule, RELABEL] = LabelRule.any
+    """Which rule makes labels of values."""
     threshold: Annotated[float, Range(ge=0, lt=1), RELABEL] = 0.5
     """The value above which a step counts as good; rule=relative: the share of the root's value."""
     certainty: Annotated[float, Range(gt=0.5, lt=1), RELABEL] = 0.95
@@ -222,6 +250,7 @@ class EstimatorConfig(ChosenSettings):
     neutral: Annotated[float, Range(ge=0, le=1), RELABEL] = 0.1
     """rule=three_class: a step above the threshold is neutral if it lost more than this against the step before."""
     after_error: Annotated[AfterError, RELABEL] = AfterError.keep
+    """What the labels of steps after a chain's first bad step become."""
 
     def check_complete(self, sampling: SamplingConfig) -> None:
         """Raise ValueError for settings that do not go with how is sampled."""
@@ -234,10 +263,13 @@ class GraderConfig(ChosenSettings):
     SECTION: ClassVar[str] = "grader"
     CHOSEN_BY: ClassVar[str] = "kind"
     kind: Annotated[str, RELABEL] = "math"
+    """Which grader it is; `grader=NAME` brings its settings too."""
     deadline_seconds: Annotated[float, Range(gt=0, le=600), RELABEL] = 1.0
     """Wall time per answer; kind=code: per run of a program."""
     memory_mib: Annotated[int, Ge(512), FREE, RELABEL] = 2048
+    """Memory of a child process that grades."""
     processes: Annotated[int, Range(ge=1, le=256), FREE, RELABEL] = 1
+    """Child processes that grade at once, for each worker."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -270,7 +302,9 @@ class GradeConfig:
     """Everything `grade` needs. `-` stands for standard input and standard output."""
 
     input: str = "-"
+    """A file of JSON lines, also .gz and .zst."""
     output: str = "-"
+    """The file that the verdicts go to."""
     grader: GraderConfig = field(default_factory=GraderConfig)
 
     def __post_init__(self) -> None:

@@ -43,9 +43,11 @@ class OracleConfig(Settings):
 
     SECTION: ClassVar[str] = "policy.oracle"
     seed: int = 0
+    """Decides the known success probabilities and every draw."""
     spread: Annotated[float, Range(ge=0, le=1)] = 0.35
     """How far the value of a prefix may lie from its problem's."""
     tokens_per_step: Annotated[int, Ge(1)] = 20
+    """Tokens of the shortest completion; the longest has almost twice as many."""
     tokens_per_second: Annotated[float, Ge(0), FREE] = 0.0
     """0: no delay."""
     fail_after: Annotated[int, Ge(0), FREE] = 0

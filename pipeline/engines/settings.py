@@ -45,8 +45,11 @@ class DeviceConfig(Settings):
 @dataclass(kw_only=True, slots=True)
 class VllmConfig(PolicyConfig):
     revision: str | None = None
+    """Of the model on the Hugging Face Hub: a branch, a tag or a commit."""
     dtype: str = "auto"
+    """Number format of the weights; auto: the model's own."""
     quantization: str | None = None
+    """A method that vLLM knows; null: as the model's files say."""
     tensor_parallel: Annotated[int | None, Ge(1), FREE] = None
     """GPUs of one worker, on one node. None: as few as the model needs."""
     memory_share: Annotated[float | None, Range(gt=0, le=1), FREE] = None
@@ -64,7 +67,9 @@ class VllmConfig(PolicyConfig):
     speculative_model: str | None = None
     """The draft model that guesses; null: guesses are copied from what the prompt and completion say already."""
     enforce_eager: Annotated[bool | None, FREE] = None
+    """Whether vLLM works without CUDA graphs; null: by device."""
     load_format: Annotated[str, FREE] = "auto"
+    """How vLLM reads the weights."""
     device: Annotated[DeviceConfig, FREE] = field(default_factory=DeviceConfig)
 
     def check_complete(self, sampling: SamplingConfig) -> None:
@@ -145,6 +150,7 @@ class OpenAiPolicyConfig(PolicyConfig):
     tokenizer: Annotated[str | None, REFUSED] = None
     """The model's tokenizer, a Hugging Face name or a local folder; null: policy.model is one."""
     revision: str | None = None
+    """Of the tokenizer on the Hugging Face Hub: a branch, a tag or a commit."""
     openai: OpenAiConfig = field(default_factory=OpenAiConfig)
 
     def check_complete(self, sampling: SamplingConfig) -> None:

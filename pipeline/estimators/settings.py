@@ -64,3 +64,4 @@ class PooledConfig(EstimatorConfig):
     run_budget: Annotated[int | None, Ge(1), FREE, REFUSED] = None
     """What all rollouts of the run may cost, in budget_unit."""
     budget_unit: Annotated[BudgetUnit, FREE] = BudgetUnit.tokens
+    """What `budget` and `run_budget` count."""

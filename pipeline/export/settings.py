@@ -77,6 +77,7 @@ class DecontaminateConfig(Settings):
     paths: list[str] = field(default_factory=list)
     """Files of problems that must not be trained on: JSONL, JSON or Parquet, or `.txt` with a problem a line."""
     column: str = "problem"
+    """The column of those files that holds the problem."""
     ngram: Annotated[int, Ge(1)] = 13
     """A problem that shares so many words in a row with one of them is left out (Brown et al. 2020, appendix C); a shorter one
     if it is the same."""
@@ -120,12 +121,15 @@ class ExportConfig(Settings):
     """Everything `export` needs; null: what the format's trainer is used to."""
 
     run_dir: str = "???"
+    """The run directory whose current labels are written."""
     format: str = "???"
-    """Whose layout is written. See `export.registry`."""
+    """Whose layout is written."""
     out: str = "???"
     """A folder, made by the command."""
     file: FileType | None = None
+    """Kind of file; null: what the format's trainer reads."""
     target: Target | None = None
+    """What a step is trained towards; null: hard where the format can."""
     soft: ValueColumn | None = None
     """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
@@ -137,6 +141,7 @@ class ExportConfig(Settings):
     after_error: bool | None = None
     """Keep the steps behind the first bad one; null: only for soft targets and counts."""
     balance: Balance = Balance.none
+    """Which chains are left out so that classes are of like size."""
     validation: Annotated[float, Range(ge=0, lt=1)] = 0.0
     """Share of the problems that go, with all their chains, into a validation file."""
     seed: int = 0
@@ -153,6 +158,7 @@ class ExportConfig(Settings):
     max_length: Annotated[int | None, Ge(1)] = None
     """Tokens that the trainer takes of a row."""
     offending: Offending = Offending.stop
+    """What becomes of chains that the trainer would misread."""
     columns: list[str] = field(default_factory=list)
     """format=parquet: columns of `labels` to write; empty: all."""
     partial: bool = False

@@ -39,6 +39,7 @@ class CodeConfig(GraderConfig):
 
     kind: Annotated[str, RELABEL] = "code"
     memory_mib: Annotated[int, Ge(512), RELABEL] = 2048
+    """Memory that a program may use."""
     relative_tolerance: Annotated[float, Range(ge=0, lt=0.1), RELABEL] = 0.0
     """For numbers that a test writes as decimals; 0: exact."""
     cpu_seconds: Annotated[float, Range(gt=0, le=600), RELABEL] = 4.0
@@ -46,3 +47,4 @@ class CodeConfig(GraderConfig):
     suite_seconds: Annotated[float, Range(gt=0, le=3600), RELABEL] = 60.0
     """Wall time after which no further test of a suite is begun."""
     sandbox: Annotated[Sandbox, FREE, RELABEL] = Sandbox.standard
+    """What the machine must be able to keep programs from; without it nothing runs."""

@@ -55,14 +55,19 @@ class TrainConfig(Settings):
     """Everything `train` needs."""
 
     run_dir: str = "???"
+    """The run directory whose current labels the model is trained on."""
     model: str = "???"
     """A Hugging Face name, a local folder, or `embedded`."""
     out: str = "???"
     """The folder of the trained model; the same command goes on with what is there."""
     revision: str | None = None
+    """Of the model on the Hugging Face Hub: a branch, a tag or a commit."""
     target: TrainTarget = TrainTarget.step
+    """What is trained: a process reward model, which grades every step, or an outcome reward model."""
     loss: Loss = Loss.hard
+    """What a step is trained towards."""
     weight: Weight = Weight.none
+    """How much a step counts."""
     soft: ValueColumn | None = None
     """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
@@ -80,6 +85,7 @@ class TrainConfig(Settings):
     layers: Annotated[int | None, Ge(0)] = None
     """Train the head and so many of the uppermost layers; null: all of the model."""
     epochs: Annotated[int, Ge(1)] = 3
+    """How often the model sees every chain."""
     batch: Annotated[int, Ge(1)] = 16
     """Chains of a forward pass, on each device."""
     accumulate: Annotated[int, Ge(1)] = 1
@@ -89,6 +95,7 @@ class TrainConfig(Settings):
     warmup: Annotated[float, Range(ge=0, lt=1)] = 0.1
     """Share of all updates in which the learning rate rises."""
     weight_decay: Annotated[float, Ge(0)] = 0.01
+    """Of AdamW."""
     clip: Annotated[float, Gt(0)] = 1.0
     """Largest norm of a gradient."""
     checkpoint_steps: Annotated[int | None, Ge(1)] = None
@@ -111,6 +118,7 @@ class ScoreConfig(Settings):
     out: str = "???"
     """A file that ends in .parquet or .jsonl."""
     run_dir: str | None = None
+    """A run directory whose chains are scored."""
     data: DataConfig = field(default_factory=lambda: DataConfig(path=""))
     grader: GraderConfig = field(default_factory=GraderConfig)
     """Checks the chains of `data.path` that come with a known answer."""

@@ -1,0 +1,282 @@
+"""What every setting means, from the schemas alone: for `--help-all`, and for `conf/README.md`, which
+
+    python -m pipeline.cli.reference > conf/README.md
+
+makes anew. A test fails where the file is not what the schemas say.
+"""
+
+import ast
+import dataclasses
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+from pipeline.cli import COMMANDS
+from pipeline.cli.command import Command
+from pipeline.cli.compose import DOORS, conf_folder, options_of
+from pipeline.config.changes import Change
+from pipeline.config.fields import FREE, RELABEL, Described, Mark, described
+
+NO_DEFAULT = "???"
+"""What a setting without a default has for one."""
+_INTRODUCTION = """\
+# Settings
+
+Every setting of every command, made from the schemas by `python -m pipeline.cli.reference`. `python -m pipeline COMMAND
+--help-all` prints those of one command, `python -m pipeline COMMAND --cfg job` the values that it would run with.
+
+A setting is written `key=value`. A group is chosen by `group=option`, which brings the values of a file in this folder. A
+setting whose default is `???` has to be given.
+
+**F** marks a setting that is no part of a run's identity: it may differ from one start to the next. **R** marks one that
+`relabel` or `regrade` may change on a finished run. All others of `label` stay as they are for the life of a run.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting: its dotted key, what it may be in words, its default as YAML writes it, and what it means.
+
+    `of`: the implementations that have it, where not all of its section have.
+    """
+
+    key: str
+    values: str
+    default: str
+    meaning: str
+    marks: frozenset[Mark]
+    of: tuple[str, ...] = ()
+
+
+def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
+    """The settings of a section and of those within it, in their order."""
+    found: list[Setting] = []
+    example = _defaults(schema)
+    for each in described(schema):
+        key = f"{prefix}{each.name}"
+        if dataclasses.is_dataclass(each.kind):
+            inner = settings(each.kind, f"{key}.")
+            found += [dataclasses.replace(setting, marks=setting.marks | each.marks) for setting in inner]
+        else:
+            meaning = _meanings(schema).get(each.name) or _kind_meaning(each.kind)
+            found.append(
+                Setting(
+                    key=key,
+                    values=_values(each),
+                    default=_written(example[each.name]),
+                    meaning=meaning,
+                    marks=each.marks,
+                )
+            )
+    return tuple(found)
+
+
+def section_settings(section: str, plugins: bool) -> list[Setting]:
+    """The settings of a section behind a door: those that all its implementations share, then each one's own.
+
+    `plugins`: also of implementations that are not ours.
+    """
+    base, door = DOORS[section]
+    shared = settings(base, f"{section}.")
+    keys = {setting.key for setting in shared}
+    own: dict[Setting, list[str]] = {}
+    for name in door.names() if plugins else door.ours:
+        for setting in settings(door.settings(name), f"{section}."):
+            if setting.key not in keys:
+                own.setdefault(setting, []).append(name)
+    return [*shared, *(dataclasses.replace(setting, of=tuple(names)) for setting, names in own.items())]
+
+
+def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tuple[str, Sequence[Setting]]]:
+    """Section -> its settings, the command's own under the empty name first. `plugins`: with those of installed plug-ins.
+
+    Raises UsageError for a plug-in that cannot be used.
+    """
+    sections: list[tuple[str, Sequence[Setting]]] = []
+    own: list[Setting] = []
+    for each in described(command.schema):
+        if not dataclasses.is_dataclass(each.kind):
+            own += [setting for setting in settings(command.schema) if setting.key == each.name]
+        elif each.kind is Change:
+            may_change = [setting for setting in section_settings(each.name, plugins) if RELABEL in setting.marks]
+            sections.append((each.name, [dataclasses.replace(setting, default="null") for setting in may_change]))
+        elif each.name in DOORS:
+            sections.append((each.name, section_settings(each.name, plugins)))
+        else:
+            sections.append((each.name, settings(each.kind, f"{each.name}.")))
+    if command.chooses is not None:
+        _, door = command.chooses
+        for name in door.names() if plugins else door.configurable():
+            schema = door.settings(name)
+            if schema is None:
+                continue
+            sections.append((schema.SECTION, settings(schema, f"{schema.SECTION}.")))
+    yield "", own
+    yield from sections
+
+
+def as_text(command: Command, width: int = 100) -> str:
+    """All settings of a command for a terminal, a paragraph each."""
+    lines: list[str] = []
+    for section, found in command_settings(command, plugins=True):
+        lines += [f"{section}:" if section else f"settings of {command.name}:", ""]
+        for setting in found:
+            of = f" ({' and '.join(setting.of)} only)" if setting.of else ""
+            lines.append(f"  {setting.key} = {setting.default}{of}")
+            told = ". ".join(text for text in (setting.values, setting.meaning) if text)
+            lines += textwrap.wrap(told, width, initial_indent="      ", subsequent_indent="      ")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def as_markdown() -> str:
+    """All settings of all commands: each command's own, then the sections that commands share."""
+    parts = [_INTRODUCTION]
+    shared: dict[str, tuple[list[str], Sequence[Setting]]] = {}
+    for command in COMMANDS.values():
+        for section, found in command_settings(command):
+            if not section:
+                parts.append(
+                    f"\n## `{command.name}`\n\n{command.summary[:1].upper()}{command.summary[1:]}.\n\n{_table(found)}"
+                )
+            else:
+                where = f"{section} of {command.name}" if found != shared.get(section, ([], found))[1] else section
+                shared.setdefault(where, ([], found))[0].append(command.name)
+    for section, (commands, found) in shared.items():
+        used = ", ".join(f"`{name}`" for name in commands)
+        parts.append(f"\n## Section `{section.partition(' ')[0]}` of {used}\n\n{_options(section)}{_table(found)}")
+    return "".join(parts)
+
+
+def _options(section: str) -> str:
+    """The files of a group: what each says of itself, and what it sets."""
+    folder = conf_folder() / section
+    if not folder.is_dir():
+        return ""
+    rows = []
+    for file in sorted(folder.glob("*.yaml")):
+        sets = "; ".join(f"`{key}: {_short(value)}`" for key, value in options_of(file, section).items())
+        rows.append(f"| `{section}={file.stem}` | {_cell(_comment(file))} | {_cell(sets)} |\n")
+    return "".join(["| option | is for | sets |\n|---|---|---|\n", *rows, "\n"])
+
+
+def _table(found: Sequence[Setting]) -> str:
+    rows = []
+    for setting in found:
+        cells = (f"`{setting.key}`", setting.values, f"`{setting.default}`", _meaning(setting), _marks(setting))
+        rows.append(f"| {' | '.join(map(_cell, cells))} |\n")
+    return "".join(["| key | values | default | meaning | |\n|---|---|---|---|---|\n", *rows])
+
+
+def _marks(setting: Setting) -> str:
+    return " ".join(letter for letter, mark in (("F", FREE), ("R", RELABEL)) if mark in setting.marks)
+
+
+def _meaning(setting: Setting) -> str:
+    return f"Of {' and '.join(setting.of)}. {setting.meaning}" if setting.of else setting.meaning
+
+
+def _comment(file: Path) -> str:
+    """The first paragraph of comments of a file."""
+    lines = [line for line in file.read_text("utf-8").splitlines() if not line.startswith("# @")]
+    while lines and not lines[0]:
+        lines.pop(0)
+    said = []
+    for line in lines:
+        if not line.startswith("#"):
+            break
+        said.append(line.lstrip("# "))
+    return " ".join(said)
+
+
+def _values(setting: Described) -> str:
+    kind = setting.kind
+    null = ""
+    if get_origin(kind) in (Union, UnionType):
+        kind = next(each for each in get_args(kind) if each is not NoneType)
+        null = ", or null"
+    words = f"{_kind(kind)}{f', {setting.wanted}' if setting.wanted else ''}"
+    return words + null
+
+
+def _kind(kind: Any) -> str:
+    if kind is Any:
+        return "a text, or a list of texts"
+    if get_origin(kind) is list:
+        (inner,) = get_args(kind)
+        return "a list of sections" if dataclasses.is_dataclass(inner) else f"a list of {_PLURAL[inner]}"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return " ".join(str(member.value) for member in kind)
+    return _NAMES[kind]
+
+
+_NAMES: dict[Any, str] = {bool: "true or false", int: "whole number", float: "number", str: "text"}
+_PLURAL: dict[Any, str] = {int: "whole numbers", float: "numbers", str: "texts"}
+
+
+def _kind_meaning(kind: Any) -> str:
+    for each in (kind, *get_args(kind)):
+        if isinstance(each, type) and issubclass(each, Enum):
+            return " ".join((each.__doc__ or "").split())
+    return ""
+
+
+def _defaults(schema: type) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for field in dataclasses.fields(schema):
+        if field.default is not dataclasses.MISSING:
+            found[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            found[field.name] = field.default_factory()
+    return found
+
+
+def _written(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case Enum():
+            return str(value.value)
+        case str():
+            return value if value and value.isprintable() and value == value.strip() else repr(value)
+        case list():
+            return f"[{', '.join(_written(each) for each in value)}]"
+    return str(value)
+
+
+def _short(value: object, most: int = 60) -> str:
+    text = _written(value)
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+@cache
+def _meanings(schema: type) -> dict[str, str]:
+    """Name -> the text behind a field, of a dataclass and of those that it extends."""
+    found: dict[str, str] = {}
+    for each in reversed(schema.__mro__):
+        if not dataclasses.is_dataclass(each):
+            continue
+        (made,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        assert isinstance(made, ast.ClassDef)
+        for field, text in zip(made.body, made.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                assert isinstance(field.target, ast.Name)
+                found[field.target.id] = " ".join(str(text.value.value).split())
+    return found
+
+
+if __name__ == "__main__":
+    sys.stdout.write(as_markdown())
