@@ -21,7 +21,7 @@ from pipeline.estimators.registry import ESTIMATORS
 from pipeline.graders.base import Checker
 from pipeline.graders.registry import GRADERS
 from tests.conftest import ROOT
-from tests.names import DOORS, named, questions
+from tests.names import homes, named, questions
 
 BLOCK = re.compile(r"<!-- (file|line): (\S+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
 
@@ -82,11 +82,34 @@ def test_nobody_outside_a_door_asks_for_a_name() -> None:
         'x = row["estimator"] in ("fixed", "bisect")',
         'match policy.kind:\n    case "oracle": pass',
         'if config.grader.kind != "math": pass',
+        'x = getattr(config, "name") == "pooled"',
+        'x = row.get("estimator") == "pooled"',
+        'x = str(config.format).lower() == "trl"',
+        'x = "oracle" == policy.kind',
+        "match config:\n    case PooledConfig():\n        pass",
+        "x = isinstance(config, (settings.HfConfig, EmbeddedConfig))",
     ],
 )
 def test_a_question_for_a_name_is_seen(source: str) -> None:
-    assert {name for _, name in named(ast.parse(source))} <= set().union(*DOORS.values())
-    assert list(named(ast.parse(source)))
+    found = {name for _, name in named(ast.parse(source))}
+    assert found & homes().keys()
+
+
+def test_an_implementation_may_ask_for_its_own_name_alone(tmp_path: Path) -> None:
+    asking = 'def asked(config):\n    return config.name == "{}"\n'
+    files = {
+        "estimators/pooled/choice.py": "pooled",
+        "estimators/labels.py": "pooled",
+        "export/formats/stepwise.py": "trl",
+        "export/formats/plain.py": "trl",
+        "estimators/registry.py": "fixed",
+        "runtime/unit.py": "fixed",
+    }
+    for file, name in files.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(asking.format(name))
+    found = [line.removeprefix(f"{tmp_path}/").partition(":")[0] for line in questions(tmp_path)]
+    assert found == ["estimators/labels.py", "export/formats/plain.py", "runtime/unit.py"]
 
 
 @pytest.mark.parametrize(("door", "kind"), [(ESTIMATORS, Estimator), (ENGINES, Policy), (GRADERS, Checker)])
