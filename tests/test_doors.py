@@ -18,7 +18,7 @@ from pipeline.engines.base import Policy
 from pipeline.engines.registry import ENGINES
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS
-from pipeline.graders.base import Checker
+from pipeline.graders.base import Checker, Grader
 from pipeline.graders.registry import GRADERS
 from tests.conftest import ROOT
 from tests.names import homes, named, questions
@@ -41,6 +41,25 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
             registry = place.read_text("utf-8")
             place.write_text(registry.replace("    ours={\n", f"    ours={{\n{text}", 1), encoding="utf-8")
     return folder
+
+
+def test_contributings_examples_pass_lint(extended: Path) -> None:
+    files = [path for kind, path, _ in BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8")) if kind == "file"]
+    modules = [path for path in files if path.endswith(".py")]
+    assert len(modules) == 4
+    shutil.copy(ROOT / "pyproject.toml", extended)
+    tools = Path(sys.executable).parent
+    for words in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"], ["lint-imports", "--no-cache"]):
+        done = subprocess.run(
+            [str(tools / words[0]), *words[1:], *(modules if words[0] != "lint-imports" else ())],
+            cwd=extended,
+            env={**os.environ, "PYTHONPATH": str(extended)},
+            capture_output=True,
+            text=True,
+            timeout=200,
+        )
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+    assert list(questions(extended / "pipeline")) == []
 
 
 @pytest.mark.ray
@@ -112,8 +131,8 @@ def test_an_implementation_may_ask_for_its_own_name_alone(tmp_path: Path) -> Non
     assert found == ["estimators/labels.py", "export/formats/plain.py", "runtime/unit.py"]
 
 
-@pytest.mark.parametrize(("door", "kind"), [(ESTIMATORS, Estimator), (ENGINES, Policy), (GRADERS, Checker)])
-def test_ours_are_what_the_door_asks_for(door: Door[type], kind: type) -> None:
+@pytest.mark.parametrize(("door", "kind"), [(ESTIMATORS, Estimator), (ENGINES, Policy), (GRADERS, (Checker, Grader))])
+def test_ours_are_what_the_door_asks_for(door: Door[type], kind: type | tuple[type, ...]) -> None:
     for name in door.ours:
         found = door.load(name)
         assert kind in found.__mro__

@@ -198,6 +198,78 @@ def test_what_a_plug_in_raises_ends_the_run_in_a_line_and_loses_nothing(site: Pa
     assert stepvalue(tmp_path, site, *words).returncode == 0, "the same command goes on"
 
 
+TORN = """
+import sys
+from dataclasses import dataclass, replace
+from typing import Annotated
+from pipeline.config.fields import RELABEL
+from pipeline.estimators.base import Estimator
+from stepvalue_example.thompson import Thompson, ThompsonConfig
+@dataclass(kw_only=True, slots=True)
+class TornConfig(ThompsonConfig):
+    name: Annotated[str, RELABEL] = "torn"
+class Torn(Thompson):
+    Config = TornConfig
+"""
+"""An estimator like Thompson's, without the line that tears it."""
+WHOSE = "estimator torn of stepvalue-broken 2.0 (stepvalue.estimators: torn = torn:Torn)"
+
+
+def torn(site: Path, folder: Path, line: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """`label` with an estimator of which a method is another one."""
+    shutil.copytree(site, folder / "site")
+    offered(folder / "site", "estimators", "torn = torn:Torn")
+    (folder / "site" / "torn.py").write_text(f"{TORN}{line}\n")
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    common = ["label", "policy=oracle", "estimator=torn", "data.path=rows.jsonl", "run_dir=run", "sampling.rollouts=3"]
+    return stepvalue(folder, folder / "site", *common, *words)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("    def __init__(self, settings): raise OSError('no')", "failed in __init__: OSError: no"),
+        ("    def next_rollouts(self, *given): sys.exit(3)", "failed in next_rollouts: SystemExit: 3"),
+        (
+            "    def next_rollouts(self, *given): return super().next_rollouts(*given)[1:]",
+            "failed in next_rollouts: it has to give a list of 3 dicts, one for each problem, and gave [",
+        ),
+        (
+            "    def values(self, *given): return [each[1:] for each in super().values(*given)]",
+            "failed in values: it has to give 4 values of a chain of 3 steps, and gave [StepValue(",
+        ),
+        (
+            "    def values(self, *given):\n"
+            "        return [[replace(one, posterior_mean=float('nan')) for one in each] for each in super().values(*given)]",
+            "failed in values: posterior_mean has to be a probability or None, and is nan",
+        ),
+    ],
+)
+@pytest.mark.ray
+def test_what_cannot_be_is_told_and_not_stored(line: str, told: str, site: Path, tmp_path: Path) -> None:
+    broken = torn(site, tmp_path, line)
+    assert broken.returncode in (1, 2)
+    assert "Traceback" not in broken.stderr
+    assert broken.stderr.splitlines()[-1].startswith(f"stepvalue: {WHOSE} {told}")
+    assert not list((tmp_path / "run").glob("labels/*"))
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("sys.exit(3)", "cannot be imported: SystemExit: 3"),
+        ("class Torn(Estimator):\n    Config = TornConfig", "cannot be used: it has no next_rollouts and no values"),
+        ("Torn.Config = dict", "cannot be used: its Config is no dataclass under one of `pipeline.config`"),
+    ],
+)
+def test_what_lacks_is_named_and_in_nobodys_way(line: str, told: str, site: Path, tmp_path: Path, run: Path) -> None:
+    assert said(torn(site, tmp_path, line)) == f"stepvalue: {WHOSE} {told}"
+    shutil.copytree(run / "run", tmp_path / "other")
+    words = ["relabel", "run_dir=other", "estimator.confidence=0.9"]
+    done = stepvalue(tmp_path, tmp_path / "site", *words)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.ray
 def test_a_format_that_raises_ends_the_export_in_a_line(run: Path, site: Path, tmp_path: Path) -> None:
     shutil.copytree(site, tmp_path / "site")
@@ -227,11 +299,16 @@ def test_a_run_is_not_resumed_with_another_version_or_without_the_plug_in(
     newer = said(stepvalue(run, installed(source, tmp_path_factory.mktemp("site")), *words))
     assert 'estimator.plugin was "stepvalue-example 1.0 ' in newer
     assert 'now "stepvalue-example 1.1 ' in newer
-    assert "there is no such option" in said(stepvalue(run, None, *words))
-    for command in (["relabel", "run_dir=run", "estimator.confidence=0.9"], ["audit", "run_dir=run"]):
+    assert "there is no such option" in said(stepvalue(run, None, *words[:-2], "run_dir=new"))
+    later = installed(source, tmp_path_factory.mktemp("later"))
+    for command in (words, ["relabel", "run_dir=run", "estimator.confidence=0.9"], ["audit", "run_dir=run"]):
         gone = said(stepvalue(run, None, *command))
-        assert "estimator.name=thompson is one of stepvalue-example 1.0" in gone
+        assert " is one of stepvalue-example 1.0 (stepvalue.e" in gone
         assert "which is not installed here" in gone
+        if command is not words:
+            other = said(stepvalue(run, later, *command))
+            assert "is one of stepvalue-example 1.0 (" in other
+            assert "and stepvalue-example 1.1 (" in other
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ settings it has, so that is looked up first; the rest is composed with the setti
 """
 
 import dataclasses
+import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,7 +35,7 @@ from pipeline.cli.overrides import (
 from pipeline.config.changes import Change, change_type
 from pipeline.config.fields import BY_GROUP, CHOOSES, OWN, REFUSED, ChosenSettings, Settings, described
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
-from pipeline.config.recorded import flat
+from pipeline.config.recorded import flat, refuse_missing
 from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError, first_line
 from pipeline.engines.registry import ENGINES
@@ -46,6 +48,8 @@ DOORS: Mapping[str, tuple[type[ChosenSettings], Door[Any]]] = {
     "grader": (GraderConfig, GRADERS),
 }
 """The sections of which an implementation is chosen: what all implementations share, and who they are."""
+RUN_RECORD = "run.json"
+"""See `storage.run_record`, which takes longer to load than a command line to be refused."""
 _PACKAGED_CONF = Path(pipeline.__file__).parent / "conf"
 _CHECKOUT_CONF = Path(pipeline.__file__).parents[1] / "conf"
 
@@ -85,6 +89,7 @@ def composed(command: Command, overrides: Sequence[str]) -> Composed:
     """Compose and check the settings of a command. Raises UsageError with one line that names the key and the remedy."""
     sections = _sections(command, ChosenSettings)
     said = _said(overrides)
+    _refuse_missing(said, sections)
     chosen = {section: _chosen(command, section, said) for section in sections}
     own = _own(command, said)
     schema = _schema(command, chosen, own)
@@ -162,6 +167,20 @@ def _said(overrides: Sequence[str]) -> dict[str, str]:
     return {key: value.strip("'\" ") for key, _, value in (text.partition("=") for text in overrides)}
 
 
+def _refuse_missing(said: Mapping[str, str], sections: Collection[str]) -> None:
+    """Raise UsageError where an option is a plug-in's that the run directory was made with, and that is not installed here."""
+    unknown = [section for section in sections if said.get(section, "") not in ("", *DOORS[section][1].names())]
+    record = Path(said.get("run_dir", "")) / RUN_RECORD
+    if not unknown or not record.is_file():
+        return
+    with suppress(ValueError):  # a damaged one is told of when the run directory is opened
+        recorded = json.loads(record.read_text("utf-8"))
+        for section in unknown:
+            base, door = DOORS[section]
+            if recorded.get(f"{section}.{base.CHOSEN_BY}") == said[section]:
+                refuse_missing(recorded, base, door)
+
+
 def _chosen(command: Command, section: str, said: Mapping[str, str]) -> str:
     """Which implementation a section is for: by its own key, by the group's option, by a setting that chooses, by default."""
     base, _ = DOORS[section]
@@ -183,8 +202,8 @@ def _choosing(section: str) -> dict[str, str]:
     door = DOORS[section][1]
     return {
         f"{section}.{each.name}": name
-        for name in door.ours
-        for each in described(door.settings(name))
+        for name, settings in door.our_settings().items()
+        for each in described(settings)
         if CHOOSES in each.marks
     }
 
@@ -246,9 +265,9 @@ def _own_elsewhere(command: Command, said: Mapping[str, str]) -> dict[str, Owner
     chosen = said.get(key, "")
     return {
         setting: Owner(section=key, names=(name,), chosen=chosen, refused=False)
-        for name in door.configurable()
+        for name, settings in door.our_settings(named=True).items()
         if name != chosen
-        for setting in marks_of(door.settings(name), f"{door.settings(name).SECTION}.")
+        for setting in marks_of(settings, f"{settings.SECTION}.")
     }
 
 
@@ -271,8 +290,8 @@ def _elsewhere(section: str, chosen: str) -> dict[str, Owner]:
     _, door = DOORS[section]
     own = marks_of(door.settings(chosen), f"{section}.")
     found: dict[str, Owner] = {}
-    for name in door.ours:
-        for key, marks in marks_of(door.settings(name), f"{section}.").items():
+    for name, settings in door.our_settings().items():
+        for key, marks in marks_of(settings, f"{section}.").items():
             if key not in own:
                 owner = found.get(key)
                 names = (*owner.names, name) if owner else (name,)
@@ -284,7 +303,7 @@ def _elsewhere(section: str, chosen: str) -> dict[str, Owner]:
 def _texts_elsewhere(section: str) -> set[str]:
     """Settings of any of our implementations that are texts."""
     door = DOORS[section][1]
-    return {f"{section}.{key}" for name in door.ours for key in text_keys(door.settings(name))}
+    return {f"{section}.{key}" for settings in door.our_settings().values() for key in text_keys(settings)}
 
 
 def _parsed(text: str, texts: Collection[str], either_kind: Collection[str]) -> Any:

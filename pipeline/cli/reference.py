@@ -87,8 +87,11 @@ def section_settings(section: str, plugins: bool) -> list[Setting]:
     shared = settings(base, f"{section}.")
     keys = {setting.key for setting in shared}
     own: dict[Setting, list[str]] = {}
-    for name in door.names() if plugins else door.ours:
-        for setting in settings(door.settings(name), f"{section}."):
+    schemas = door.our_settings()
+    if plugins:
+        schemas |= {name: door.settings(name) for name in door.names() if name not in door.ours}
+    for name, schema in schemas.items():
+        for setting in settings(schema, f"{section}."):
             if setting.key not in keys:
                 own.setdefault(setting, []).append(name)
     return [*shared, *(dataclasses.replace(setting, of=tuple(names)) for setting, names in own.items())]
@@ -113,11 +116,10 @@ def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tup
             sections.append((each.name, settings(each.kind, f"{each.name}.")))
     if command.chooses is not None:
         _, door = command.chooses
-        for name in door.names() if plugins else door.configurable():
-            schema = door.settings(name)
-            if schema is None:
-                continue
-            sections.append((schema.SECTION, settings(schema, f"{schema.SECTION}.")))
+        schemas = list(door.our_settings().values())
+        if plugins:
+            schemas += [found for name in door.names() if name not in door.ours and (found := door.settings(name))]
+        sections += [(schema.SECTION, settings(schema, f"{schema.SECTION}.")) for schema in schemas]
     yield "", own
     yield from sections
 

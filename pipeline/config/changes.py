@@ -60,7 +60,7 @@ def change_type(base: Any, door: Door[Any]) -> type[Change]:
 
 @cache
 def _change_type(base: Any, door: Any) -> type[Change]:
-    schemas = [door.settings(name) for name in door.ours]
+    schemas = list(door.our_settings().values())
     for name in door.names():
         if name not in door.ours:
             # One that is broken is told of when it is asked for.

@@ -38,14 +38,24 @@ def chosen(settings: Settings, base: type[C], door: Door[Any]) -> C:
 
     Raises ValueError for what cannot be, UsageError where the implementation is not here.
     """
+    refuse_missing(settings, base, door)
+    name = str(settings.get(f"{base.SECTION}.{base.CHOSEN_BY}", base.usual()))
+    schema: type[C] = door.settings(name)
+    # Records also name settings that the others of ours have.
+    others = {each.name for own in door.our_settings().values() for each in described(own)}
+    return section(settings, base.SECTION, schema, ignored={*others, _PLUGIN})
+
+
+def refuse_missing(settings: Settings, base: type[ChosenSettings], door: Door[Any]) -> None:
+    """Raise UsageError where what was recorded is a plug-in's that is not installed here, or only in another version."""
     by = f"{base.SECTION}.{base.CHOSEN_BY}"
     name, plugin = str(settings.get(by, base.usual())), settings.get(f"{base.SECTION}.{_PLUGIN}")
     if plugin and name not in door.names():
         raise UsageError(f"{by}={name} is one of {plugin}, which is not installed here: install it, in that version")
-    schema: type[C] = door.settings(name)
-    # Records also name settings that the others of ours have.
-    others = {each.name for name in door.ours for each in described(door.settings(name))}
-    return section(settings, base.SECTION, schema, ignored={*others, _PLUGIN})
+    if plugin and plugin != str(door.plugin(name)):
+        raise UsageError(
+            f"{by}={name} is one of {plugin}, and {door.plugin(name)} is installed here: install the former"
+        )
 
 
 def complete(settings: C, door: Door[Any]) -> C:

@@ -9,6 +9,7 @@ A name resolves to that or to nothing: no configuration names code. What cannot 
 distribution and the entry point. Implementations are loaded when they are asked for.
 """
 
+import dataclasses
 import difflib
 import inspect
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from pipeline.core.errors import PluginError, StepvalueError, UsageError, first_line
@@ -49,12 +51,15 @@ class Door(Generic[T]):
         ours: Mapping[str, str],
         needs: Sequence[str],
         parts: Collection[str] = (),
+        answers: str = "",
     ) -> None:
         """`group`: the entry points' name after `stepvalue.`; `noun` and `setting` (`estimator.name`) are for messages.
 
         `ours`: name -> `module:attribute`, in the order in which they are listed; behind a blank its settings may be named too,
         where they load quicker than the implementation. `needs`: attributes that every one has. `parts`:
-        attributes that have methods of their own.
+        attributes that have methods of their own. `answers`: where, as `module:attribute`, there is a function for each method
+        whose result is looked at before it is believed: it takes the result and what the method was given, and says what is
+        wrong with it, or nothing.
         """
         self.group = f"{DISTRIBUTION}.{group}"
         self.noun = noun
@@ -63,6 +68,7 @@ class Door(Generic[T]):
         self._settings = {name: where.split()[1] for name, where in ours.items() if " " in where}
         self._needs = tuple(needs)
         self._parts = frozenset(parts)
+        self._answers = answers
         self._loaded: dict[str, T] = {}
 
     @cached_property
@@ -95,15 +101,32 @@ class Door(Generic[T]):
         loaded: Any = self.load(name)
         return getattr(loaded, "Config", None)
 
-    def configurable(self) -> list[str]:
-        """Those of ours whose settings are named beside them."""
-        return list(self._settings)
+    def our_settings(self, *, named: bool = False) -> dict[str, Any]:
+        """The dataclasses of the settings of ours that have some, whoever else claims a name of theirs. `named`: of those alone
+        whose settings are named beside them, so that no implementation is loaded."""
+        found = {name: _attribute(where) for name, where in self._settings.items()}
+        if not named:
+            own = {
+                name: getattr(_attribute(self.ours[name]), "Config", None) for name in self.ours if name not in found
+            }
+            found |= {name: config for name, config in own.items() if config is not None}
+        return {name: found[name] for name in self.ours if name in found}
+
+    def made(self, name: str, settings: Any) -> Any:
+        """One of an implementation that is a class, of its settings, `guarded`. Raises UsageError as `load` does."""
+        found: Any = self.load(name)
+        with self.blamed(name, "__init__"):
+            made = found(settings)
+        return self.guarded(name, made)
 
     def guarded(self, name: str, made: Any) -> Any:
         """What was made of an implementation: whatever it raises that is no StepvalueError is a PluginError that names where it
-        comes from. Ours as it is: what they raise else is a fault here, and shown as one."""
+        comes from, and so is a result that cannot be. Ours as it is: what they raise else is a fault here, and shown as one."""
         plugin = self.plugin(name)
-        return made if plugin is None else _Guarded(made, plugin, f"{self.noun} {name}", self._parts)
+        if plugin is None:
+            return made
+        answers = _attribute(self._answers) if self._answers else {}
+        return _Guarded(made, plugin, f"{self.noun} {name}", self._parts, answers)
 
     def blamed(self, name: str, doing: str) -> AbstractContextManager[None]:
         """What an implementation raises in the block is told as `guarded` tells it."""
@@ -118,11 +141,15 @@ class Door(Generic[T]):
         where = f"{self.noun} {name} of {_plugin(point)}"
         try:
             found = point.load()
-        except Exception as error:  # whatever a stranger's module does when it is imported
+        except (Exception, SystemExit) as error:  # whatever a stranger's module does when it is imported
             raise UsageError(f"{where} cannot be imported: {_in_a_line(error)}") from error
-        lacking = [need for need in self._needs if not hasattr(found, need)]
+        unwritten = getattr(found, "__abstractmethods__", ())
+        lacking = [need for need in self._needs if need in unwritten or not hasattr(found, need)]
         if lacking:
             raise UsageError(f"{where} cannot be used: it has no {' and no '.join(lacking)}")
+        config = getattr(found, "Config", None)
+        if config is not None and not (dataclasses.is_dataclass(config) and hasattr(config, "SECTION")):
+            raise UsageError(f"{where} cannot be used: its Config is no dataclass under one of `pipeline.config`")
         return found
 
     def _point(self, name: str) -> EntryPoint | None:
@@ -175,7 +202,7 @@ def _blamed(whose: str, doing: str) -> Iterator[None]:
         yield
     except StepvalueError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"{whose} failed in {doing}: {_in_a_line(error)}") from error
 
 
@@ -183,8 +210,16 @@ class _Guarded:
     """See `Door.guarded`. Methods are looked up each time, so an implementation may change; generators are guarded at each
     step."""
 
-    def __init__(self, inner: Any, plugin: Plugin, name: str, parts: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        inner: Any,
+        plugin: Plugin,
+        name: str,
+        parts: Collection[str] = (),
+        answers: Mapping[str, Callable[..., str]] = MappingProxyType({}),
+    ) -> None:
         self._inner = inner
+        self._answers = answers
         self._plugin = plugin
         self._name = name
         self._parts = parts
@@ -211,7 +246,11 @@ class _Guarded:
     def _called(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             with self._blamed(name):
-                return method(*args, **kwargs)
+                found = method(*args, **kwargs)
+                wrong = self._answers[name](found, *args, **kwargs) if name in self._answers else ""
+            if wrong:
+                raise PluginError(f"{self._name} of {self._plugin} failed in {name}: {wrong}")
+            return found
 
         return call
 

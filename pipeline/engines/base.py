@@ -1,6 +1,8 @@
 """What the rest of the pipeline asks of a policy before it is loaded (`Policy`), and of its engine."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -89,9 +91,9 @@ class BatchEngine(Engine):
         self._waiting: dict[str, Request] = {}
         self._work = EngineWork()
 
+    @abstractmethod
     async def complete(self, requests: Sequence[Request]) -> Sequence[Completion]:
         """The completion of every request, in any order, with its tokens. Raises EngineDied when the engine stopped working."""
-        raise NotImplementedError
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -134,6 +136,7 @@ class BatchEngine(Engine):
             wanted = [request for request in batch if request.request_id in self._waiting]
             done = list(await self.complete(wanted)) if wanted else []
             asked = {request.request_id for request in wanted}
+            _refuse_others(done, asked)
             aborted = [unanswered(request, Finish.ABORT) for request in batch if request.request_id not in asked]
             self.abort(asked)
             prompted = sum(len(request.prefix.prompt_ids) for request in wanted)
@@ -149,6 +152,17 @@ class BatchEngine(Engine):
 
     async def close(self) -> None:
         return
+
+
+def _refuse_others(done: Sequence[Completion], asked: Collection[str]) -> None:
+    """Raise ValueError unless there is one completion for each request, with a text and a number of tokens."""
+    answered = Counter(completion.request.request_id for completion in done)
+    if answered != Counter(asked):
+        raise ValueError(f"complete has to answer each of {len(asked)} requests once, and gave {len(done)} completions")
+    for completion in done:
+        text, tokens = completion.text, completion.n_tokens
+        if not isinstance(text, str) or isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+            raise ValueError(f"complete gave a completion with text={text!r:.60} and n_tokens={tokens!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,10 +189,12 @@ class Policy(Protocol):
     def __init__(self, settings: Any) -> None:
         self.settings = settings
 
+    @abstractmethod
     def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
         """A new engine, not started. `ending`: where completions end by themselves."""
         ...
 
+    @abstractmethod
     async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
         """What prompts are made with, without loading the policy. Raises PolicyError."""
         ...

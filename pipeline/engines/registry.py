@@ -26,8 +26,7 @@ ENGINES: "Door[type[Policy]]" = Door(
 
 def policy_for(settings: PolicyConfig) -> "Policy":
     """The policy that settings name. Raises UsageError where there is none such here."""
-    made = ENGINES.load(settings.kind)(complete(settings, ENGINES))
-    usable: Policy = ENGINES.guarded(settings.kind, made)
+    usable: Policy = ENGINES.made(settings.kind, complete(settings, ENGINES))
     return usable
 
 

@@ -4,6 +4,7 @@ An implementation is a class with its settings as `Config`; one is made of those
 the rest of the pipeline wants to know of an estimator, it asks here: nobody outside asks for a name.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -113,6 +114,7 @@ class Estimator(Protocol):
     def __init__(self, settings: Any) -> None:
         self.settings = settings
 
+    @abstractmethod
     def next_rollouts(
         self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any
     ) -> list[dict[str, int]]:
@@ -123,6 +125,7 @@ class Estimator(Protocol):
         """
         ...
 
+    @abstractmethod
     def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
         """Of each of a unit's chains its K + 1 values, the bare problem first."""
         ...
@@ -162,7 +165,7 @@ class Estimator(Protocol):
 
     def with_budget(self, chain: int | None, unit: BudgetUnit) -> Self:
         """The same with another budget for each chain, and none for the run. Asked of one with a `budget`."""
-        raise NotImplementedError
+        raise TypeError(f"estimator.name={self.settings.name} has no budget")
 
     @classmethod
     def adapted(cls, given: EstimatorConfig) -> EstimatorConfig:

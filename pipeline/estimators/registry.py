@@ -22,14 +22,14 @@ ESTIMATORS: "Door[type[Estimator]]" = Door(
     },
     needs=("Config", "next_rollouts", "values", "labels", "lacks", "budget"),
     parts=("learner",),
+    answers="pipeline.estimators.answers:ANSWERS",
 )
 
 
 def estimator_for(settings: EstimatorConfig) -> "Estimator":
     """The estimator that settings name. Raises UsageError where there is none such here, ValueError where it does not take
     them."""
-    made = ESTIMATORS.load(settings.name)(complete(settings, ESTIMATORS))
-    usable: Estimator = ESTIMATORS.guarded(settings.name, made)
+    usable: Estimator = ESTIMATORS.made(settings.name, complete(settings, ESTIMATORS))
     return usable
 
 

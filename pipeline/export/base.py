@@ -5,6 +5,7 @@ A trainer's layout with a row for each chain is a `Format` (see `formats.base`),
 differently, such as pairs of steps, is an `Exporter` of its own.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -124,6 +125,22 @@ class StepRows:
                 offences += tuple(self.layout.token_offences(row, self.marks, self.encoder, self.max_length))
             labels = counted([_outcome(chain)] if self.layout.outcome else example.labels)
             yield Made(chain=chain, row=row, labels=labels, offences=offences)
+
+
+def refuse_torn_rows(made: Sequence[Made], plan: Plan) -> None:
+    """Raise ValueError, or what Arrow raises, unless rows are as the plan's schema says, and JSON can hold them."""
+    for each in made:
+        if each.row is not None and each.row.keys() != set(plan.schema.names):
+            raise ValueError(f"a row has {', '.join(each.row)}, and the schema {', '.join(plan.schema.names)}")
+        expected = (
+            plan.columns is None and each.left_out is None and not any(offence.fatal for offence in each.offences)
+        )
+        if each.row is None and expected:
+            raise ValueError(f"chain {each.chain.chain_id} has no row")
+    rows = [each.row for each in made if each.row is not None]
+    json.dumps(rows, allow_nan=False)
+    if plan.columns is None:
+        pa.RecordBatch.from_pylist(rows, schema=plan.schema)
 
 
 def labels_as_they_are(chains: Sequence[LabelRow]) -> Iterator[Made]:

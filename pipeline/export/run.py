@@ -13,7 +13,7 @@ import polars as pl
 from pipeline.core.errors import InputError, UsageError
 from pipeline.data.problems import in_validation
 from pipeline.export.balance import Counted, left_out
-from pipeline.export.base import Made, Plan
+from pipeline.export.base import Made, Plan, refuse_torn_rows
 from pipeline.export.choose import SOMETIMES, LabelRow, LeftOut
 from pipeline.export.decontaminate import Match, contamination
 from pipeline.export.example import LabelCounts
@@ -140,6 +140,8 @@ class _Job:
                 problems[row.problem_id].append(row)
             with EXPORTS.blamed(self._config.format, "making rows"):
                 rows = [made for chains in problems.values() for made in self._plan.make(chains)]
+                if EXPORTS.plugin(self._config.format) is not None:
+                    refuse_torn_rows(rows, self._plan)
             yield frame, rows
 
     def _surplus(self) -> Collection[str]:

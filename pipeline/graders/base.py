@@ -1,6 +1,7 @@
 """What the rest of the pipeline knows of a checker (`Checker`), and what somebody's own has to do (`Grader`)."""
 
-from collections.abc import Collection, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Protocol, Self
 
@@ -100,17 +101,50 @@ class Grader(_Described, Protocol):
     def __init__(self, settings: Any) -> None:
         self.settings = settings
 
+    @abstractmethod
     def extract(self, texts: Sequence[str], *, complete: bool) -> Sequence[str | None]:
         """The answer that each whole output states, None where it states none. `complete` false: they were cut short."""
         ...
 
+    @abstractmethod
     def grade(self, golds: Sequence[Sequence[str]], answers: Sequence[str]) -> Sequence[Verdict]:
         """The verdict on each answer; any of its golds counts."""
         ...
 
+    @abstractmethod
     def parses(self, golds: Sequence[str]) -> Sequence[bool]:
         """Whether answers can be compared with each gold. Asked when input is read, before any model is loaded."""
         ...
 
     def close(self) -> None:
         """Free what it holds."""
+
+
+def _wrong_answers(found: Any, texts: Sequence[str], **_named: object) -> str:
+    if not _is_list_of(found, len(texts), (str, type(None))):
+        return f"it has to give a text or None for each of {len(texts)} texts, and gave {found!r:.200}"
+    return ""
+
+
+def _wrong_verdicts(found: Any, _golds: object, answers: Sequence[str]) -> str:
+    if not _is_list_of(found, len(answers), (str, Verdict)) or any(each not in set(Verdict) for each in found):
+        return f"it has to give a Verdict for each of {len(answers)} answers, and gave {found!r:.200}"
+    return ""
+
+
+def _wrong_readings(found: Any, golds: Sequence[str]) -> str:
+    if not _is_list_of(found, len(golds), (bool,)):
+        return f"it has to give true or false for each of {len(golds)} golds, and gave {found!r:.200}"
+    return ""
+
+
+def _is_list_of(found: Any, length: int, kinds: tuple[type, ...]) -> bool:
+    return isinstance(found, Sequence) and len(found) == length and all(isinstance(each, kinds) for each in found)
+
+
+ANSWERS: Mapping[str, Callable[..., str]] = {
+    "extract": _wrong_answers,
+    "grade": _wrong_verdicts,
+    "parses": _wrong_readings,
+}
+"""What is wrong with the answers of a `Grader`, by method; empty: nothing."""

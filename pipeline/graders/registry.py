@@ -22,6 +22,7 @@ GRADERS: Door[type[Checker] | type[Grader]] = Door(
         "code": "pipeline.graders.code.checker:CodeChecker pipeline.graders.settings:CodeConfig",
     },
     needs=("Config", "grade", "parses", "ending", "ends_by_default"),
+    answers="pipeline.graders.base:ANSWERS",
 )
 
 
@@ -34,7 +35,7 @@ def checker_for(config: GraderConfig) -> Checker:
     """A new checker; its owner closes it. Raises StepvalueError where the machine cannot do what the settings demand, and
     UsageError where there is none of that name here."""
     found: Any = GRADERS.load(config.kind)
-    made = GRADERS.guarded(config.kind, found(complete(config, GRADERS)))
+    made = GRADERS.made(config.kind, complete(config, GRADERS))
     checker: Checker = made if hasattr(found, "quick") else _Adapted(made)
     return checker
 

@@ -1,5 +1,6 @@
 """Command lines that were accepted are, and what is refused is refused in the same words. Nothing of them is run."""
 
+import re
 from typing import Any
 
 import pytest
@@ -68,7 +69,12 @@ def test_a_setting_that_was_there_is(line: str) -> None:
 
 @pytest.mark.parametrize(("line", "message"), stored("refused").items())
 def test_a_refusal_has_the_same_words(line: str, message: str) -> None:
-    assert refusal(line) == message
+    assert _without_lists(refusal(line)) == _without_lists(message)
+
+
+def _without_lists(message: str) -> str:
+    """Lists of all implementations grow with each new one."""
+    return re.sub(r"(choose from|There are) .*", r"\1 ...", message)
 
 
 def _same(found: Any, given: str) -> bool:
