@@ -18,7 +18,7 @@ from pipeline.export.registry import EXPORTS
 from pipeline.graders.registry import GRADERS
 
 DOORS: tuple[Door[Any], ...] = (ESTIMATORS, GRADERS, ENGINES, EXPORTS)
-CHOSEN_BY = {"name", "kind", "format", "estimator", "policy", "grader"}
+CHOSEN_BY = {"name", "kind", "format", "estimator", "policy", "grader", "chosen"}
 """What a name would be compared with: `config.name`, `row["estimator"]`."""
 _LOOKS_UP = {"getattr", "get"}
 _PLAIN = {"str", "lower", "strip", "casefold"}
@@ -66,6 +66,8 @@ def named(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 sides = [node.left, *node.comparators]
                 if any(map(_chooses, sides)):
                     yield from ((node.lineno, text) for side in sides if not _chooses(side) for text in _texts(side))
+            case ast.Subscript(value=ast.Dict(keys=keys), slice=asked) if _chooses(asked):
+                yield from ((node.lineno, text) for key in keys if key is not None for text in _texts(key))
             case ast.Match():
                 for each in ast.walk(node):
                     if isinstance(each, ast.MatchClass):

@@ -105,6 +105,8 @@ def test_nobody_outside_a_door_asks_for_a_name() -> None:
         'x = row.get("estimator") == "pooled"',
         'x = str(config.format).lower() == "trl"',
         'x = "oracle" == policy.kind',
+        'x = config.chosen == "pooled"',
+        'x = {"pooled": 1}[config.name]',
         "match config:\n    case PooledConfig():\n        pass",
         "x = isinstance(config, (settings.HfConfig, EmbeddedConfig))",
     ],

@@ -193,6 +193,11 @@ def auc(values: Floats, goods: NDArray[np.bool_], chains: Ints, confidence: floa
     return interval(value, max(0.0, value - reach), min(1.0, value + reach))
 
 
+def separation(good: Floats, bad: Floats) -> float:
+    """P(one of `good` is above one of `bad`), equal values counting half: the Mann-Whitney statistic. Neither may be empty."""
+    return float(_below_share(good, bad).mean())
+
+
 def _below_share(values: Floats, others: Floats) -> Floats:
     """For each value the share of `others` below it, equal ones counting half."""
     ordered = np.sort(others)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from pipeline.config.recorded import flat
 from pipeline.core.errors import StoreError, UsageError
+from pipeline.core.statistics import separation
 from pipeline.storage.outputs import replaced_at_end
 from pipeline.train.settings import TrainConfig
 
@@ -108,13 +108,10 @@ def last_checkpoint(out: Path) -> Path | None:
 def auc(scores: Sequence[float], labels: Sequence[int | None]) -> float | None:
     """The probability that a good step (1) has a higher score than a bad one (0), ties half: the Mann-Whitney statistic. None
     unless there are both; steps of which the label is None do not count."""
-    kept = [(score, label) for score, label in zip(scores, labels, strict=True) if label is not None]
-    good = np.array([label == 1 for _, label in kept], dtype=bool)
-    n_good, n_bad = int(good.sum()), int((~good).sum())
-    if not n_good or not n_bad:
-        return None
-    ranks = rankdata([score for score, _ in kept])
-    return float((ranks[good].sum() - n_good * (n_good + 1) / 2) / (n_good * n_bad))
+    known = [(score, label) for score, label in zip(scores, labels, strict=True) if label is not None]
+    good = np.array([score for score, label in known if label == 1])
+    bad = np.array([score for score, label in known if label != 1])
+    return separation(good, bad) if len(good) and len(bad) else None
 
 
 def accuracy(scores: Sequence[float], labels: Sequence[int | None]) -> float | None:
