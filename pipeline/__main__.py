@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
+from pipeline import __version__
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command, interrupted_by, write_out
 from pipeline.cli.label import LABEL
@@ -21,7 +22,8 @@ stepvalue: Monte Carlo step values for process reward models.
 usage: python -m pipeline COMMAND [setting=value ...]      (installed: stepvalue COMMAND ...)
 
 {commands}
--h behind a command explains it, --help-all tells what each of its settings means, --cfg job prints those it would run with.
+COMMAND -h explains a command, COMMAND --help-all tells what each of its settings means, COMMAND --cfg job prints those it would
+run with. --version prints the version.
 exit codes: 0 done, 1 failed, 2 wrong usage or input, 75 interrupted: start the same command again to go on
 """
 
@@ -71,6 +73,9 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         write_out(_HELP.format(commands=_commands_text()))
         return 0 if arguments else UsageError.exit_code
+    if arguments[0] == "--version":
+        write_out(f"stepvalue {__version__}\n")
+        return 0
     name, rest = arguments[0], arguments[1:]
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}: choose {', '.join(COMMANDS)} (-h lists them)")

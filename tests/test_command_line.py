@@ -8,6 +8,7 @@ import pytest
 import ray
 import yaml
 
+import pipeline
 from pipeline.__main__ import compose_label, main
 from pipeline.cli import COMMANDS
 from pipeline.config.choices import Layout, PromptStyle, Splitter
@@ -71,6 +72,11 @@ def test_nobody_who_reads_the_output_is_no_traceback(
             main([*arguments, f"run_dir={tmp_path}"] if "-h" not in arguments else arguments)
     assert ended.value.code == 1
     assert capsys.readouterr().err == ""
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"stepvalue {pipeline.__version__}\n"
 
 
 def test_conf_holds_a_group_for_every_section_and_every_policy() -> None:
