@@ -91,6 +91,8 @@ def composed(command: Command, overrides: Sequence[str]) -> Composed:
     said = _said(overrides)
     _refuse_missing(said, sections)
     chosen = {section: _chosen(command, section, said) for section in sections}
+    for section, name in chosen.items():
+        _refuse_unusable(DOORS[section][1], name)
     own = _own(command, said)
     schema = _schema(command, chosen, own)
     elsewhere = {key: owner for section, name in chosen.items() for key, owner in _elsewhere(section, name).items()}
@@ -181,6 +183,17 @@ def _refuse_missing(said: Mapping[str, str], sections: Collection[str]) -> None:
                 refuse_missing(recorded, base, door)
 
 
+def _refuse_unusable(door: Door[Any], name: str) -> None:
+    """Raise UsageError for a plug-in whose settings have a type that no command line can give."""
+    plugin = door.plugin(name)
+    if plugin is None:
+        return
+    try:
+        OmegaConf.structured(door.settings(name))
+    except OmegaConfBaseException as error:
+        raise UsageError(f"{door.noun} {name} of {plugin} cannot be used: its settings: {_cause(error)}") from error
+
+
 def _chosen(command: Command, section: str, said: Mapping[str, str]) -> str:
     """Which implementation a section is for: by its own key, by the group's option, by a setting that chooses, by default."""
     base, _ = DOORS[section]
@@ -249,6 +262,7 @@ def _own(command: Command, said: Mapping[str, str]) -> Own | None:
     schema = door.settings(name) if name in door.names() else None
     if schema is None:
         return None
+    _refuse_unusable(door, name)
     if not schema.SECTION or schema.SECTION in {each.name for each in described(command.schema)}:
         raise UsageError(
             f"{door.noun} {name} of {door.plugin(name)} cannot be used: SECTION={schema.SECTION!r} of its {schema.__name__} is "

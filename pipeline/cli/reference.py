@@ -216,7 +216,7 @@ def _kind(kind: Any) -> str:
         return "a list of sections" if dataclasses.is_dataclass(inner) else f"a list of {_PLURAL[inner]}"
     if isinstance(kind, type) and issubclass(kind, Enum):
         return " ".join(str(member.value) for member in kind)
-    return _NAMES[kind]
+    return _NAMES.get(kind, str(kind))
 
 
 _NAMES: dict[Any, str] = {bool: "true or false", int: "whole number", float: "number", str: "text"}
