@@ -22,7 +22,7 @@ ESTIMATORS: "Door[type[Estimator]]" = Door(
     },
     needs=("Config", "next_rollouts", "values", "labels", "lacks", "budget"),
     parts=("learner",),
-    answers="pipeline.estimators.answers:ANSWERS",
+    answers="pipeline.estimators.base:ANSWERS",
 )
 
 

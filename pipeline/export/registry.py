@@ -22,7 +22,7 @@ EXPORTS: "Door[Format | Exporter]" = Door(
         "trl": f"{_OURS}.stepwise:TRL",
         "axolotl": f"{_OURS}.stepwise:AXOLOTL_EXPORTER",
         "openrlhf": f"{_OURS}.placeholders:OPENRLHF",
-        "rlhflow": f"{_OURS}.rlhflow:RLHFLOW",
+        "rlhflow": f"{_OURS}.stepwise:RLHFLOW",
         "qwen": f"{_OURS}.placeholders:QWEN",
         "prm800k": f"{_OURS}.annotated:PRM800K",
         "math_shepherd": f"{_OURS}.numbered:MATH_SHEPHERD",

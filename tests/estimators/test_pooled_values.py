@@ -15,9 +15,9 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Origin, StepValue, Trials
 from pipeline.estimators.intervals import clopper_pearson
 from pipeline.estimators.pooled import choice as pooled_choice
+from pipeline.estimators.pooled.estimator import values
 from pipeline.estimators.pooled.grid import EDGES, GRID, POINTS, mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimators.pooled.kernel import PRIOR, Kernel, motion
-from pipeline.estimators.pooled.values import values
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import Floats, Tree, tree_of, trees_of
 from tests.estimators.pooled import (

@@ -20,8 +20,7 @@ from pipeline.export.formats.base import Encoder, Format, Marks
 from pipeline.export.formats.numbered import MATH_SHEPHERD, OPENR, RENUMBERED
 from pipeline.export.formats.placeholders import QWEN, messages
 from pipeline.export.formats.plain import ORM
-from pipeline.export.formats.rlhflow import RLHFLOW
-from pipeline.export.formats.stepwise import SCAN
+from pipeline.export.formats.stepwise import RLHFLOW, SCAN
 from tests.export.examples import cut_near, example, examples, kinds, lost, marks_of
 
 binary = st.sampled_from([1, 0])

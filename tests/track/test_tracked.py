@@ -199,8 +199,8 @@ def test_wandb_without_a_key_is_refused_before_it_would_ask_for_one(
 def test_a_package_that_is_not_there_is_named_before_anything_starts(
     kind: Tracker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module = {Tracker.tensorboard: "tensorboard", Tracker.mlflow: "mlflow", Tracker.wandb: "wandb"}[kind]
-    with patch.dict(sys.modules, {f"pipeline.runtime.track.{module}": None}):
+    module = {Tracker.tensorboard: "tensorboardX", Tracker.mlflow: "mlflow", Tracker.wandb: "wandb"}[kind]
+    with patch.dict(sys.modules, {module: None}):
         code = main(["label", "policy=oracle", "data=sample", f"run_dir={tmp_path / 'run'}", f"run.track={kind.value}"])
     assert code == UsageError.exit_code
     assert "pip install 'stepvalue[track]'" in capsys.readouterr().err

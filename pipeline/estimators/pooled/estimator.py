@@ -1,19 +1,123 @@
 """The pooled estimator: rollouts go where they teach most about a whole chain, and values speak for all of them together.
 
-`choice` decides what to sample, `values` says what has come of it, `learning` learns from the run how values move along chains.
+`choice` decides what to sample, `learning` learns from the run how values move along chains. Here is what has come of it:
+values of all prefixes of a chain, from the rollouts of its problem together.
+
+Posterior mean, sd and interval are those of the beliefs: what a value is, given all evidence, among chains such as the run's.
+Averaged over the run they keep their promise whatever the stopping rule (it enters no posterior); for one fixed value they are
+biased towards what is usual.
+
+`value` is unbiased for every single prefix: c/n of its first round with a graded rollout. How large that round was, and
+whether there was one, was decided before the prefix had any outcome of its own, from others' alone; later rounds were asked
+for in the light of it, and c/n over all of them is biased. What that costs is variance, V(1 - V)/n for a smaller n.
+
+Exactly so where whether a rollout can be graded does not depend on whether it is right, and where a round that was cut by an
+interruption is completed before anything else is decided: which of its rollouts had come in depends on how long they were.
+
+Not covered: where chains cut the same text into different steps, the standard deviation of an advantage over a step that
+another chain takes in two counts both values as independent.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from pipeline.config.choices import BudgetUnit
-from pipeline.core.records import ChainShape, StepValue, Trials
+from pipeline.config.choices import BudgetUnit, Interval
+from pipeline.config.label import EstimatorConfig
+from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
+from pipeline.estimators import fixed
 from pipeline.estimators.base import Budget, Estimator, Need
-from pipeline.estimators.pooled import choice, values
+from pipeline.estimators.intervals import interval
+from pipeline.estimators.pooled import choice
+from pipeline.estimators.pooled.beliefs import Beliefs, beliefs
+from pipeline.estimators.pooled.forest import forest_of
+from pipeline.estimators.pooled.grid import mass_above, mean_of, quantiles_of, variance_of
+from pipeline.estimators.pooled.kernel import Kernel, motion
 from pipeline.estimators.pooled.learning import KernelLearner
 from pipeline.estimators.settings import PooledConfig
-from pipeline.estimators.tree import Tree
+from pipeline.estimators.tree import NONE, Ints, Tree, counts_of, trees_of
+
+
+def values(
+    chains: Sequence[ChainShape], trials: Mapping[str, Trials], config: EstimatorConfig, kernel: Kernel
+) -> list[list[StepValue]]:
+    """Of each chain its K + 1 values, the bare problem first. Chains of a problem share a first prefix."""
+    trees = trees_of(chains)
+    if not trees:
+        return []
+    forest = forest_of(trees, trials)
+    said = _Said(beliefs(forest, motion(kernel)), config)
+    by_chain: dict[ChainShape, list[StepValue]] = {}
+    for tree, numbers in zip(trees, forest.numbers, strict=True):
+        for chain, path in zip(tree.chains, tree.paths, strict=True):
+            by_chain[chain] = _along(chain, numbers[path], forest.parents, trials, said, config)
+    return [by_chain[chain] for chain in chains]
+
+
+class _Said:
+    """Beliefs in numbers, of each node."""
+
+    def __init__(self, found: Beliefs, config: EstimatorConfig) -> None:
+        low, high = quantiles_of(found.mass, config.confidence)
+        variance = variance_of(found.mass)
+        self.mean = mean_of(found.mass).tolist()
+        self.variance = variance.tolist()
+        self.low, self.high = low.tolist(), high.tolist()
+        self.above = mass_above(found.mass, config.threshold).tolist()
+        self.with_parent = found.with_parent.tolist()
+
+
+def _along(
+    chain: ChainShape, path: Ints, parents: Ints, trials: Mapping[str, Trials], said: _Said, config: EstimatorConfig
+) -> list[StepValue]:
+    steps: list[StepValue] = []
+    before = None
+    for node, prefix in zip(path.tolist(), chain.prefix_ids, strict=False):
+        step = _value(node, trials.get(prefix, NONE), said, config)
+        if before is not None:
+            shared = said.with_parent[node] if parents[node] == before else 0.0
+            variance = said.variance[node] + said.variance[before] - 2 * shared
+            step = replace(
+                step, advantage=said.mean[node] - said.mean[before], advantage_sd=math.sqrt(max(variance, 0.0))
+            )
+        steps.append(step)
+        before = node
+    if chain.outcome is not None:
+        last = steps[-1]
+        assert last.posterior_mean is not None
+        end = fixed.terminal(chain.outcome, config.threshold)
+        steps.append(replace(end, advantage=float(chain.outcome) - last.posterior_mean, advantage_sd=last.posterior_sd))
+    return steps
+
+
+def _value(node: int, have: Trials, said: _Said, config: EstimatorConfig) -> StepValue:
+    first = _first_graded_round(have)
+    low: float | None = said.low[node]
+    high: float | None = said.high[node]
+    if config.interval is not Interval.posterior:
+        low, high = interval(first.correct, first.graded, config) if first.graded else (None, None)
+    return StepValue(
+        value=first.correct / first.graded if first.graded else None,
+        value_rollouts=first.graded,
+        low=low,
+        high=high,
+        posterior_mean=said.mean[node],
+        posterior_sd=math.sqrt(said.variance[node]),
+        above=said.above[node],
+        origin=Origin.MEASURED if first.graded else Origin.IMPLIED,
+        counts=have.counts,
+    )
+
+
+def _first_graded_round(have: Trials) -> Counts:
+    begun = 0
+    for size in have.rounds:
+        counts = counts_of(have.outcomes[begun : begun + size])
+        if counts.graded:
+            return counts
+        begun += size
+    return Counts()
 
 
 class Pooled(Estimator):
@@ -32,7 +136,7 @@ class Pooled(Estimator):
         return choice.next_rollouts(problems, trials, rollouts, self.settings, state)
 
     def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
-        return values.values(chains, trials, self.settings, state)
+        return values(chains, trials, self.settings, state)
 
     def lacks(self) -> Mapping[Need, str]:
         why = (

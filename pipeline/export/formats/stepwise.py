@@ -13,6 +13,11 @@ word, and steps are always separated by a line end. So no other separator can be
 `prm_trainer.py` of yyDing1/SCAN-PRM (commit f33fdc7). Problem and steps are tokenised one by one, without a token in front; a
 step's score is that of the last token of `\n\n` behind it. Its evaluation counts a score of 0.5 as good. A row is cut at
 `--max_length`, 8,192 in its script.
+
+**RLHFlow.** Conversations of its generative PRM: a step a turn of the user, its label the answer. Source of the rules:
+`math-rm/README.md`, `math-rm/llama-3.1-prm.yaml` and `math-rm/prm_evaluate.py` of RLHFlow/RLHF-Reward-Modeling (commits 002679a
+and 5b2a281). The first turn is the problem, a blank and the first step. axolotl trains on the answers alone and leaves out
+conversations longer than `sequence_len`.
 """
 
 import json
@@ -24,7 +29,17 @@ import pyarrow as pa
 
 from pipeline.export.base import LayoutExporter, Plan
 from pipeline.export.example import Example
-from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row, labels_lost, no_steps, separator_in_step
+from pipeline.export.formats.base import (
+    Encoder,
+    Format,
+    Marks,
+    Offence,
+    Row,
+    labels_lost,
+    no_steps,
+    separator_in_step,
+    too_long,
+)
 from pipeline.export.settings import ExportConfig, FileType, Target
 
 IGNORED = -100
@@ -200,4 +215,45 @@ SCAN = Format(
     token_offences=_scan_token_offences,
     marks=Marks(separator=SCAN_SEPARATOR),
     max_length=SCAN_MAX_LENGTH,
+)
+
+
+RLHFLOW_MAX_LENGTH = 8192
+"""`sequence_len` of llama-3.1-prm.yaml."""
+_TURNS = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+
+
+def _conversation_row(example: Example, _marks: Marks) -> Row:
+    turns: list[dict[str, str]] = []
+    before = f"{example.problem} "
+    for step, target in zip(example.steps, example.targets, strict=True):
+        turns.append({"role": "user", "content": before + step})
+        turns.append({"role": "assistant", "content": "+" if target else "-"})
+        before = ""
+    return {"conversations": turns}
+
+
+def _conversation_schema(_target: Target) -> pa.Schema:
+    return pa.schema([("conversations", _TURNS)])
+
+
+def _conversation_offences(example: Example, _marks: Marks) -> Iterator[Offence]:
+    return no_steps(example)
+
+
+def _conversation_token_offences(
+    row: Row, _marks: Marks, encoder: Encoder, max_length: int | None
+) -> Iterator[Offence]:
+    turns = row["conversations"]
+    assert isinstance(turns, list)
+    return too_long(len(encoder.chat(turns)), max_length)
+
+
+RLHFLOW = Format(
+    targets=(Target.hard,),
+    row=_conversation_row,
+    schema=_conversation_schema,
+    offences=_conversation_offences,
+    token_offences=_conversation_token_offences,
+    max_length=RLHFLOW_MAX_LENGTH,
 )

@@ -50,15 +50,15 @@ def tracker_for(kind: Tracker) -> Sink | None:
     try:
         match kind:
             case Tracker.tensorboard:
-                from pipeline.runtime.track.tensorboard import TensorBoard
+                from pipeline.runtime.track.trackers import TensorBoard
 
                 return TensorBoard()
             case Tracker.mlflow:
-                from pipeline.runtime.track.mlflow import Mlflow
+                from pipeline.runtime.track.trackers import Mlflow
 
                 return Mlflow()
             case Tracker.wandb:
-                from pipeline.runtime.track.wandb import WeightsAndBiases
+                from pipeline.runtime.track.trackers import WeightsAndBiases
 
                 return WeightsAndBiases()
             case Tracker.none:
