@@ -103,11 +103,10 @@ def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tup
     Raises UsageError for a plug-in that cannot be used.
     """
     sections: list[tuple[str, Sequence[Setting]]] = []
-    own: list[Setting] = []
     for each in described(command.schema):
         if not dataclasses.is_dataclass(each.kind):
-            own += [setting for setting in settings(command.schema) if setting.key == each.name]
-        elif each.kind is Change:
+            continue
+        if each.kind is Change:
             may_change = [setting for setting in section_settings(each.name, plugins) if RELABEL in setting.marks]
             sections.append((each.name, [dataclasses.replace(setting, default="null") for setting in may_change]))
         elif each.name in DOORS:
@@ -120,7 +119,8 @@ def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tup
         if plugins:
             schemas += [found for name in door.names() if name not in door.ours and (found := door.settings(name))]
         sections += [(schema.SECTION, settings(schema, f"{schema.SECTION}.")) for schema in schemas]
-    yield "", own
+    # Of a section every key has a dot.
+    yield "", [setting for setting in settings(command.schema) if "." not in setting.key]
     yield from sections
 
 
@@ -141,7 +141,7 @@ def as_text(command: Command, width: int = 100) -> str:
 def as_markdown() -> str:
     """All settings of all commands: each command's own, then the sections that commands share."""
     parts = [_INTRODUCTION]
-    shared: dict[str, tuple[list[str], Sequence[Setting]]] = {}
+    shared: dict[tuple[str, tuple[Setting, ...]], list[str]] = {}
     for command in COMMANDS.values():
         for section, found in command_settings(command):
             if not section:
@@ -149,11 +149,13 @@ def as_markdown() -> str:
                     f"\n## `{command.name}`\n\n{command.summary[:1].upper()}{command.summary[1:]}.\n\n{_table(found)}"
                 )
             else:
-                where = f"{section} of {command.name}" if found != shared.get(section, ([], found))[1] else section
-                shared.setdefault(where, ([], found))[0].append(command.name)
-    for section, (commands, found) in shared.items():
+                shared.setdefault((section, tuple(found)), []).append(command.name)
+    told: set[str] = set()
+    for (section, found), commands in shared.items():
         used = ", ".join(f"`{name}`" for name in commands)
-        parts.append(f"\n## Section `{section.partition(' ')[0]}` of {used}\n\n{_options(section)}{_table(found)}")
+        options = "" if section in told else _options(section)
+        told.add(section)
+        parts.append(f"\n## Section `{section}` of {used}\n\n{options}{_table(found)}")
     return "".join(parts)
 
 
