@@ -7,6 +7,8 @@ They carry the run's name, and are those of the start at work; counters begin at
 import contextlib
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -39,6 +41,21 @@ PRIVATE_RAY = {
 }
 """Settings of a private Ray in its processes' environment; one that is set already stays."""
 PREFIX = "stepvalue"
+_JOINED = "joined"
+_LAST_WORDS = """
+import os, sys
+address, joined = sys.argv[1:]
+path, _, end = sys.stdin.read().partition("\\n")
+if path and end != joined:
+    with open(path, errors="replace") as written:
+        words = "".join(each if each.isprintable() else " " for each in written.read()[-1000:]).strip()
+    os.unlink(path)
+    print(
+        f"stepvalue: this command was ended while it joined the Ray cluster at {address}. If a node of the cluster has died "
+        f"(`ray status`), start it anew; then start the same command again. Ray wrote: {words or 'nothing'}",
+        file=sys.stderr,
+    )
+"""
 _RUN = "run"
 _GAUGES = {
     "units": "units of the run",
@@ -75,8 +92,7 @@ def cluster(config: ClusterConfig) -> Iterator[None]:
             )
             _check_loopback()
         else:
-            # Refused, Ray writes a line a second past Python's logging before it gives up.
-            with captured_output([2]):
+            with _joining(config.address):
                 ray.init(address=config.address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         raise ClusterError(_no_cluster(config.address, str(error), reached=reached)) from error
@@ -140,6 +156,27 @@ class RunMetrics:
         if new > 0:
             counter.inc(new, tags)
             self._told[name] = count
+
+
+@contextmanager
+def _joining(address: str) -> Iterator[None]:
+    """What Ray writes to standard error in the block is shown only if this process ends in it.
+
+    Refused, Ray writes a line a second past Python's logging before it gives up, and its exception says enough. But where a
+    node of the cluster dies meanwhile, Ray's own code ends this process at once, and what it wrote is all that tells why.
+    """
+    # Another process, for nothing of this one runs after such an end. Its standard input ends with us.
+    watcher = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _LAST_WORDS, address, _JOINED], stdin=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        with captured_output([2]) as written:
+            assert watcher.stdin is not None
+            watcher.stdin.write(f"{written}\n".encode())
+            watcher.stdin.flush()
+            yield
+    finally:
+        watcher.communicate(_JOINED.encode())
 
 
 def _check_loopback() -> None:

@@ -4,7 +4,6 @@ workers are."""
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,15 +15,9 @@ from pathlib import Path
 import psutil
 
 from tests.faults.runs import until
+from tests.ray_head import LOOPBACK, START_SECONDS, STARTED, STOP_SECONDS, TOKEN, free_port
 
-LOOPBACK = "127.0.0.1"
 STORE_BYTES = 80_000_000
-START_SECONDS = 90.0
-STOP_SECONDS = 20.0
-STARTED = "Ray runtime started"
-TOKEN = "stepvalue-tests-" + "0" * 32
-ENVIRONMENT = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
-"""What a client needs to be let in."""
 ORPHAN_MILLISECONDS = 30_000
 """How often an actor asks whether its raylet lives, and ends itself if not; with Ray's own second it may write nothing more."""
 
@@ -99,7 +92,7 @@ class Raylets:
                 command,
                 env={
                     **os.environ,
-                    **ENVIRONMENT,
+                    **TOKEN,
                     "RAY_raylet_death_check_interval_milliseconds": str(ORPHAN_MILLISECONDS),
                 },
                 stdin=subprocess.DEVNULL,
@@ -125,9 +118,3 @@ def raylets(others: int, *each: str) -> Iterator[Raylets]:
         finally:
             for node in reversed(made.nodes):
                 node.end()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])

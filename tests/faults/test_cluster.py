@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from tests.conftest import ROOT
-from tests.faults.raylets import ENVIRONMENT, Raylets, raylets
+from tests.faults.raylets import Raylets, raylets
 from tests.faults.runs import Found, Scene, assert_same, logged, until
+from tests.ray_head import TOKEN
 
 pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(240)]
 
@@ -78,7 +79,7 @@ def label() -> Iterator[Label]:
             process = subprocess.Popen(
                 [sys.executable, "-m", "pipeline", "label", *where, f"cluster.workers={workers}", *settings],
                 cwd=ROOT,
-                env={**os.environ, **ENVIRONMENT},
+                env={**os.environ, **TOKEN},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

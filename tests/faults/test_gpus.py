@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from tests.conftest import ROOT, run_stepvalue
-from tests.faults.raylets import ENVIRONMENT, Raylets, raylets
+from tests.faults.raylets import Raylets, raylets
 from tests.faults.runs import Scene, until
+from tests.ray_head import TOKEN
 
 pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.timeout(240)]
 
@@ -37,7 +38,7 @@ def under_way(scene: Scene, nodes: Raylets, *overrides: str) -> Iterator[None]:
         process = subprocess.Popen(
             [sys.executable, "-m", "pipeline", *command(scene, nodes, *overrides)],
             cwd=ROOT,
-            env={**os.environ, **ENVIRONMENT},
+            env={**os.environ, **TOKEN},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -65,6 +66,6 @@ def test_workers_with_two_gpus_each_are_as_many_as_nodes_hold_and_evenly_spread(
 def test_more_workers_than_nodes_hold_are_refused(nodes: Raylets, scenes: Callable[..., Scene]) -> None:
     """There are eight GPUs, but no node has five."""
     asked = command(scenes(), nodes, "cluster.gpus_per_worker=5", "cluster.workers=1")
-    done = run_stepvalue(asked, environment=ENVIRONMENT)
+    done = run_stepvalue(asked, environment=TOKEN)
     assert done.returncode == 1
     assert "1 workers of 1 CPUs and 5 GPUs each do not fit: the cluster's nodes have room for 0" in done.stderr

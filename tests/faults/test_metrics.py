@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, Cluster
+from tests.conftest import ROOT
+from tests.ray_head import Cluster
 
 pytestmark = pytest.mark.faults
 
@@ -43,12 +44,12 @@ print("\\n".join(line for line in text.splitlines() if line.startswith("ray_step
 """
 
 
-def test_a_cluster_offers_a_runs_progress_to_prometheus(ray_head: Cluster, tmp_path: Path) -> None:
+def test_a_cluster_offers_a_runs_progress_to_prometheus(ray_cluster: Cluster, tmp_path: Path) -> None:
     driver = tmp_path / "driver.py"
     driver.write_text(_DRIVER)
     done = subprocess.run(
-        [sys.executable, str(driver), ray_head.address],
-        env={**os.environ, **ray_head.environment, "PYTHONPATH": str(ROOT)},
+        [sys.executable, str(driver), ray_cluster.address],
+        env={**os.environ, **ray_cluster.environment, "PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -4,20 +4,18 @@ import contextlib
 import json
 import os
 import shlex
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.ray_head import ray_head
+
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
-START_SECONDS = 90.0
 BATCH_SECONDS = 280.0
 
 
@@ -85,51 +83,5 @@ class Doors:
 @contextlib.contextmanager
 def opened() -> Iterator[Doors]:
     """Doors with a Ray head behind them, on the loopback interface."""
-    port = _free_port()
-    environment = {
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": "stepvalue-guard-" + "0" * 32,
-        "PYTHONPATH": str(ROOT),
-    }
-    with tempfile.TemporaryDirectory(prefix="sv-guard-", dir="/tmp") as folder:  # Ray's sockets want a short path
-        command = [
-            str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--disable-usage-stats",
-            "--node-ip-address=127.0.0.1", f"--port={port}", "--include-dashboard=false",
-            f"--dashboard-agent-listen-port={_free_port()}", "--num-cpus=2", "--object-store-memory=100000000",
-            f"--temp-dir={folder}",
-        ]  # fmt: skip
-        with (Path(folder) / "head.log").open("wb") as log:
-            head = subprocess.Popen(
-                command,
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
-            _wait_for(port)
-            yield Doors(address=f"127.0.0.1:{port}", environment=environment)
-        finally:
-            head.send_signal(signal.SIGTERM)
-            try:
-                head.wait(20)
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(head.pid, signal.SIGKILL)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise TimeoutError(f"nothing listens on port {port}")
+    with ray_head(dashboard=False) as made:
+        yield Doors(address=made.address, environment={**made.environment, "PYTHONPATH": str(ROOT)})

@@ -13,7 +13,8 @@ import pytest
 
 from pipeline.__main__ import compose_label
 from pipeline.engines.vllm.reaper import MARK, marked
-from tests.conftest import ROOT, Cluster, run_stepvalue, write_rows
+from tests.conftest import ROOT, run_stepvalue, write_rows
+from tests.ray_head import Cluster
 from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.ray
@@ -48,11 +49,11 @@ def contents(run_dir: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def reference(ray_head: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def reference(ray_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """An input and the run directory of an undisturbed run on it."""
     folder = tmp_path_factory.mktemp("reference")
     data = write_rows(folder / "rows.jsonl", many_rows(60))
-    done = label(ray_head, data, folder / "run", "run.unit_problems=10")
+    done = label(ray_cluster, data, folder / "run", "run.unit_problems=10")
     assert done.returncode == 0, done.stderr
     assert "120 read = 120 used + 0 rejected" in done.stdout
     return data, folder / "run"
@@ -67,7 +68,7 @@ def test_a_finished_run_started_again_does_nothing(reference: tuple[Path, Path])
     assert contents(run_dir) == before
 
 
-def test_an_unfinished_run_goes_on_with_what_is_owed(ray_head: Cluster, reference: tuple[Path, Path]) -> None:
+def test_an_unfinished_run_goes_on_with_what_is_owed(ray_cluster: Cluster, reference: tuple[Path, Path]) -> None:
     data, run_dir = reference
     expected = labels(run_dir)
     lost = sorted((run_dir / "commits").glob("unit-*.json"))[:2]
@@ -76,7 +77,7 @@ def test_an_unfinished_run_goes_on_with_what_is_owed(ray_head: Cluster, referenc
     }
     for record in lost:
         record.unlink()
-    done = label(ray_head, data, run_dir, "run.unit_problems=10")
+    done = label(ray_cluster, data, run_dir, "run.unit_problems=10")
     assert done.returncode == 0, done.stderr
     assert "to label 640 rollouts" in done.stdout  # 2 units x 10 problems x 4 distinct prefixes x 8
     assert labels(run_dir).equals(expected)
@@ -96,10 +97,10 @@ def test_an_unfinished_run_goes_on_with_what_is_owed(ray_head: Cluster, referenc
     ],
 )
 def test_labels_do_not_depend_on_workers_or_faults(
-    ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path, overrides: list[str]
+    ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path, overrides: list[str]
 ) -> None:
     data, run_dir = reference
-    done = label(ray_head, data, tmp_path / "run", "run.unit_problems=10", *overrides)
+    done = label(ray_cluster, data, tmp_path / "run", "run.unit_problems=10", *overrides)
     assert done.returncode == 0, done.stderr
     assert labels(tmp_path / "run").equals(labels(run_dir))
     if "oracle" in overrides[0]:
@@ -108,17 +109,17 @@ def test_labels_do_not_depend_on_workers_or_faults(
 
 @pytest.mark.faults
 def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
-    ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
+    ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
     data, run_dir = reference
     settings = ["run.unit_problems=10", "policy.oracle.fail_after=1500", "run.units_in_flight=1"]
-    failed = label(ray_head, data, tmp_path / "run", *settings, "run.max_failures=1")
+    failed = label(ray_cluster, data, tmp_path / "run", *settings, "run.max_failures=1")
     assert failed.returncode == 1
     assert "start the same command again" in failed.stderr
     assert "Traceback" not in failed.stderr
     committed = len(list((tmp_path / "run" / "commits").glob("unit-*.json")))
     assert 0 < committed < 6
-    healed = label(ray_head, data, tmp_path / "run", *settings)
+    healed = label(ray_cluster, data, tmp_path / "run", *settings)
     assert healed.returncode == 0, healed.stderr
     assert "to label 384 rollouts" in healed.stdout  # 1,536 came in before the engine died
     assert labels(tmp_path / "run").equals(labels(run_dir))
@@ -126,13 +127,13 @@ def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
 
 @pytest.mark.faults
 def test_more_rollouts_are_added_to_a_finished_run(
-    ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
+    ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
     data, run_dir = reference
     settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
     label_in_process(compose_label([*settings, "sampling.rollouts=5"]))
     before = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
-    more = label(ray_head, data, tmp_path / "run", "run.unit_problems=10")
+    more = label(ray_cluster, data, tmp_path / "run", "run.unit_problems=10")
     assert more.returncode == 0, more.stderr
     assert "to label 720 rollouts" in more.stdout  # 240 prefixes x 3
     after = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
@@ -154,8 +155,10 @@ def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path,
     assert contents(run_dir) == before
 
 
-def test_more_workers_than_the_cluster_holds(ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path) -> None:
-    refused = label(ray_head, reference[0], tmp_path / "run", "cluster.workers=2", "cluster.gpus_per_worker=4")
+def test_more_workers_than_the_cluster_holds(
+    ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
+) -> None:
+    refused = label(ray_cluster, reference[0], tmp_path / "run", "cluster.workers=2", "cluster.gpus_per_worker=4")
     assert refused.returncode == 1
     assert "4 GPUs each do not fit: the cluster's nodes have room for 0" in refused.stderr
     assert "Traceback" not in refused.stderr
@@ -174,7 +177,7 @@ def test_an_address_without_a_cluster(reference: tuple[Path, Path], tmp_path: Pa
     assert "Traceback" not in refused.stderr
 
 
-def test_a_model_that_is_not_there(ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_model_that_is_not_there(ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path) -> None:
     settings = [f"data.path={reference[0]}", f"run_dir={tmp_path / 'run'}", "policy.model=/no/such/folder"]
     refused = run_stepvalue(["label", *settings])
     assert refused.returncode == 1
@@ -184,7 +187,7 @@ def test_a_model_that_is_not_there(ray_head: Cluster, reference: tuple[Path, Pat
 
 
 def test_sigterm_is_exit_75_and_the_run_goes_on_later(
-    ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
+    ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """On a private Ray, as on a machine that is taken away; nothing of it is left behind."""
     data, run_dir = reference
@@ -208,7 +211,7 @@ def test_sigterm_is_exit_75_and_the_run_goes_on_later(
     assert process.returncode == 75, errors
     assert "start the same command again" in errors
     assert marked(mark) == []
-    done = label(ray_head, data, tmp_path / "run", "run.unit_problems=10")
+    done = label(ray_cluster, data, tmp_path / "run", "run.unit_problems=10")
     assert done.returncode == 0, done.stderr
     assert "Nothing was owed" not in done.stdout
     assert labels(tmp_path / "run").equals(labels(run_dir))
@@ -229,16 +232,16 @@ def submit(head: Cluster, job: list[str]) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.faults
 def test_ray_job_submit_runs_the_job_on_a_cluster(
-    ray_head: Cluster, reference: tuple[Path, Path], tmp_path: Path
+    ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
     data, run_dir = reference
     settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
     job = [sys.executable, "-m", "pipeline", "label", *settings, "cluster.address=auto"]
-    submitted = submit(ray_head, job)
+    submitted = submit(ray_cluster, job)
     deadline = time.monotonic() + 60
     while "No available agent" in submitted.stderr and time.monotonic() < deadline:  # the head has only just started
         time.sleep(2)
-        submitted = submit(ray_head, job)
+        submitted = submit(ray_cluster, job)
     assert submitted.returncode == 0, submitted.stdout + submitted.stderr
     assert "120 read = 120 used + 0 rejected" in submitted.stdout
     assert labels(tmp_path / "run").equals(labels(run_dir))
