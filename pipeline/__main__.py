@@ -10,7 +10,7 @@ from rich.console import Console
 
 from pipeline import __version__
 from pipeline.cli import COMMANDS
-from pipeline.cli.command import Command, interrupted_by, write_out
+from pipeline.cli.command import Command, interrupt_on, write_out
 from pipeline.cli.label import LABEL
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, StepvalueError, UsageError
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
-        with interrupted_by(signal.SIGINT):
+        with interrupt_on(signal.SIGINT):
             if armed := arm(os.environ):
                 errors.print(f"stepvalue: {armed}")
             return _dispatch(arguments, errors)
@@ -62,9 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def compose_label(overrides: Sequence[str]) -> LabelConfig:
     """The settings of `label` as plain objects. Raises UsageError with one line that names the key and the remedy."""
-    from pipeline.cli.compose import composed
+    from pipeline.cli.compose import compose
 
-    config = composed(LABEL, overrides).settings()
+    config = compose(LABEL, overrides).settings()
     assert isinstance(config, LabelConfig)
     return config
 
@@ -80,7 +80,7 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}: choose {', '.join(COMMANDS)} (-h lists them)")
     # Hydra takes longer to load than the list of commands to print.
-    from pipeline.cli.compose import composed
+    from pipeline.cli.compose import compose
 
     command = COMMANDS[name]
     invocation = _parse(command, rest)
@@ -95,14 +95,14 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
                 examples=command.examples,
                 flags=_flags_text(command),
                 groups=_groups_text(command),
-                settings=composed(command, invocation.overrides).yaml,
+                settings=compose(command, invocation.overrides).yaml,
             )
         )
         return 0
     if invocation.show_config:
-        write_out(composed(command, invocation.overrides).yaml)
+        write_out(compose(command, invocation.overrides).yaml)
         return 0
-    found = composed(command, invocation.overrides)
+    found = compose(command, invocation.overrides)
     settings = found.settings()
     for remark in found.remarks:
         errors.print(f"stepvalue: {remark}")

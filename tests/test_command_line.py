@@ -17,7 +17,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.engines.registry import ENGINES
 from pipeline.engines.settings import HfConfig
-from pipeline.storage.commits import UNIT, Commit, State, publish
+from pipeline.storage.commits import UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 
@@ -386,7 +386,7 @@ def test_a_run_dir_of_another_run_names_what_differs(tmp_path: Path, capsys: Tol
     (tmp_path / "rows.jsonl").write_text(GOOD)
     storage = LocalStorage(tmp_path / "run")
     claim(storage, {"sampling.temperature": 0.5, "schema": SCHEMA_VERSION})
-    publish(storage, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=State.WHOLE))
+    publish(storage, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE))
     line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
     assert "sampling.temperature was 0.5, now 1.0" in line
     assert not ray.is_initialized()

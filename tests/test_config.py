@@ -16,7 +16,7 @@ from pipeline.config.label import (
     ClusterConfig,
     DataConfig,
     EstimatorConfig,
-    Example,
+    FewShotExample,
     GradeConfig,
     GraderConfig,
     LabelConfig,
@@ -31,7 +31,7 @@ from pipeline.engines.oracle import OracleConfig
 from pipeline.engines.settings import DeviceConfig, HfConfig, OpenAiConfig
 from pipeline.estimators.settings import FirstSuccessConfig, PooledConfig
 from pipeline.graders.settings import CodeConfig, MathConfig
-from pipeline.runtime.ending import ending, stops_at_answer
+from pipeline.runtime.answer_ending import ending, stops_at_answer
 from tests.settings import grader_settings, policy_settings
 
 SCHEMAS = [
@@ -74,7 +74,7 @@ def setting_types(schema: type) -> Iterator[Any]:
 
 
 def test_every_type_is_one_that_composition_knows() -> None:
-    plain = {str, int, float, bool, type(None), Example}
+    plain = {str, int, float, bool, type(None), FewShotExample}
     for kind in [*setting_types(LabelConfig), *setting_types(GradeConfig)]:
         assert kind in plain or issubclass(kind, Enum)
 

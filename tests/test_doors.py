@@ -73,7 +73,7 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
     for words in (
         ["label", *own, "data.path=rows.jsonl", "run_dir=run", "sampling.rollouts=4"],
         ["audit", "run_dir=run"],
-        ["export", "run_dir=run", "format=counted", "counted.most=1", "out=out", "undecided=merge"],
+        ["export", "run_dir=run", "format=counted", "counted.most=1", "out=out", "uncertain=merge"],
     ):
         done = subprocess.run(
             [sys.executable, "-m", "pipeline", *words],

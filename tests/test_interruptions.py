@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli.command import Interruption, interrupted_by
+from pipeline.cli.command import Interruption, interrupt_on
 from tests.conftest import ROOT
 
 KILL = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
@@ -17,7 +17,7 @@ KILL = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
 
 def stopped(rest: str, names: dict[str, object], file: str = "own.py") -> None:
     """Send this process a signal from a text that goes on with `rest`, and wait."""
-    with interrupted_by(signal.SIGTERM):
+    with interrupt_on(signal.SIGTERM):
         exec(compile(f"{KILL}\n{rest}", file, "exec"), names)
         time.sleep(20)
 

@@ -95,7 +95,7 @@ def test_a_run_of_plug_ins_is_labelled_audited_relabelled_reported_and_exported(
         ["regrade", "run_dir=run", "grader.drop=!"],
         ["audit", "run_dir=run"],
         ["report", "run_dir=run"],
-        ["export", "run_dir=run", "format=lines", "lines.indent=2", "out=lines", "undecided=merge"],
+        ["export", "run_dir=run", "format=lines", "lines.indent=2", "out=lines", "uncertain=merge"],
     ):
         done = stepvalue(run, site, *words)
         assert done.returncode == 0, (words, done.stderr)
@@ -282,7 +282,7 @@ def test_a_format_that_raises_ends_the_export_in_a_line(run: Path, site: Path, t
         "import dataclasses\nfrom stepvalue_example.lines import LINES\n"
         "TORN = dataclasses.replace(LINES.layout, row=lambda example, marks: {}['text'])\n"
     )
-    broken = stepvalue(run, tmp_path / "site", "export", "run_dir=run", "format=torn", "out=torn", "undecided=merge")
+    broken = stepvalue(run, tmp_path / "site", "export", "run_dir=run", "format=torn", "out=torn", "uncertain=merge")
     assert broken.returncode == 1
     assert broken.stderr.splitlines()[-1] == (
         "stepvalue: format torn of stepvalue-broken 2.0 (stepvalue.exports: torn = torn:TORN) failed in making rows: "

@@ -10,12 +10,12 @@ from hypothesis import given
 from pipeline.config.choices import Layout, Splitter
 from pipeline.config.label import Columns, DataConfig
 from pipeline.core.ids import content_id
-from pipeline.core.records import Place, Problem, Reject, RejectReason, Solution
+from pipeline.core.records import Problem, Reject, RejectReason, RowLocation, Solution
 from pipeline.data.problems import read_row
 from pipeline.data.steps import step_texts
 from tests import strategies as our
 
-PLACE = Place(file="rows.jsonl", line=7)
+PLACE = RowLocation(file="rows.jsonl", line=7)
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
 
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import PromptStyle, Splitter
-from pipeline.config.label import Example, PromptConfig
+from pipeline.config.label import FewShotExample, PromptConfig
 from pipeline.core.records import Prefix, Problem, Solution
 from pipeline.data.prompts import Prompter, TokenCut, cut_on_tokens
 from pipeline.data.steps import split
@@ -16,7 +16,10 @@ from pipeline.engines.oracle import ByteTokenizer
 from tests import strategies as our
 
 PROBLEM = Problem(problem_id="p1", text="How many?", golds=("3",))
-EXAMPLES = [Example(problem="One plus one?", solution="It is 2."), Example(problem="Two?", solution="Yes, 2.")]
+EXAMPLES = [
+    FewShotExample(problem="One plus one?", solution="It is 2."),
+    FewShotExample(problem="Two?", solution="Yes, 2."),
+]
 TEXT = "First  \nthen \t\n\nso 3. "
 
 

@@ -5,28 +5,28 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.audit.proof import (
+from pipeline.analysis.audit.invariants import (
     LoggedId,
-    asked_of,
     draw_faults,
     expected_chains,
     id_faults,
+    sampled_prefixes,
     totals_of,
 )
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
-    Fact,
     Finish,
     Grade,
     InputRow,
-    Place,
     Problem,
+    RolloutOutcome,
+    RowLocation,
     SampledSolution,
     Solution,
     Totals,
     Verdict,
 )
-from pipeline.estimators.base import Planned
+from pipeline.estimators.base import RolloutRange
 from tests import strategies as our
 from tests.settings import estimator
 
@@ -35,15 +35,15 @@ PREFIXES = st.lists(our.hex_ids, min_size=1, max_size=5, unique=True)
 TARGETS = st.integers(1, 6)
 
 
-def place(line: int) -> Place:
-    return Place(file="f", line=line)
+def place(line: int) -> RowLocation:
+    return RowLocation(file="f", line=line)
 
 
 def logged(prefix: str, issue: int) -> LoggedId:
     return LoggedId(rollout_id=rollout_id(prefix, issue), prefix_id=prefix, issue_index=issue)
 
 
-def all_of(rollouts: int) -> Planned:
+def all_of(rollouts: int) -> RolloutRange:
     return estimator("fixed").planned(rollouts)
 
 
@@ -51,7 +51,7 @@ def plan(prefixes: list[str], target: int) -> list[LoggedId]:
     return [logged(prefix, issue) for prefix in prefixes for issue in range(target)]
 
 
-def asked(prefixes: list[str]) -> dict[str, list[tuple[Place, int]]]:
+def asked(prefixes: list[str]) -> dict[str, list[tuple[RowLocation, int]]]:
     return {prefix: [(place(line), 1)] for line, prefix in enumerate(prefixes)}
 
 
@@ -142,7 +142,7 @@ def test_chains_are_those_of_rows_and_the_distinct_draws() -> None:
 def test_prefixes_are_asked_for_by_every_chain_that_has_them() -> None:
     chains = list(expected_chains([row(1, 2), row(2, 3)], [], ()))
     first, second = (proven.chain for proven in chains)
-    wanted = asked_of(chains, [True, None])
+    wanted = sampled_prefixes(chains, [True, None])
     assert first.prefix_ids == second.prefix_ids[:2]
     assert wanted == {
         first.root_prefix_id: [(place(1), 0), (place(2), 0)],
@@ -168,7 +168,7 @@ def test_every_bare_problem_has_its_draws_once() -> None:
 verdicts = st.sampled_from(Verdict)
 facts = st.lists(
     st.builds(
-        Fact,
+        RolloutOutcome,
         prefix_id=our.hex_ids,
         issue_index=st.integers(0, 9),
         round=st.integers(0, 9),
@@ -181,14 +181,14 @@ facts = st.lists(
 
 
 @given(facts, st.integers(0, 3))
-def test_totals_add_up(found: list[Fact], rejected: int) -> None:
+def test_totals_add_up(found: list[RolloutOutcome], rejected: int) -> None:
     chains = list(expected_chains([row(1, 2), row(2, 3)], [], ()))
-    wanted = asked_of(chains, [True, True])
+    wanted = sampled_prefixes(chains, [True, True])
     totals = totals_of(chains, wanted, found, DRAWS, rejected)
     assert totals.rollouts == len(found)
     assert totals.rollouts == totals.correct + totals.incorrect + totals.no_answer + totals.ungraded + totals.aborted
-    assert totals.tokens == sum(fact.n_tokens for fact in found)
+    assert totals.tokens == sum(outcome.n_tokens for outcome in found)
     assert (totals.used, totals.rejected) == (-rejected, rejected)
     assert (totals.problems, totals.chains, totals.prefixes, totals.solution_tokens) == (1, 2, 3, 3)
-    assert totals.too_long == len(wanted.keys() - {fact.prefix_id for fact in found})
+    assert totals.too_long == len(wanted.keys() - {outcome.prefix_id for outcome in found})
     assert totals_of([], {}, [], [], 0) == Totals()

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.core.errors import InputError
-from pipeline.core.records import Place, Reject, RejectReason
+from pipeline.core.records import Reject, RejectReason, RowLocation
 from pipeline.data import jsonl, rows
 from pipeline.data.rows import input_digest, input_files, read_rows
 
@@ -60,7 +60,7 @@ def test_every_format_gives_the_same_rows_and_places(tmp_path: Path, name: str) 
         path.write_bytes(gzip.compress(JSONL))
     places, found = zip(*read_rows(str(path), None), strict=True)
     assert list(found) == ROWS
-    assert list(places) == [Place(file=str(path), line=number) for number in range(1, len(ROWS) + 1)]
+    assert list(places) == [RowLocation(file=str(path), line=number) for number in range(1, len(ROWS) + 1)]
     assert read(path, 3) == ROWS[:3]
 
 
@@ -234,7 +234,7 @@ def test_hub_rows_are_streamed_and_trouble_is_an_input_error(monkeypatch: pytest
     hub = Hub("datasets")
     monkeypatch.setitem(sys.modules, "datasets", hub)
     assert list(read_rows("hf://owner/set/main:test", None)) == [
-        (Place(file="hf://owner/set/main:test", line=n), {"split": "test", "n": n}) for n in (1, 2)
+        (RowLocation(file="hf://owner/set/main:test", line=n), {"split": "test", "n": n}) for n in (1, 2)
     ]
     assert read("hf://owner/set/main", 1) == [{"split": "train", "n": 1}]
     assert input_files("hf://owner/set/main") == []

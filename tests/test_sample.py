@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from pipeline.config.label import Example, PromptConfig, SamplingConfig
+from pipeline.config.label import FewShotExample, PromptConfig, SamplingConfig
 
 EMBEDDED = Path(__file__).parents[1] / "conf" / "policy" / "embedded.yaml"
 NUMBER = r"\d+(?:\.\d+)?"
@@ -131,7 +131,8 @@ def test_the_default_policy_is_not_shown_a_sample_problem() -> None:
     conf = OmegaConf.load(EMBEDDED)
     assert conf.policy.kind == "embedded"
     prompt = PromptConfig(
-        system=conf.policy.prompt.system, examples=[Example(**example) for example in conf.policy.prompt.examples]
+        system=conf.policy.prompt.system,
+        examples=[FewShotExample(**example) for example in conf.policy.prompt.examples],
     )
     SamplingConfig(**conf.sampling)
     assert len(prompt.examples) == 3

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import AfterError, BudgetUnit, Fallback, Interval, LabelRule, Sandbox
-from pipeline.config.fields import described
+from pipeline.config.fields import describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig
-from pipeline.config.recorded import chosen, flat, section
-from pipeline.config.recorded import given as named
+from pipeline.config.recorded_settings import chosen_settings, flatten_settings, settings_section
+from pipeline.config.recorded_settings import given_settings as named
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.estimators.settings import BisectConfig, FirstSuccessConfig, FixedConfig, PooledConfig
 from pipeline.graders.registry import GRADERS
@@ -51,26 +51,30 @@ graders = st.builds(
 
 @given(estimators, graders)
 def test_sections_come_back_from_a_record(estimator: EstimatorConfig, grader: GraderConfig) -> None:
-    recorded = json.loads(json.dumps({**flat("estimator", asdict(estimator)), **flat("grader", asdict(grader))}))
-    assert chosen(recorded, EstimatorConfig, ESTIMATORS) == estimator
-    assert chosen(recorded, GraderConfig, GRADERS) == grader
+    recorded = json.loads(
+        json.dumps({**flatten_settings("estimator", asdict(estimator)), **flatten_settings("grader", asdict(grader))})
+    )
+    assert chosen_settings(recorded, EstimatorConfig, ESTIMATORS) == estimator
+    assert chosen_settings(recorded, GraderConfig, GRADERS) == grader
 
 
 def test_what_was_not_recorded_has_its_default_and_inner_sections_are_not_of_it() -> None:
     recorded = {"grader.fallback": "none", "grader.inner.x": 1, "graders.kind": 2}
-    assert section(recorded, "grader", MathConfig) == MathConfig(fallback=Fallback.none)
+    assert settings_section(recorded, "grader", MathConfig) == MathConfig(fallback=Fallback.none)
 
 
 def test_a_record_may_name_what_others_of_ours_have_and_nothing_else() -> None:
-    assert chosen({"estimator.name": "fixed", "estimator.batch": 1}, EstimatorConfig, ESTIMATORS) == FixedConfig()
+    assert (
+        chosen_settings({"estimator.name": "fixed", "estimator.batch": 1}, EstimatorConfig, ESTIMATORS) == FixedConfig()
+    )
     with pytest.raises(ValueError, match=r"estimator\.luck is not a setting of this version"):
-        chosen({"estimator.name": "fixed", "estimator.luck": 1}, EstimatorConfig, ESTIMATORS)
+        chosen_settings({"estimator.name": "fixed", "estimator.luck": 1}, EstimatorConfig, ESTIMATORS)
 
 
 @pytest.mark.parametrize("settings", [{"estimator.rule": "guess"}, {"estimator.confidence": 2}, {"estimator.luck": 1}])
 def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"guess|confidence|luck"):
-        section(settings, "estimator", EstimatorConfig)
+        settings_section(settings, "estimator", EstimatorConfig)
 
 
 def test_a_change_names_what_it_sets() -> None:
@@ -90,10 +94,10 @@ def test_a_change_out_of_range_is_refused_by_name() -> None:
 def test_a_change_can_name_every_setting_of_its_section_but_what_only_says_what_is_sampled() -> None:
     only_what_is_sampled = {"target_sd", "budget", "run_budget", "budget_unit"}
     for name in ("fixed", "first_success", "pooled", "bisect"):
-        every = {each.name for each in described(ESTIMATORS.load(name).Config)}
-        assert every - only_what_is_sampled <= {each.name for each in described(EstimatorChange)}
-    assert not only_what_is_sampled & {each.name for each in described(EstimatorChange)}
+        every = {each.name for each in describe_settings(ESTIMATORS.load(name).Config)}
+        assert every - only_what_is_sampled <= {each.name for each in describe_settings(EstimatorChange)}
+    assert not only_what_is_sampled & {each.name for each in describe_settings(EstimatorChange)}
     for name in ("math", "code"):
-        assert {each.name for each in described(GRADERS.load(name).Config)} <= {
-            each.name for each in described(GraderChange)
+        assert {each.name for each in describe_settings(GRADERS.load(name).Config)} <= {
+            each.name for each in describe_settings(GraderChange)
         }

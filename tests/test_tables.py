@@ -23,13 +23,13 @@ from pipeline.core.records import (
     Finish,
     Grade,
     InputRow,
-    Place,
     Prefix,
     Problem,
     Reject,
     RejectReason,
     Request,
     Rollout,
+    RowLocation,
     SampledSolution,
     Solution,
     Verdict,
@@ -44,7 +44,7 @@ from pipeline.core.tables import (
     solutions_table,
     storable,
 )
-from pipeline.estimators.fixed import measured, terminal
+from pipeline.estimators.fixed import measured_value, terminal_value
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.pooled.learning import kernel_table
 from pipeline.estimators.states import JsonLearner, JsonState
@@ -58,8 +58,8 @@ CHAIN = Solution(
     chain_id="b" * 20, problem_id="a" * 20, source_id="r1", text="one\ntwo\n3", ends=(4, 8, 9), token_ids=(5, 6)
 )
 STEPS = ("one", "two", "3")
-MEASURED = measured(Counts(correct=3, graded=7, ungraded=1, truncated=2, tokens=80), estimator_settings("fixed"))
-UNMEASURED = measured(Counts(ungraded=4, tokens=11), estimator_settings("fixed"))
+MEASURED = measured_value(Counts(correct=3, graded=7, ungraded=1, truncated=2, tokens=80), estimator_settings("fixed"))
+UNMEASURED = measured_value(Counts(ungraded=4, tokens=11), estimator_settings("fixed"))
 
 
 def labelled(chain: Solution = CHAIN, *, answer: str | None = "3", outcome: bool | None = True) -> Chain:
@@ -75,7 +75,7 @@ def labelled(chain: Solution = CHAIN, *, answer: str | None = "3", outcome: bool
 
 def labels(chains: Sequence[Chain]) -> pa.Table:
     values = ChainValues(
-        root=MEASURED, steps=(MEASURED, UNMEASURED, terminal(outcome=True, threshold=0.5)), labels=(1, None, 1)
+        root=MEASURED, steps=(MEASURED, UNMEASURED, terminal_value(outcome=True, threshold=0.5)), labels=(1, None, 1)
     )
     return labels_table(
         chains,
@@ -154,8 +154,8 @@ def test_lone_surrogates_can_be_stored_wherever_a_model_or_a_file_may_put_them()
     lone = "a\ud800b"
     rejects = rejects_table(
         [
-            Reject(place=Place(file="f", line=1), reason=RejectReason.BAD_TEXT, detail=lone, source_id=lone),
-            Reject(place=Place(file="f", line=2), reason=RejectReason.CONTEXT, detail="long", step_index=3),
+            Reject(place=RowLocation(file="f", line=1), reason=RejectReason.BAD_TEXT, detail=lone, source_id=lone),
+            Reject(place=RowLocation(file="f", line=2), reason=RejectReason.CONTEXT, detail="long", step_index=3),
         ]
     )
     assert rejects.schema.equals(SCHEMAS["rejects"])
@@ -201,14 +201,14 @@ def every_table() -> dict[str, pa.Table]:
     request = Request(request_id=rollout_id("e" * 20, 4), issue_index=4, problem=PROBLEM, prefix=prefix)
     grade = Grade(verdict=Verdict.TIMEOUT, answer="\\frac{1}{2}", ms=1.0)
     completion = Completion(request=request, text="so 3", finish=Finish.LENGTH, n_tokens=2, token_ids=(5, 6))
-    row = InputRow(place=Place(file="ф.jsonl", line=7), source_id=None, problem=PROBLEM, solution=CHAIN)
-    bare = InputRow(place=Place(file="ф.jsonl", line=8), source_id="x", problem=PROBLEM, solution=None)
+    row = InputRow(place=RowLocation(file="ф.jsonl", line=7), source_id=None, problem=PROBLEM, solution=CHAIN)
+    bare = InputRow(place=RowLocation(file="ф.jsonl", line=8), source_id="x", problem=PROBLEM, solution=None)
     return {
         "inputs": inputs_table([row, bare]),
         "solutions": solutions_table([SampledSolution(solution=CHAIN, draw=2, finish=Finish.STOP, grade=grade)]),
         "rollouts": rollouts_table([Rollout(completion=completion, grade=grade)], "g1"),
         "rejects": rejects_table(
-            [Reject(place=Place(file="f", line=1), reason=RejectReason.NOT_JSON, detail="no JSON")]
+            [Reject(place=RowLocation(file="f", line=1), reason=RejectReason.NOT_JSON, detail="no JSON")]
         ),
         "verdicts": pa.Table.from_pylist(
             [{"rollout_id": "a-0", "answer": "3", "verdict": "correct", "grader": "g1"}], schema=SCHEMAS["verdicts"]

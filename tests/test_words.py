@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.core.formatting import format_cost, format_number, format_range, format_verdicts, printable, status_line
 from pipeline.core.progress import Load, Pace, Status, Verdicts
-from pipeline.core.words import figure, line_of, money, printable, ranged, shares
 
 STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
 
@@ -42,12 +42,12 @@ STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
     ],
 )  # fmt: skip
 def test_progress_is_one_line(status: Status, pace: Pace, seconds: float, line: str) -> None:
-    assert line_of(status, pace, seconds, 3.0) == line
+    assert status_line(status, pace, seconds, 3.0) == line
 
 
 def test_without_a_price_there_is_no_money() -> None:
-    assert "money" not in line_of(Status(stage="labelling", device_seconds=99.0), Pace(), 1, None)
-    assert money(1.0, 0.0) == "0.00 for 1.00 device hours"
+    assert "money" not in status_line(Status(stage="labelling", device_seconds=99.0), Pace(), 1, None)
+    assert format_cost(1.0, 0.0) == "0.00 for 1.00 device hours"
 
 
 @pytest.mark.parametrize(
@@ -58,16 +58,16 @@ def test_without_a_price_there_is_no_money() -> None:
     ],
 )  # fmt: skip
 def test_of_small_figures_the_first_digits_are_told(number: float, digits: int, told: str) -> None:
-    assert figure(number, digits) == told
+    assert format_number(number, digits) == told
 
 
 def test_a_small_cost_is_not_nothing() -> None:
-    assert money(0.0018, 1.5) == "0.0027 for 0.0018 device hours"
+    assert format_cost(0.0018, 1.5) == "0.0027 for 0.0018 device hours"
 
 
 def test_a_range_whose_ends_are_one_is_one_figure() -> None:
-    assert ranged(0.0012, 3.0, 2) == "0.0012 to 3.00"
-    assert ranged(120, 120) == "120"
+    assert format_range(0.0012, 3.0, 2) == "0.0012 to 3.00"
+    assert format_range(120, 120) == "120"
 
 
 _count = st.integers(0, 10**12)
@@ -84,7 +84,7 @@ _count = st.integers(0, 10**12)
     st.floats(0, 10**7),
 )  # fmt: skip
 def test_any_progress_is_a_line_that_a_terminal_can_show(status: Status, seconds: float) -> None:
-    line = line_of(status, STEADY, seconds, 3.0)
+    line = status_line(status, STEADY, seconds, 3.0)
     assert line.isprintable()
     assert len(line) < 420 + len(status.stage)
 
@@ -96,6 +96,6 @@ def test_printable_text_obeys_nothing(text: str) -> None:
 
 @given(st.builds(Verdicts, correct=_count, incorrect=_count, ungraded=_count))
 def test_shares_never_leave_out_right_and_wrong(verdicts: Verdicts) -> None:
-    assert "right" in shares(verdicts)
-    assert "wrong" in shares(verdicts)
-    assert "no answer" not in shares(verdicts)
+    assert "right" in format_verdicts(verdicts)
+    assert "wrong" in format_verdicts(verdicts)
+    assert "no answer" not in format_verdicts(verdicts)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.label import EstimatorConfig, GraderConfig
-from pipeline.config.recorded import Settings, chosen, given
+from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings
 from pipeline.core.errors import RunConflict, StoreError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Edited
@@ -29,7 +29,7 @@ from pipeline.core.records import Chain, Finish, Grade, SampledSolution, Solutio
 from pipeline.core.tables import sampled_solutions, verdicts_table
 from pipeline.data.prompts import root_id, stem
 from pipeline.estimators.base import Estimator, objection
-from pipeline.estimators.labelling import facts_of, labels_of, stored_chains, with_verdicts
+from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import trees_of, trials_of
 from pipeline.graders.base import Checker
@@ -37,8 +37,8 @@ from pipeline.graders.question import grade_at_once, grade_in_time, outcome_of
 from pipeline.graders.registry import GRADERS, checker_for, grader_version
 from pipeline.storage.commits import Commit, publish
 from pipeline.storage.editions import LABELS, VERDICTS, arrange_labels, current_label_files, current_shards, new_edition
-from pipeline.storage.lock import held
-from pipeline.storage.place import storage_at
+from pipeline.storage.location import storage_at
+from pipeline.storage.lock import hold_lock
 from pipeline.storage.shards import ASIDE, ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, finished_run, refuse_unfinished
@@ -73,13 +73,13 @@ _HOW_MANY = "grader.processes"
 def relabel(config: RelabelConfig) -> Edited:
     """Make labels with the estimator that is asked for. Raises UsageError for no run or an unfinished one, StoreError,
     RunConflict."""
-    return _edited(config, given("estimator", config.estimator), lambda _: nullcontext(_as_judged))
+    return _edited(config, given_settings("estimator", config.estimator), lambda _: nullcontext(_as_judged))
 
 
 def regrade(config: RegradeConfig) -> Edited:
     """Grade all stored completions and chains anew. Raises UsageError for no run or an unfinished one, StoreError,
     RunConflict, and StepvalueError where the checker cannot work here."""
-    named = {**given("grader", config.grader), **given("estimator", config.estimator)}
+    named = {**given_settings("grader", config.grader), **given_settings("estimator", config.estimator)}
     named.pop(_HOW_MANY, None)
     processes = getattr(config.grader, "processes", None) or 1
     return _edited(
@@ -95,7 +95,7 @@ def _edited(
     """A new edition with the settings that are `named`, where it differs from the current labels."""
     storage = storage_at(config.run_dir)
     refuse_unfinished(storage)
-    with held(storage, lock=config.lock):
+    with hold_lock(storage, lock=config.lock):
         run = finished_run(storage)
         settings = {**run.settings, **named}
         if settings == run.settings:
@@ -112,7 +112,7 @@ def _as_judged(unit: StoredUnit) -> Judged:
 
 @contextmanager
 def _regrading(settings: Settings, processes: int) -> Iterator[Judging]:
-    grader = replace(chosen(settings, GraderConfig, GRADERS), processes=processes)
+    grader = replace(chosen_settings(settings, GraderConfig, GRADERS), processes=processes)
     threads = ThreadPoolExecutor(processes)
     with checker_for(grader) as checker:
         try:
@@ -126,8 +126,8 @@ def _make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: J
     """Make and publish an edition of a finished run; for who holds its lock. Raises StoreError, RunConflict, and UsageError for
     settings that do not go together and an estimator that the log cannot serve."""
     try:
-        wanted = estimator_for(chosen(settings, EstimatorConfig, ESTIMATORS))
-        sampled = estimator_for(chosen(run.identity, EstimatorConfig, ESTIMATORS))
+        wanted = estimator_for(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
+        sampled = estimator_for(chosen_settings(run.identity, EstimatorConfig, ESTIMATORS))
     except ValueError as error:
         raise UsageError(f"{storage.place} cannot be labelled so: {error}") from error
     why = objection(sampled, wanted)
@@ -155,7 +155,7 @@ class _Writer:
         self._verdicts = current_shards(run.wholes, run.edition, VERDICTS)
         learner = estimator.learner
         self._states = {} if learner is None else current_shards(run.wholes, run.edition, learner.table)
-        self._learnt = None if learner is None else learner.initial()
+        self._learned = None if learner is None else learner.initial()
         self.shards: list[ShardRecord] = []
         self.edited = Edited(run_dir=storage.place)
 
@@ -166,7 +166,7 @@ class _Writer:
             return
         unit = self._stored(self._run.wholes[ref.unit_id], old, self._table(verdicts))
         judged = self._judge(unit)
-        facts = facts_of(unit.rollouts)
+        facts = rollout_outcomes_of(unit.rollouts)
         before = with_verdicts(facts, unit.verdicts)
         after = before if judged.verdicts is unit.verdicts else with_verdicts(facts, judged.verdicts)
         trials = trials_of(after.values())
@@ -203,9 +203,9 @@ class _Writer:
                 state = learner.restored(stored)
                 self.shards += known
                 return state
-        self._learnt = learner.learn(self._learnt, trees_of([chain.shape for chain in chains]), trials)
-        self.shards.append(self._write(learner.table, ref, learner.stored(self._learnt)))
-        return self._learnt
+        self._learned = learner.learn(self._learned, trees_of([chain.shape for chain in chains]), trials)
+        self.shards.append(self._write(learner.table, ref, learner.stored(self._learned)))
+        return self._learned
 
     def _stored(self, whole: Commit, labels: pa.Table, verdicts: pa.Table | None) -> StoredUnit:
         drawn = self._tables(whole, "solutions")

@@ -15,10 +15,10 @@ from enum import StrEnum
 from functools import partial
 
 from pipeline.core.errors import Absent, StoreError
-from pipeline.core.forecast import Forecast, Range, decoded_forecast
+from pipeline.core.forecast import Forecast, Range, decode_forecast
+from pipeline.core.formatting import format_number, format_range, printable, status_items
 from pipeline.core.progress import Pace, pace
 from pipeline.core.records import Totals
-from pipeline.core.words import facts_of, figure, printable, ranged
 from pipeline.storage.commits import (
     INPUT,
     UNIT,
@@ -26,11 +26,11 @@ from pipeline.storage.commits import (
     CommitChain,
     chain,
     chain_lengths,
-    logged_totals,
+    log_totals,
     record,
-    standing,
+    resolve,
 )
-from pipeline.storage.commits import State as CommitState
+from pipeline.storage.commits import CommitState as CommitState
 from pipeline.storage.objects import each
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
@@ -44,7 +44,7 @@ _GO_ON = "start `label` again to go on"
 SHOWN_DAMAGE = 3
 
 
-class State(StrEnum):
+class StartState(StrEnum):
     RUNNING = "running"
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
@@ -56,7 +56,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ObservedStart:
     """A start; how long ago it gave a sign of life; whether its process is there, None where that cannot be seen from here."""
 
     start: Start
@@ -71,16 +71,16 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
-    """`why` is for people; `seen` is the start it speaks of, None where no start has told of itself."""
+class RunCondition:
+    """`why` is for people; `observe_start` is the start it speaks of, None where no start has told of itself."""
 
-    state: State
+    state: StartState
     why: str
-    seen: Seen | None
+    seen: ObservedStart | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class RunCost:
     """What all `starts` of a run took: `money` is None where none of them had a price, and leaves out `unpriced` ones."""
 
     starts: int
@@ -98,7 +98,7 @@ class RunStatus:
     `pace` is that of the start that `condition` speaks of. `plan_fault`: why `plan.json` cannot be read."""
 
     run_dir: str
-    condition: Condition
+    condition: RunCondition
     units: int | None
     units_done: int
     totals: Totals
@@ -106,7 +106,7 @@ class RunStatus:
     unreadable: tuple[str, ...]
     damaged_starts: tuple[str, ...]
     pace: Pace
-    spent: Spent
+    spent: RunCost
     planned: Forecast | None
     plan_fault: str
 
@@ -116,14 +116,14 @@ def run_status(storage: Storage, now: float) -> RunStatus:
     cannot be read."""
     identity = readable_identity(storage)
     # First what starts say: what they commit meanwhile is then seen.
-    told = read_starts(storage)
-    starts = told.told
-    found = committed(storage, str(identity.get(STAGED_INPUT)))
+    read = read_starts(storage)
+    starts = read.starts
+    found = read_committed(storage, str(identity.get(STAGED_INPUT)))
     units = (
         (starts[-1].status.units if starts else None) or (found.staged and unit_count(storage, found.staged)) or None
     )
     condition = condition_of(
-        [seen(start, now) for start in starts], finished=units is not None and found.wholes >= units
+        [observe_start(start, now) for start in starts], finished=units is not None and found.wholes >= units
     )
     start = condition.seen and condition.seen.start
     planned, fault = _planned(storage)
@@ -135,7 +135,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         totals=(found.staged.totals if found.staged else Totals()) + found.totals,
         unfinished=found.unfinished,
         unreadable=found.unreadable,
-        damaged_starts=told.damaged,
+        damaged_starts=read.damaged,
         pace=pace(start.samples, start.status.rollouts_expected) if start else Pace(),
         spent=_spent(starts),
         planned=planned,
@@ -180,24 +180,24 @@ def lines(status: RunStatus) -> Iterator[str]:
 
 
 def as_json(status: RunStatus) -> dict[str, object]:
-    """For programs: `RunStatus`, with `condition.seen` without its samples."""
-    told = asdict(status)
-    if seen := told["condition"]["seen"]:
+    """For programs: `RunStatus`, with `condition.observe_start` without its samples."""
+    fields = asdict(status)
+    if seen := fields["condition"]["seen"]:
         del seen["start"]["samples"]
-    return told
+    return fields
 
 
-def seen(start: Start, now: float) -> Seen:
+def observe_start(start: Start, now: float) -> ObservedStart:
     """A start as it is seen from this process."""
     here = same_machine(start.process)
     process = process_with(start.pid) == start.process if here else None
     # Clocks of two machines differ.
-    return Seen(start=start, silent_seconds=max(0.0, now - start.at), process=process)
+    return ObservedStart(start=start, silent_seconds=max(0.0, now - start.at), process=process)
 
 
-def _spent(starts: Sequence[Start]) -> Spent:
+def _spent(starts: Sequence[Start]) -> RunCost:
     costs = [start.status.device_hours * start.price for start in starts if start.price is not None]
-    return Spent(
+    return RunCost(
         starts=len(starts),
         unpriced=len(starts) - len(costs),
         device_hours=sum(start.status.device_hours for start in starts),
@@ -207,31 +207,31 @@ def _spent(starts: Sequence[Start]) -> Spent:
 
 def _planned(storage: Storage) -> tuple[Forecast | None, str]:
     try:
-        return decoded_forecast(storage.read(PLAN)), ""
+        return decode_forecast(storage.read(PLAN)), ""
     except Absent:
         return None, ""
     except ValueError as error:
         return None, str(error)
 
 
-def condition_of(starts: Sequence[Seen], *, finished: bool) -> Condition:
+def condition_of(starts: Sequence[ObservedStart], *, finished: bool) -> RunCondition:
     """`starts` in the order of time; `finished`: every unit is whole."""
     last = next((seen for seen in reversed(starts) if seen.at_work), starts[-1] if starts else None)
     if last and last.at_work:
-        state, why = State.RUNNING, f"last sign of life {span(last.silent_seconds)} ago"
+        state, why = StartState.RUNNING, f"last sign of life {span(last.silent_seconds)} ago"
     elif finished:
-        state, why = State.FINISHED, "all units are whole"
+        state, why = StartState.FINISHED, "all units are whole"
     elif last is None:
-        state, why = State.UNFINISHED, f"no start says why; {_GO_ON}"
+        state, why = StartState.UNFINISHED, f"no start says why; {_GO_ON}"
     elif not last.start.ended:
-        state, why = State.DEAD, f"{_silence(last)}; {_GO_ON}"
+        state, why = StartState.DEAD, f"{_silence(last)}; {_GO_ON}"
     elif last.start.ended == INTERRUPTED:
-        state, why = State.INTERRUPTED, f"{span(last.silent_seconds)} ago; {_GO_ON}"
+        state, why = StartState.INTERRUPTED, f"{span(last.silent_seconds)} ago; {_GO_ON}"
     elif last.start.ended in (FAILED, LIMITED):
-        state, why = State(last.start.ended), printable(last.start.message)
+        state, why = StartState(last.start.ended), printable(last.start.message)
     else:
-        state, why = State.UNFINISHED, f"units are owed again since the last start; {_GO_ON}"
-    return Condition(state=state, why=why, seen=last)
+        state, why = StartState.UNFINISHED, f"units are owed again since the last start; {_GO_ON}"
+    return RunCondition(state=state, why=why, seen=last)
 
 
 def span(seconds: float) -> str:
@@ -242,7 +242,7 @@ def span(seconds: float) -> str:
     return f"{max(0.0, seconds):.0f} s"
 
 
-def _silence(last: Seen) -> str:
+def _silence(last: ObservedStart) -> str:
     if last.process is None:
         return f"silent for {span(last.silent_seconds)}: dead, or cut off"
     return f"its process is gone; last sign of life {span(last.silent_seconds)} ago"
@@ -269,10 +269,10 @@ class Committed:
         )
 
 
-def committed(storage: Storage, staged_id: str) -> Committed:
+def read_committed(storage: Storage, staged_id: str) -> Committed:
     """Raises StoreError where the directory cannot be read."""
     found = chain(storage, INPUT, staged_id)
-    staged = Committed(staged=standing(found).whole, unreadable=found.unreadable)
+    staged = Committed(staged=resolve(found).whole, unreadable=found.unreadable)
     return sum(each(storage, partial(_unit, storage), chain_lengths(storage, UNIT).items()), staged)
 
 
@@ -293,8 +293,8 @@ def _unit(storage: Storage, named: tuple[str, int]) -> Committed:
 
 
 def _of_chain(found: CommitChain) -> Committed:
-    whole = standing(found).whole
-    logged = logged_totals(found)
+    whole = resolve(found).whole
+    logged = log_totals(found)
     totals = whole.totals if whole else Totals()
     return Committed(
         wholes=1 if whole else 0,
@@ -307,24 +307,24 @@ def _of_chain(found: CommitChain) -> Committed:
 def _now(status: RunStatus) -> Iterator[str]:
     """What the start does that is at work, or did when it was last heard of."""
     seen = status.condition.seen
-    if seen is None or status.condition.state is State.FINISHED:
+    if seen is None or status.condition.state is StartState.FINISHED:
         return
-    told = seen.start.status
-    yield _line("now" if seen.at_work else "at last", printable(told.stage))
-    for name, words in facts_of(told, status.pace, None):
+    last = seen.start.status
+    yield _line("now" if seen.at_work else "at last", printable(last.stage))
+    for name, words in status_items(last, status.pace, None):
         if seen.at_work or name != "left":
             yield _line("", f"{name:<9} {words}")
-    if told.workers:
-        yield _line("", f"{'workers':<9} {told.workers:,}")
+    if last.workers:
+        yield _line("", f"{'workers':<9} {last.workers:,}")
 
 
 def _cost(status: RunStatus) -> Iterator[str]:
     spent = status.spent
     if spent.starts:
         starts = f"{spent.starts:,} start{'s' if spent.starts > 1 else ''}"
-        price = "" if spent.money is None else f", {figure(spent.money, 2)} in money"
+        price = "" if spent.money is None else f", {format_number(spent.money, 2)} in money"
         unpriced = f" ({spent.unpriced:,} without a price)" if spent.money is not None and spent.unpriced else ""
-        yield _line("cost", f"{figure(spent.device_hours, 2)} device hours{price}, in {starts}{unpriced}")
+        yield _line("cost", f"{format_number(spent.device_hours, 2)} device hours{price}, in {starts}{unpriced}")
     if status.plan_fault:
         yield _line("planned", f"plan.json cannot be read: {printable(status.plan_fault)}")
     if status.planned:
@@ -334,9 +334,11 @@ def _cost(status: RunStatus) -> Iterator[str]:
         yield _line("planned", f"rollouts {_range(cost.rollouts, 0)}, so far {done:,}")
         yield _line("", f"tokens {_range(cost.tokens, 0)}, so far {tokens:,}")
         if cost.device_hours:
-            yield _line("", f"device hours {_range(cost.device_hours, 2)}, so far {figure(spent.device_hours, 2)}")
+            yield _line(
+                "", f"device hours {_range(cost.device_hours, 2)}, so far {format_number(spent.device_hours, 2)}"
+            )
         if cost.money and spent.money is not None:
-            yield _line("", f"money {_range(cost.money, 2)}, so far {figure(spent.money, 2)}")
+            yield _line("", f"money {_range(cost.money, 2)}, so far {format_number(spent.money, 2)}")
 
 
 def _damage(names: Sequence[str], comment: str, kind: str) -> Iterator[str]:
@@ -346,14 +348,14 @@ def _damage(names: Sequence[str], comment: str, kind: str) -> Iterator[str]:
         yield _line("", f"{more:,} more {kind}")
 
 
-def _whose(seen: Seen) -> str:
+def _whose(seen: ObservedStart) -> str:
     start = seen.start
     began = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(start.began_at))
     return f"on {printable(start.host)}, process {start.pid}, begun {began} UTC"
 
 
 def _range(planned: Range, digits: int) -> str:
-    return f"{figure(planned.expected, digits)} ({ranged(planned.low, planned.high, digits)})"
+    return f"{format_number(planned.expected, digits)} ({format_range(planned.low, planned.high, digits)})"
 
 
 def _line(name: str, words: str) -> str:

@@ -5,11 +5,11 @@ from pipeline.cli.command import Command, interruptible
 
 
 def _agree(config: AgreeConfig) -> int:
+    from pipeline.analysis.agree.render import print_agreement
     from pipeline.analysis.agree.run import agree
-    from pipeline.analysis.agree.told import tell
 
     with interruptible():
-        tell(agree(config))
+        print_agreement(agree(config))
     return 0
 
 

@@ -58,7 +58,7 @@ class Interruption(KeyboardInterrupt):
 
 
 @contextmanager
-def interrupted_by(*numbers: signal.Signals) -> Iterator[None]:
+def interrupt_on(*numbers: signal.Signals) -> Iterator[None]:
     """These signals raise Interruption in the block, on the main thread.
 
     In the import machinery they wait, IMPORT_PAUSE_SECONDS at a time: what one of its callbacks raises is printed and lost.

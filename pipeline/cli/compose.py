@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import yaml
-from hydra import compose, initialize_config_dir
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
@@ -29,13 +30,14 @@ from pipeline.cli.overrides import (
     check_overrides,
     marks_of,
     open_keys,
-    quoted,
+    quote,
     text_keys,
 )
 from pipeline.config.changes import Change, change_type
-from pipeline.config.fields import BY_GROUP, CHOOSES, OWN, REFUSED, ChosenSettings, Settings, described
+from pipeline.config.fields import BY_GROUP, CHOOSES, OWN, REFUSED, ChosenSettings, Settings, describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
-from pipeline.config.recorded import flat, refuse_missing
+from pipeline.config.recorded_settings import flatten_settings, refuse_missing
+from pipeline.config.renamed import current_overrides
 from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError, first_line
 from pipeline.engines.registry import ENGINES
@@ -63,7 +65,7 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Composed:
+class ComposedSettings:
     """What a command line comes to, for a command with this schema, and remarks on what of it has no effect."""
 
     config: DictConfig
@@ -85,10 +87,11 @@ class Composed:
         return _static(found, self.schema, self.own)
 
 
-def composed(command: Command, overrides: Sequence[str]) -> Composed:
+def compose(command: Command, overrides: Sequence[str]) -> ComposedSettings:
     """Compose and check the settings of a command. Raises UsageError with one line that names the key and the remedy."""
+    overrides, hints = current_overrides(command.name, overrides)
     sections = _sections(command, ChosenSettings)
-    said = _said(overrides)
+    said = _written_keys(overrides)
     _refuse_missing(said, sections)
     chosen = {section: _chosen(command, section, said) for section in sections}
     for section, name in chosen.items():
@@ -112,7 +115,7 @@ def composed(command: Command, overrides: Sequence[str]) -> Composed:
             store.store(group=section, name=name, node={DOORS[section][0].CHOSEN_BY: name})
     try:
         with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            config = compose(command.name, overrides=checked)
+            config = hydra_compose(command.name, overrides=checked)
         if command.check is not None:
             command.check(_static(OmegaConf.to_object(config), command.schema, own))
         else:
@@ -123,7 +126,7 @@ def composed(command: Command, overrides: Sequence[str]) -> Composed:
         raise UsageError(_cause(error)) from error
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return Composed(config=config, schema=command.schema, own=own, remarks=tuple(remarks))
+    return ComposedSettings(config=config, schema=command.schema, own=own, remarks=(*hints, *remarks))
 
 
 def _static(found: Any, schema: type, own: Own | None) -> Any:
@@ -164,7 +167,7 @@ def _sections(command: Command, kind: type) -> list[str]:
     return [section for section, base in wanted.items() if hints.get(section) is base]
 
 
-def _said(overrides: Sequence[str]) -> dict[str, str]:
+def _written_keys(overrides: Sequence[str]) -> dict[str, str]:
     """What is given for each key, as it is written: enough to see which implementations are chosen."""
     return {key: value.strip("'\" ") for key, _, value in (text.partition("=") for text in overrides)}
 
@@ -207,7 +210,7 @@ def _chosen(command: Command, section: str, said: Mapping[str, str]) -> str:
 
 
 def _by_group(base: type[ChosenSettings]) -> bool:
-    return any(each.name == base.CHOSEN_BY and BY_GROUP in each.marks for each in described(base))
+    return any(each.name == base.CHOSEN_BY and BY_GROUP in each.marks for each in describe_settings(base))
 
 
 def _choosing(section: str) -> dict[str, str]:
@@ -216,7 +219,7 @@ def _choosing(section: str) -> dict[str, str]:
     return {
         f"{section}.{each.name}": name
         for name, settings in door.our_settings().items()
-        for each in described(settings)
+        for each in describe_settings(settings)
         if CHOOSES in each.marks
     }
 
@@ -242,7 +245,7 @@ def options_of(file: Path, section: str) -> dict[str, object]:
     return {
         key: value
         for name, part in (loaded if section in loaded else {section: loaded}).items()
-        for key, value in flat(name, part).items()
+        for key, value in flatten_settings(name, part).items()
     }
 
 
@@ -263,7 +266,7 @@ def _own(command: Command, said: Mapping[str, str]) -> Own | None:
     if schema is None:
         return None
     _refuse_unusable(door, name)
-    if not schema.SECTION or schema.SECTION in {each.name for each in described(command.schema)}:
+    if not schema.SECTION or schema.SECTION in {each.name for each in describe_settings(command.schema)}:
         raise UsageError(
             f"{door.noun} {name} of {door.plugin(name)} cannot be used: SECTION={schema.SECTION!r} of its {schema.__name__} is "
             f"no name for a section of settings of `{command.name}`, or is one already"
@@ -329,7 +332,7 @@ def _parsed(text: str, texts: Collection[str], either_kind: Collection[str]) -> 
     key, equals, value = text.partition("=")
     either = key in either_kind
     is_text = key in texts or either
-    as_text = f"{key}={quoted(value)}" if equals and value.isprintable() and is_text else None
+    as_text = f"{key}={quote(value)}" if equals and value.isprintable() and is_text else None
     try:
         parsed = parser.parse_override(text)
     except HydraException as error:

@@ -6,12 +6,12 @@ from pipeline.export.settings import ExportConfig
 
 
 def _export(config: ExportConfig) -> int:
-    from pipeline.export.exported import told
+    from pipeline.export.result import result_lines
     from pipeline.export.run import export
 
     with interruptible():
         exported = export(config)
-    write_out("".join(f"{line}\n" for line in told(exported)))
+    write_out("".join(f"{line}\n" for line in result_lines(exported)))
     return 0
 
 
@@ -27,7 +27,7 @@ export: write the labels of a run as a trainer's training data, into a folder wi
   python -m pipeline export run_dir=out format=preference out=data/pairs 'decontaminate.paths=[math500.jsonl]'
 
 Before anything is written, every chain is looked at as the trainer would read it. Where labels would be misplaced or lost,
-nothing is written, and a list names the chains; offending=drop leaves them out. With a tokenizer, lengths and placeholders are
+nothing is written, and a list names the chains; invalid=drop leaves them out. With a tokenizer, lengths and placeholders are
 looked at too.
 """,
     schema=ExportConfig,

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
-from pipeline.cli.command import interrupted_by
+from pipeline.cli.command import interrupt_on
 from pipeline.cli.ordered import InOrder
 from pipeline.config.label import GradeConfig
 from pipeline.core.errors import InputError, Interrupted, StoreError, UsageError
@@ -24,10 +24,10 @@ from pipeline.core.records import Verdict
 from pipeline.data.jsonl import numbered_lines
 from pipeline.data.rows import blame, open_lines
 from pipeline.graders.base import Checker
-from pipeline.graders.lines import Case, Result, finished, gold_error, read_case, summary
+from pipeline.graders.lines import Case, Result, finish_line, gold_error, read_case, summary
 from pipeline.graders.question import at_once, in_time
 from pipeline.graders.registry import checker_for
-from pipeline.storage.outputs import replaced_at_end
+from pipeline.storage.outputs import atomic_file
 
 STANDARD = "-"
 GOLDS_REMEMBERED = 4096
@@ -58,7 +58,7 @@ def grade_lines(config: GradeConfig) -> int:
     began = time.monotonic()
     account = _Account()
     try:
-        with interrupted_by(signal.SIGTERM), _input(config) as stream, _output(config) as write:
+        with interrupt_on(signal.SIGTERM), _input(config) as stream, _output(config) as write:
 
             def emit(result: Result) -> None:
                 write(result.text)
@@ -86,7 +86,7 @@ def _grade(stream: IO[bytes], config: GradeConfig, emit: Callable[[Result], None
             case, size = read_case(number, line), len(line or b"")
             grade = at_once(checker, case.asked) if case.asked else None
             if case.error or (grade and grade.verdict is not Verdict.UNPARSEABLE):
-                in_order.put(finished(case, grade), size)
+                in_order.put(finish_line(case, grade), size)
             else:
                 in_order.put_later(threads.submit(slowly.result, case), size)
         in_order.finish()
@@ -103,9 +103,9 @@ class _Slowly:
         assert case.asked is not None
         grade = in_time(self._checker, case.asked)
         if grade.verdict is not Verdict.UNPARSEABLE:
-            return finished(case, grade)
+            return finish_line(case, grade)
         unread = [gold for gold in case.asked.golds if not self._parses(gold)]
-        return finished(case, grade, gold_error(case, unread) if unread else "")
+        return finish_line(case, grade, gold_error(case, unread) if unread else "")
 
 
 @contextlib.contextmanager
@@ -155,7 +155,7 @@ def _output(config: GradeConfig) -> Iterator[Callable[[bytes], None]]:
         with path.open("wb") as stream:
             yield _at_once(stream, str(path))
         return
-    with replaced_at_end(path) as file:
+    with atomic_file(path) as file:
         yield _blamed(file.write, str(path))
 
 

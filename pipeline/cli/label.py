@@ -14,27 +14,27 @@ from pipeline.config.label import LabelConfig
 def check_ending(config: LabelConfig) -> None:
     """Raise UsageError where completions are to end at their answer and nobody can see to it."""
     if config.sampling.stop_at_answer:
-        from pipeline.runtime.ending import stops_at_answer
+        from pipeline.runtime.answer_ending import stops_at_answer
 
         stops_at_answer(config)
 
 
 def _label(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
-    from pipeline.analysis.report.gathered import first_chains, reject_counts
-    from pipeline.analysis.report.reading import end_with_report
+    from pipeline.analysis.report.run_data import first_chains, reject_counts
+    from pipeline.analysis.report.run_report import end_with_report
     from pipeline.analysis.report.terminal import LiveView, print_chains, print_rejects, print_summary
-    from pipeline.runtime.actors import actors
+    from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.driver import label
     from pipeline.runtime.stop import StopSignal
-    from pipeline.storage.place import storage_at
+    from pipeline.storage.location import storage_at
 
     console = Console(highlight=False)
     stop = StopSignal()
     stop.listen()
     try:
         with LiveView(console, config.plan.gpu_hour_price) as view:
-            summary = label(config, actors, view, stop)
+            summary = label(config, ray_workers, view, stop)
     finally:
         stop.release()
     storage = storage_at(summary.run_dir)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, get_args, get_origin
 
-from pipeline.config.fields import BY_GROUP, Mark, described
+from pipeline.config.fields import BY_GROUP, Mark, describe_settings
 from pipeline.core.errors import UsageError
 
 
@@ -87,7 +87,7 @@ def _without_effect(line: str, value: object, owner: Owner) -> list[str]:
 def marks_of(schema: type, prefix: str = "") -> dict[str, frozenset[Mark]]:
     """The marks of all settings of a schema, by dotted key, sections included."""
     found = {}
-    for each in described(schema):
+    for each in describe_settings(schema):
         key = f"{prefix}{each.name}"
         found[key] = each.marks
         if dataclasses.is_dataclass(each.kind):
@@ -106,14 +106,14 @@ def open_keys(schema: type) -> set[str]:
     return _keys_of(schema, lambda kind: kind is Any)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A text as Hydra's grammar takes any: in quotes, with those in it and backslashes before them or at the end escaped."""
     return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
 
 
 def _keys_of(schema: type, wanted: Callable[[Any], bool], prefix: str = "") -> set[str]:
     found = set()
-    for each in described(schema):
+    for each in describe_settings(schema):
         if dataclasses.is_dataclass(each.kind):
             assert isinstance(each.kind, type)
             found |= _keys_of(each.kind, wanted, f"{prefix}{each.name}.")

@@ -9,8 +9,8 @@ from pipeline.cli.command import Command
 from pipeline.cli.label import check_ending, set_up_ray
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, UsageError
-from pipeline.core.forecast import MARK, encoded_forecast
-from pipeline.storage.outputs import check_output_file, refuse_foreign, refuse_overwriting, replaced_at_end
+from pipeline.core.forecast import MARK, encode_forecast
+from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
 
 
 def _plan(config: LabelConfig) -> int:
@@ -20,11 +20,11 @@ def _plan(config: LabelConfig) -> int:
     check_output_file("plan.out", out)
     refuse_foreign("plan.out", out, MARK, "plan")
     set_up_ray(config.cluster.address)
+    from pipeline.analysis.plan.render import print_plan
     from pipeline.analysis.plan.run import plan
-    from pipeline.analysis.plan.told import print_plan
     from pipeline.analysis.report.terminal import LiveView
     from pipeline.data.rows import input_files
-    from pipeline.runtime.actors import actors
+    from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.stop import StopSignal
 
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
@@ -33,13 +33,13 @@ def _plan(config: LabelConfig) -> int:
     stop.listen()
     try:
         with LiveView(console, config.plan.gpu_hour_price) as view:
-            forecast = plan(config, actors, view, stop, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
+            forecast = plan(config, ray_workers, view, stop, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
     except Interrupted as error:
         raise Interrupted("interrupted; nothing was written: start the same command again") from error
     finally:
         stop.release()
-    with replaced_at_end(out) as file:
-        file.write(encoded_forecast(forecast))
+    with atomic_file(out) as file:
+        file.write(encode_forecast(forecast))
     print_plan(console, forecast, out)
     return 0
 

@@ -22,7 +22,7 @@ from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command
 from pipeline.cli.compose import DOORS, conf_folder, options_of
 from pipeline.config.changes import Change
-from pipeline.config.fields import FREE, RELABEL, Described, Mark, described
+from pipeline.config.fields import FREE, RELABEL, Mark, SettingInfo, describe_settings
 
 NO_DEFAULT = "???"
 """What a setting without a default has for one."""
@@ -59,7 +59,7 @@ def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
     """The settings of a section and of those within it, in their order."""
     found: list[Setting] = []
     example = _defaults(schema)
-    for each in described(schema):
+    for each in describe_settings(schema):
         key = f"{prefix}{each.name}"
         if dataclasses.is_dataclass(each.kind):
             inner = settings(each.kind, f"{key}.")
@@ -103,7 +103,7 @@ def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tup
     Raises UsageError for a plug-in that cannot be used.
     """
     sections: list[tuple[str, Sequence[Setting]]] = []
-    for each in described(command.schema):
+    for each in describe_settings(command.schema):
         if not dataclasses.is_dataclass(each.kind):
             continue
         if each.kind is Change:
@@ -132,8 +132,8 @@ def as_text(command: Command, width: int = 100) -> str:
         for setting in found:
             of = f" ({' and '.join(setting.of)} only)" if setting.of else ""
             lines.append(f"  {setting.key} = {setting.default}{of}")
-            told = ". ".join(text for text in (setting.values, setting.meaning) if text)
-            lines += textwrap.wrap(told, width, initial_indent="      ", subsequent_indent="      ")
+            text = ". ".join(text for text in (setting.values, setting.meaning) if text)
+            lines += textwrap.wrap(text, width, initial_indent="      ", subsequent_indent="      ")
         lines.append("")
     return "\n".join(lines)
 
@@ -150,11 +150,11 @@ def as_markdown() -> str:
                 )
             else:
                 shared.setdefault((section, tuple(found)), []).append(command.name)
-    told: set[str] = set()
+    text: set[str] = set()
     for (section, found), commands in shared.items():
         used = ", ".join(f"`{name}`" for name in commands)
-        options = "" if section in told else _options(section)
-        told.add(section)
+        options = "" if section in text else _options(section)
+        text.add(section)
         parts.append(f"\n## Section `{section}` of {used}\n\n{options}{_table(found)}")
     return "".join(parts)
 
@@ -200,7 +200,7 @@ def _comment(file: Path) -> str:
     return " ".join(said)
 
 
-def _values(setting: Described) -> str:
+def _values(setting: SettingInfo) -> str:
     kind = setting.kind
     null = ""
     if get_origin(kind) in (Union, UnionType):

@@ -23,14 +23,14 @@ def _one(config: ReportConfig) -> int:
 def _two(config: ReportConfig) -> int:
     from rich.console import Console
 
-    from pipeline.analysis.compare.page import compared
-    from pipeline.analysis.compare.tables import tell
+    from pipeline.analysis.compare.page import write_comparison
+    from pipeline.analysis.compare.tables import print_comparison
     from pipeline.analysis.report.terminal import print_lines
 
     with interruptible():
-        found, out = compared(config)
+        found, out = write_comparison(config)
     console = Console(highlight=False)
-    tell(console, found)
+    print_comparison(console, found)
     print_lines(console, ["", f"report    {out.resolve().as_uri()}"])
     return 0
 

@@ -9,12 +9,12 @@ from pipeline.cli.command import Command, interruptible, write_out
 
 def _status(config: StatusConfig) -> int:
     from pipeline.analysis.status import as_json, lines, run_status
-    from pipeline.storage.place import storage_at
+    from pipeline.storage.location import storage_at
 
     with interruptible():
         status = run_status(storage_at(config.run_dir), time.time())
-    told = [json.dumps(as_json(status))] if config.json else lines(status)
-    write_out("".join(f"{line}\n" for line in told))
+    written = [json.dumps(as_json(status))] if config.json else lines(status)
+    write_out("".join(f"{line}\n" for line in written))
     return 0
 
 

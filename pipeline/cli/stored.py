@@ -8,28 +8,28 @@ from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 
 def _relabel(config: RelabelConfig) -> int:
     from pipeline.analysis.relabel import relabel
-    from pipeline.analysis.report.terminal import print_edited
+    from pipeline.analysis.report.terminal import print_new_labels
 
     with interruptible():
-        print_edited(Console(highlight=False), relabel(config))
+        print_new_labels(Console(highlight=False), relabel(config))
     return 0
 
 
 def _regrade(config: RegradeConfig) -> int:
     from pipeline.analysis.relabel import regrade
-    from pipeline.analysis.report.terminal import print_edited
+    from pipeline.analysis.report.terminal import print_new_labels
 
     with interruptible():
-        print_edited(Console(highlight=False), regrade(config))
+        print_new_labels(Console(highlight=False), regrade(config))
     return 0
 
 
 def _audit(config: AuditConfig) -> int:
-    from pipeline.analysis.audit.run import audit, told
+    from pipeline.analysis.audit.run import audit, audit_lines
 
     with interruptible():
         report = audit(config)
-    write_out("".join(f"{line}\n" for line in told(report)))
+    write_out("".join(f"{line}\n" for line in audit_lines(report)))
     return 0 if report.sound else 1
 
 

@@ -15,10 +15,10 @@ def _train(config: TrainConfig) -> int:
 
     weights = str(embedded_model()) if config.model == EMBEDDED else config.model
     with interruptible():
-        trained = train(config, weights=weights, tell=_tell)
+        trained = train(config, weights=weights, progress=_progress)
     if trained.before:
-        _tell(f"Nothing to do: {trained.out} is trained with these settings.")
-    _tell(f"{validation_text(trained.metrics)}; all figures are in {trained.out / NAME}")
+        _progress(f"Nothing to do: {trained.out} is trained with these settings.")
+    _progress(f"{validation_text(trained.metrics)}; all figures are in {trained.out / NAME}")
     return 0
 
 
@@ -30,17 +30,17 @@ def _score(config: ScoreConfig) -> int:
 
     with interruptible():
         scored = score(config)
-    _tell(f"{scored.chains:,} chains, {scored.steps:,} steps scored: {config.out}")
+    _progress(f"{scored.chains:,} chains, {scored.steps:,} steps scored: {config.out}")
     if scored.cut:
-        _tell(
+        _progress(
             f"{scored.cut:,} chains have no score: the model takes no steps so far behind (n_scored says how many it took)"
         )
     if scored.left_out.rows:
-        _tell(f"{scored.left_out.rows:,} rows were left out, the first: {scored.left_out.first}")
+        _progress(f"{scored.left_out.rows:,} rows were left out, the first: {scored.left_out.first}")
     return 0
 
 
-def _tell(line: str) -> None:
+def _progress(line: str) -> None:
     write_out(f"{line}\n")
 
 

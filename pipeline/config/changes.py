@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pipeline.config.fields import RELABEL, ChosenSettings, Described, Settings, described
+from pipeline.config.fields import RELABEL, ChosenSettings, SettingInfo, Settings, describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError
@@ -25,7 +25,7 @@ class Change(Settings):
         given = {key: value for key, value in dataclasses.asdict(self).items() if value not in (None, "")}
         faults = []
         for schema in self.SCHEMAS:
-            if given.keys() <= {each.name for each in described(schema)} and _may_be(schema, given):
+            if given.keys() <= {each.name for each in describe_settings(schema)} and _may_be(schema, given):
                 try:
                     schema(**given)
                 except ValueError as error:
@@ -38,10 +38,10 @@ class Change(Settings):
 
 def change_of(base: type[ChosenSettings], schemas: Iterable[type[ChosenSettings]]) -> type[Change]:
     """A section's settings that may be changed on a finished run (RELABEL), of all implementations: each may be null."""
-    found: dict[str, Described] = {}
+    found: dict[str, SettingInfo] = {}
     known = (base, *schemas)
     for schema in known:
-        for each in described(schema):
+        for each in describe_settings(schema):
             if RELABEL in each.marks:
                 found.setdefault(each.name, each)
     fields = [

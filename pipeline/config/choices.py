@@ -89,7 +89,7 @@ class AfterError(Enum):
     """What becomes of the labels behind a chain's first 0."""
 
     keep = "keep"
-    undecided = "undecided"
+    uncertain = "uncertain"
     negative = "negative"
 
 

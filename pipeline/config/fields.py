@@ -52,7 +52,7 @@ class Settings:
     """Where it stands among all settings, such as `estimator`: messages name `estimator.threshold`."""
 
     def __post_init__(self) -> None:
-        for field in described(type(self)):
+        for field in describe_settings(type(self)):
             value = getattr(self, field.name)
             if value is not None:
                 check(field.holds(value), _key(self.SECTION, field.name), _shown(value), field.wanted)
@@ -80,7 +80,7 @@ class ChosenSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class SettingInfo:
     """A setting as its annotation describes it: the type without marks and ranges, what is `wanted` of a value in words."""
 
     name: str
@@ -134,13 +134,13 @@ def check(condition: bool, key: str, value: object, wanted: str) -> None:
         raise ValueError(f"{key}={value} is out of range: it must be {wanted}")
 
 
-def described(schema: Any) -> tuple[Described, ...]:
+def describe_settings(schema: Any) -> tuple[SettingInfo, ...]:
     """The settings of a section, in their order; inner sections are among them, without a range. OWN is none."""
     return _described(schema)
 
 
 @cache
-def _described(schema: Any) -> tuple[Described, ...]:
+def _described(schema: Any) -> tuple[SettingInfo, ...]:
     hints = get_type_hints(schema, include_extras=True)
     found = []
     for field in dataclasses.fields(schema):
@@ -149,7 +149,7 @@ def _described(schema: Any) -> tuple[Described, ...]:
         hint = hints[field.name]
         extras = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
         found.append(
-            Described(
+            SettingInfo(
                 name=field.name,
                 kind=get_args(hint)[0] if extras else hint,
                 ranges=tuple(_ranges(extras)),
@@ -159,15 +159,15 @@ def _described(schema: Any) -> tuple[Described, ...]:
     return tuple(found)
 
 
-def marked(schema: type, mark: Mark) -> list[str]:
+def marked_settings(schema: type, mark: Mark) -> list[str]:
     """The names of a section's settings that have a mark."""
-    return [field.name for field in described(schema) if mark in field.marks]
+    return [field.name for field in describe_settings(schema) if mark in field.marks]
 
 
 def identifying(settings: Settings) -> dict[str, object]:
     """The settings of a section that are part of a run's identity; inner sections as dicts, without what is FREE in them."""
     found: dict[str, object] = {}
-    for field in described(type(settings)):
+    for field in describe_settings(type(settings)):
         value = getattr(settings, field.name)
         if Mark.FREE not in field.marks:
             found[field.name] = _plain(value)

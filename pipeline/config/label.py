@@ -154,7 +154,7 @@ class DataConfig(Settings):
 
 
 @dataclass(kw_only=True, slots=True)
-class Example:
+class FewShotExample:
     """A worked example shown to the policy before the problem."""
 
     problem: str = "???"
@@ -174,7 +174,7 @@ class PromptConfig(Settings):
     """Put after the problem, on a line of its own."""
     template: str = "Problem: {problem}\nSolution:\n"
     """style=plain only; `{problem}` is replaced."""
-    examples: list[Example] = field(default_factory=list)
+    examples: list[FewShotExample] = field(default_factory=list)
     """Worked examples that stand before the problem, each with `problem` and `solution`."""
 
     def check(self) -> None:

@@ -131,7 +131,7 @@ class Door(Generic[T]):
     def blamed(self, name: str, doing: str) -> AbstractContextManager[None]:
         """What an implementation raises in the block is told as `guarded` tells it."""
         plugin = self.plugin(name)
-        return nullcontext() if plugin is None else _blamed(f"{self.noun} {name} of {plugin}", doing)
+        return nullcontext() if plugin is None else _plugin_failure(f"{self.noun} {name} of {plugin}", doing)
 
     def _load(self, name: str) -> T:
         point = self._point(name)
@@ -197,7 +197,7 @@ def _in_a_line(error: BaseException) -> str:
 
 
 @contextmanager
-def _blamed(whose: str, doing: str) -> Iterator[None]:
+def _plugin_failure(whose: str, doing: str) -> Iterator[None]:
     try:
         yield
     except StepvalueError:
@@ -270,4 +270,4 @@ class _Guarded:
         return call
 
     def _blamed(self, doing: str) -> AbstractContextManager[None]:
-        return _blamed(f"{self._name} of {self._plugin}", doing)
+        return _plugin_failure(f"{self._name} of {self._plugin}", doing)

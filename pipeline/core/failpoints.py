@@ -80,8 +80,10 @@ def arm(environment: Mapping[str, str]) -> str:
     armed, log = environment.get(ARMED, ""), environment.get(COUNTED, "")
     name, action, hit = _parsed(armed) if armed else ("", "", 0)
     _trap = _Trap(name=name, action=action, hit=hit, log=log) if armed or log else None
-    told = ", ".join(f"{variable}={value}" for variable, value in ((ARMED, armed), (COUNTED, log)) if value)
-    return f"this run is made to fail for a test, unset the variable to have it work: {told}" if told else ""
+    armed_text = ", ".join(f"{variable}={value}" for variable, value in ((ARMED, armed), (COUNTED, log)) if value)
+    return (
+        f"this run is made to fail for a test, unset the variable to have it work: {armed_text}" if armed_text else ""
+    )
 
 
 def _parsed(armed: str) -> tuple[str, str, int]:

@@ -37,7 +37,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlannedWork:
     """What the input asks for: exact but where `chains_drawn`, for then the policy samples chains first, and `chains`, `steps`,
     `prefixes` and tokens are what the pilot's problems came to for all of them.
 
@@ -117,7 +117,7 @@ class Forecast:
     made_at: str
     identity: Mapping[str, object]
     settings: Mapping[str, object]
-    planned: Planned
+    planned: PlannedWork
     pilot: Pilot
     gpus: int
     gpu_hour_price: float | None
@@ -126,13 +126,13 @@ class Forecast:
     limit: Limit
 
 
-def encoded_forecast(forecast: Forecast) -> bytes:
+def encode_forecast(forecast: Forecast) -> bytes:
     """The content of `plan.json`."""
     text = json.dumps({_VERSION_KEY: VERSION, **asdict(forecast)}, indent=1, ensure_ascii=False)
     return (text + "\n").encode("utf-8", "surrogatepass")
 
 
-def decoded_forecast(data: bytes) -> Forecast:
+def decode_forecast(data: bytes) -> Forecast:
     """The inverse, of a file that a person may have edited. Raises ValueError, which names the wrong part, for all else."""
     try:
         values = json.loads(data)

@@ -58,7 +58,7 @@ class RejectReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RowLocation:
     """Where an input row stands: the file and its line (JSONL) or row (Parquet, data sets), counted from 1."""
 
     file: str
@@ -72,7 +72,7 @@ class Reject:
     With a `step_index` the row was used, and only its prefix of so many steps could not be measured.
     """
 
-    place: Place
+    place: RowLocation
     reason: RejectReason
     detail: str
     source_id: str | None = None
@@ -110,7 +110,7 @@ class Solution:
 class InputRow:
     """A used row: a problem with a chain, or, without one, a problem for which the policy is to sample chains."""
 
-    place: Place
+    place: RowLocation
     source_id: str | None
     problem: Problem
     solution: Solution | None
@@ -167,7 +167,7 @@ class Grade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """A finished completion with its grade: one row of the log. `reached_prefix_id`: see `Fact`."""
+    """A finished completion with its grade: one row of the log. `reached_prefix_id`: see `RolloutOutcome`."""
 
     completion: Completion
     grade: Grade
@@ -175,7 +175,7 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class RolloutOutcome:
     """What of a rollout counts for values: its prefix, its place in the order of issue, and what became of it.
 
     `reached_prefix_id` names the longest prefix of a chain of its problem that it reproduced token for token, if any; only
@@ -217,7 +217,7 @@ class Trials:
     """The rollouts of one prefix in the order of issue, without a gap.
 
     `outcomes`: whether each was right, None where it was not graded. `rounds`: how many each decision asked for; they add
-    up to the number of outcomes. `reached`: as in `Fact`, one per outcome.
+    up to the number of outcomes. `reached`: as in `RolloutOutcome`, one per outcome.
     """
 
     outcomes: tuple[bool | None, ...] = ()
@@ -291,7 +291,7 @@ class ChainValues:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
+class UnitTarget:
     """What is asked for of a unit: `rollouts` per prefix, or values known to `target_sd` (0: the estimator has none).
 
     A chain may cost `budget` of `budget_unit`, and all chains of the unit together `unit_budget`; None: the latter have no
@@ -309,7 +309,7 @@ class Goal:
 class Totals:
     """What became of some units' work; totals of several units add up field by field.
 
-    `undecided` chains had their budget spent before their estimator was done. `aborted` rollouts were stopped because they no
+    `spent` chains had their budget spent before their estimator was done. `aborted` rollouts were stopped because they no
     longer counted.
     """
 
@@ -329,7 +329,7 @@ class Totals:
     truncated: int = 0
     too_long: int = 0
     engine_failed: int = 0
-    undecided: int = 0
+    spent: int = 0
     solution_tokens: int = 0
 
     def __add__(self, other: "Totals") -> "Totals":

@@ -156,7 +156,7 @@ SCHEMAS = {
     "kernels": KERNELS,
     "states": STATES,
 }
-LEARNT = ("kernels", "states")
+LEARNED = ("kernels", "states")
 """Tables of what estimators have learnt; a unit has one of them at most."""
 
 LOG_KEYS = {"rollouts": ("rollout_id",), "solutions": ("problem_id", "draw")}

@@ -7,14 +7,14 @@ import pyarrow as pa
 from pipeline.core.records import (
     Chain,
     ChainValues,
-    Fact,
     Finish,
     Grade,
     InputRow,
-    Place,
     Problem,
     Reject,
     Rollout,
+    RolloutOutcome,
+    RowLocation,
     SampledSolution,
     Solution,
     StepValue,
@@ -48,7 +48,7 @@ def rollouts_table(rollouts: Sequence[Rollout], grader: str) -> pa.Table:
     )
 
 
-_FACTS = (
+_OUTCOMES = (
     "rollout_id",
     "prefix_id",
     "issue_index",
@@ -60,10 +60,10 @@ _FACTS = (
 )
 
 
-def facts(rollouts: pa.Table) -> dict[str, Fact]:
+def rollout_outcomes(rollouts: pa.Table) -> dict[str, RolloutOutcome]:
     """Rollout id -> what counts of it, of a table of the log."""
     return {
-        rollout: Fact(
+        rollout: RolloutOutcome(
             prefix_id=prefix,
             issue_index=issue,
             round=number,
@@ -73,7 +73,7 @@ def facts(rollouts: pa.Table) -> dict[str, Fact]:
             verdict=Verdict(verdict),
         )
         for rollout, prefix, issue, number, reached, finish, tokens, verdict in zip(
-            *(rollouts[name].to_pylist() for name in _FACTS), strict=True
+            *(rollouts[name].to_pylist() for name in _OUTCOMES), strict=True
         )
     }
 
@@ -168,7 +168,7 @@ def input_rows(table: pa.Table) -> list[InputRow]:
     """The inverse of `inputs_table`."""
     return [
         InputRow(
-            place=Place(file=row["file"], line=row["line"]),
+            place=RowLocation(file=row["file"], line=row["line"]),
             source_id=row["source_id"],
             problem=Problem(problem_id=row["problem_id"], text=row["problem"], golds=tuple(row["gold_answers"])),
             solution=None

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pipeline.core.errors import InputError
-from pipeline.core.records import Place
+from pipeline.core.records import RowLocation
 
 Row = dict[str, object]
 
@@ -18,7 +18,7 @@ SETTING = "data.path"
 _NOT_INSTALLED = "hf:// needs the package `datasets`; install it: pip install datasets"
 
 
-def hub_rows(path: str, setting: str = SETTING) -> Iterator[tuple[Place, Row]]:
+def hub_rows(path: str, setting: str = SETTING) -> Iterator[tuple[RowLocation, Row]]:
     """Every row of the data set that `setting` names, in its order. Raises InputError, while iterating too, when it cannot be
     had."""
     parts = _parts(path, setting)
@@ -29,7 +29,7 @@ def hub_rows(path: str, setting: str = SETTING) -> Iterator[tuple[Place, Row]]:
     try:
         rows = load_dataset(parts["name"], parts["config"], split=parts["split"] or "train", streaming=True)
         for number, row in enumerate(rows, start=1):
-            yield Place(file=path, line=number), dict(row)
+            yield RowLocation(file=path, line=number), dict(row)
     except Exception as error:  # the network, the Hub and each file format have errors of their own
         raise _unavailable(path, error, setting) from error
 

@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 from pipeline.config.label import DataConfig
 from pipeline.core.ids import ID_DIGITS, content_id
-from pipeline.core.records import InputRow, Place, Problem, Reject, RejectReason, Solution
+from pipeline.core.records import InputRow, Problem, Reject, RejectReason, RowLocation, Solution
 from pipeline.data.layouts import Extract, Fields, UnusableRowError, column, column_names, read_fields
 from pipeline.data.steps import join, split
 
@@ -23,7 +23,9 @@ MAX_ADJUSTED = 10_000
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def read_row(row: Mapping[str, object], place: Place, data: DataConfig, final_answer: Extract) -> InputRow | Reject:
+def read_row(
+    row: Mapping[str, object], place: RowLocation, data: DataConfig, final_answer: Extract
+) -> InputRow | Reject:
     """The problem and the solution a row holds; no solution where the row has neither steps nor a solution column.
 
     `final_answer` finds the answer that a text states. It is used for `data.answer_in_text` and for layouts that mark a

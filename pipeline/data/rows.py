@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.core.errors import InputError
-from pipeline.core.records import Place, Reject, RejectReason
+from pipeline.core.records import Reject, RejectReason, RowLocation
 from pipeline.data.hub import PREFIX, Row, hub_commit, hub_rows
 from pipeline.data.jsonl import BYTE_ORDER_MARK, UnusableLineError, as_object, numbered_lines, parse_object
 
@@ -36,7 +36,7 @@ _CHUNK_BYTES = 2**20
 _COMPRESSION: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 
 
-def read_rows(data_path: str, limit: int | None, setting: str = _SETTING) -> Iterator[tuple[Place, Row | Reject]]:
+def read_rows(data_path: str, limit: int | None, setting: str = _SETTING) -> Iterator[tuple[RowLocation, Row | Reject]]:
     """The first `limit` rows in order, each with its place; unreadable ones count. Blank lines are no rows. `setting` is
     where the path was named, for messages.
 
@@ -101,7 +101,7 @@ def blame(setting: str, path: Path | str) -> Iterator[None]:
         ) from error
 
 
-def _file_rows(path: Path, setting: str) -> Iterator[tuple[Place, Row | Reject]]:
+def _file_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | Reject]]:
     with blame(setting, path):
         if path.suffix.lower() == ".parquet":
             yield from _parquet_rows(path)
@@ -111,8 +111,8 @@ def _file_rows(path: Path, setting: str) -> Iterator[tuple[Place, Row | Reject]]
             yield from _line_rows(path)
 
 
-def _place(path: Path, line: int) -> Place:
-    return Place(file=str(path).encode("utf-8", "replace").decode(), line=line)
+def _place(path: Path, line: int) -> RowLocation:
+    return RowLocation(file=str(path).encode("utf-8", "replace").decode(), line=line)
 
 
 def open_lines(path: Path) -> IO[bytes]:
@@ -124,14 +124,14 @@ def open_lines(path: Path) -> IO[bytes]:
     return io.BufferedReader(cast(io.RawIOBase, pa.input_stream(str(path), compression=compression)))
 
 
-def _line_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
+def _line_rows(path: Path) -> Iterator[tuple[RowLocation, Row | Reject]]:
     with open_lines(path) as stream:
         for number, line in numbered_lines(stream):
             place = _place(path, number)
             yield place, _row(parse_object, line, place)
 
 
-def _row(read: Callable[[T], Row], source: T, place: Place) -> Row | Reject:
+def _row(read: Callable[[T], Row], source: T, place: RowLocation) -> Row | Reject:
     try:
         return read(source)
     except UnusableLineError as unusable:
@@ -143,7 +143,7 @@ def _is_array(path: Path) -> bool:
         return stream.read(_CHUNK_BYTES).removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"[")
 
 
-def _array_rows(path: Path, setting: str) -> Iterator[tuple[Place, Row | Reject]]:
+def _array_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | Reject]]:
     if path.stat().st_size > MAX_ARRAY_BYTES:
         limit = f"{MAX_ARRAY_BYTES:,} bytes"
         raise InputError(f"{setting}: {path} is a JSON array of more than {limit}; make it JSONL: jq -c '.[]' {path}")
@@ -156,7 +156,7 @@ def _array_rows(path: Path, setting: str) -> Iterator[tuple[Place, Row | Reject]
         yield place, _row(as_object, value, place)
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
+def _parquet_rows(path: Path) -> Iterator[tuple[RowLocation, Row | Reject]]:
     number = 0
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         for batch in file.iter_batches(batch_size=_PARQUET_BATCH_ROWS):
@@ -166,7 +166,7 @@ def _parquet_rows(path: Path) -> Iterator[tuple[Place, Row | Reject]]:
                 yield place, _parquet_row(batch.slice(index, 1), place)
 
 
-def _parquet_row(row: pa.RecordBatch, place: Place) -> Row | Reject:
+def _parquet_row(row: pa.RecordBatch, place: RowLocation) -> Row | Reject:
     try:
         return cast(Row, row.to_pylist()[0])
     except UnicodeDecodeError as error:

@@ -116,10 +116,10 @@ def _quantised_bits(stored: Mapping[str, Any], asked: str | None) -> int:
         return 0
     groups = stored.get("config_groups") or {}
     in_groups = ((group.get("weights") or {}).get("num_bits") or 0 for group in groups.values())
-    told = stored.get("bits") or max(in_groups, default=0)
+    bits = stored.get("bits") or max(in_groups, default=0)
     if stored.get("load_in_8bit"):
-        told = 8
-    if bits := told or _METHOD_BITS.get(str(method), 0):
+        bits = 8
+    if bits := bits or _METHOD_BITS.get(str(method), 0):
         return int(bits)
     raise UnknownArchitecture(f"how many bits a weight has under the quantisation {method} is not known")
 

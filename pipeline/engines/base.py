@@ -137,7 +137,7 @@ class BatchEngine(Engine):
             done = list(await self.complete(wanted)) if wanted else []
             asked = {request.request_id for request in wanted}
             _refuse_others(done, asked)
-            aborted = [unanswered(request, Finish.ABORT) for request in batch if request.request_id not in asked]
+            aborted = [empty_completion(request, Finish.ABORT) for request in batch if request.request_id not in asked]
             self.abort(asked)
             prompted = sum(len(request.prefix.prompt_ids) for request in wanted)
             tokens = sum(completion.n_tokens for completion in done)
@@ -231,11 +231,11 @@ class Policy(Protocol):
         return None
 
 
-def unanswered(request: Request, finish: Finish) -> Completion:
+def empty_completion(request: Request, finish: Finish) -> Completion:
     """The completion of a request that has none."""
     return Completion(request=request, text="", finish=finish, n_tokens=0)
 
 
-def attended(n_prompt: int, n_generated: int) -> int:
+def attended_tokens(n_prompt: int, n_generated: int) -> int:
     """How many tokens stood before each generated one, added up: see `EngineWork`."""
     return n_generated * n_prompt + n_generated * (n_generated - 1) // 2

@@ -25,7 +25,7 @@ from pipeline.core.errors import EngineDied
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Problem, Request
-from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings, unanswered
+from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings, empty_completion
 from pipeline.graders.base import Ending
 
 _CHUNK = 256
@@ -182,9 +182,9 @@ class OracleEngine:
     def _complete(self, request: Request, keep_tokens: bool) -> Completion:
         if request.request_id in self._aborted:
             self._aborted.remove(request.request_id)
-            return unanswered(request, Finish.ABORT)
+            return empty_completion(request, Finish.ABORT)
         if self._config.refuse and request.request_id.startswith(self._config.refuse):
-            return unanswered(request, Finish.ENGINE_FAILED)
+            return empty_completion(request, Finish.ENGINE_FAILED)
         prefix_id = request.prefix.prefix_id
         value = self._values.get(prefix_id)
         if value is None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from pipeline.config.label import PolicyConfig, SamplingConfig
-from pipeline.config.recorded import complete
+from pipeline.config.recorded_settings import complete_settings
 from pipeline.core.doors import Door
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ ENGINES: "Door[type[Policy]]" = Door(
 
 def policy_for(settings: PolicyConfig) -> "Policy":
     """The policy that settings name. Raises UsageError where there is none such here."""
-    usable: Policy = ENGINES.made(settings.kind, complete(settings, ENGINES))
+    usable: Policy = ENGINES.made(settings.kind, complete_settings(settings, ENGINES))
     return usable
 
 

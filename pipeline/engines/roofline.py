@@ -29,7 +29,7 @@ from pipeline.core.progress import EngineWork
 
 WORKSPACE_BYTES = 2e9
 """What vLLM needs on every device beside weights and KV cache, for activations and CUDA graphs."""
-ROOM_FOR = 0.25
+FREE_SHARE = 0.25
 """The share of all sequences that the KV cache has to hold at once: with fewer an engine spends its time reading weights."""
 SEQUENCES = 256
 """Taken where no setting says how many run at once. Large devices run more where their memory holds them, which is no reason to
@@ -170,7 +170,7 @@ def least_devices(
     Heads are dealt out whole. Where there are more devices than KV heads, several hold the same.
     """
     longest = context or architecture.context
-    typical = ROOM_FOR * (sequences or SEQUENCES) * kv_bytes(architecture, min(SEQUENCE_TOKENS, longest))
+    typical = FREE_SHARE * (sequences or SEQUENCES) * kv_bytes(architecture, min(SEQUENCE_TOKENS, longest))
     cache = max(typical, kv_bytes(architecture, longest))
     devices = 1
     while devices <= at_most:

@@ -49,7 +49,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class RolloutRange:
     """How many rollouts a sampled prefix has, at least and at most. Where at least 0, a prefix may be left out."""
 
     least: int
@@ -145,9 +145,9 @@ class Estimator(Protocol):
         """Whether no further rollout of a prefix counts, whatever becomes of it. For one that `stops_early`."""
         return False
 
-    def planned(self, rollouts: int) -> Planned:
+    def planned(self, rollouts: int) -> RolloutRange:
         """How many rollouts a prefix has in a finished run."""
-        return Planned(least=0, most=MANY)
+        return RolloutRange(least=0, most=MANY)
 
     def needless(self, trials: Trials) -> int | None:
         """The issue index of a prefix's first rollout that was never asked for, None where each was."""

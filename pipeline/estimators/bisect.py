@@ -17,7 +17,7 @@ from pipeline.config.choices import LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import first_success, fixed
-from pipeline.estimators.base import Need, Planned, adapted
+from pipeline.estimators.base import Need, RolloutRange, adapted
 from pipeline.estimators.first_success import Stopping
 from pipeline.estimators.labels import with_advantages
 from pipeline.estimators.settings import BisectConfig, StoppingConfig
@@ -37,7 +37,7 @@ class Bisect(Stopping):
         for tree in problems:
             of_problem: dict[str, int] = {}
             for chain in tree.chains:
-                for prefix, more in owed(chain, trials, rollouts, self.settings).items():
+                for prefix, more in rollouts_owed(chain, trials, rollouts, self.settings).items():
                     of_problem[prefix] = max(more, of_problem.get(prefix, 0))
             found.append(of_problem)
         return found
@@ -50,8 +50,8 @@ class Bisect(Stopping):
     ) -> tuple[int | None, ...]:
         return labels(chain, trials)
 
-    def planned(self, rollouts: int) -> Planned:
-        return Planned(least=0, most=rollouts)
+    def planned(self, rollouts: int) -> RolloutRange:
+        return RolloutRange(least=0, most=rollouts)
 
     def lacks(self) -> Mapping[Need, str]:
         why = "only the prefixes that a search came by were sampled (estimator.name=bisect)"
@@ -62,11 +62,13 @@ class Bisect(Stopping):
         return adapted(cls.Config, given, successes=1, rule=LabelRule.any)
 
 
-def owed(chain: ChainShape, trials: Mapping[str, Trials], rollouts: int, config: StoppingConfig) -> dict[str, int]:
+def rollouts_owed(
+    chain: ChainShape, trials: Mapping[str, Trials], rollouts: int, config: StoppingConfig
+) -> dict[str, int]:
     """The next round of the one probe that is under way, by prefix id; empty when the search is over."""
 
     def more(prefix: str) -> int:
-        return first_success.owed(trials.get(prefix, NONE), rollouts, config)
+        return first_success.rollouts_owed(trials.get(prefix, NONE), rollouts, config)
 
     probe = _search(chain, lambda prefix: None if more(prefix) else _verdict(trials.get(prefix, NONE))).probe
     return {probe: more(probe)} if probe is not None and more(probe) else {}
@@ -75,16 +77,17 @@ def owed(chain: ChainShape, trials: Mapping[str, Trials], rollouts: int, config:
 def values(chain: ChainShape, trials: Mapping[str, Trials], config: StoppingConfig) -> list[StepValue]:
     """Of the bare problem and the K steps: a prefix with rollouts has the value of `first_success`, whoever asked for them.
 
-    The others have none: their origin is `implied` where the search is over, else `unmeasured`. The end of a chain with an
-    outcome is `terminal`.
+    The others have none: their origin is `implied` where the search is over, else `unmeasured_value`. The end of a chain with an
+    outcome is `terminal_value`.
     """
     found = _search_log(chain, trials).first_error is not None
-    rest = replace(fixed.unmeasured(Counts()), origin=Origin.IMPLIED if found else Origin.UNMEASURED)
+    rest = replace(fixed.unmeasured_value(Counts()), origin=Origin.IMPLIED if found else Origin.UNMEASURED)
     known = [
-        first_success.measured(trials[prefix], config) if prefix in trials else rest for prefix in chain.prefix_ids
+        first_success.measured_value(trials[prefix], config) if prefix in trials else rest
+        for prefix in chain.prefix_ids
     ]
     if chain.outcome is not None:
-        known[-1] = fixed.terminal(chain.outcome, config.threshold)
+        known[-1] = fixed.terminal_value(chain.outcome, config.threshold)
     return known
 
 

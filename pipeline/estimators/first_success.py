@@ -1,7 +1,7 @@
 """The first_success estimator: a prefix is sampled until `successes` rollouts are right, or all N are issued.
 
 Labels of the rule `any` are distributed exactly as with N rollouts for every prefix, for 1/V rollouts instead of N.
-Values stay unbiased (`paths.unbiased`), and say less than those of N rollouts: they rest on fewer.
+Values stay unbiased (`paths.unbiased_value`), and say less than those of N rollouts: they rest on fewer.
 
 Up to `batch` rollouts are under way at a time. Only the order of issue counts, never that of completion: the rule stops at the
 first rollout in that order with which there are enough, and what was issued behind it neither counts nor has to be finished.
@@ -16,9 +16,9 @@ from typing import Any
 from pipeline.config.choices import Interval
 from pipeline.core.records import ChainShape, StepValue, Trials
 from pipeline.estimators import fixed
-from pipeline.estimators.base import Estimator, Need, Planned
+from pipeline.estimators.base import Estimator, Need, RolloutRange
 from pipeline.estimators.intervals import jeffreys
-from pipeline.estimators.paths import stopping_interval, unbiased
+from pipeline.estimators.paths import stopping_interval, unbiased_value
 from pipeline.estimators.settings import FirstSuccessConfig, StoppingConfig
 from pipeline.estimators.tree import Tree
 
@@ -31,7 +31,7 @@ class Stopping(Estimator):
     replayable = True
 
     def stopped(self, trials: Trials) -> bool:
-        return stopped(trials, self.settings)
+        return has_stopped(trials, self.settings)
 
     def needless(self, trials: Trials) -> int | None:
         # Where a damaged file was made anew with other texts, what was sampled after it may have become needless.
@@ -62,15 +62,16 @@ class FirstSuccess(Stopping):
     def next_rollouts(
         self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any
     ) -> list[dict[str, int]]:
-        return fixed.per_prefix(problems, trials, lambda have: owed(have, rollouts, self.settings))
+        return fixed.per_prefix(problems, trials, lambda have: rollouts_owed(have, rollouts, self.settings))
 
     def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
         return [
-            fixed.along(chain, trials, lambda have: measured(have, self.settings), self.settings) for chain in chains
+            fixed.chain_step_values(chain, trials, lambda have: measured_value(have, self.settings), self.settings)
+            for chain in chains
         ]
 
-    def planned(self, rollouts: int) -> Planned:
-        return Planned(least=1, most=rollouts)
+    def planned(self, rollouts: int) -> RolloutRange:
+        return RolloutRange(least=1, most=rollouts)
 
     def lacks(self) -> Mapping[Need, str]:
         why = (
@@ -87,20 +88,20 @@ class FirstSuccess(Stopping):
         return f"prefixes were sampled until they had {most} right rollouts: estimator.successes can be lowered only"
 
 
-def owed(trials: Trials, rollouts: int, config: StoppingConfig) -> int:
+def rollouts_owed(trials: Trials, rollouts: int, config: StoppingConfig) -> int:
     """How many rollouts a prefix is owed next, the rest of a batch that was cut first."""
-    if stopped(trials, config):
+    if has_stopped(trials, config):
         return 0
     issued = len(trials.outcomes)
     return min(config.batch - issued % config.batch, max(0, rollouts - issued))
 
 
-def stopped(trials: Trials, config: StoppingConfig) -> bool:
+def has_stopped(trials: Trials, config: StoppingConfig) -> bool:
     """Whether no further rollout of a prefix counts, whatever becomes of it."""
     return trials.outcomes.count(True) >= config.successes
 
 
-def measured(trials: Trials, config: StoppingConfig) -> StepValue:
+def measured_value(trials: Trials, config: StoppingConfig) -> StepValue:
     """Value, interval and posterior of a prefix, from its rollouts up to where the rule stops.
 
     A log may hold more. What is beyond the stop does not count, but for `tokens` and `truncated`, which tell what was spent.
@@ -111,13 +112,13 @@ def measured(trials: Trials, config: StoppingConfig) -> StepValue:
     graded = stop.boundaries[-1] if stop.boundaries else 0
     counts = replace(trials.counts, correct=stop.correct, graded=graded, ungraded=stop.issued - graded)
     if graded == 0:
-        return fixed.unmeasured(counts)
+        return fixed.unmeasured_value(counts)
     if config.interval is Interval.clopper_pearson:
         low, high = stopping_interval(stop.boundaries, config.successes, stop.correct, config.confidence)
     else:
         low, high = jeffreys(stop.correct, graded, config.confidence)
-    value = unbiased(stop.boundaries, config.successes, stop.correct)
-    return replace(fixed.measured(counts, config), value=value, low=low, high=high)
+    value = unbiased_value(stop.boundaries, config.successes, stop.correct)
+    return replace(fixed.measured_value(counts, config), value=value, low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.config.choices import ValueColumn
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
-from pipeline.estimators.base import Estimator, Need, Planned
+from pipeline.estimators.base import Estimator, Need, RolloutRange
 from pipeline.estimators.intervals import above, beta_moments, interval
 from pipeline.estimators.labels import with_advantages
 from pipeline.estimators.settings import FixedConfig
@@ -29,15 +29,16 @@ class Fixed(Estimator):
     def next_rollouts(
         self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any
     ) -> list[dict[str, int]]:
-        return per_prefix(problems, trials, lambda have: owed(have, rollouts))
+        return per_prefix(problems, trials, lambda have: rollouts_owed(have, rollouts))
 
     def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
         return [
-            along(chain, trials, lambda have: measured(have.counts, self.settings), self.settings) for chain in chains
+            chain_step_values(chain, trials, lambda have: measured_value(have.counts, self.settings), self.settings)
+            for chain in chains
         ]
 
-    def planned(self, rollouts: int) -> Planned:
-        return Planned(least=rollouts, most=rollouts)
+    def planned(self, rollouts: int) -> RolloutRange:
+        return RolloutRange(least=rollouts, most=rollouts)
 
     def lacks(self) -> Mapping[Need, str]:
         return {}
@@ -57,29 +58,29 @@ def per_prefix(
     ]
 
 
-def along(
+def chain_step_values(
     chain: ChainShape, trials: Mapping[str, Trials], value: Callable[[Trials], StepValue], config: EstimatorConfig
 ) -> list[StepValue]:
     """The K + 1 values of a chain, of each prefix by its own rollouts alone, and advantages from one to the next."""
     values = [value(trials.get(prefix, NONE)) for prefix in measured_prefixes(chain)]
-    end = [] if chain.outcome is None else [terminal(chain.outcome, config.threshold)]
+    end = [] if chain.outcome is None else [terminal_value(chain.outcome, config.threshold)]
     return with_advantages([*values, *end])
 
 
-def owed(trials: Trials, rollouts: int) -> int:
+def rollouts_owed(trials: Trials, rollouts: int) -> int:
     """How many more rollouts a prefix needs."""
     return max(0, rollouts - len(trials.outcomes))
 
 
-def measured(counts: Counts, config: EstimatorConfig) -> StepValue:
+def measured_value(counts: Counts, config: EstimatorConfig) -> StepValue:
     """Value, interval and posterior of a sampled prefix.
 
     The posterior is Beta(c + 1/2, n - c + 1/2), from Jeffreys' prior and this prefix alone. With nothing graded there is
-    no value: all estimates are None and the origin is `unmeasured`.
+    no value: all estimates are None and the origin is `unmeasured_value`.
     """
     correct, graded = counts.correct, counts.graded
     if graded == 0:
-        return unmeasured(counts)
+        return unmeasured_value(counts)
     low, high = interval(correct, graded, config)
     mean, sd = beta_moments(correct, graded)
     return StepValue(
@@ -95,7 +96,7 @@ def measured(counts: Counts, config: EstimatorConfig) -> StepValue:
     )
 
 
-def unmeasured(counts: Counts) -> StepValue:
+def unmeasured_value(counts: Counts) -> StepValue:
     """A prefix of which nothing is known."""
     return StepValue(
         value=None,
@@ -110,7 +111,7 @@ def unmeasured(counts: Counts) -> StepValue:
     )
 
 
-def terminal(outcome: bool, threshold: float) -> StepValue:
+def terminal_value(outcome: bool, threshold: float) -> StepValue:
     """The full chain: its value is its own outcome, known without a rollout."""
     value = float(outcome)
     return StepValue(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.core.records import Chain, ChainShape, ChainValues, Fact, Problem, Solution, Trials, Verdict
-from pipeline.core.tables import facts, labels_table
+from pipeline.core.records import Chain, ChainShape, ChainValues, Problem, RolloutOutcome, Solution, Trials, Verdict
+from pipeline.core.tables import labels_table, rollout_outcomes
 from pipeline.data.steps import step_texts
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labels import after_error, rule_name
@@ -50,18 +50,18 @@ def stored_chains(labels: pa.Table) -> list[Chain]:
     ]
 
 
-def facts_of(rollouts: Iterable[pa.Table]) -> dict[str, Fact]:
+def rollout_outcomes_of(rollouts: Iterable[pa.Table]) -> dict[str, RolloutOutcome]:
     """Rollout id -> what counts of it, of all files of a log."""
-    return {rollout: fact for table in rollouts for rollout, fact in facts(table).items()}
+    return {rollout: outcome for table in rollouts for rollout, outcome in rollout_outcomes(table).items()}
 
 
-def with_verdicts(found: Mapping[str, Fact], verdicts: pa.Table | None) -> Mapping[str, Fact]:
+def with_verdicts(found: Mapping[str, RolloutOutcome], verdicts: pa.Table | None) -> Mapping[str, RolloutOutcome]:
     """The same with later verdicts in the place of the log's, if there are any. Raises KeyError where one lacks."""
     if verdicts is None:
         return found
     ids, later = verdicts["rollout_id"].to_pylist(), verdicts["verdict"].to_pylist()
     judged = {rollout: Verdict(str(verdict)) for rollout, verdict in zip(ids, later, strict=True)}
-    return {rollout: replace(fact, verdict=judged[rollout]) for rollout, fact in found.items()}
+    return {rollout: replace(outcome, verdict=judged[rollout]) for rollout, outcome in found.items()}
 
 
 def chain_values(

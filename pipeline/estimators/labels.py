@@ -1,11 +1,11 @@
-"""Label rules: from values to 1 (keep), 0 (bad step), 2 (neutral) or None (undecided).
+"""Label rules: from values to 1 (keep), 0 (bad step), 2 (neutral) or None (uncertain).
 
 `any`          1 when at least one rollout was right: Math-Shepherd's hard estimate.
 `threshold`    1 when the value > threshold.
 `relative`     1 when the value > threshold x the value of the bare problem (EpicPRM labels with half of the root value);
-               undecided where the bare problem was never solved, because then every step would count as progress.
+               uncertain where the bare problem was never solved, because then every step would count as progress.
 `posterior`    1 when the value is above the threshold with at least the probability `certainty`, 0 when it is not with at
-               least that, else undecided.
+               least that, else uncertain.
 `three_class`  0 when the value <= threshold; of the other steps those are neutral that lost more than `neutral` against the
                step before: they did not end the chain's chances, but cost some.
 
@@ -27,6 +27,8 @@ POSITIVE = 1
 NEGATIVE = 0
 NEUTRAL = 2
 
+_IN_LABEL_RULE = {AfterError.uncertain: "undecided", AfterError.negative: "negative"}
+"""The names that run directories have in `label_rule`."""
 ROUNDING = 1e-9
 """A loss that is greater than `neutral` by less than this is not: 0.8 - 0.7 > 0.1 in floating point."""
 
@@ -34,7 +36,7 @@ ROUNDING = 1e-9
 def step_labels(
     root: StepValue, steps: Sequence[StepValue], config: EstimatorConfig, column: ValueColumn
 ) -> tuple[int | None, ...]:
-    """One label per step, each by the rule alone; a step of which the rule's number is not known is undecided. `column`: which
+    """One label per step, each by the rule alone; a step of which the rule's number is not known is uncertain. `column`: which
     estimate the rule goes by, the estimator's own (`Estimator.value_column`)."""
 
     def value(step: StepValue) -> float | None:
@@ -44,17 +46,17 @@ def step_labels(
 
 
 def after_error(labels: Sequence[int | None], config: EstimatorConfig) -> tuple[int | None, ...]:
-    """The same up to the first 0, and behind it what `after_error` says; undecided is what PRM800K's annotators left."""
+    """The same up to the first 0, and behind it what `after_error` says; uncertain is what PRM800K's annotators left."""
     if NEGATIVE not in labels or config.after_error is AfterError.keep:
         return tuple(labels)
     n_kept = list(labels).index(NEGATIVE) + 1
-    rest = None if config.after_error is AfterError.undecided else NEGATIVE
+    rest = None if config.after_error is AfterError.uncertain else NEGATIVE
     return (*labels[:n_kept], *[rest] * (len(labels) - n_kept))
 
 
 def rule_name(config: EstimatorConfig) -> str:
     """All that decides, as it stands in the column `label_rule`: `threshold>0.5`, `any,undecided_after_error`."""
-    rest = "" if config.after_error is AfterError.keep else f",{config.after_error.value}_after_error"
+    rest = "" if config.after_error is AfterError.keep else f",{_IN_LABEL_RULE[config.after_error]}_after_error"
     match config.rule:
         case LabelRule.any:
             return f"any{rest}"

@@ -21,7 +21,7 @@ HALVINGS = 53
 """Of the unit interval, in the search for a bound: as fine as a float near 1."""
 
 
-def unbiased(boundaries: Sequence[int], successes: int, correct: int) -> float:
+def unbiased_value(boundaries: Sequence[int], successes: int, correct: int) -> float:
     """The paths to the stopping point that begin with a success, as a share of all (Girshick, Mosteller and Savage 1946).
 
     Its mean over all sequences is the probability itself. It may lie outside of `stopping_interval`: a first success at the
@@ -37,7 +37,7 @@ def stopping_interval(
     """The exact equal-tailed interval: its coverage is at least `confidence` for every probability.
 
     Stopping points are in order of what they say for a high probability: the ends at `successes` before the others, an
-    earlier round before a later one, and in the same round more right ones before fewer. Raises ValueError as `unbiased`.
+    earlier round before a later one, and in the same round more right ones before fewer. Raises ValueError as `unbiased_value`.
     """
     before, graded = _last_round(boundaries, successes, correct)
     return _bounds(before, graded, successes, correct, confidence)

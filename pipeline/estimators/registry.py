@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.config.choices import ValueColumn
 from pipeline.config.label import EstimatorConfig
-from pipeline.config.recorded import complete
+from pipeline.config.recorded_settings import complete_settings
 from pipeline.core.doors import Door
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ ESTIMATORS: "Door[type[Estimator]]" = Door(
 def estimator_for(settings: EstimatorConfig) -> "Estimator":
     """The estimator that settings name. Raises UsageError where there is none such here, ValueError where it does not take
     them."""
-    usable: Estimator = ESTIMATORS.made(settings.name, complete(settings, ESTIMATORS))
+    usable: Estimator = ESTIMATORS.made(settings.name, complete_settings(settings, ESTIMATORS))
     return usable
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.core.records import UNGRADED, ChainShape, Counts, Fact, Finish, Trials, Verdict
+from pipeline.core.records import UNGRADED, ChainShape, Counts, Finish, RolloutOutcome, Trials, Verdict
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -104,15 +104,15 @@ def _links(chains: Sequence[ChainShape]) -> tuple[dict[str, str | None], dict[st
 NONE = Trials()
 
 
-def trials_of(facts: Iterable[Fact]) -> dict[str, Trials]:
+def trials_of(facts: Iterable[RolloutOutcome]) -> dict[str, Trials]:
     """Trials by prefix id; a prefix without a fact has no entry.
 
     Only issues without a gap before them count: which rollouts behind a gap came in depends on how long they were, and so
     on whether they were right.
     """
-    by_prefix: dict[str, list[Fact]] = {}
-    for fact in facts:
-        by_prefix.setdefault(fact.prefix_id, []).append(fact)
+    by_prefix: dict[str, list[RolloutOutcome]] = {}
+    for outcome in facts:
+        by_prefix.setdefault(outcome.prefix_id, []).append(outcome)
     return {prefix_id: _trials(_without_gap(together)) for prefix_id, together in by_prefix.items()}
 
 
@@ -122,23 +122,23 @@ def counts_of(outcomes: Sequence[bool | None]) -> Counts:
     return Counts(correct=sum(graded), graded=len(graded), ungraded=len(outcomes) - len(graded))
 
 
-def _without_gap(facts: list[Fact]) -> list[Fact]:
-    facts.sort(key=lambda fact: fact.issue_index)
-    return [fact for place, fact in enumerate(facts) if fact.issue_index == place]
+def _without_gap(facts: list[RolloutOutcome]) -> list[RolloutOutcome]:
+    facts.sort(key=lambda outcome: outcome.issue_index)
+    return [outcome for place, outcome in enumerate(facts) if outcome.issue_index == place]
 
 
-def _trials(facts: Sequence[Fact]) -> Trials:
-    verdicts = [fact.verdict for fact in facts]
+def _trials(facts: Sequence[RolloutOutcome]) -> Trials:
+    verdicts = [outcome.verdict for outcome in facts]
     ungraded = sum(verdict in UNGRADED for verdict in verdicts)
     return Trials(
         outcomes=tuple(None if verdict in UNGRADED else verdict is Verdict.CORRECT for verdict in verdicts),
-        rounds=tuple(len(list(together)) for _, together in groupby(fact.round for fact in facts)),
-        reached=tuple(fact.reached_prefix_id for fact in facts),
+        rounds=tuple(len(list(together)) for _, together in groupby(outcome.round for outcome in facts)),
+        reached=tuple(outcome.reached_prefix_id for outcome in facts),
         counts=Counts(
             correct=verdicts.count(Verdict.CORRECT),
             graded=len(facts) - ungraded,
             ungraded=ungraded,
-            truncated=sum(fact.finish is Finish.LENGTH for fact in facts),
-            tokens=sum(fact.n_tokens for fact in facts),
+            truncated=sum(outcome.finish is Finish.LENGTH for outcome in facts),
+            tokens=sum(outcome.n_tokens for outcome in facts),
         ),
     )

@@ -16,7 +16,7 @@ EXACT_STEPS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class ClassCounts:
     """A chain with how many of its steps are good and bad."""
 
     chain_id: str
@@ -24,7 +24,7 @@ class Counted:
     n_bad: int
 
 
-def left_out(chains: Iterable[Counted], balance: Balance, seed: int) -> frozenset[str]:
+def chains_to_drop(chains: Iterable[ClassCounts], balance: Balance, seed: int) -> frozenset[str]:
     """The chain_ids to leave out. Raises UsageError where one of the two sides is empty, as then nothing would be left."""
     match balance:
         case Balance.none:
@@ -35,7 +35,7 @@ def left_out(chains: Iterable[Counted], balance: Balance, seed: int) -> frozense
             return _balanced(list(chains), seed, "step", lambda chain: chain.n_good - chain.n_bad)
 
 
-def _balanced(chains: list[Counted], seed: int, what: str, surplus: Callable[[Counted], int]) -> frozenset[str]:
+def _balanced(chains: list[ClassCounts], seed: int, what: str, surplus: Callable[[ClassCounts], int]) -> frozenset[str]:
     total = sum(map(surplus, chains))
     side = 1 if total > 0 else -1
     _refuse_one_sided(chains, what)
@@ -45,7 +45,7 @@ def _balanced(chains: list[Counted], seed: int, what: str, surplus: Callable[[Co
     return frozenset(candidates[index].chain_id for index in chosen)
 
 
-def _refuse_one_sided(chains: Sequence[Counted], what: str) -> None:
+def _refuse_one_sided(chains: Sequence[ClassCounts], what: str) -> None:
     bad = any(chain.n_bad for chain in chains)
     good = any(chain.n_good for chain in chains) if what == "step" else any(not chain.n_bad for chain in chains)
     if chains and not (good and bad):

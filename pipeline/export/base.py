@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from pipeline.config.fields import Settings
 from pipeline.core.errors import UsageError
-from pipeline.export.choose import Choice, LabelRow, LeftOut, choice_of, columns_for, example_of
-from pipeline.export.example import NO_LABELS, LabelCounts, counted
-from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row, special_tokens
+from pipeline.export.example import NO_LABELS, LabelCounts, count_labels
+from pipeline.export.formats.base import Encoder, Format, FormatError, Marks, Row, special_tokens
 from pipeline.export.settings import ExportConfig, FileType
+from pipeline.export.targets import LabelRow, LeftOutChains, TargetChoice, columns_for, target_choice, training_example
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,8 @@ class Made:
     chain: LabelRow
     row: Row | None = None
     labels: LabelCounts = NO_LABELS
-    offences: tuple[Offence, ...] = ()
-    left_out: LeftOut | None = None
+    offences: tuple[FormatError, ...] = ()
+    left_out: LeftOutChains | None = None
 
 
 class Maker(Protocol):
@@ -85,7 +85,7 @@ class LayoutExporter(Exporter):
 
     def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
         layout = self.layout_for(config.own)
-        choice = choice_of(config, layout)
+        choice = target_choice(config, layout)
         marks = marks_of(config, layout.marks)
         return Plan(
             make=StepRows(
@@ -107,15 +107,15 @@ class StepRows:
     """A row for each chain, in a trainer's layout. Without an encoder nothing is said of tokens."""
 
     layout: Format
-    choice: Choice
+    choice: TargetChoice
     marks: Marks
     encoder: Encoder | None
     max_length: int | None
 
     def __call__(self, chains: Sequence[LabelRow]) -> Iterator[Made]:
         for chain in chains:
-            example = example_of(chain, self.choice)
-            if isinstance(example, LeftOut):
+            example = training_example(chain, self.choice)
+            if isinstance(example, LeftOutChains):
                 yield Made(chain=chain, left_out=example)
                 continue
             offences = tuple(self.layout.offences(example, self.marks))
@@ -123,7 +123,7 @@ class StepRows:
             if row is not None and self.encoder is not None:
                 offences += tuple(special_tokens(example, self.encoder))
                 offences += tuple(self.layout.token_offences(row, self.marks, self.encoder, self.max_length))
-            labels = counted([_outcome(chain)] if self.layout.outcome else example.labels)
+            labels = count_labels([_outcome(chain)] if self.layout.outcome else example.labels)
             yield Made(chain=chain, row=row, labels=labels, offences=offences)
 
 
@@ -146,7 +146,7 @@ def refuse_torn_rows(made: Sequence[Made], plan: Plan) -> None:
 def labels_as_they_are(chains: Sequence[LabelRow]) -> Iterator[Made]:
     """No rows of our own: the labels' are meant."""
     for chain in chains:
-        yield Made(chain=chain, labels=counted(chain.label))
+        yield Made(chain=chain, labels=count_labels(chain.label))
 
 
 def marks_of(config: ExportConfig, usual: Marks) -> Marks:

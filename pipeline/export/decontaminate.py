@@ -20,7 +20,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 from pipeline.core.errors import InputError
-from pipeline.core.records import Place, Reject
+from pipeline.core.records import Reject, RowLocation
 from pipeline.data.layouts import column, column_names
 from pipeline.data.rows import blame, open_lines, read_rows
 from pipeline.export.settings import DecontaminateConfig
@@ -43,7 +43,7 @@ class Listed:
     """A problem that must not be trained on, and where it is listed."""
 
     problem: str
-    place: Place
+    place: RowLocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,4 +140,4 @@ def _text_lines(path: Path) -> Iterator[Listed]:
             except UnicodeDecodeError as error:
                 raise InputError(f"{SETTING}: {path}, line {number} is not UTF-8: convert the file") from error
             if problem:
-                yield Listed(problem=problem, place=Place(file=str(path), line=number))
+                yield Listed(problem=problem, place=RowLocation(file=str(path), line=number))

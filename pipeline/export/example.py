@@ -11,7 +11,7 @@ StepTarget = int | float | Pair | None
 """Of a step: 1 or 0, or 2 for a neutral one (hard), a probability (soft), a `Pair` (counts), None where it has no label."""
 
 
-def known_as(chain_id: str, source_id: str | None) -> str:
+def display_name(chain_id: str, source_id: str | None) -> str:
     """A chain by the name its owner knows, where a terminal can show that."""
     return source_id if source_id and source_id.isprintable() else chain_id
 
@@ -32,12 +32,12 @@ class LabelCounts(NamedTuple):
 NO_LABELS = LabelCounts()
 
 
-def counted(labels: list[int | None]) -> LabelCounts:
+def count_labels(labels: list[int | None]) -> LabelCounts:
     return LabelCounts(labels.count(POSITIVE), labels.count(NEGATIVE), labels.count(NEUTRAL), labels.count(None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class TrainingExample:
     """A chain as it is to be trained on: texts as they are, one of `targets` for each of `steps`, nothing formatted yet.
 
     `labels`: what the steps are by the run's rule or the threshold that was asked for, whatever they are trained towards.

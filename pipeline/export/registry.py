@@ -48,7 +48,7 @@ def exporter_for(config: ExportConfig) -> "Exporter":
     return usable
 
 
-def completed(config: ExportConfig) -> ExportConfig:
+def with_own_settings(config: ExportConfig) -> ExportConfig:
     """The settings with the format's own, which have their defaults where none are given. Raises UsageError for another's."""
     schema = EXPORTS.settings(config.format)
     if config.own is None and schema is not None:
@@ -60,7 +60,7 @@ def completed(config: ExportConfig) -> ExportConfig:
 
 def refuse_useless(config: ExportConfig) -> None:
     """Raise UsageError for a setting that would do nothing beside the others: who gives it expects otherwise."""
-    for useless, told in (
+    for useless, text in (
         (
             config.max_length is not None and not config.tokenizer,
             "max_length: tokens are counted by tokenizer=..., add it",
@@ -76,11 +76,11 @@ def refuse_useless(config: ExportConfig) -> None:
         *((True, f"{key}: {why}") for key, why in exporter_for(config).useless(config).items()),
     ):
         if useless:
-            raise UsageError(told)
+            raise UsageError(text)
 
 
 def plan_of(config: ExportConfig, encoder: "Encoder | None") -> "Plan":
-    """How rows are made, of settings that are `completed`. Raises UsageError for settings that do not go together."""
+    """How rows are made, of settings that are `with_own_settings`. Raises UsageError for settings that do not go together."""
     exporter = exporter_for(config)
     if config.columns and (not exporter.takes_columns or config.target is not None):
         raise UsageError(

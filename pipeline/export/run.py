@@ -12,62 +12,72 @@ import polars as pl
 
 from pipeline.core.errors import InputError, UsageError
 from pipeline.data.problems import in_validation
-from pipeline.export.balance import Counted, left_out
+from pipeline.export.balance import ClassCounts, chains_to_drop
 from pipeline.export.base import Made, Plan, refuse_torn_rows
-from pipeline.export.choose import SOMETIMES, LabelRow, LeftOut
 from pipeline.export.decontaminate import Match, contamination
 from pipeline.export.example import LabelCounts
-from pipeline.export.exported import CARD, LEFT_OUT, Exported, FileCounts, Left, Reason, card, is_card, reasons
 from pipeline.export.formats.tokens import load_encoder
-from pipeline.export.registry import EXPORTS, completed, exporter_for, plan_of, refuse_useless
-from pipeline.export.settings import Balance, ExportConfig, Offending
+from pipeline.export.registry import EXPORTS, exporter_for, plan_of, refuse_useless, with_own_settings
+from pipeline.export.result import (
+    CARD,
+    LEFT_OUT,
+    ExportResult,
+    FileCounts,
+    FirstLeftOut,
+    Reason,
+    data_card,
+    is_card,
+    reasons,
+)
+from pipeline.export.settings import Balance, ExportConfig, InvalidChains
+from pipeline.export.targets import SOMETIMES, LabelRow, LeftOutChains
 from pipeline.export.write import RowFile, TableFile, row_file
-from pipeline.storage.disk import blamed
-from pipeline.storage.outputs import folder_at_end, refuse_overwriting, replaced_at_end
-from pipeline.storage.place import folder_at, storage_at
+from pipeline.storage.disk import os_errors
+from pipeline.storage.location import folder_at, storage_at
+from pipeline.storage.outputs import atomic_file, atomic_folder, refuse_overwriting
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import frames_of
 from pipeline.storage.stored_run import StoredRun, readable_run
 
 TRAIN = "train"
 VALIDATION = "validation"
-OFFENDING = ".offending.jsonl"
+OFFENDING = ".invalid.jsonl"
 """Behind the name of a folder that was not written: the chains that were in the way."""
 PROBLEMS_REMEMBERED = 4096
 CONTAMINATED = "contaminated"
 SURPLUS = "balance"
 
 
-def export(config: ExportConfig) -> Exported:
+def export(config: ExportConfig) -> ExportResult:
     """Write the current labels of a run into the folder `config.out`: `train` and, where asked for, `validation` files, a data
     card, and a list of the chains that were left out. The folder appears when all of it is whole.
 
     Raises UsageError for settings that do not go together, no run, an unfinished one without `partial`, and an `out` that holds
-    something else; InputError where the trainer would misread chains and `offending=stop`; StoreError.
+    something else; InputError where the trainer would misread chains and `invalid=stop`; StoreError.
     """
-    config = completed(config)
+    config = with_own_settings(config)
     refuse_useless(config)
     out = _place(config)
     plan = plan_of(config, load_encoder(config.tokenizer) if config.tokenizer else None)
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
     job = _Job(config, plan, storage, run)
-    offending = out.with_name(out.name + OFFENDING)
-    with folder_at_end(out) as folder, blamed(out):
+    invalid = out.with_name(out.name + OFFENDING)
+    with atomic_folder(out) as folder, os_errors(out):
         job.write(folder)
-        if job.offending:
-            with replaced_at_end(offending) as file:
-                file.write(_lines(job.offending))
-            raise InputError(_refusal(config, job.offending, offending))
+        if job.invalid:
+            with atomic_file(invalid) as file:
+                file.write(_lines(job.invalid))
+            raise InputError(_refusal(config, job.invalid, invalid))
         exported = job.exported(out)
         _refuse_empty(config, exported, storage.place)
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
-        (folder / CARD).write_text(card(config, plan, exported, run.settings), encoding="utf-8")
+        (folder / CARD).write_text(data_card(config, plan, exported, run.settings), encoding="utf-8")
         files = {name.partition(".")[0]: out / name for name in exported.files}
         for name, text in exporter_for(config).beside(config, plan, files).items():
             (folder / name).write_text(text, encoding="utf-8")
-    offending.unlink(missing_ok=True)
+    invalid.unlink(missing_ok=True)
     return exported
 
 
@@ -82,9 +92,9 @@ class _Job:
         self._contaminated_by = self._listed_problems()
         self._chains = self._steps = 0
         self._files: dict[str, FileCounts] = {}
-        self.left_out: list[Left] = []
-        self.offending: list[Left] = []
-        self._kept: list[Left] = []
+        self.left_out: list[FirstLeftOut] = []
+        self.invalid: list[FirstLeftOut] = []
+        self._kept: list[FirstLeftOut] = []
 
     def write(self, folder: Path) -> None:
         """Write the files of rows, and note what is in none of them."""
@@ -103,9 +113,9 @@ class _Job:
                     self._put(files[split], frame, chosen)
                     _count(self._files[names[split]], chosen)
 
-    def exported(self, out: Path) -> Exported:
+    def exported(self, out: Path) -> ExportResult:
         """What it all came to."""
-        return Exported(
+        return ExportResult(
             out=str(out),
             chains=self._chains,
             steps=self._steps,
@@ -149,45 +159,45 @@ class _Job:
         if self._config.balance is Balance.none:
             return ()
         counted = [
-            Counted(chain_id=made.chain.chain_id, n_good=made.labels.good, n_bad=made.labels.bad)
+            ClassCounts(chain_id=made.chain.chain_id, n_good=made.labels.good, n_bad=made.labels.bad)
             for _, chains in self._made()
             for made in chains
             if self._reason(made) is None and self._split(made) == TRAIN
         ]
-        return left_out(counted, self._config.balance, self._config.seed)
+        return chains_to_drop(counted, self._config.balance, self._config.seed)
 
     def _by_split(self, chains: Sequence[Made], surplus: Collection[str]) -> dict[str, list[Made]]:
         chosen: defaultdict[str, list[Made]] = defaultdict(list)
-        gone: dict[Left, None] = {}
+        gone: dict[FirstLeftOut, None] = {}
         for made in chains:
             reason = self._reason(made)
             if reason is None and made.chain.chain_id in surplus:
-                reason = LeftOut(
+                reason = LeftOutChains(
                     kind=SURPLUS, detail=f"its kind is in the majority, balance={self._config.balance.value}"
                 )
             if reason is not None:
                 gone[_left(made, reason.kind, reason.detail)] = None
-            elif made.offences and self._config.offending is Offending.stop:
-                self.offending += [_left(made, o.kind, o.detail, fatal=o.fatal) for o in made.offences]
+            elif made.offences and self._config.invalid is InvalidChains.stop:
+                self.invalid += [_left(made, o.kind, o.detail, fatal=o.fatal) for o in made.offences]
             else:
                 self._kept += [_left(made, offence.kind, offence.detail) for offence in made.offences]
                 chosen[self._split(made)].append(made)
         self.left_out += gone
         return chosen
 
-    def _reason(self, made: Made) -> LeftOut | None:
+    def _reason(self, made: Made) -> LeftOutChains | None:
         if made.left_out:
             return made.left_out
         if match := self._contaminated_by(made.chain.problem):
             place = match.listed.place
-            return LeftOut(
+            return LeftOutChains(
                 kind=CONTAMINATED, detail=f"its problem shares '{match.words}' with {place.file}, row {place.line}"
             )
-        if self._config.offending is Offending.stop:
+        if self._config.invalid is InvalidChains.stop:
             return None
         for offence in made.offences:
-            if offence.fatal or self._config.offending is Offending.drop:
-                return LeftOut(kind=offence.kind, detail=offence.detail)
+            if offence.fatal or self._config.invalid is InvalidChains.drop:
+                return LeftOutChains(kind=offence.kind, detail=offence.detail)
         return None
 
     def _put(self, file: RowFile, frame: pl.DataFrame, chosen: Sequence[Made]) -> None:
@@ -206,9 +216,9 @@ def _count(counts: FileCounts, chosen: Sequence[Made]) -> None:
     counts.labels = LabelCounts(*map(sum, zip(counts.labels, *(made.labels for made in chosen), strict=True)))
 
 
-def _left(made: Made, kind: str, detail: str, *, fatal: bool = False) -> Left:
+def _left(made: Made, kind: str, detail: str, *, fatal: bool = False) -> FirstLeftOut:
     chain = made.chain
-    return Left(chain_id=chain.chain_id, source_id=chain.source_id, kind=kind, detail=detail, fatal=fatal)
+    return FirstLeftOut(chain_id=chain.chain_id, source_id=chain.source_id, kind=kind, detail=detail, fatal=fatal)
 
 
 def _place(config: ExportConfig) -> Path:
@@ -232,22 +242,22 @@ def _inputs(config: ExportConfig) -> list[Path]:
     return [folder_at(config.run_dir), *listed]
 
 
-def _lines(chains: Sequence[Left]) -> bytes:
+def _lines(chains: Sequence[FirstLeftOut]) -> bytes:
     return "".join(json.dumps(asdict(chain), ensure_ascii=False) + "\n" for chain in chains).encode()
 
 
-def _refusal(config: ExportConfig, offending: Sequence[Left], listed: Path) -> str:
+def _refusal(config: ExportConfig, invalid: Sequence[FirstLeftOut], listed: Path) -> str:
     name = config.format
-    chains = len({left.chain_id for left in offending})
-    found = _found(reasons(offending))
-    keep = "" if all(left.fatal for left in offending) else ", or write what can be written with offending=keep"
+    chains = len({left.chain_id for left in invalid})
+    found = _found(reasons(invalid))
+    keep = "" if all(left.fatal for left in invalid) else ", or write what can be written with invalid=keep"
     return (
         f"nothing was exported, because format={name} would be misread in {chains:,} chains: {found}. {listed} names them all. "
-        f"Leave them out with offending=drop{keep}"
+        f"Leave them out with invalid=drop{keep}"
     )
 
 
-def _refuse_empty(config: ExportConfig, exported: Exported, place: str) -> None:
+def _refuse_empty(config: ExportConfig, exported: ExportResult, place: str) -> None:
     """A file without rows is none that `datasets` loads."""
     if not exported.chains:
         raise InputError(f"{place} holds no labelled chains to export")
@@ -263,4 +273,4 @@ def _refuse_empty(config: ExportConfig, exported: Exported, place: str) -> None:
 
 
 def _found(by_kind: Mapping[str, Reason]) -> str:
-    return "; ".join(f"{reason.count:,} {kind} ({reason.first.told})" for kind, reason in by_kind.items())
+    return "; ".join(f"{reason.count:,} {kind} ({reason.first.text})" for kind, reason in by_kind.items())

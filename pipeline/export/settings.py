@@ -11,7 +11,7 @@ from pipeline.config.choices import ValueColumn
 from pipeline.config.fields import OWN, Settings
 
 
-class Target(Enum):
+class TargetKind(Enum):
     """What a step is trained towards."""
 
     hard = "hard"
@@ -22,7 +22,7 @@ class Target(Enum):
     """Right and graded rollouts."""
 
 
-class Undecided(Enum):
+class UncertainSteps(Enum):
     """What becomes of a step without a label."""
 
     ignore = "ignore"
@@ -38,13 +38,13 @@ class Undecided(Enum):
     negative = "negative"
 
 
-class Neutral(Enum):
+class NeutralSteps(Enum):
     """What becomes of a neutral step, labelled 2: data sets and trainers disagree."""
 
     keep = "keep"
     positive = "positive"
     negative = "negative"
-    undecided = "undecided"
+    uncertain = "uncertain"
 
 
 class Balance(Enum):
@@ -55,7 +55,7 @@ class Balance(Enum):
     """As many good steps as bad ones, as near as leaving out whole chains comes."""
 
 
-class Offending(Enum):
+class InvalidChains(Enum):
     """What becomes of chains that the trainer would misread."""
 
     stop = "stop"
@@ -128,15 +128,15 @@ class ExportConfig(Settings):
     """A folder, made by the command."""
     file: FileType | None = None
     """Kind of file; null: what the format's trainer reads."""
-    target: Target | None = None
+    target: TargetKind | None = None
     """What a step is trained towards; null: hard where the format can."""
     soft: ValueColumn | None = None
     """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
     """A step is good if its value (the column `soft`) is above it; null: as the run labelled."""
-    undecided: Undecided | None = None
+    uncertain: UncertainSteps | None = None
     """null: ignore where the format can, else merge."""
-    neutral: Neutral | None = None
+    neutral: NeutralSteps | None = None
     """Has to be given where there are neutral steps, unless the format has such a class."""
     after_error: bool | None = None
     """Keep the steps behind the first bad one; null: only for soft targets and counts."""
@@ -157,7 +157,7 @@ class ExportConfig(Settings):
     """The trained model's, a Hugging Face name or a local folder; without it nothing is known of tokens and lengths."""
     max_length: Annotated[int | None, Ge(1)] = None
     """Tokens that the trainer takes of a row."""
-    offending: Offending = Offending.stop
+    invalid: InvalidChains = InvalidChains.stop
     """What becomes of chains that the trainer would misread."""
     columns: list[str] = field(default_factory=list)
     """format=parquet: columns of `labels` to write; empty: all."""

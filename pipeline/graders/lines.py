@@ -64,7 +64,7 @@ def gold_error(case: Case, golds: Sequence[str]) -> str:
     return f"line {case.number}: the gold {shown} is not read as an answer; mend it, or write it more plainly"
 
 
-def finished(case: Case, grade: Grade | None = None, error: str = "") -> Result:
+def finish_line(case: Case, grade: Grade | None = None, error: str = "") -> Result:
     """The line to write for a case. Where its other keys are not JSON (NaN, thousands of levels) they are left out."""
     error = error or case.error
     verdict = {

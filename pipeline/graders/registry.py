@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline import __version__
 from pipeline.config.label import GraderConfig
-from pipeline.config.recorded import complete
+from pipeline.config.recorded_settings import complete_settings
 from pipeline.core.doors import Door
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, Grader
@@ -35,7 +35,7 @@ def checker_for(config: GraderConfig) -> Checker:
     """A new checker; its owner closes it. Raises StepvalueError where the machine cannot do what the settings demand, and
     UsageError where there is none of that name here."""
     found: Any = GRADERS.load(config.kind)
-    made = GRADERS.made(config.kind, complete(config, GRADERS))
+    made = GRADERS.made(config.kind, complete_settings(config, GRADERS))
     checker: Checker = made if hasattr(found, "quick") else _Adapted(made)
     return checker
 

@@ -11,7 +11,7 @@ import os
 import threading
 
 from pipeline.config.label import GraderConfig
-from pipeline.config.recorded import complete
+from pipeline.config.recorded_settings import complete_settings
 from pipeline.core.records import Grade
 from pipeline.graders.base import Checker
 from pipeline.graders.question import in_time, question
@@ -20,7 +20,7 @@ from pipeline.graders.registry import GRADERS, checker_for
 _checkers: dict[str, Checker] = {}
 _making = threading.Lock()
 _DEFAULT = GraderConfig()
-_DEFAULT_KEY = repr(complete(_DEFAULT, GRADERS))
+_DEFAULT_KEY = repr(complete_settings(_DEFAULT, GRADERS))
 
 
 def grade(gold: object, prediction: object, *, extracts: bool = True, config: GraderConfig | None = None) -> Grade:
@@ -37,7 +37,7 @@ def grade(gold: object, prediction: object, *, extracts: bool = True, config: Gr
 
 def shared_checker(config: GraderConfig | None = None) -> Checker:
     """This process's checker with these settings. It is not to be closed."""
-    key = _DEFAULT_KEY if config is None else repr(complete(config, GRADERS))
+    key = _DEFAULT_KEY if config is None else repr(complete_settings(config, GRADERS))
     known = _checkers.get(key)
     if known is not None:
         return known

@@ -19,10 +19,10 @@ from pipeline.core.errors import EngineDied, StepvalueError, WorkerLost
 from pipeline.core.failpoints import arm
 from pipeline.engines.registry import policy_for
 from pipeline.runtime.cluster import RunMetrics, cluster, share
-from pipeline.runtime.hands import Hand, Offer, nobody
 from pipeline.runtime.placement import Share
-from pipeline.runtime.worker import Receipt, Snapshot, Task, Worker, engine_for
-from pipeline.storage.place import last_part, storage_at
+from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker, engine_for
+from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool, no_watcher
+from pipeline.storage.location import last_part, storage_at
 
 SPARE_CALLS = 5
 """Concurrent calls an actor takes beside its units: snapshots, drain, stop and the one that waits for room."""
@@ -49,8 +49,8 @@ class _Actor(Worker):
         return policy
 
 
-class _RayHand:
-    """An actor; see `hands.Hand`."""
+class _RayWorker:
+    """An actor; see `worker_handle.WorkerHandle`."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
@@ -58,14 +58,14 @@ class _RayHand:
     async def start(self) -> str:
         return str(await _result(self._actor.start.remote()))
 
-    async def room(self, begun: int) -> None:
-        await _result(self._actor.room.remote(begun))
+    async def wait_for_capacity(self, begun: int) -> None:
+        await _result(self._actor.wait_for_capacity.remote(begun))
 
-    async def label_unit(self, task: Task) -> Receipt:
+    async def label_unit(self, task: UnitTask) -> Receipt:
         receipt: Receipt = await _result(self._actor.label_unit.remote(task))
         return receipt
 
-    async def owed(self, task: Task) -> list[str]:
+    async def owed(self, task: UnitTask) -> list[str]:
         return list(await _result(self._actor.owed.remote(task)))
 
     async def snapshot(self) -> Snapshot:
@@ -83,7 +83,7 @@ class _RayHand:
 
 
 @contextmanager
-def actors(config: LabelConfig) -> Iterator[Offer]:
+def ray_workers(config: LabelConfig) -> Iterator[WorkerPool]:
     """Join or start the cluster: how to hire workers that take their share of it, and how many. Raises ClusterError."""
     with cluster(config.cluster):
         policy = policy_for(config.policy)
@@ -99,22 +99,22 @@ def actors(config: LabelConfig) -> Iterator[Offer]:
         )
         placed = replace(config, policy=policy.placed(taken.tensor_parallel))
 
-        def hire(attempt: int) -> Hand:
-            return _RayHand(actor_class.remote(placed, cpus=max(1, int(taken.cpus)), attempt=attempt))
+        def hire(attempt: int) -> WorkerHandle:
+            return _RayWorker(actor_class.remote(placed, cpus=max(1, int(taken.cpus)), attempt=attempt))
 
-        yield Offer(
+        yield WorkerPool(
             hire=hire,
             workers=taken.workers,
             devices=_devices(policy.devices(), config.plan.gpus, taken),
             # A private Ray offers no metrics to anybody.
-            watch=RunMetrics(last_part(config.run_dir or "")) if config.cluster.address is not None else nobody,
+            watch=RunMetrics(last_part(config.run_dir or "")) if config.cluster.address is not None else no_watcher,
         )
 
 
-def _devices(elsewhere: int | None, told: int | None, taken: Share) -> float:
-    """Devices per worker: its own, or those that answer elsewhere, as many as is `told` of."""
+def _devices(elsewhere: int | None, stated: int | None, taken: Share) -> float:
+    """Devices per worker: its own, or those that answer elsewhere, as many as is `stated` of."""
     if elsewhere is not None:
-        return (told or elsewhere) / taken.workers
+        return (stated or elsewhere) / taken.workers
     return taken.gpus or 1.0
 
 
@@ -127,10 +127,10 @@ async def _result(reference: Any) -> Any:
             raise error.cause from None
         raise
     except RayActorError as error:
-        raise (WorkerLost if taken_away(error) else EngineDied)(f"a worker died: {_cause(error)}") from error
+        raise (WorkerLost if was_taken_away(error) else EngineDied)(f"a worker died: {_cause(error)}") from error
 
 
-def taken_away(error: RayActorError) -> bool:
+def was_taken_away(error: RayActorError) -> bool:
     """Whether an actor went with its machine, or because it was told to: its node died, cannot be reached or is drained."""
     return (
         error.preempted or isinstance(error, ActorUnavailableError) or any(words in str(error) for words in _TAKEN_AWAY)

@@ -21,8 +21,8 @@ from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError
 from pipeline.core.progress import Status
 from pipeline.engines.base import Policy
-from pipeline.engines.running_on import is_cpu_build
-from pipeline.engines.vllm.blame import captured_output
+from pipeline.engines.detected_hardware import is_cpu_build
+from pipeline.engines.vllm.load_errors import capture_output
 from pipeline.runtime.placement import Share, share_of
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
@@ -114,10 +114,10 @@ def share(config: ClusterConfig, policy: Policy) -> Share:
 
 
 class RunMetrics:
-    """A watcher of a run, see `hands.Watcher`; for a process that has joined a cluster. `run`: the name that metrics carry."""
+    """A watcher of a run, see `worker_handle.Watcher`; for a process that has joined a cluster. `run`: the name that metrics carry."""
 
     def __init__(self, run: str) -> None:
-        self._told: dict[str, float] = {}
+        self._sent: dict[str, float] = {}
         self._gauges = {name: Gauge(f"{PREFIX}_{name}", text, (_RUN,)) for name, text in _GAUGES.items()}
         self._counters = {name: Counter(f"{PREFIX}_{name}", text, (_RUN,)) for name, text in _COUNTERS.items()}
         self._requests = Gauge(f"{PREFIX}_requests", "requests at the engines", (_RUN, "state"))
@@ -152,10 +152,10 @@ class RunMetrics:
 
     def _raise(self, counter: Counter, name: str, count: float, tags: dict[str, str] | None = None) -> None:
         """Have a counter stand at `count`; Ray's take what is new."""
-        new = count - self._told.get(name, 0)
+        new = count - self._sent.get(name, 0)
         if new > 0:
             counter.inc(new, tags)
-            self._told[name] = count
+            self._sent[name] = count
 
 
 @contextmanager
@@ -170,7 +170,7 @@ def _joining(address: str) -> Iterator[None]:
         [sys.executable, "-I", "-S", "-c", _LAST_WORDS, address, _JOINED], stdin=subprocess.PIPE, start_new_session=True
     )
     try:
-        with captured_output([2]) as written:
+        with capture_output([2]) as written:
             assert watcher.stdin is not None
             watcher.stdin.write(f"{written}\n".encode())
             watcher.stdin.flush()

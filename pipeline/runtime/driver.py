@@ -12,28 +12,28 @@ from typing import Any
 from pipeline.config.label import LabelConfig, RunConfig
 from pipeline.core.errors import Interrupted, RunConflict, StoreError
 from pipeline.core.failpoints import failpoint
-from pipeline.core.forecast import Limit, encoded_forecast
+from pipeline.core.forecast import Limit, encode_forecast
+from pipeline.core.formatting import first_of
 from pipeline.core.progress import Status, Summary
-from pipeline.core.records import Goal, Totals
-from pipeline.core.words import first_of
+from pipeline.core.records import Totals, UnitTarget
 from pipeline.data.rows import input_digest
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.budgets import Spent, goals
-from pipeline.runtime.crew import Crew
-from pipeline.runtime.hands import Offer, Watcher
+from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.intake import stage
-from pipeline.runtime.spending import LOOK_SECONDS, Outlay, Seldom, Spending, overspent, planned_budget
+from pipeline.runtime.problem_budget import UnitSpending, unit_targets
+from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspending
+from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.state import RunState, identity, run_name, state_of
 from pipeline.runtime.stop import INTERRUPTED, StopSignal
-from pipeline.runtime.telling import telling
-from pipeline.runtime.track.tracked import tracked, tracker_for
-from pipeline.storage.commits import INPUT, UNIT, Commit, CommitChain, State, chains, logged_totals, publish, standing
-from pipeline.storage.editions import arrange_labels, current_edition, current_label_files, mended_editions
-from pipeline.storage.lock import held
-from pipeline.storage.place import storage_at
-from pipeline.storage.repair import repaired
+from pipeline.runtime.track.tracking import tracker_for, tracking
+from pipeline.runtime.worker_handle import Watcher, WorkerPool
+from pipeline.storage.commits import INPUT, UNIT, Commit, CommitChain, CommitState, chains, log_totals, publish, resolve
+from pipeline.storage.editions import arrange_labels, current_edition, current_label_files, repaired_editions
+from pipeline.storage.location import storage_at
+from pipeline.storage.lock import hold_lock
+from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, check_claim, claim, settings_copy
 from pipeline.storage.starts import PLAN, read_starts
 from pipeline.storage.storage import Storage
@@ -41,7 +41,7 @@ from pipeline.storage.units import UnitRef, unit_rows, units_of
 
 DEFAULT_FOLDER = Path("runs")
 
-Hiring = Callable[[LabelConfig], AbstractContextManager[Offer]]
+Hiring = Callable[[LabelConfig], AbstractContextManager[WorkerPool]]
 """Where workers come from, once it is entered."""
 Running = Callable[[Coroutine[Any, Any, None]], None]
 """A way to run a coroutine to its end, from code that is none."""
@@ -57,25 +57,25 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
     tracker = tracker_for(config.run.track)
     watch(Status(stage="reading the input"))
     facts = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
-    budget = planned_budget(config.budget, facts, config) if config.budget else None
+    budget = budget_from_plan(config.budget, facts, config) if config.budget else None
     storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(facts)))
     config = replace(config, run_dir=storage.place)
     check_claim(storage, facts)
-    with held(storage, lock=config.run.lock) as alone:
+    with hold_lock(storage, lock=config.run.lock) as alone:
         damaged = claim(storage, facts, alone=alone)
         if budget is not None:
-            storage.replace(PLAN, encoded_forecast(budget))
+            storage.replace(PLAN, encode_forecast(budget))
         limit = None if budget is None else budget.limit
         with (
-            tracked(tracker, config, storage.place, watch) as tracking,
-            telling(storage, config.plan.gpu_hour_price, tracking) as told,
+            tracking(tracker, config, storage.place, watch) as tracked,
+            heartbeat(storage, config.plan.gpu_hour_price, tracked) as beat,
         ):
-            summary = label_held(config, storage, facts, hiring, told, stop, run, limit=limit)
+            summary = label_held(config, storage, facts, hiring, beat, stop, run, limit=limit)
         spent = summary.totals.tokens + summary.totals.solution_tokens
         return replace(
             summary,
             damaged=(*damaged, *summary.damaged),
-            overspent="" if limit is None else overspent(limit, spent),
+            overspent="" if limit is None else overspending(limit, spent),
         )
 
 
@@ -94,7 +94,7 @@ def label_held(
     staged, damaged_input = _staged(storage, config, facts, stop)
     units = list(units_of(storage, staged))
     found, damaged = _repaired(storage, units)
-    asked = _goals(storage, config, units, found)
+    asked = _unit_targets(storage, config, units, found)
     before = state_of(units, found, asked)
     failpoint("driver.planned")
     watch = partial(_behind, before.logged, watch)
@@ -105,23 +105,23 @@ def label_held(
         watch, pace = _limited(storage, config.run, limit, before, watch)
         with _ended_politely(), hiring(config) as offer:
             stop.listen()
-            crew = Crew(
+            scheduler = Scheduler(
                 pace,
                 offer,
                 jobs=before.jobs,
-                learnt=before.learnt,
+                learned=before.learned,
                 units=len(units),
                 watch=watch,
                 check=stop.check,
             )
-            run(crew.work_off())
-            seconds = crew.seconds_starting, crew.seconds_labelling
-            speed = crew.throughput
+            run(scheduler.work_off())
+            seconds = scheduler.seconds_starting, scheduler.seconds_labelling
+            speed = scheduler.throughput
     after = state_of(units, _chains(storage), asked) if before.jobs else before
     if after.jobs:
         raise StoreError(f"{len(after.jobs)} units of {storage.place} are owed again: start the same command again")
     failpoint("driver.arrange")
-    editions, lost = mended_editions(storage, after.wholes)
+    editions, lost = repaired_editions(storage, after.wholes)
     arrange_labels(storage, current_label_files(after.wholes, current_edition(editions, after.wholes)))
     failpoint("driver.arranged")
     return Summary(
@@ -154,10 +154,10 @@ def _limited(
             f"stepvalue: {first_of(starts.damaged)} cannot be read: the limit of {limit.device_hours:g} device hours "
             "cannot count what these starts took; lower limit.device_hours in the plan by as much as you know of\n"
         )
-    hours = sum(start.status.device_hours for start in starts.told)
+    hours = sum(start.status.device_hours for start in starts.starts)
     tokens = before.logged.tokens + before.logged.solution_tokens
-    spending = Spending(limit, Outlay(tokens=tokens, device_hours=hours))
-    shown = Seldom(watch, config.progress_seconds)
+    spending = Spending(limit, DeviceCost(tokens=tokens, device_hours=hours))
+    shown = Throttle(watch, config.progress_seconds)
 
     def watch_spending(status: Status) -> None:
         shown(status)
@@ -186,7 +186,7 @@ def _whose_labels(editions: CommitChain, wholes: Mapping[str, Commit]) -> str:
     current = current_edition(editions, wholes)
     if current is not None:
         return f"of edition {current.number} (relabel or regrade)"
-    made = [commit.number for commit in editions.commits if commit.state is State.WHOLE]
+    made = [commit.number for commit in editions.commits if commit.state is CommitState.WHOLE]
     if made:
         return f"the run's own: edition {made[-1]} is damaged, or rollouts were added or redone since; make it again"
     return ""
@@ -197,8 +197,8 @@ def _staged(
 ) -> tuple[Commit, list[str]]:
     """The record of the staged input, made where there is none that is intact; and what of it was damaged."""
     staged_id = str(facts[STAGED_INPUT])
-    found, damaged = repaired(storage, _input_chain(storage, staged_id))
-    known = standing(found).whole
+    found, damaged = repair(storage, _input_chain(storage, staged_id))
+    known = resolve(found).whole
     if known:
         return known, damaged
     with checker_for(config.grader) as checker:
@@ -207,7 +207,7 @@ def _staged(
         kind=INPUT,
         chain_id=staged_id,
         number=found.length,
-        state=State.WHOLE,
+        state=CommitState.WHOLE,
         shards=staged.shards,
         totals=staged.totals,
         settings=settings_copy(facts),
@@ -215,7 +215,7 @@ def _staged(
     )
     if publish(storage, commit):
         return commit, damaged
-    raced = standing(_input_chain(storage, staged_id)).whole
+    raced = resolve(_input_chain(storage, staged_id)).whole
     if raced is None:
         raise RunConflict(f"another job works on {storage.place}: wait for it, or choose another run_dir")
     return raced, damaged
@@ -230,9 +230,9 @@ def _chains(storage: Storage) -> dict[str, CommitChain]:
     return {found.chain_id: found for found in chains(storage, UNIT)}
 
 
-def _goals(
+def _unit_targets(
     storage: Storage, config: LabelConfig, units: Sequence[UnitRef], found: Mapping[str, CommitChain]
-) -> dict[str, Goal]:
+) -> dict[str, UnitTarget]:
     """What is asked of each unit. How many chains a unit has matters for a run's budget alone."""
     estimator = estimator_for(config.estimator)
     budgeted = estimator.budget is not None and estimator.budget.run is not None
@@ -240,12 +240,12 @@ def _goals(
     for unit in units:
         chain = found.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id)
         rows = unit_rows(storage, unit) if budgeted else ()
-        spent[unit.unit_id] = Spent(
+        spent[unit.unit_id] = UnitSpending(
             chains=sum(1 if row.solution else config.sampling.solutions for row in rows),
-            logged=logged_totals(chain),
-            whole=standing(chain).whole,
+            logged=log_totals(chain),
+            whole=resolve(chain).whole,
         )
-    return goals(estimator, config.sampling.rollouts, spent)
+    return unit_targets(estimator, config.sampling.rollouts, spent)
 
 
 def _repaired(storage: Storage, units: list[UnitRef]) -> tuple[dict[str, CommitChain], list[str]]:
@@ -254,6 +254,6 @@ def _repaired(storage: Storage, units: list[UnitRef]) -> tuple[dict[str, CommitC
     damaged: list[str] = []
     for unit in units:
         if unit.unit_id in found:
-            found[unit.unit_id], names = repaired(storage, found[unit.unit_id])
+            found[unit.unit_id], names = repair(storage, found[unit.unit_id])
             damaged += names
     return found, damaged

@@ -18,7 +18,7 @@ from typing import TypeVar
 from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
-from pipeline.core.records import InputRow, Place, Problem, Reject, RejectReason, Solution, Totals
+from pipeline.core.records import InputRow, Problem, Reject, RejectReason, RowLocation, Solution, Totals
 from pipeline.core.tables import rejects_table
 from pipeline.data.problems import read_row
 from pipeline.data.rows import read_rows
@@ -98,7 +98,7 @@ class _Staging:
         self._checker = checker
         self._ordinal = 0
 
-    def take(self, place: Place, row: dict[str, object], data: DataConfig) -> Reject | None:
+    def take(self, place: RowLocation, row: dict[str, object], data: DataConfig) -> Reject | None:
         read = read_row(row, place, data, self._checker.stated_answer)
         if isinstance(read, Reject):
             return read
@@ -152,10 +152,12 @@ class _Staging:
             )
             yield (
                 number,
-                InputRow(place=Place(file=file, line=line), source_id=source, problem=problem, solution=chain or None),
+                InputRow(
+                    place=RowLocation(file=file, line=line), source_id=source, problem=problem, solution=chain or None
+                ),
             )
 
-    def _seen(self, place: Place, source: str | None, content: str) -> Reject | None:
+    def _seen(self, place: RowLocation, source: str | None, content: str) -> Reject | None:
         if source is not None:
             known = self._one("SELECT content, file, line FROM sources WHERE source_id = ?", source)
             if known and known[0] != content:
@@ -175,7 +177,7 @@ class _Staging:
             )
         return None
 
-    def _remember(self, place: Place, source: str | None, content: str) -> None:
+    def _remember(self, place: RowLocation, source: str | None, content: str) -> None:
         self._database.execute("INSERT INTO contents VALUES (?,?,?)", (content, place.file, place.line))
         if source is not None:
             self._database.execute("INSERT INTO sources VALUES (?,?,?,?)", (source, content, place.file, place.line))

@@ -40,12 +40,12 @@ def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> Sh
     if gpus is None:
         gpus = float(parts) if on_gpus else 0.0
     cpus = config.cpus_per_worker
-    workers = config.workers or (max(1, _room(nodes, cpus or 1.0, gpus)) if gpus else 1)
+    workers = config.workers or (max(1, _fitting(nodes, cpus or 1.0, gpus)) if gpus else 1)
     if cpus is None:
         cpus = 1.0 if gpus or not policy.loads_model else _cpus_of_one(nodes, workers)
-    if (room := _room(nodes, cpus, gpus)) < workers:
+    if (fitting := _fitting(nodes, cpus, gpus)) < workers:
         raise ClusterError(
-            f"{workers} workers of {cpus:g} CPUs and {gpus:g} GPUs each do not fit: the cluster's nodes have room for {room}; "
+            f"{workers} workers of {cpus:g} CPUs and {gpus:g} GPUs each do not fit: the cluster's nodes have room for {fitting}; "
             "lower cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker"
         )
     return Share(workers=workers, cpus=cpus, gpus=gpus, tensor_parallel=parts)
@@ -68,7 +68,7 @@ def _cpus_of_one(nodes: Sequence[Node], workers: int) -> float:
     return max(1.0, min(max(counts, default=0.0), sum(counts) // workers))
 
 
-def _room(nodes: Sequence[Node], cpus: float, gpus: float) -> int:
+def _fitting(nodes: Sequence[Node], cpus: float, gpus: float) -> int:
     """How many workers the nodes hold when nothing else runs on them."""
     needs = [(name, need) for name, need in (("CPU", cpus), ("GPU", gpus)) if need]
     return sum(int(min(node.get(name, 0.0) // need for name, need in needs)) for node in nodes)

@@ -11,11 +11,19 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.core.records import Fact, Request, Trials
+from pipeline.core.records import Request, RolloutOutcome, Trials
 from pipeline.estimators.base import MANY, Budget, Estimator
 from pipeline.estimators.tree import NONE, Tree, trials_of
-from pipeline.runtime.budgets import Cap, costs, level, together, towards, usual_cap, within
-from pipeline.runtime.journal import Journal
+from pipeline.runtime.problem_budget import (
+    Cap,
+    estimated_costs,
+    level_budget,
+    scaled_budget,
+    total_cost,
+    usual_cap,
+    within,
+)
+from pipeline.runtime.unit_buffer import UnitBuffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +38,10 @@ class Round:
 class Rounds:
     """The rounds of a unit's problems, `trees`, as its journal has them."""
 
-    def __init__(self, journal: Journal, trees: Sequence[Tree], estimator: Estimator) -> None:
-        self._journal = journal
+    def __init__(self, buffer: UnitBuffer, trees: Sequence[Tree], estimator: Estimator) -> None:
+        self._buffer = buffer
         self._trees = trees
-        self._estimator = towards(estimator, journal.goal)
+        self._estimator = scaled_budget(estimator, buffer.unit_target)
         self._budget = self._estimator.budget
         self._limit = self._limited()
         budget = self._budget
@@ -43,7 +51,9 @@ class Rounds:
         """What is owed first, whatever the log holds; nothing for a problem that is done."""
         last = {tree: self._last(tree) for tree in self._trees}
         under_way = [tree for tree in self._trees if last[tree] >= 0 and not self._settled(tree, last[tree])]
-        earlier = trials_of(fact for tree in under_way for fact in self._facts(tree) if fact.round < last[tree])
+        earlier = trials_of(
+            outcome for tree in under_way for outcome in self._facts(tree) if outcome.round < last[tree]
+        )
         asked = self._asked(under_way, earlier)
         cut = [
             Round(tree=tree, number=last[tree], missing=missing)
@@ -65,9 +75,9 @@ class Rounds:
 
     def stopped(self, prefix_id: str) -> bool:
         """Whether what comes in from now on of a prefix does not count, whatever it is; of an estimator that `stops_early`."""
-        return self._estimator.stopped(self._journal.trials([prefix_id]).get(prefix_id, NONE))
+        return self._estimator.stopped(self._buffer.trials([prefix_id]).get(prefix_id, NONE))
 
-    def undecided(self) -> int:
+    def spent(self) -> int:
         """Chains that the estimator would ask more rollouts for, were there no budget."""
         return sum(map(sum, self._open()))
 
@@ -75,10 +85,10 @@ class Rounds:
         """Of each tree's chains, whether one has a prefix that the estimator would ask more rollouts for."""
         if self._budget is None:
             return [[False] * len(tree.chains) for tree in self._trees]
-        budgeted = self._journal.goal.budget_unit
+        budgeted = self._buffer.unit_target.budget_unit
         unlimited = self._estimator.with_budget(MANY, self._budget.unit) if budgeted else self._estimator
         trials = self._trials(self._trees)
-        asked = unlimited.next_rollouts(self._trees, trials, MANY, self._journal.state)
+        asked = unlimited.next_rollouts(self._trees, trials, MANY, self._buffer.state)
         return [
             [any(tree.prefix_ids[node] in more for node in path) for path in tree.paths]
             for tree, more in zip(self._trees, asked, strict=True)
@@ -86,28 +96,28 @@ class Rounds:
 
     def _limited(self) -> int | None:
         """What a chain may cost, where the unit has a share of the run's budget. All chains share it alike until the unit was
-        whole once, and then those that are undecided."""
-        total, budget = self._journal.goal.unit_budget, self._budget
+        whole once, and then those whose estimator is not done."""
+        total, budget = self._buffer.unit_target.unit_budget, self._budget
         if total is None or budget is None:
             return None
         chains = [cost for tree in self._trees for cost in self._costs(tree, budget)]
-        if not self._journal.settled:
-            return level(total, chains)
+        if not self._buffer.settled:
+            return level_budget(total, chains)
         still_open = [each for tree in self._open() for each in tree]
         done = sum(cost for cost, each in zip(chains, still_open, strict=True) if not each)
-        return level(total - done, [cost for cost, each in zip(chains, still_open, strict=True) if each])
+        return level_budget(total - done, [cost for cost, each in zip(chains, still_open, strict=True) if each])
 
     def _cap(self, tree: Tree, budget: Budget) -> Cap:
         """What a problem may cost, where it has a budget; else what a fixed number of rollouts for each prefix would."""
         if self._limit is None:
-            return usual_cap(tree, self._journal.goal.rollouts, budget)
+            return usual_cap(tree, self._buffer.unit_target.rollouts, budget)
         limit = self._limit if budget.chain is None else min(budget.chain, self._limit)
-        if not self._journal.settled:
+        if not self._buffer.settled:
             return Cap(most=limit * len(tree.chains), unit=budget.unit)
-        return Cap(most=together(self._costs(tree, budget), limit), unit=budget.unit)
+        return Cap(most=total_cost(self._costs(tree, budget), limit), unit=budget.unit)
 
     def _costs(self, tree: Tree, budget: Budget) -> list[float]:
-        return costs(tree, self._trials([tree]), budget.unit)
+        return estimated_costs(tree, self._trials([tree]), budget.unit)
 
     def _asked(self, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> list[dict[str, int]]:
         estimator, budget = self._estimator, self._budget
@@ -115,37 +125,41 @@ class Rounds:
             if not self._limit:
                 return [{} for _ in trees]
             estimator = estimator.with_budget(min(self._limit, budget.chain or self._limit), budget.unit)
-        asked = estimator.next_rollouts(trees, trials, self._journal.goal.rollouts, self._journal.state)
+        asked = estimator.next_rollouts(trees, trials, self._buffer.unit_target.rollouts, self._buffer.state)
         if budget is None:
             return asked
         return [within(tree, trials, more, self._caps[tree]) for tree, more in zip(trees, asked, strict=True)]
 
     def _trials(self, trees: Sequence[Tree]) -> dict[str, Trials]:
-        return self._journal.trials(prefix for tree in trees for prefix in tree.prefix_ids)
+        return self._buffer.trials(prefix for tree in trees for prefix in tree.prefix_ids)
 
     def _missing(self, tree: Tree, trials: Mapping[str, Trials], more: Mapping[str, int]) -> list[tuple[str, int]]:
         missing = []
         for prefix in tree.prefix_ids:
-            there = {fact.issue_index for fact in self._journal.of_prefix(prefix)}
+            there = {outcome.issue_index for outcome in self._buffer.of_prefix(prefix)}
             wanted = len(trials.get(prefix, NONE).outcomes) + more.get(prefix, 0)
             upto = max(wanted, max(there, default=-1) + 1)
             missing += [(prefix, issue) for issue in range(upto) if issue not in there]
         return missing
 
-    def _facts(self, tree: Tree) -> list[Fact]:
-        return [fact for prefix in tree.prefix_ids for fact in self._journal.of_prefix(prefix)]
+    def _facts(self, tree: Tree) -> list[RolloutOutcome]:
+        return [outcome for prefix in tree.prefix_ids for outcome in self._buffer.of_prefix(prefix)]
 
     def _settled(self, tree: Tree, number: int) -> bool:
         """Whether the record of a whole unit names what there is of a round: then it is all there."""
-        settled = self._journal.settled
-        return all((fact.prefix_id, fact.issue_index) in settled for fact in self._facts(tree) if fact.round == number)
+        settled = self._buffer.settled
+        return all(
+            (outcome.prefix_id, outcome.issue_index) in settled
+            for outcome in self._facts(tree)
+            if outcome.round == number
+        )
 
     def _next_number(self, tree: Tree) -> int:
         """A fixed number of rollouts is one decision, also where it was raised later: no outcome had a say in it."""
         return 0 if self._estimator.one_round else self._last(tree) + 1
 
     def _last(self, tree: Tree) -> int:
-        return max((fact.round for fact in self._facts(tree)), default=-1)
+        return max((outcome.round for outcome in self._facts(tree)), default=-1)
 
 
 class Arrivals:

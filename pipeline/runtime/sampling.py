@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from pipeline.core.errors import EngineDied
 from pipeline.core.records import Completion, Finish, Request
-from pipeline.engines.base import Engine, unanswered
+from pipeline.engines.base import Engine, empty_completion
 
 LOW = 1.2
 """Requests that wait for an engine, over the number it runs at once, below which it is hungry: enough that one that ends is
@@ -19,7 +19,7 @@ HIGH = 2.4
 """As many wait when it is hungry no more."""
 
 
-class Room:
+class Backpressure:
     """Told of units that begin and of requests that come and go; it knows nothing else of either.
 
     `capacity`: requests that the engine runs at once.
@@ -32,18 +32,18 @@ class Room:
         self._begun = 0
         self._deciding = 0
         self._changed = asyncio.Event()
-        self._hunger = asyncio.Event()
-        self._hunger.set()
+        self._wanted = asyncio.Event()
+        self._wanted.set()
 
     @property
-    def hungry(self) -> bool:
+    def wants_requests(self) -> bool:
         """Whether the engine needs more requests; from LOW waiting ones on until there are HIGH."""
-        return self._hunger.is_set()
+        return self._wanted.is_set()
 
     @property
-    def there(self) -> bool:
+    def wants_unit(self) -> bool:
         """Whether another unit is wanted: the others have nothing more to ask for now."""
-        return self.hungry and not self._preparing and not self._deciding
+        return self.wants_requests and not self._preparing and not self._deciding
 
     def begin(self, unit_id: str) -> None:
         """A unit is begun, and has asked for nothing yet."""
@@ -60,21 +60,21 @@ class Room:
         """So many requests are put to the engine."""
         self._outstanding += requests
         if self._waiting >= HIGH * self._capacity:
-            self._hunger.clear()
+            self._wanted.clear()
 
     def answer(self, requests: int) -> None:
         """So many have come back from it."""
         self._outstanding -= requests
         if self._waiting < LOW * self._capacity:
-            self._hunger.set()
+            self._wanted.set()
             self._changed.set()
 
     async def turn(self) -> None:
         """Return when a unit may take decisions that are due; it says so when it has `decided`."""
         self._deciding += 1
         try:
-            while not self.hungry:
-                await self._hunger.wait()
+            while not self.wants_requests:
+                await self._wanted.wait()
         except asyncio.CancelledError:
             self.decided()
             raise
@@ -86,7 +86,7 @@ class Room:
 
     async def wait(self, begun: int = 0) -> None:
         """Return when another unit is wanted, so many having been begun: a call may overtake the one that brings a unit."""
-        while self._begun < begun or not self.there:
+        while self._begun < begun or not self.wants_unit:
             self._changed.clear()
             await self._changed.wait()
 
@@ -95,7 +95,7 @@ class Room:
         return self._outstanding - self._capacity
 
 
-async def sampled(
+async def sample_batches(
     engine: Engine, requests: Sequence[Request], *, keep_tokens: bool = False
 ) -> AsyncIterator[Sequence[Completion]]:
     """Completions in batches as they come, of an engine that is not trusted.
@@ -114,6 +114,6 @@ async def sampled(
         raise EngineDied(f"the engine left {len(waiting)} requests without an answer, {min(waiting)} for one")
 
 
-def failed(request: Request) -> Completion:
+def failed_completion(request: Request) -> Completion:
     """The completion of a request that engines do not survive."""
-    return unanswered(request, Finish.ENGINE_FAILED)
+    return empty_completion(request, Finish.ENGINE_FAILED)

@@ -7,19 +7,19 @@ from typing import Any
 
 from pipeline.config.fields import identifying
 from pipeline.config.label import LabelConfig
-from pipeline.config.recorded import complete, flat
+from pipeline.config.recorded_settings import complete_settings, flatten_settings
 from pipeline.core.doors import Door
 from pipeline.core.ids import content_id
-from pipeline.core.records import Goal, Totals
+from pipeline.core.records import Totals, UnitTarget
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.engines.registry import ENGINES, policy_for
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.graders.registry import GRADERS, grader_version
-from pipeline.runtime.budgets import reached
-from pipeline.runtime.ending import stops_at_answer
-from pipeline.runtime.hands import Job
-from pipeline.runtime.worker import Learnt, learnt_by
-from pipeline.storage.commits import UNIT, Commit, CommitChain, logged_totals, standing
+from pipeline.runtime.answer_ending import stops_at_answer
+from pipeline.runtime.problem_budget import reached
+from pipeline.runtime.worker import LearnedState, learned_state_of
+from pipeline.runtime.worker_handle import Job
+from pipeline.storage.commits import UNIT, Commit, CommitChain, log_totals, resolve
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.units import UnitRef
 
@@ -69,9 +69,9 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
 
 def _facts_of(section: str, settings: Any) -> dict[str, object]:
     if section not in _DOORS:
-        return flat(section, identifying(settings))
+        return flatten_settings(section, identifying(settings))
     door, name = _DOORS[section], settings.chosen
-    own = flat(section, identifying(complete(settings, door)))
+    own = flatten_settings(section, identifying(complete_settings(settings, door)))
     plugin = door.plugin(name)
     if plugin is not None:
         return {**own, f"{section}.plugin": str(plugin)}
@@ -94,7 +94,7 @@ def run_name(facts: dict[str, object]) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
     """What the chains of a run amount to: the units that are owed, the records of those that are whole, by unit id, and
-    their totals. `logged` counts all rollouts that are committed, those of unfinished units too. `learnt`: the state that was
+    their totals. `logged` counts all rollouts that are committed, those of unfinished units too. `learned`: the state that was
     learnt from most chains.
     """
 
@@ -102,24 +102,24 @@ class RunState:
     wholes: Mapping[str, Commit]
     totals: Totals
     logged: Totals
-    learnt: Learnt | None
+    learned: LearnedState | None
 
 
-def state_of(units: Iterable[UnitRef], chains: Mapping[str, CommitChain], goals: Mapping[str, Goal]) -> RunState:
+def state_of(units: Iterable[UnitRef], chains: Mapping[str, CommitChain], goals: Mapping[str, UnitTarget]) -> RunState:
     """The state of a run of whose units `goals` are asked, by unit id; jobs in the order of the input."""
     jobs: list[Job] = []
     wholes: dict[str, Commit] = {}
     totals = logged = Totals()
     for unit in units:
         chain = chains.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id)
-        found = standing(chain)
+        found = resolve(chain)
         whole = found.whole
-        goal = goals[unit.unit_id]
-        if whole is None or not reached(whole, goal):
-            jobs.append(Job(unit=unit, known_length=chain.length, goal=goal))
+        unit_target = goals[unit.unit_id]
+        if whole is None or not reached(whole, unit_target):
+            jobs.append(Job(unit=unit, known_length=chain.length, unit_target=unit_target))
         if whole is not None:
             totals += whole.totals
             wholes[unit.unit_id] = whole
-        logged += logged_totals(chain)
-    learnt = max(filter(None, map(learnt_by, wholes.values())), key=lambda each: each.chains, default=None)
-    return RunState(jobs=tuple(jobs), wholes=wholes, totals=totals, logged=logged, learnt=learnt)
+        logged += log_totals(chain)
+    learned = max(filter(None, map(learned_state_of, wholes.values())), key=lambda each: each.chains, default=None)
+    return RunState(jobs=tuple(jobs), wholes=wholes, totals=totals, logged=logged, learned=learned)

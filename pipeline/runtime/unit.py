@@ -34,13 +34,13 @@ from pipeline.estimators.base import Estimator
 from pipeline.estimators.tree import Tree
 from pipeline.graders.base import Checker
 from pipeline.graders.question import NO_COMPLETION
-from pipeline.runtime.journal import Journal
-from pipeline.runtime.judge import Judge
-from pipeline.runtime.planned import Planner, SolutionDrawer, UnitPlan, totals_of
-from pipeline.runtime.reproduced import Steps
+from pipeline.runtime.async_grader import AsyncGrader
+from pipeline.runtime.distinct_prompts import DistinctPrompts
+from pipeline.runtime.planner import Planner, SolutionDrawer, UnitPlan, totals_of
+from pipeline.runtime.prefix_reuse import PrefixMatcher
 from pipeline.runtime.rounds import Arrivals, Round, Rounds
-from pipeline.runtime.sampling import Room, failed, sampled
-from pipeline.runtime.unique import DistinctPrompts
+from pipeline.runtime.sampling import Backpressure, failed_completion, sample_batches
+from pipeline.runtime.unit_buffer import UnitBuffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,9 @@ class Probe:
 class _Work:
     """What a unit's rollouts are brought to when they come in, and what they are looked through for."""
 
-    journal: Journal
+    buffer: UnitBuffer
     rounds: Rounds
-    steps: Steps
+    steps: PrefixMatcher
     arrivals: Arrivals = field(default_factory=Arrivals)
 
 
@@ -90,15 +90,15 @@ class UnitLabeller:
     """Labels units with one engine and one checker; several units may be in work at once.
 
     `begun` units have asked for `planned` rollouts so far; `rollouts` and `tokens` of them have come in. Of their `prefixes`
-    that can be sampled, `decided` are asked for no more. `room` tells when another unit is wanted.
+    that can be sampled, `decided` are asked for no more. `backpressure` tells when another unit is wanted.
     """
 
     def __init__(self, settings: UnitSettings, engine: Engine, checker: Checker) -> None:
         self._estimator = settings.estimator
         self._flush_seconds = settings.flush_seconds
         self._engine = engine
-        self.judge = Judge(checker, settings.processes)
-        self.room = Room(engine.capacity)
+        self.judge = AsyncGrader(checker, settings.processes)
+        self.backpressure = Backpressure(engine.capacity)
         self.prompts = DistinctPrompts()
         self._drawer = SolutionDrawer(settings.sampling, settings.data, engine, self.judge)
         self._planner = Planner(settings.prompt, settings.sampling, engine, self.judge, self._drawer)
@@ -125,65 +125,69 @@ class UnitLabeller:
             truncated=self._truncated,
         )
 
-    async def owed(self, rows: Sequence[InputRow], journal: Journal) -> list[str]:
+    async def owed(self, rows: Sequence[InputRow], buffer: UnitBuffer) -> list[str]:
         """Ids of the requests to be sampled next: draws, and when these have all come in, rollouts."""
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
-        draws = self._planner.owed_draws(plan, fitting, journal)
+        draws = self._planner.owed_draws(plan, fitting, buffer)
         if draws:
             return [request.request_id for request in draws]
-        await self._planner.plan_chains(plan, fitting, journal)
-        return [request.request_id for request in _requests(plan, self._rounds(plan, journal).begun())]
+        await self._planner.plan_chains(plan, fitting, buffer)
+        return [request.request_id for request in _requests(plan, self._rounds(plan, buffer).begun())]
 
-    async def label(self, rows: Sequence[InputRow], journal: Journal, probe: Probe | None = None) -> UnitResult | None:
+    async def label(
+        self, rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None = None
+    ) -> UnitResult | None:
         """All chains of the unit's rows, labelled; None where `probe` left something owed.
 
         What has come in is committed also when the engine stops working, which raises EngineDied. Raises StoreError.
         """
         try:
-            return await self._with_flushes(journal, self._label(rows, journal, probe))
+            return await self._with_flushes(buffer, self._label(rows, buffer, probe))
         except EngineDied:
-            await journal.flush()
+            await buffer.flush()
             raise
         finally:
-            self.prompts.end(journal.unit_id)
+            self.prompts.end(buffer.unit_id)
 
-    async def _label(self, rows: Sequence[InputRow], journal: Journal, probe: Probe | None) -> UnitResult | None:
+    async def _label(self, rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None) -> UnitResult | None:
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
-        await self._draw(self._planner.owed_draws(plan, fitting, journal), fitting, journal, probe)
-        if self._planner.owed_draws(plan, fitting, journal):
-            await journal.flush()
+        await self._draw(self._planner.owed_draws(plan, fitting, buffer), fitting, buffer, probe)
+        if self._planner.owed_draws(plan, fitting, buffer):
+            await buffer.flush()
             return None
-        await self._planner.plan_chains(plan, fitting, journal)
+        await self._planner.plan_chains(plan, fitting, buffer)
         self.begun += 1
-        rounds = self._rounds(plan, journal)
+        rounds = self._rounds(plan, buffer)
         if probe is None:
-            await self._work_off(plan, rounds, journal)
+            await self._work_off(plan, rounds, buffer)
         else:
-            await self._try(plan, rounds, journal, probe)
+            await self._try(plan, rounds, buffer, probe)
             if rounds.begun():
-                await journal.flush()
+                await buffer.flush()
                 return None
-        return self._result(plan, rounds, journal)
+        return self._result(plan, rounds, buffer)
 
-    def _result(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> UnitResult:
-        trials, learner = journal.trials(plan.asked), self._estimator.learner
+    def _result(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer) -> UnitResult:
+        trials, learner = buffer.trials(plan.asked), self._estimator.learner
         return UnitResult(
-            readings=journal.readings,
+            readings=buffer.readings,
             chains=plan.chains,
             trials=trials,
-            state=None if learner is None else learner.learn(journal.state, plan.trees, trials),
+            state=None if learner is None else learner.learn(buffer.state, plan.trees, trials),
             rejects=plan.rejects,
-            totals=totals_of(plan, journal, rounds.undecided()),
+            totals=totals_of(plan, buffer, rounds.spent()),
         )
 
-    def _rounds(self, plan: UnitPlan, journal: Journal) -> Rounds:
-        return Rounds(journal, plan.trees, self._estimator)
+    def _rounds(self, plan: UnitPlan, buffer: UnitBuffer) -> Rounds:
+        return Rounds(buffer, plan.trees, self._estimator)
 
-    async def _with_flushes(self, journal: Journal, work: Coroutine[Any, Any, UnitResult | None]) -> UnitResult | None:
+    async def _with_flushes(
+        self, buffer: UnitBuffer, work: Coroutine[Any, Any, UnitResult | None]
+    ) -> UnitResult | None:
         working = asyncio.create_task(work)
-        flushing = asyncio.create_task(self._flush_regularly(journal))
+        flushing = asyncio.create_task(self._flush_regularly(buffer))
         try:
             await asyncio.wait([working, flushing], return_when=asyncio.FIRST_COMPLETED)
             if flushing.done():
@@ -193,13 +197,13 @@ class UnitLabeller:
             for task in (working, flushing):
                 task.cancel()
 
-    async def _flush_regularly(self, journal: Journal) -> None:
+    async def _flush_regularly(self, buffer: UnitBuffer) -> None:
         while True:
             await asyncio.sleep(self._flush_seconds)
-            await journal.flush()
+            await buffer.flush()
 
     async def _draw(
-        self, requests: Sequence[Request], rows: Sequence[InputRow], journal: Journal, probe: Probe | None
+        self, requests: Sequence[Request], rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None
     ) -> None:
         """Have chains sampled for problems that came without any, and settle which: prefixes are made of them."""
         if not requests:
@@ -207,19 +211,19 @@ class UnitLabeller:
         row_of = {row.problem.problem_id: row for row in rows if row.solution is None}
         to_sample, written_off = _divided(requests, probe)
         for completion in written_off:
-            journal.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
-        self._put(to_sample, journal)
-        async for batch in sampled(self._engine, to_sample, keep_tokens=True):
-            self.room.answer(len(batch))
+            buffer.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
+        self._put(to_sample, buffer)
+        async for batch in sample_batches(self._engine, to_sample, keep_tokens=True):
+            self.backpressure.answer(len(batch))
             for completion in batch:
-                journal.add_solution(
+                buffer.add_solution(
                     await self._drawer.solution(row_of[completion.request.problem.problem_id], completion)
                 )
-        await journal.flush()
+        await buffer.flush()
 
-    async def _work_off(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> None:
+    async def _work_off(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer) -> None:
         """Rounds of every problem until none asks for more: each when its last one is in, and the engine is hungry."""
-        work = self._work(plan, rounds, journal)
+        work = self._work(plan, rounds, buffer)
         sampling: set[asyncio.Task[None]] = set()
         due = asyncio.create_task(self._due(work.arrivals))
         asked = rounds.begun()
@@ -230,9 +234,9 @@ class UnitLabeller:
             while True:
                 if asked:
                     work.arrivals.expect(asked)
-                    sampling.add(asyncio.create_task(self._sample(self._announced(plan, asked, journal), work)))
+                    sampling.add(asyncio.create_task(self._sample(self._announced(plan, asked, buffer), work)))
                 if due.done():
-                    self.room.decided()
+                    self.backpressure.decided()
                     due = asyncio.create_task(self._due(work.arrivals))
                 if not sampling and not work.arrivals.any_complete:
                     return
@@ -249,53 +253,53 @@ class UnitLabeller:
             for task in sampling:
                 task.cancel()
             if not due.cancel():
-                self.room.decided()
+                self.backpressure.decided()
 
     async def _due(self, arrivals: Arrivals) -> None:
         """Return when decisions are to be taken."""
         await arrivals.wait()
-        await self.room.turn()
+        await self.backpressure.turn()
 
-    async def _try(self, plan: UnitPlan, rounds: Rounds, journal: Journal, probe: Probe) -> None:
+    async def _try(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer, probe: Probe) -> None:
         """Those of the rollouts owed first that `probe` names."""
-        work = self._work(plan, rounds, journal)
+        work = self._work(plan, rounds, buffer)
         asked = rounds.begun()
         work.arrivals.expect(asked)
         to_sample, written_off = _divided(_requests(plan, asked), probe)
         self.planned += len(written_off)
         for completion in written_off:
             self._record(completion, NO_COMPLETION, work)
-        self._announce(to_sample, journal)
+        self._announce(to_sample, buffer)
         await self._sample(to_sample, work)
 
-    def _work(self, plan: UnitPlan, rounds: Rounds, journal: Journal) -> _Work:
+    def _work(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer) -> _Work:
         # Rollouts are watched for the steps of chains only where the estimator makes use of it.
         return _Work(
-            journal=journal,
+            buffer=buffer,
             rounds=rounds,
-            steps=Steps(plan.trees if self._estimator.follows_steps else (), plan.prefixes),
+            steps=PrefixMatcher(plan.trees if self._estimator.follows_steps else (), plan.prefixes),
         )
 
-    def _announced(self, plan: UnitPlan, rounds: Iterable[Round], journal: Journal) -> list[Request]:
+    def _announced(self, plan: UnitPlan, rounds: Iterable[Round], buffer: UnitBuffer) -> list[Request]:
         requests = _requests(plan, rounds)
-        self._announce(requests, journal)
+        self._announce(requests, buffer)
         return requests
 
-    def _announce(self, requests: Sequence[Request], journal: Journal) -> None:
+    def _announce(self, requests: Sequence[Request], buffer: UnitBuffer) -> None:
         self.planned += len(requests)
-        self._put(requests, journal)
+        self._put(requests, buffer)
 
-    def _put(self, requests: Sequence[Request], journal: Journal) -> None:
+    def _put(self, requests: Sequence[Request], buffer: UnitBuffer) -> None:
         """Count what is put to the engine now."""
-        self.room.ask(len(requests))
-        self.room.ready(journal.unit_id)
-        self.prompts.ask(journal.unit_id, requests)
+        self.backpressure.ask(len(requests))
+        self.backpressure.ready(buffer.unit_id)
+        self.prompts.ask(buffer.unit_id, requests)
 
     async def _sample(self, requests: Sequence[Request], work: _Work) -> None:
         slow: list[asyncio.Task[None]] = []
         try:
-            async for batch in sampled(self._engine, requests, keep_tokens=self._estimator.follows_steps):
-                self.room.answer(len(batch))
+            async for batch in sample_batches(self._engine, requests, keep_tokens=self._estimator.follows_steps):
+                self.backpressure.answer(len(batch))
                 for completion in batch:
                     request = completion.request
                     grade = self.judge.at_once(request.problem, completion, request.prefix.text)
@@ -315,7 +319,7 @@ class UnitLabeller:
 
     def _record(self, completion: Completion, grade: Grade, work: _Work) -> None:
         request, prefix_id = completion.request, completion.request.prefix.prefix_id
-        work.journal.add_rollout(_rollout(completion, grade, work.steps))
+        work.buffer.add_rollout(_rollout(completion, grade, work.steps))
         work.arrivals.take(request)
         self.rollouts += 1
         self.tokens += completion.n_tokens
@@ -340,7 +344,7 @@ def _samplable_of(rounds: Iterable[Round]) -> int:
     return sum(_samplable(each.tree) for each in rounds)
 
 
-def _rollout(completion: Completion, grade: Grade, steps: Steps) -> Rollout:
+def _rollout(completion: Completion, grade: Grade, steps: PrefixMatcher) -> Rollout:
     """Without its tokens, of which only counts what they reproduce."""
     if not completion.token_ids:
         return Rollout(completion=completion, grade=grade)
@@ -373,5 +377,5 @@ def _divided(requests: Sequence[Request], probe: Probe | None) -> tuple[list[Req
         return list(requests), []
     return (
         [request for request in requests if request.request_id in probe.only],
-        [failed(request) for request in requests if request.request_id in probe.failed],
+        [failed_completion(request) for request in requests if request.request_id in probe.failed],
     )

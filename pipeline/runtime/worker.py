@@ -14,8 +14,8 @@ from pipeline.core.errors import EngineDied
 from pipeline.core.failpoints import failpoint
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load, Verdicts
-from pipeline.core.records import Goal, InputRow
-from pipeline.core.schemas import LEARNT
+from pipeline.core.records import InputRow, UnitTarget
+from pipeline.core.schemas import LEARNED
 from pipeline.core.tables import rejects_table
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.engines.registry import open_engine
@@ -23,9 +23,9 @@ from pipeline.engines.roofline import common
 from pipeline.estimators.labelling import labels_of
 from pipeline.estimators.registry import estimator_for
 from pipeline.graders.registry import checker_for, grader_version
-from pipeline.runtime.ending import ending
-from pipeline.runtime.journal import Journal
+from pipeline.runtime.answer_ending import ending
 from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult, UnitSettings
+from pipeline.runtime.unit_buffer import UnitBuffer
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import LABELS
 from pipeline.storage.shards import ShardRecord
@@ -35,7 +35,7 @@ from pipeline.storage.units import UnitRef, unit_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
+class LearnedState:
     """Where a state stands that an estimator has learnt from a unit, and from how many chains."""
 
     shard: ShardRecord
@@ -43,17 +43,17 @@ class Learnt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class UnitTask:
     """A unit to label for a goal, all of it or the part that `probe` names.
 
     `known_length`: numbers of its chain that are taken. A unit that was not begun takes its decisions with the state that was
-    `learnt`.
+    `learned`.
     """
 
     unit: UnitRef
-    goal: Goal
+    unit_target: UnitTarget
     known_length: int = 0
-    learnt: Learnt | None = None
+    learned: LearnedState | None = None
     probe: Probe | None = None
 
 
@@ -67,7 +67,7 @@ class Receipt:
     unit_id: str
     whole: bool
     engine_failed: int = 0
-    learnt: Learnt | None = None
+    learned: LearnedState | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class Worker:
         self._checker = checker_for(config.grader)
         self._labeller: UnitLabeller | None = None
         self._began = 0.0
-        self._journals: dict[Journal, None] = {}
+        self._journals: dict[UnitBuffer, None] = {}
 
     async def start(self) -> str:
         """Load the policy and return its identity. Raises PolicyError."""
@@ -132,49 +132,49 @@ class Worker:
         self._labeller = UnitLabeller(self._settings, self._engine, self._checker)
         return self._engine.policy
 
-    async def label_unit(self, task: Task) -> Receipt:
+    async def label_unit(self, task: UnitTask) -> Receipt:
         """Label a unit and commit its files. Raises EngineDied when the engine stopped working, and StoreError."""
         started = _now()
         labeller = self._started()
-        labeller.room.begin(task.unit.unit_id)
+        labeller.backpressure.begin(task.unit.unit_id)
         try:
             return await self._label_unit(task, labeller, started)
         finally:
-            labeller.room.ready(task.unit.unit_id)
+            labeller.backpressure.ready(task.unit.unit_id)
 
-    async def _label_unit(self, task: Task, labeller: UnitLabeller, started: float) -> Receipt:
-        rows, journal = await self._opened(task)
-        self._journals[journal] = None
+    async def _label_unit(self, task: UnitTask, labeller: UnitLabeller, started: float) -> Receipt:
+        rows, buffer = await self._opened(task)
+        self._journals[buffer] = None
         try:
-            while (whole := journal.done) is None:
-                result = await labeller.label(rows, journal, task.probe)
+            while (whole := buffer.done) is None:
+                result = await labeller.label(rows, buffer, task.probe)
                 if result is None:
                     return Receipt(unit_id=task.unit.unit_id, whole=False)
                 seconds = _now() - started
-                await journal.complete(
+                await buffer.complete(
                     self._tables(result),
                     result.totals,
                     seconds,
                     readings=result.readings,
-                    learnt_from=0 if result.state is None else result.state.chains,
+                    learned_from=0 if result.state is None else result.state.chains,
                 )
         finally:
-            del self._journals[journal]
+            del self._journals[buffer]
         return Receipt(
             unit_id=task.unit.unit_id,
             whole=True,
             engine_failed=whole.totals.engine_failed,
-            learnt=learnt_by(whole),
+            learned=learned_state_of(whole),
         )
 
-    async def room(self, begun: int) -> None:
+    async def wait_for_capacity(self, begun: int) -> None:
         """Return when another unit is wanted for the engine not to run short of requests, `begun` having come so far."""
-        await self._started().room.wait(begun)
+        await self._started().backpressure.wait(begun)
 
-    async def owed(self, task: Task) -> list[str]:
+    async def owed(self, task: UnitTask) -> list[str]:
         """Ids of the requests that are sampled next for a unit; none where it is whole."""
-        labeller, (rows, journal) = self._started(), await self._opened(task)
-        return [] if journal.done else await labeller.owed(rows, journal)
+        labeller, (rows, buffer) = self._started(), await self._opened(task)
+        return [] if buffer.done else await labeller.owed(rows, buffer)
 
     async def snapshot(self) -> Snapshot:
         labeller = self._labeller
@@ -198,8 +198,8 @@ class Worker:
 
     async def drain(self) -> None:
         """Commit what has come in so far. Raises StoreError."""
-        for journal in list(self._journals):
-            await journal.flush()
+        for buffer in list(self._journals):
+            await buffer.flush()
 
     async def stop(self) -> None:
         """Free the device and end the checker's children."""
@@ -213,14 +213,14 @@ class Worker:
             raise EngineDied("the worker has not been started")
         return self._labeller
 
-    async def _opened(self, task: Task) -> tuple[list[InputRow], Journal]:
+    async def _opened(self, task: UnitTask) -> tuple[list[InputRow], UnitBuffer]:
         rows = await asyncio.to_thread(unit_rows, self._storage, task.unit)
-        offered = (task.learnt.shard,) if task.learnt else ()
+        offered = (task.learned.shard,) if task.learned else ()
         log = self._log(self._storage, task.unit.unit_id, task.known_length, offered)
-        journal = Journal(log, grader=grader_version(), goal=task.goal, learner=self._estimator.learner)
-        await journal.read()
+        buffer = UnitBuffer(log, grader=grader_version(), unit_target=task.unit_target, learner=self._estimator.learner)
+        await buffer.read()
         failpoint("worker.opened")
-        return rows, journal
+        return rows, buffer
 
     def _tables(self, result: UnitResult) -> dict[str, pa.Table]:
         tables = {
@@ -236,11 +236,11 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def learnt_by(whole: Commit) -> Learnt | None:
+def learned_state_of(whole: Commit) -> LearnedState | None:
     """The state that a whole unit has left to others; None where its estimator learns nothing."""
     for shard in whole.shards:
-        if shard.table in LEARNT:
-            return Learnt(shard=shard, chains=whole.learnt_from)
+        if shard.table in LEARNED:
+            return LearnedState(shard=shard, chains=whole.learned_from)
     return None
 
 

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from pipeline.core.errors import Absent, StoreError
 from pipeline.core.failpoints import failpoint
 from pipeline.core.ids import is_shard_file, record_name, record_parts
-from pipeline.core.records import Goal, Totals
+from pipeline.core.records import Totals, UnitTarget
 from pipeline.core.schemas import LOG_KEYS
 from pipeline.storage.objects import each
 from pipeline.storage.shards import ShardRecord
@@ -28,9 +29,12 @@ INPUT = "input"
 UNIT = "unit"
 EDITION = "edition"
 _CHECK = "check"
+_ON_DISK = {"unit_target": "goal", "learned_from": "learnt_from"}
+_TOTALS_ON_DISK = {"spent": "undecided"}
+"""Fields of a record -> the names that run directories have for them."""
 
 
-class State(StrEnum):
+class CommitState(StrEnum):
     """What a record adds to its chain: a part of the work, all of what was asked for, or the word that something is damaged."""
 
     PART = "part"
@@ -42,8 +46,8 @@ class State(StrEnum):
 class Commit:
     """Files that belong together, as the `number`-th record of a chain.
 
-    A whole unit names all its files, also those that earlier records name, and the `goal` it was asked for. `base`: the kernel
-    that the unit's decisions are taken with, as another unit has learnt it; none: the shipped one. `learnt_from`: how many
+    A whole unit names all its files, also those that earlier records name, and the `unit_target` it was asked for. `base`: the kernel
+    that the unit's decisions are taken with, as another unit has learnt it; none: the shipped one. `learned_from`: how many
     chains the kernel among the files was learnt from. `void` names damaged files, from the run directory. `settings` are those
     of an edition.
     """
@@ -51,12 +55,12 @@ class Commit:
     kind: str
     chain_id: str
     number: int
-    state: State
+    state: CommitState
     shards: tuple[ShardRecord, ...] = ()
     totals: Totals = field(default_factory=Totals)
-    goal: Goal = field(default_factory=Goal)
+    unit_target: UnitTarget = field(default_factory=UnitTarget)
     base: tuple[ShardRecord, ...] = ()
-    learnt_from: int = 0
+    learned_from: int = 0
     void: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0
@@ -74,7 +78,7 @@ class CommitChain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ResolvedChain:
     """`log` holds the unit's rollouts and sampled solutions: where an id stands twice, the first counts. `whole` is the last
     record that completes the unit with all its files intact, None where there is none or one of its files is void. `base`
     is the intact kernel of the last record that names one."""
@@ -90,7 +94,7 @@ def commit_name(commit: Commit) -> str:
 
 def publish(storage: Storage, commit: Commit) -> bool:
     """Publish the record under its number. False when that number is taken by another content."""
-    data = encoded_commit(commit)
+    data = encode_commit(commit)
     name = commit_name(commit)
     failpoint("commit.before")
     # A store may have done what it reported as failed or taken: what stands decides.
@@ -143,9 +147,10 @@ def record(storage: Storage, kind: str, chain_id: str, number: int) -> Commit | 
     return None
 
 
-def encoded_commit(commit: Commit) -> bytes:
+def encode_commit(commit: Commit) -> bytes:
     """The content of a record's file."""
-    fields = asdict(commit)
+    fields = _renamed(asdict(commit), _ON_DISK)
+    fields["totals"] = _renamed(asdict(commit.totals), _TOTALS_ON_DISK)
     return json.dumps({**fields, _CHECK: checksum(fields)}, indent=1, sort_keys=True).encode()
 
 
@@ -156,14 +161,16 @@ def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
         check = fields.pop(_CHECK)
         if check != checksum(fields):
             raise ValueError("the record does not match its checksum")
+        fields = _renamed(fields, {name: ours for ours, name in _ON_DISK.items()})
+        totals = _renamed(fields["totals"], {name: ours for ours, name in _TOTALS_ON_DISK.items()})
         commit = Commit(
             **{
                 **fields,
-                "state": State(fields["state"]),
+                "state": CommitState(fields["state"]),
                 "shards": tuple(ShardRecord(**shard) for shard in fields["shards"]),
                 "base": tuple(ShardRecord(**shard) for shard in fields["base"]),
-                "goal": Goal(**fields["goal"]),
-                "totals": Totals(**fields["totals"]),
+                "unit_target": UnitTarget(**fields["unit_target"]),
+                "totals": Totals(**totals),
                 "void": tuple(fields["void"]),
                 "settings": tuple((key, value) for key, value in fields["settings"]),
             }
@@ -177,6 +184,10 @@ def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
     ):
         raise ValueError("the record names a file that is not of a run directory")
     return commit
+
+
+def _renamed(fields: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in fields.items()}
 
 
 def checksum(fields: Mapping[str, object]) -> str:
@@ -193,14 +204,14 @@ def refuse_damage(chain: CommitChain, place: str) -> None:
         )
 
 
-def standing(chain: CommitChain) -> Standing:
+def resolve(chain: CommitChain) -> ResolvedChain:
     left = list(_with_files_left(chain))
     start = max((at for at, (commit, files) in enumerate(left) if _holds_the_log(commit, files)), default=0)
-    whole = next(((commit, files) for commit, files in reversed(left) if commit.state is State.WHOLE), None)
+    whole = next(((commit, files) for commit, files in reversed(left) if commit.state is CommitState.WHOLE), None)
     log = dict.fromkeys(shard for _, files in left[start:] for shard in _log(files))
     void = {name for commit in chain.commits for name in commit.void}
     bases = [commit.base for commit in chain.commits if commit.base and commit.base[0].file not in void]
-    return Standing(
+    return ResolvedChain(
         log=tuple(log),
         whole=whole[0] if whole and whole[1] == whole[0].shards else None,
         base=bases[-1] if bases else (),
@@ -209,7 +220,7 @@ def standing(chain: CommitChain) -> Standing:
 
 def shards_in_use(chain: CommitChain) -> Iterator[ShardRecord]:
     """Every file that must be intact for the chain to be read: the log, the whole unit's other files, the kernel of both."""
-    found = standing(chain)
+    found = resolve(chain)
     yield from dict.fromkeys([*found.log, *(found.whole.shards if found.whole else ()), *found.base])
 
 
@@ -220,15 +231,17 @@ def _with_files_left(chain: CommitChain) -> Iterator[tuple[Commit, tuple[ShardRe
     """
     void_at = {name: at for at, commit in enumerate(chain.commits) for name in commit.void}
     for at, commit in enumerate(chain.commits):
-        if commit.state is not State.VOID:
+        if commit.state is not CommitState.VOID:
             yield commit, tuple(shard for shard in commit.shards if void_at.get(shard.file, -1) < at)
 
 
-def logged_totals(chain: CommitChain) -> Totals:
+def log_totals(chain: CommitChain) -> Totals:
     """The rollouts of a chain's log: those of its last whole record with all its files, and of the intact parts behind it."""
-    log = set(standing(chain).log)
-    intact = [commit for commit in chain.commits if commit.state is not State.VOID and log >= set(_log(commit.shards))]
-    wholes = [at for at, commit in enumerate(intact) if commit.state is State.WHOLE]
+    log = set(resolve(chain).log)
+    intact = [
+        commit for commit in chain.commits if commit.state is not CommitState.VOID and log >= set(_log(commit.shards))
+    ]
+    wholes = [at for at, commit in enumerate(intact) if commit.state is CommitState.WHOLE]
     return sum((commit.totals for commit in intact[wholes[-1] if wholes else 0 :]), Totals())
 
 
@@ -237,4 +250,4 @@ def _log(shards: Iterable[ShardRecord]) -> list[ShardRecord]:
 
 
 def _holds_the_log(commit: Commit, files: tuple[ShardRecord, ...]) -> bool:
-    return commit.state is State.WHOLE and _log(commit.shards) == _log(files)
+    return commit.state is CommitState.WHOLE and _log(commit.shards) == _log(files)

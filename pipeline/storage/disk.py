@@ -108,7 +108,7 @@ class HastyDisk(OsDisk):
 
 
 @contextlib.contextmanager
-def blamed(path: PurePath) -> Iterator[None]:
+def os_errors(path: PurePath) -> Iterator[None]:
     """What the kernel refuses inside becomes a StoreError that names the file and the remedy."""
     try:
         yield

@@ -11,11 +11,11 @@ commit records and find a file in either place.
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from pipeline.config.recorded import Settings
+from pipeline.config.recorded_settings import Settings
 from pipeline.core.ids import content_id
-from pipeline.core.schemas import LEARNT
-from pipeline.storage.commits import EDITION, Commit, CommitChain, State, chains, standing
-from pipeline.storage.repair import repaired
+from pipeline.core.schemas import LEARNED
+from pipeline.storage.commits import EDITION, Commit, CommitChain, CommitState, chains, resolve
+from pipeline.storage.repair import repair
 from pipeline.storage.shards import ASIDE, ShardRecord
 from pipeline.storage.storage import Storage
 
@@ -40,7 +40,7 @@ def new_edition(
         kind=EDITION,
         chain_id=EDITION_CHAIN,
         number=editions.length,
-        state=State.WHOLE,
+        state=CommitState.WHOLE,
         shards=tuple(shards),
         settings=tuple((key, json.dumps(value, sort_keys=True)) for key, value in sorted(recorded.items())),
     )
@@ -53,7 +53,7 @@ def edition_settings(edition: Commit) -> dict[str, object]:
 
 def current_edition(editions: CommitChain, wholes: Mapping[str, Commit]) -> Commit | None:
     """The edition that holds the current labels; None where those are the run's own, also where one of its files is void."""
-    last = standing(editions).whole
+    last = resolve(editions).whole
     return last if last and (_LOG, json.dumps(log_digest(wholes))) in last.settings else None
 
 
@@ -71,7 +71,7 @@ def current_shards(
 
 def current_states(wholes: Mapping[str, Commit], edition: Commit | None) -> dict[str, tuple[ShardRecord, ...]]:
     """The files of what estimators have learnt for the current labels, by unit id: at most one for each."""
-    found = [current_shards(wholes, edition, table) for table in LEARNT]
+    found = [current_shards(wholes, edition, table) for table in LEARNED]
     return {unit_id: tuple(shard for each in found for shard in each[unit_id]) for unit_id in wholes}
 
 
@@ -102,14 +102,14 @@ def edition_chain(storage: Storage) -> CommitChain:
     return next(chains(storage, EDITION), CommitChain(kind=EDITION, chain_id=EDITION_CHAIN))
 
 
-def mended_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[CommitChain, list[str]]:
+def repaired_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[CommitChain, list[str]]:
     """The chain of editions with its damage set aside and declared void, and what was damaged; for who holds the lock.
 
     Editions that are not current may have lost files.
     """
     editions = edition_chain(storage)
     if editions.unreadable or current_edition(editions, wholes):
-        return repaired(storage, editions)
+        return repair(storage, editions)
     return editions, []
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from pipeline.core.errors import Absent, StoreError
-from pipeline.storage.disk import Disk, OsDisk, blamed
+from pipeline.storage.disk import Disk, OsDisk, os_errors
 from pipeline.storage.storage import PASSING_NAME
 
 _TEMPORARY = ".tmp"
@@ -73,7 +73,7 @@ class LocalStorage:
 
     def move(self, name: str, new_name: str) -> None:
         path, new_path = self._folder / name, self._folder / new_name
-        with blamed(new_path):
+        with os_errors(new_path):
             self._disk.make_folder(str(new_path.parent))
             try:
                 self._disk.rename(str(path), str(new_path))
@@ -84,7 +84,7 @@ class LocalStorage:
 
     def remove(self, name: str) -> None:
         path = self._folder / name
-        with blamed(path), contextlib.suppress(FileNotFoundError):
+        with os_errors(path), contextlib.suppress(FileNotFoundError):
             self._disk.remove(str(path))
 
     def _listed(self, folder: str) -> list[str]:
@@ -100,7 +100,7 @@ class LocalStorage:
     def _temporary(self, path: PurePosixPath, data: bytes) -> Iterator[str]:
         temporary = str(path.with_name(f".{path.name}.{secrets.token_hex(6)}{_TEMPORARY}"))
         try:
-            with blamed(path):
+            with os_errors(path):
                 self._disk.make_folder(str(path.parent))
                 self._disk.write(temporary, data)
                 if self._disk.read(temporary) != data:

@@ -28,7 +28,7 @@ _NOT_SUPPORTED = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.
 
 
 @contextmanager
-def held(storage: Storage, *, lock: bool) -> Iterator[bool]:
+def hold_lock(storage: Storage, *, lock: bool) -> Iterator[bool]:
     """Be the one driver that works on the run directory, where `lock` asks for it; whether there can be no other one.
 
     There can be where the store lets the first commit win: a second driver then does in vain what the first one does. Raises
@@ -40,7 +40,7 @@ def held(storage: Storage, *, lock: bool) -> Iterator[bool]:
         if storage.conditional:
             yield False
         else:
-            with marked(storage):
+            with driver_marker(storage):
                 yield True
     else:
         with run_lock(Path(storage.place)):
@@ -88,32 +88,32 @@ def run_lock(run_dir: Path) -> Iterator[None]:
 
 
 @contextmanager
-def marked(storage: Storage, settle_seconds: float = _SETTLE_SECONDS) -> Iterator[None]:
+def driver_marker(storage: Storage, settle_seconds: float = _SETTLE_SECONDS) -> Iterator[None]:
     """Be the driver that the marker names. Raises RunConflict where it names another, StoreError."""
-    if standing := _standing(storage):
-        raise RunConflict(_taken(storage, standing))
+    if resolved := _marker(storage):
+        raise RunConflict(_conflict_text(storage, resolved))
     mine = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "id": secrets.token_hex(8)}).encode()
     try:
         storage.replace(MARKER, mine)
         time.sleep(settle_seconds)
-        if (standing := _standing(storage)) != mine:
-            raise RunConflict(_taken(storage, standing))
+        if (resolved := _marker(storage)) != mine:
+            raise RunConflict(_conflict_text(storage, resolved))
         yield
     finally:
         # A marker that cannot be taken away is told by the next start; what ended this run is told now.
         with suppress(StoreError):
-            if _standing(storage) == mine:
+            if _marker(storage) == mine:
                 storage.remove(MARKER)
 
 
-def _standing(storage: Storage) -> bytes:
+def _marker(storage: Storage) -> bytes:
     try:
         return storage.read(MARKER)
     except Absent:
         return b""
 
 
-def _taken(storage: Storage, marker: bytes) -> str:
+def _conflict_text(storage: Storage, marker: bytes) -> str:
     if not marker:
         return f"another job started on {storage.place} at the same moment: start again if that was not meant"
     return (

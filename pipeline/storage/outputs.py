@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.core.errors import UsageError
-from pipeline.storage.disk import OsDisk, blamed
+from pipeline.storage.disk import OsDisk, os_errors
 
 _HEAD_BYTES = 4096
 
@@ -52,7 +52,7 @@ def _overlap(one: Path, other: Path) -> bool:
 
 
 @contextlib.contextmanager
-def replaced_at_end(path: Path) -> Iterator[IO[bytes]]:
+def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """A new file that takes the place of `path` when the block ends; where the block raises, nothing of it is left.
 
     Raises StoreError with the remedy where the file cannot be made or published; an OSError of the block stays one.
@@ -61,11 +61,11 @@ def replaced_at_end(path: Path) -> Iterator[IO[bytes]]:
     file: IO[bytes] | None = None
     try:
         # Made inside `try`: an interruption can come as soon as the file is there.
-        with blamed(path):
+        with os_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             file = temporary.open("xb")
         yield file
-        with blamed(path):
+        with os_errors(path):
             file.flush()
             os.fsync(file.fileno())
             file.close()
@@ -80,7 +80,7 @@ def replaced_at_end(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def folder_at_end(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """A new folder that takes the place of `path` when the block ends; where the block raises, nothing of it is left.
 
     What was there before is removed when the new one has its name. Raises StoreError with the remedy where the folder cannot be
@@ -88,12 +88,12 @@ def folder_at_end(path: Path) -> Iterator[Path]:
     """
     mark = secrets.token_hex(6)
     temporary, before = (path.with_name(f".{path.name}.{mark}.{kind}") for kind in ("tmp", "old"))
-    with blamed(path):
+    with os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
     try:
         yield temporary
-        with blamed(path):
+        with os_errors(path):
             _flush(temporary)
             _take_place(temporary, path, before)
         shutil.rmtree(before, ignore_errors=True)

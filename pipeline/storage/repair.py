@@ -11,9 +11,9 @@ from pipeline.storage.commits import (
     FOLDER,
     Commit,
     CommitChain,
-    State,
+    CommitState,
     commit_name,
-    encoded_commit,
+    encode_commit,
     publish,
     shards_in_use,
 )
@@ -26,7 +26,7 @@ def damaged_files(storage: Storage, chain: CommitChain) -> list[str]:
     return [shard.file for shard in shards_in_use(chain) if not _intact(storage, shard)]
 
 
-def repaired(storage: Storage, chain: CommitChain) -> tuple[CommitChain, list[str]]:
+def repair(storage: Storage, chain: CommitChain) -> tuple[CommitChain, list[str]]:
     """The chain with its damage set aside and declared void, and the names of what was damaged.
 
     Only for the driver that holds the run's lock. Raises StoreError when somebody else writes to the chain all the same.
@@ -35,7 +35,7 @@ def repaired(storage: Storage, chain: CommitChain) -> tuple[CommitChain, list[st
     for name in chain.unreadable:
         parts = record_parts(name.removeprefix(f"{FOLDER}/"))
         assert parts is not None
-        word = Commit(kind=chain.kind, chain_id=chain.chain_id, number=parts[2], state=State.VOID)
+        word = Commit(kind=chain.kind, chain_id=chain.chain_id, number=parts[2], state=CommitState.VOID)
         _supersede(storage, word)
         chain = _with(chain, word)
     chain = replace(chain, unreadable=())
@@ -43,7 +43,7 @@ def repaired(storage: Storage, chain: CommitChain) -> tuple[CommitChain, list[st
         for name in names:
             set_aside_damaged(storage, name)
         word = Commit(
-            kind=chain.kind, chain_id=chain.chain_id, number=chain.length, state=State.VOID, void=tuple(names)
+            kind=chain.kind, chain_id=chain.chain_id, number=chain.length, state=CommitState.VOID, void=tuple(names)
         )
         if not publish(storage, word):
             raise StoreError(f"another job works on {storage.place}: wait for it, then start again")
@@ -61,7 +61,7 @@ def _supersede(storage: Storage, commit: Commit) -> None:
     name = commit_name(commit)
     while not publish(storage, commit):
         keep_damaged(storage, name)
-        storage.replace(name, encoded_commit(commit))
+        storage.replace(name, encode_commit(commit))
 
 
 def _with(chain: CommitChain, word: Commit) -> CommitChain:

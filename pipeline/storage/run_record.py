@@ -46,8 +46,8 @@ def claim(storage: Storage, identity: Mapping[str, object], *, alone: bool = Tru
         set_aside_damaged(storage, NAME)
         damaged = [NAME]
     if found is _Found.UNUSED:
-        storage.replace(NAME, encoded_identity(identity))
-    elif found is not _Found.OURS and not storage.create(NAME, encoded_identity(identity)):
+        storage.replace(NAME, encode_identity(identity))
+    elif found is not _Found.OURS and not storage.create(NAME, encode_identity(identity)):
         _found(storage, identity, alone=False)
     return damaged
 
@@ -111,7 +111,7 @@ def recorded_identity(storage: Storage) -> dict[str, object]:
     return dict(fields)
 
 
-def encoded_identity(identity: Mapping[str, object]) -> bytes:
+def encode_identity(identity: Mapping[str, object]) -> bytes:
     """The content of `run.json`."""
     fields = {**identity, _CHECK: checksum(identity)}
     return json.dumps(fields, indent=1, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")

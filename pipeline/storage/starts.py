@@ -44,7 +44,7 @@ _ENDED = "ZX"
 _TYPES: dict[Any, Any] = {str: str, int: int, float: int | float, float | None: int | float | None}
 
 
-class Sample(NamedTuple):
+class SpeedSample(NamedTuple):
     """What a start had come to after so many seconds of the wall clock, and its load then."""
 
     seconds: float
@@ -64,11 +64,11 @@ class Course:
     other one goes when there would be more."""
 
     def __init__(self) -> None:
-        self._samples: list[Sample] = []
+        self._samples: list[SpeedSample] = []
         self._every = EVERY_SECONDS
 
     @property
-    def samples(self) -> tuple[Sample, ...]:
+    def samples(self) -> tuple[SpeedSample, ...]:
         return tuple(self._samples)
 
     def take(self, status: Status, seconds: float) -> None:
@@ -83,8 +83,8 @@ class Course:
             self._samples = [*self._samples[:-1:2], sample]
 
 
-def _sample(status: Status, seconds: float) -> Sample:
-    return Sample(
+def _sample(status: Status, seconds: float) -> SpeedSample:
+    return SpeedSample(
         seconds=round(seconds, 3),
         units_done=status.units_done,
         prefixes_decided=status.prefixes_decided,
@@ -117,14 +117,14 @@ class Start:
     message: str = ""
     price: float | None = None
     status: Status
-    samples: tuple[Sample, ...] = field(default=())
+    samples: tuple[SpeedSample, ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starts:
     """The last `READ` starts of a run, the earliest first; `damaged` names files of others, which tell nothing."""
 
-    told: tuple[Start, ...]
+    starts: tuple[Start, ...]
     damaged: tuple[str, ...]
 
 
@@ -147,9 +147,9 @@ def read_starts(storage: Storage) -> Starts:
     """Raises StoreError where the directory cannot be read."""
     names = [name for name in storage.names(FOLDER) if _is_start(name.removeprefix(f"{FOLDER}/"))]
     found = list(each(storage, partial(_start, storage), names[-READ:]))
-    told = (start for start in found if isinstance(start, Start))
+    starts = (start for start in found if isinstance(start, Start))
     return Starts(
-        told=tuple(sorted(told, key=lambda start: (start.began_at, start.start_id))),
+        starts=tuple(sorted(starts, key=lambda start: (start.began_at, start.start_id))),
         damaged=tuple(name for name in found if isinstance(name, str)),
     )
 
@@ -173,9 +173,9 @@ def _decoded(data: bytes) -> Start:
     values: dict[str, Any] = json.loads(data)
     status = values.pop("status")
     load, verdicts = _checked(Load(**status.pop("load"))), _checked(Verdicts(**status.pop("verdicts")))
-    samples = tuple(Sample(*map(_number, sample)) for sample in values.pop("samples"))
-    told = _checked(Status(**status, load=load, verdicts=verdicts))
-    return _checked(Start(**values, status=told, samples=samples))
+    samples = tuple(SpeedSample(*map(_number, sample)) for sample in values.pop("samples"))
+    starts = _checked(Status(**status, load=load, verdicts=verdicts))
+    return _checked(Start(**values, status=starts, samples=samples))
 
 
 def _checked(record: _Record) -> _Record:

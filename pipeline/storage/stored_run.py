@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pipeline.config.recorded import Settings
+from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.schemas import SCHEMA_VERSION
-from pipeline.storage.commits import FOLDER, INPUT, UNIT, Commit, CommitChain, chain, chains, refuse_damage, standing
-from pipeline.storage.editions import current_edition, edition_chain, edition_settings, mended_editions
+from pipeline.storage.commits import FOLDER, INPUT, UNIT, Commit, CommitChain, chain, chains, refuse_damage, resolve
+from pipeline.storage.editions import current_edition, edition_chain, edition_settings, repaired_editions
 from pipeline.storage.run_record import NAME, STAGED_INPUT, recorded_identity
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, units_of
@@ -45,7 +45,7 @@ class StoredRun:
 def stored_run(storage: Storage) -> StoredRun:
     """Raises UsageError for a directory that is no run of this version, StoreError for a damaged or unstarted one."""
     identity = readable_identity(storage)
-    staged = standing(chain(storage, INPUT, str(identity[STAGED_INPUT]))).whole
+    staged = resolve(chain(storage, INPUT, str(identity[STAGED_INPUT]))).whole
     if staged is None:
         raise StoreError(f"{storage.place} has no intact input: start `label` on it again")
     units = tuple(units_of(storage, staged))
@@ -61,7 +61,7 @@ def stored_run(storage: Storage) -> StoredRun:
 def finished_run(storage: Storage) -> StoredRun:
     """A run of which nothing is owed, its editions mended; for who holds the lock. Raises as `refuse_unfinished` does."""
     run = refuse_unfinished(storage)
-    return replace(run, editions=mended_editions(storage, run.wholes)[0])
+    return replace(run, editions=repaired_editions(storage, run.wholes)[0])
 
 
 def refuse_unfinished(storage: Storage) -> StoredRun:
@@ -105,4 +105,4 @@ def refuse_no_run(storage: Storage) -> None:
 
 def _whole(storage: Storage, found: CommitChain) -> Commit | None:
     refuse_damage(found, storage.place)
-    return standing(found).whole
+    return resolve(found).whole

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from pipeline.core.ids import content_id
-from pipeline.core.records import Goal, Totals
+from pipeline.core.records import Totals, UnitTarget
 from pipeline.core.schemas import LOG_KEYS
 from pipeline.core.tables import in_order, row_ids
-from pipeline.storage.commits import UNIT, Commit, Standing, State, chain, publish, refuse_damage, standing
+from pipeline.storage.commits import UNIT, Commit, CommitState, ResolvedChain, chain, publish, refuse_damage, resolve
 from pipeline.storage.shards import ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
 
@@ -29,19 +29,19 @@ class UnitLog:
         self.unit_id = unit_id
         self._length = known_length
         self._offered = offered
-        self._standing = Standing(log=(), whole=None)
+        self._resolved = ResolvedChain(log=(), whole=None)
         self._files: dict[ShardRecord, pa.Table] = {}
         self._tables: dict[ShardRecord, pa.Table] = {}
 
     @property
     def whole(self) -> Commit | None:
         """The record that completes the unit, for the goal it names."""
-        return self._standing.whole
+        return self._resolved.whole
 
     @property
     def base(self) -> tuple[ShardRecord, ...]:
         """The kernel that decisions are taken with: the same before and after a crash. None: the shipped one."""
-        return self._standing.base if self._length else self._offered
+        return self._resolved.base if self._length else self._offered
 
     def read(self) -> list[tuple[str, pa.Table]]:
         """(table name, rows) of every file of the log, in the order they count; each row once.
@@ -51,10 +51,10 @@ class UnitLog:
         found = chain(self._storage, UNIT, self.unit_id, self._length)
         refuse_damage(found, self._storage.place)
         self._length = found.length
-        self._standing = standing(found)
+        self._resolved = resolve(found)
         known = self._files
         self._files = {
-            shard: known[shard] if shard in known else read_shard(self._storage, shard) for shard in self._standing.log
+            shard: known[shard] if shard in known else read_shard(self._storage, shard) for shard in self._resolved.log
         }
         self._tables = _without_repeated_rows(self._files)
         return [(shard.table, table) for shard, table in self._tables.items()]
@@ -81,7 +81,7 @@ class UnitLog:
             kind=UNIT,
             chain_id=self.unit_id,
             number=self._length,
-            state=State.PART,
+            state=CommitState.PART,
             shards=tuple(shards),
             totals=totals,
             base=self.base,
@@ -90,7 +90,7 @@ class UnitLog:
             return False
         self._files |= shards
         self._tables |= shards
-        self._standing = Standing(log=(*self._standing.log, *shards), whole=self._standing.whole, base=part.base)
+        self._resolved = ResolvedChain(log=(*self._resolved.log, *shards), whole=self._resolved.whole, base=part.base)
         self._length += 1
         return True
 
@@ -99,19 +99,19 @@ class UnitLog:
         last: Mapping[str, pa.Table],
         results: Mapping[str, pa.Table],
         totals: Totals,
-        goal: Goal,
+        unit_target: UnitTarget,
         seconds: float,
-        learnt_from: int = 0,
+        learned_from: int = 0,
     ) -> bool:
         """Commit the unit as whole: `last` rows of the log, and `results`, tables that are no part of it.
 
         Files of the log that an earlier whole record names are kept, all others come together in one per table. False,
         and nothing is committed, when somebody else has added to the log.
         """
-        kept = [shard for shard in self._standing.log if self._can_stay(shard)]
+        kept = [shard for shard in self._resolved.log if self._can_stay(shard)]
         written: dict[ShardRecord, pa.Table] = {}
         for name in LOG_KEYS:
-            parts = [self._tables[shard] for shard in self._standing.log if shard.table == name and shard not in kept]
+            parts = [self._tables[shard] for shard in self._resolved.log if shard.table == name and shard not in kept]
             tables = [table for table in (*parts, *_present(last, name)) if table.num_rows]
             if tables:
                 together = in_order(name, tables)
@@ -122,18 +122,18 @@ class UnitLog:
             kind=UNIT,
             chain_id=self.unit_id,
             number=self._length,
-            state=State.WHOLE,
+            state=CommitState.WHOLE,
             shards=(*log, *others),
             totals=totals,
-            goal=goal,
+            unit_target=unit_target,
             base=self.base,
-            learnt_from=learnt_from,
+            learned_from=learned_from,
             seconds=seconds,
         )
         if not publish(self._storage, commit):
             return False
         self._length += 1
-        self._standing = Standing(log=log, whole=commit, base=commit.base)
+        self._resolved = ResolvedChain(log=log, whole=commit, base=commit.base)
         self._files = self._tables = {shard: self._tables[shard] for shard in kept} | written
         return True
 

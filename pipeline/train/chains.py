@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.config.label import DataConfig
 from pipeline.core.ids import content_id
-from pipeline.core.records import InputRow, Place, Reject, RejectReason
+from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.tables import storable
 from pipeline.data.layouts import Extract
 from pipeline.data.problems import read_row
@@ -17,7 +17,7 @@ from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for
-from pipeline.storage.place import storage_at
+from pipeline.storage.location import storage_at
 from pipeline.storage.stored_labels import rows_of
 from pipeline.storage.stored_run import readable_run
 from pipeline.train.settings import ScoreConfig
@@ -42,7 +42,7 @@ class GivenChain:
 
 
 @dataclass(slots=True)
-class LeftOut:
+class LeftOutRows:
     """Rows that could not be used, counted while they are read; `first` says which was the first and why."""
 
     rows: int = 0
@@ -60,7 +60,7 @@ def label_rows(run_dir: str, columns: Sequence[str], *, partial: bool) -> Iterat
     yield from rows_of(storage, readable_run(storage, partial=partial), columns)
 
 
-def given_chains(config: ScoreConfig, left_out: LeftOut) -> Iterator[GivenChain]:
+def given_chains(config: ScoreConfig, left_out: LeftOutRows) -> Iterator[GivenChain]:
     """The chains in their order. Raises UsageError and InputError for a run or a path that cannot be read."""
     if config.run_dir:
         for stored in label_rows(config.run_dir, _COLUMNS, partial=config.partial):
@@ -75,7 +75,9 @@ def given_chains(config: ScoreConfig, left_out: LeftOut) -> Iterator[GivenChain]
                 yield _graded(read, checker)
 
 
-def read_chain(row: Mapping[str, object], place: Place, data: DataConfig, final_answer: Extract) -> InputRow | Reject:
+def read_chain(
+    row: Mapping[str, object], place: RowLocation, data: DataConfig, final_answer: Extract
+) -> InputRow | Reject:
     """As `problems.read_row`, but a row without a known answer has a problem without `golds`, one without a chain is a Reject,
     and ids depend on the texts alone: some rows of a problem may have the answer, and others not."""
     read = read_row(row, place, data, final_answer)
@@ -109,7 +111,9 @@ def _graded(row: InputRow, checker: Checker) -> GivenChain:
     )
 
 
-def _unanswered(row: Mapping[str, object], place: Place, data: DataConfig, final_answer: Extract) -> InputRow | Reject:
+def _unanswered(
+    row: Mapping[str, object], place: RowLocation, data: DataConfig, final_answer: Extract
+) -> InputRow | Reject:
     columns = replace(data.columns, answer=_NO_ANSWER)
     bare = replace(data, columns=columns, answer_in_text=False, answer_is_suite=False)
     read = read_row({**row, _NO_ANSWER: "?"}, place, bare, final_answer)

@@ -20,7 +20,7 @@ from torch.utils.data import Dataset
 from pipeline.core.ids import content_id
 from pipeline.data.problems import in_validation
 from pipeline.train.chains import label_rows
-from pipeline.train.settings import TrainConfig, written_out
+from pipeline.train.settings import TrainConfig, unescaped_separator
 from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, step_targets
 from pipeline.train.text import EncodedChain, encode_chain, encoder
 
@@ -57,7 +57,7 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         Raises UsageError for no run of this version, an unfinished one without `config.partial`, and neutral steps of which
         nobody has said what becomes; StoreError for a damaged file.
         """
-        encode, separator = encoder(tokenizer), written_out(config.separator)
+        encode, separator = encoder(tokenizer), unescaped_separator(config.separator)
         items: list[TrainChain] = []
         chains = steps = cut = 0
         for row in label_rows(config.run_dir, COLUMNS, partial=config.partial):
@@ -90,14 +90,14 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
 
 
 class StepCollator:
-    """Chains as tensors, chains x longest: those of `padded`, and those of `target_tensors` where steps end. Elsewhere `labels`
+    """Chains as tensors, chains x longest: those of `pad`, and those of `target_tensors` where steps end. Elsewhere `labels`
     is `IGNORED` and the others are 0."""
 
     def __init__(self, pad_id: int) -> None:
         self._pad_id = pad_id
 
     def __call__(self, items: Sequence[TrainChain]) -> dict[str, torch.Tensor]:
-        batch = padded([item.encoded.ids for item in items], self._pad_id)
+        batch = pad([item.encoded.ids for item in items], self._pad_id)
         for row, item in enumerate(items):
             for name, entries in target_tensors(item.targets).items():
                 if name not in batch:
@@ -141,7 +141,7 @@ class LikeLengths:
         return [ordered[start : start + self._batch] for start in range(0, len(ordered), self._batch)]
 
 
-def padded(chains: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:
+def pad(chains: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:
     """`input_ids` and `attention_mask`, chains x longest, padded on the right."""
     longest = max(map(len, chains))
     ids = torch.full((len(chains), longest), pad_id)

@@ -12,7 +12,7 @@ import torch
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
 from pipeline.core.errors import UsageError
-from pipeline.train.data import padded
+from pipeline.train.data import pad
 from pipeline.train.text import EncodedChain
 
 BAD, GOOD = 0, 1
@@ -88,7 +88,7 @@ def end_logits(model: Any, chains: Sequence[EncodedChain], *, batch_tokens: int,
     autocast = torch.autocast("cuda", dtype=torch.bfloat16, enabled=has_bfloat16() and model.device.type == "cuda")
     with torch.inference_mode(), autocast:
         for batch in like_lengths([len(chain.ids) for chain in chains], batch_tokens):
-            inputs = padded([chains[index].ids for index in batch], pad_id)
+            inputs = pad([chains[index].ids for index in batch], pad_id)
             logits = model(**{name: tensor.to(model.device) for name, tensor in inputs.items()}).logits.float().cpu()
             for row, index in enumerate(batch):
                 found[index] = logits[row, list(chains[index].ends)]

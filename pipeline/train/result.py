@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.config.recorded import flat
+from pipeline.config.recorded_settings import flatten_settings
+from pipeline.config.renamed import current_settings
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.statistics import separation
-from pipeline.storage.outputs import replaced_at_end
+from pipeline.storage.outputs import atomic_file
 from pipeline.train.settings import TrainConfig
 
 NAME = "train.json"
@@ -53,10 +54,10 @@ class Record:
 def settings_of(config: TrainConfig) -> dict[str, Any]:
     """All that the result depends on, by name."""
     values = dataclasses.asdict(config)
-    return {name: flat(name, value)[name] for name, value in values.items() if name not in _ELSEWHERE}
+    return {name: flatten_settings(name, value)[name] for name, value in values.items() if name not in _ELSEWHERE}
 
 
-def stored_record(out: Path, config: TrainConfig) -> Record | None:
+def read_record(out: Path, config: TrainConfig) -> Record | None:
     """What an earlier start with the same settings left; None where there was none.
 
     Raises UsageError for a folder that holds something else or was made with other settings, naming the first that differs.
@@ -71,7 +72,9 @@ def stored_record(out: Path, config: TrainConfig) -> Record | None:
         found = json.loads((out / NAME).read_bytes())
         metrics = found["metrics"]
         record = Record(
-            settings=found["settings"], labels=found["labels"], metrics=None if metrics is None else Metrics(**metrics)
+            settings=current_settings("train", found["settings"]),
+            labels=found["labels"],
+            metrics=None if metrics is None else Metrics(**metrics),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{out / NAME} cannot be read ({error}): name another folder, or remove this one") from error
@@ -87,7 +90,7 @@ def stored_record(out: Path, config: TrainConfig) -> Record | None:
 
 def write_record(out: Path, record: Record) -> None:
     """Raises StoreError where the folder cannot be written."""
-    with replaced_at_end(out / NAME) as file:
+    with atomic_file(out / NAME) as file:
         file.write(json.dumps(dataclasses.asdict(record), indent=1).encode())
 
 

@@ -20,9 +20,9 @@ from pipeline.config.choices import Aggregation
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.schemas import SCORES
 from pipeline.data.rows import input_files
-from pipeline.storage.outputs import check_output_file, refuse_overwriting, replaced_at_end
-from pipeline.storage.place import folder_at
-from pipeline.train.chains import GivenChain, LeftOut, given_chains
+from pipeline.storage.location import folder_at
+from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
+from pipeline.train.chains import GivenChain, LeftOutRows, given_chains
 from pipeline.train.model import (
     SEPARATOR_KEY,
     context_of,
@@ -32,7 +32,7 @@ from pipeline.train.model import (
     load_tokenizer,
     trained_model,
 )
-from pipeline.train.settings import ScoreConfig, written_out
+from pipeline.train.settings import ScoreConfig, unescaped_separator
 from pipeline.train.text import EncodedChain, check_separator, encode_chain, encoder, pad_id_of
 
 BLOCK_CHAINS = 2048
@@ -66,7 +66,7 @@ class Scored:
     chains: int
     steps: int
     cut: int
-    left_out: LeftOut
+    left_out: LeftOutRows
 
 
 class Scorer:
@@ -105,7 +105,7 @@ class Scorer:
                 f"the config.json of {config.model} has no {SEPARATOR_KEY}: say with separator=... what stood behind each step "
                 "when it was trained"
             )
-        separator = str(recorded) if config.separator is None else written_out(config.separator)
+        separator = str(recorded) if config.separator is None else unescaped_separator(config.separator)
         check_separator(self._tokenizer, separator)
         return separator
 
@@ -122,7 +122,7 @@ def score(config: ScoreConfig) -> Scored:
         raise UsageError(f"out={config.out} must end in {' or '.join(_WRITERS)}")
     check_output_file("out", out)
     refuse_overwriting({"out": out}, [folder_at(config.run_dir)] if config.run_dir else input_files(config.data.path))
-    left_out = LeftOut()
+    left_out = LeftOutRows()
     chains = given_chains(config, left_out)
     scorer = Scorer(config)
     counted = steps = cut = 0
@@ -168,13 +168,13 @@ def _row(chain: GivenChain, step_scores: Sequence[float | None], config: ScoreCo
 
 @contextmanager
 def _parquet(out: Path) -> Iterator[Write]:
-    with replaced_at_end(out) as file, pq.ParquetWriter(file, SCORES, compression="zstd") as writer:
+    with atomic_file(out) as file, pq.ParquetWriter(file, SCORES, compression="zstd") as writer:
         yield writer.write_table
 
 
 @contextmanager
 def _jsonl(out: Path) -> Iterator[Write]:
-    with replaced_at_end(out) as file:
+    with atomic_file(out) as file:
 
         def write(table: pa.Table) -> None:
             for row in table.to_pylist():

@@ -47,7 +47,7 @@ class TrainNeutral(Enum):
 
     positive = "positive"
     negative = "negative"
-    undecided = "undecided"
+    uncertain = "uncertain"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -88,19 +88,19 @@ class TrainConfig(Settings):
     """How often the model sees every chain."""
     batch: Annotated[int, Ge(1)] = 16
     """Chains of a forward pass, on each device."""
-    accumulate: Annotated[int, Ge(1)] = 1
+    gradient_accumulation_steps: Annotated[int, Ge(1)] = 1
     """Forward passes of an update."""
     learning_rate: Annotated[float, Gt(0)] = 2e-5
     """Falls to 0 in a line behind the warm-up."""
-    warmup: Annotated[float, Range(ge=0, lt=1)] = 0.1
+    warmup_ratio: Annotated[float, Range(ge=0, lt=1)] = 0.1
     """Share of all updates in which the learning rate rises."""
     weight_decay: Annotated[float, Ge(0)] = 0.01
     """Of AdamW."""
-    clip: Annotated[float, Gt(0)] = 1.0
+    max_grad_norm: Annotated[float, Gt(0)] = 1.0
     """Largest norm of a gradient."""
     checkpoint_steps: Annotated[int | None, Ge(1)] = None
     """Updates between checkpoints; null: an epoch's."""
-    recompute: bool = False
+    gradient_checkpointing: bool = False
     """Compute activations anew in the backward pass, which takes longer and less memory."""
     partial: bool = False
     """Train on what an unfinished run has so far."""
@@ -139,6 +139,6 @@ class ScoreConfig(Settings):
             raise ValueError("give either run_dir=FOLDER, to score a run's chains, or data.path=FILE, for others")
 
 
-def written_out(separator: str) -> str:
+def unescaped_separator(separator: str) -> str:
     """A separator as it is meant: the command line cannot say a line end but as `\\n`."""
     return separator.replace("\\n", "\n")

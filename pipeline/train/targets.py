@@ -28,12 +28,12 @@ COLUMNS = (
 """Columns of `labels` that are read."""
 IGNORED = -100
 """In tensors, the label of what has none: torch's own."""
-_NEUTRAL = {TrainNeutral.positive: POSITIVE, TrainNeutral.negative: NEGATIVE, TrainNeutral.undecided: None}
+_NEUTRAL = {TrainNeutral.positive: POSITIVE, TrainNeutral.negative: NEGATIVE, TrainNeutral.uncertain: None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTarget:
-    """Of one step: its class (1 good, 0 bad, None undecided), its value in [0, 1] or None, right and graded rollouts, and what
+    """Of one step: its class (1 good, 0 bad, None uncertain), its value in [0, 1] or None, right and graded rollouts, and what
     it counts for. A step whose value is its chain's own outcome has one rollout, that outcome."""
 
     label: int | None = None

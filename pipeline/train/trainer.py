@@ -39,17 +39,17 @@ from pipeline.train.result import (
     auc,
     brier,
     last_checkpoint,
+    read_record,
     settings_of,
-    stored_record,
     write_record,
 )
-from pipeline.train.settings import Loss, TrainConfig, written_out
+from pipeline.train.settings import Loss, TrainConfig, unescaped_separator
 from pipeline.train.targets import counts_for
 from pipeline.train.text import check_separator, pad_id_of
 
 VALIDATION_TOKENS = 8192
 """Of a forward pass without gradients."""
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +61,18 @@ class Trained:
     before: bool
 
 
-def train(config: TrainConfig, *, weights: str, tell: Tell) -> Trained:
-    """Train as `config` says, beginning with the model `weights`; `tell` gets a line for the data and one an epoch.
+def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
+    """Train as `config` says, beginning with the model `weights`; `progress` gets a line for the data and one an epoch.
 
     Raises UsageError for a run, model or folder that does not suit, InputError where no step has what the loss is about and
     where the folder was begun with other labels, StoreError.
     """
     out = Path(config.out).expanduser()
-    record = stored_record(out, config)
+    record = read_record(out, config)
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     tokenizer = load_tokenizer(weights, config.revision)
-    separator = written_out(config.separator)
+    separator = unescaped_separator(config.separator)
     check_separator(tokenizer, separator)
     max_length = min(config.max_length, context_of(load_config(weights, config.revision), tokenizer))
     training = StepDataset.of_run(config, tokenizer, max_length=max_length, held_out=False)
@@ -89,15 +89,15 @@ def train(config: TrainConfig, *, weights: str, tell: Tell) -> Trained:
     set_seed(config.seed)
     model = new_model(weights, config.revision, separator=separator, layers=config.layers)
     for name, dataset in (("training", training), ("validation", held_out)):
-        tell(_counted(name, dataset, config, max_length))
+        progress(_counted(name, dataset, config, max_length))
     begun = Record(settings=settings_of(config), labels=labels)
     write_record(out, begun)
     trainer = _StepTrainer(
-        config, model, training, pad_id_of(tokenizer), _Validation(held_out, tokenizer, config.loss), tell
+        config, model, training, pad_id_of(tokenizer), _Validation(held_out, tokenizer, config.loss), progress
     )
     checkpoint = last_checkpoint(out)
     if checkpoint is not None:
-        tell(f"goes on from {checkpoint}")
+        progress(f"goes on from {checkpoint}")
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     metrics = trainer.validated()
     if trainer.is_world_process_zero():
@@ -139,7 +139,13 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
     """A Trainer with the losses of steps, and a line of figures at the end of an epoch, seconds of that epoch included."""
 
     def __init__(
-        self, config: TrainConfig, model: Any, training: StepDataset, pad_id: int, validation: _Validation, tell: Tell
+        self,
+        config: TrainConfig,
+        model: Any,
+        training: StepDataset,
+        pad_id: int,
+        validation: _Validation,
+        progress: Progress,
     ) -> None:
         super().__init__(
             model=model,
@@ -153,7 +159,7 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
         self.model_accepts_loss_kwargs = False
         self._config = config
         self._validation = validation
-        self._tell = tell
+        self._progress = progress
         self._sums: Any = 0.0
         self._began = time.monotonic()
         self._resumed_within = False
@@ -185,7 +191,7 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
         total, weight = self._sums.tolist()
         seconds = time.monotonic() - self._began
         rest = " since the checkpoint" if self._resumed_within else ""
-        self._tell(
+        self._progress(
             f"epoch {epoch} of {self._config.epochs}  training loss{rest} {total / weight:.4f}; "
             f"{validation_text(self._metrics)}; {seconds:,.0f} s{rest}"
         )
@@ -214,27 +220,29 @@ def validation_text(metrics: Metrics) -> str:
     if not metrics.steps:
         return "no held-out problems"
     figures = (("loss", metrics.loss), ("AUC", metrics.auc), ("accuracy", metrics.accuracy), ("Brier", metrics.brier))
-    told = ", ".join(f"{name} {figure:.4f}" for name, figure in figures if figure is not None and math.isfinite(figure))
-    return f"{metrics.steps:,} held-out steps ({metrics.good:,} good, {metrics.bad:,} bad): {told}"
+    figures_text = ", ".join(
+        f"{name} {figure:.4f}" for name, figure in figures if figure is not None and math.isfinite(figure)
+    )
+    return f"{metrics.steps:,} held-out steps ({metrics.good:,} good, {metrics.bad:,} bad): {figures_text}"
 
 
 def _arguments(config: TrainConfig, chains: int) -> TrainingArguments:
     every = config.checkpoint_steps
-    updates = config.epochs * math.ceil(math.ceil(chains / config.batch) / config.accumulate)
+    updates = config.epochs * math.ceil(math.ceil(chains / config.batch) / config.gradient_accumulation_steps)
     return TrainingArguments(
         output_dir=str(Path(config.out).expanduser() / CHECKPOINTS),
         num_train_epochs=config.epochs,
         per_device_train_batch_size=config.batch,
-        gradient_accumulation_steps=config.accumulate,
+        gradient_accumulation_steps=config.gradient_accumulation_steps,
         learning_rate=config.learning_rate,
         lr_scheduler_type="linear",
         # Its first update has a rate of 0: where there are few, none is given away.
-        warmup_steps=config.warmup if updates * config.warmup >= 1 else 0,
+        warmup_steps=config.warmup_ratio if updates * config.warmup_ratio >= 1 else 0,
         weight_decay=config.weight_decay,
-        max_grad_norm=config.clip,
+        max_grad_norm=config.max_grad_norm,
         optim="adamw_torch",
         bf16=has_bfloat16(),
-        gradient_checkpointing=config.recompute,
+        gradient_checkpointing=config.gradient_checkpointing,
         seed=config.seed,
         save_strategy="epoch" if every is None else "steps",
         save_steps=every or 1,

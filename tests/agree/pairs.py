@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from pipeline.analysis.agree.human import HumanChain, LabelledChain, Pair, first_error, goods_until
-from pipeline.core.records import Place
+from pipeline.analysis.agree.human import ChainPair, HumanChain, ModelChain, first_error, goods_until
+from pipeline.core.records import RowLocation
 from pipeline.core.statistics import Resampling
 
 RESAMPLING = Resampling(replicates=100, seed=0, confidence=0.95)
@@ -18,7 +18,7 @@ def human(
 ) -> HumanChain:
     texts = tuple(steps) if steps is not None else tuple(f"step {index}" for index in range(len(goods)))
     return HumanChain(
-        place=Place(file="people.jsonl", line=1),
+        place=RowLocation(file="people.jsonl", line=1),
         source_id=source_id,
         problem=problem,
         steps=texts,
@@ -36,9 +36,9 @@ def labelled(
     source_id: str | None = None,
     problem: str = "p",
     steps: Sequence[str] | None = None,
-) -> LabelledChain:
+) -> ModelChain:
     texts = tuple(steps) if steps is not None else tuple(f"step {index}" for index in range(len(values)))
-    return LabelledChain(
+    return ModelChain(
         source_id=source_id,
         problem=problem,
         steps=texts,
@@ -51,9 +51,9 @@ def labelled(
 
 def pair(
     error: int, values: Sequence[float | None], *, outcome: bool | None = True, source_id: str | None = None
-) -> Pair:
+) -> ChainPair:
     """People's first error, -1 for none, and what the run's values are."""
-    return Pair(
+    return ChainPair(
         human=human(goods_until(error, len(values)), source_id=source_id),
         labelled=labelled(values, outcome=outcome, source_id=source_id),
     )

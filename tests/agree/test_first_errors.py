@@ -6,29 +6,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.agree.human import Pair
-from pipeline.analysis.agree.rulings import FirstErrors, Ruling, baselines, by_label, by_threshold, first_errors
+from pipeline.analysis.agree.human import ChainPair
+from pipeline.analysis.agree.rulings import FirstErrorScores, Ruling, baselines, by_label, by_threshold, first_errors
 from pipeline.analysis.settings import Neutral
-from pipeline.core.statistics import Estimated
+from pipeline.core.statistics import Interval
 from tests.agree.pairs import RESAMPLING, labelled, pair
 
 TABLE = [
     pair(1, [1, 0, 0], source_id="a-1"),  # exact
     pair(2, [1, 0, 0], source_id="a-2"),  # one too early
     pair(0, [1, 1, 0.5], source_id="a-3"),  # nowhere, two too late above 0.5
-    pair(1, [1, None, 0], outcome=False, source_id="b-1"),  # undecided
+    pair(1, [1, None, 0], outcome=False, source_id="b-1"),  # uncertain
     pair(-1, [1, 1], source_id="a-4"),  # cleared
     pair(-1, [0.5, 0.5], source_id="b-2"),  # cleared, but not above 0.5
     pair(-1, [0, 1], source_id="b-3"),  # blamed
 ]
 
 
-def figures(pairs: list[Pair], ruling: Ruling) -> FirstErrors:
+def figures(pairs: list[ChainPair], ruling: Ruling) -> FirstErrorScores:
     subsets = [(found.human.source_id or "").partition("-")[0] or None for found in pairs]
     return first_errors(pairs, subsets, ruling, RESAMPLING)
 
 
-def of_threshold(pairs: list[Pair], threshold: float) -> FirstErrors:
+def of_threshold(pairs: list[ChainPair], threshold: float) -> FirstErrorScores:
     return figures(pairs, by_threshold([found.labelled for found in pairs], threshold))
 
 
@@ -42,9 +42,9 @@ def test_a_table_by_hand() -> None:
     assert found.by_subset["b"].f1.value == 0  # 0/1 and 1/2
     assert found.mean is not None
     assert found.mean.value == pytest.approx(1 / 4)
-    assert found.undecided == 1
+    assert found.uncertain == 1
     shift = found.shift
-    assert (shift.early, shift.exact, shift.late, shift.missed, shift.undecided) == (1, 1, 0, 1, 1)
+    assert (shift.early, shift.exact, shift.late, shift.missed, shift.uncertain) == (1, 1, 0, 1, 1)
     assert shift.mean == -1 / 2
     right = found.right_answers
     assert (right.chains, right.wrong_process, right.found, right.found_exactly) == (6, 3, 2, 1)
@@ -77,12 +77,12 @@ def test_baselines_by_hand() -> None:
     assert random.right_answers.found == pytest.approx(1 / 2)
     assert random_step.total.found == pytest.approx((1 / 3 + 1 / 3 + 0) / 3)
     assert random_step.total.cleared == 1 / 2
-    assert (random_step.undecided, last.undecided) == (1, 1)
+    assert (random_step.uncertain, last.uncertain) == (1, 1)
     assert last.total.found == 1 / 3
     assert (last.shift.late, last.shift.exact, last.shift.missed, last.shift.mean) == (1, 1, 1, 1 / 2)
 
 
-def test_an_undecided_chain_with_a_right_answer_is_no_find() -> None:
+def test_an_uncertain_chain_with_a_right_answer_is_no_find() -> None:
     right = of_threshold([pair(1, [None, 1]), pair(1, [0, 1]), pair(-1, [1])], 0).right_answers
     assert (right.chains, right.wrong_process, right.found, right.found_exactly) == (3, 2, 1, 0)
 
@@ -113,7 +113,7 @@ chains = st.integers(1, 4).flatmap(
 
 @settings(max_examples=50)
 @given(st.lists(chains, min_size=1, max_size=12))
-def test_f1_is_that_of_a_plain_formula(pairs: list[Pair]) -> None:
+def test_f1_is_that_of_a_plain_formula(pairs: list[ChainPair]) -> None:
     told = [next((k for k, value in enumerate(found.labelled.values) if value == 0), -1) for found in pairs]
     hits = [
         (found.human.first_error, guess == found.human.first_error) for found, guess in zip(pairs, told, strict=True)
@@ -124,7 +124,7 @@ def test_f1_is_that_of_a_plain_formula(pairs: list[Pair]) -> None:
     if not wrong or not right:
         assert found.total.f1.value is None
     elif not sum(wrong) or not sum(right):
-        assert found.total.f1 == Estimated(value=0.0, low=None, high=None)
+        assert found.total.f1 == Interval(value=0.0, low=None, high=None)
     else:
         assert found.total.f1.value == pytest.approx(2 / (len(wrong) / sum(wrong) + len(right) / sum(right)))
         if found.total.f1.low is not None:
@@ -134,10 +134,10 @@ def test_f1_is_that_of_a_plain_formula(pairs: list[Pair]) -> None:
 
 @settings(max_examples=20)
 @given(st.lists(chains, max_size=12))
-def test_every_chain_with_an_error_is_put_somewhere(pairs: list[Pair]) -> None:
+def test_every_chain_with_an_error_is_put_somewhere(pairs: list[ChainPair]) -> None:
     ours = [found.labelled for found in pairs]
     for ruling in (by_threshold(ours, 0.25), *baselines(ours)):
         found = figures(pairs, ruling)
         shift = found.shift
-        total = shift.early + shift.exact + shift.late + shift.missed + shift.undecided
+        total = shift.early + shift.exact + shift.late + shift.missed + shift.uncertain
         assert math.isclose(total, found.total.erroneous, abs_tol=1e-9)

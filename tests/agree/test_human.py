@@ -11,13 +11,13 @@ from pipeline.analysis.agree.human import NO_ERROR, HumanChain, Unusable, first_
 from pipeline.analysis.settings import Neutral
 from pipeline.config.choices import Layout
 from pipeline.config.label import Columns, DataConfig
-from pipeline.core.records import InputRow, Place, Reject, RejectReason
+from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.data.problems import read_row
 from pipeline.data.rows import read_rows
 from pipeline.data.steps import step_texts
 from tests.conftest import SHARED_DATA
 
-PLACE = Place(file="people.jsonl", line=7)
+PLACE = RowLocation(file="people.jsonl", line=7)
 PROCESSBENCH = SHARED_DATA / "processbench_dev.jsonl"
 
 

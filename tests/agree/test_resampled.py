@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.statistics import Estimated, Floats, Resampling, share
+from pipeline.core.statistics import Floats, Interval, Resampling, share
 
 
 def rate(sums: Floats) -> Floats:
@@ -42,10 +42,10 @@ def test_the_same_seed_gives_the_same_interval_around_the_value(hits: list[int],
     elif hits:
         assert found.value == sum(hits) / len(hits)
     else:
-        assert found == Estimated(value=None, low=None, high=None)
+        assert found == Interval(value=None, low=None, high=None)
 
 
 @given(st.sampled_from([0, 1]), st.integers(1, 30))
 def test_chains_that_all_say_the_same_have_no_interval(hit: int, count: int) -> None:
     found = Resampling(replicates=100, seed=0, confidence=0.95).estimate(chains([hit] * count), rate)
-    assert found == Estimated(value=hit, low=None, high=None)
+    assert found == Interval(value=hit, low=None, high=None)

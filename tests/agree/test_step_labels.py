@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.agree.human import Pair
+from pipeline.analysis.agree.human import ChainPair
 from pipeline.analysis.agree.rulings import Ruling, StepLabels, by_threshold, reliability, step_labels
-from pipeline.core.statistics import Estimated, auc, wilson
+from pipeline.core.statistics import Interval, auc, wilson
 from tests.agree.pairs import RESAMPLING, human, labelled, pair
 
 
-def of_threshold(pairs: list[Pair], threshold: float) -> StepLabels:
+def of_threshold(pairs: list[ChainPair], threshold: float) -> StepLabels:
     found = step_labels(pairs, by_threshold([found.labelled for found in pairs], threshold), RESAMPLING)
     assert found is not None
     return found
@@ -26,14 +26,14 @@ def test_accuracies_by_hand() -> None:
         pair(0, [1, 0]),  # bad
     ]
     found = of_threshold(pairs, 0)
-    assert (found.good, found.bad, found.undecided) == (3, 2, 1)
+    assert (found.good, found.bad, found.uncertain) == (3, 2, 1)
     assert found.accuracy.value == 3 / 5
     assert found.balanced.value == pytest.approx((2 / 3 + 1 / 2) / 2)
     assert of_threshold(pairs, 0.5).accuracy.value == 2 / 5
 
 
 def test_ratings_behind_an_error_count() -> None:
-    rated = Pair(human=human([True, False, True]), labelled=labelled([1, 0, 0]))
+    rated = ChainPair(human=human([True, False, True]), labelled=labelled([1, 0, 0]))
     assert of_threshold([rated], 0).accuracy.value == 2 / 3
 
 
@@ -67,9 +67,9 @@ def test_a_value_between_two_bins_is_in_the_upper_one() -> None:
 
 
 def test_last_steps_that_are_worth_their_answer_can_be_left_out_of_the_auc() -> None:
-    right = Pair(human=human([True, True]), labelled=labelled([0.2, 1], terminal=True))
-    wrong = Pair(human=human([True, False]), labelled=labelled([0.4, 0], terminal=True))
-    open_ = Pair(human=human([False]), labelled=labelled([0.3], terminal=False))
+    right = ChainPair(human=human([True, True]), labelled=labelled([0.2, 1], terminal=True))
+    wrong = ChainPair(human=human([True, False]), labelled=labelled([0.4, 0], terminal=True))
+    open_ = ChainPair(human=human([False]), labelled=labelled([0.3], terminal=False))
     found = reliability([right, wrong, open_], 10, 0.95)
     assert found.auc.value == pytest.approx((2 + 1 + 2) / 6)
     assert found.sampled_auc.value == pytest.approx(1 / 2)
@@ -133,4 +133,4 @@ def test_an_auc_of_one_chain_or_without_a_pair_out_of_order_has_no_interval(
     chains: list[int], values: list[float]
 ) -> None:
     found = auc(np.array(values), np.array([True, False, True]), np.array(chains), 0.95)
-    assert found == Estimated(value=1.0, low=None, high=None)
+    assert found == Interval(value=1.0, low=None, high=None)

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.analysis.audit.ledger import Check, Finding
+from pipeline.analysis.audit.findings import Check, Finding
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import rollout_id
 from pipeline.core.schemas import SCHEMAS
-from pipeline.storage.commits import UNIT, chains, standing
+from pipeline.storage.commits import UNIT, chains, resolve
 from tests.audit.runs import copied
 from tests.audit.test_damage import Forger
 from tests.runtime.adaptive import log, proved, settings, sums
@@ -109,7 +109,7 @@ def test_a_changed_goal_is_found_where_rollouts_tell(runs: dict[str, Path], tmp_
     run_dir = copied(runs["first_success"], tmp_path)
     forger = Forger(run_dir)
     commit = forger.last(UNIT)
-    forger.write(replace(commit, goal=replace(commit.goal, rollouts=commit.goal.rollouts + 5)))
+    forger.write(replace(commit, unit_target=replace(commit.unit_target, rollouts=commit.unit_target.rollouts + 5)))
     assert any("is owed" in found.fault for found in findings(run_dir, Check.ROLLOUTS))
 
 
@@ -118,7 +118,7 @@ def test_pruning_keeps_kernels_that_other_units_began_with(tmp_path: Path) -> No
     for target in (0.3, 0.2):
         label_in_process(settings(tmp_path, ROWS, *asked, f"estimator.target_sd={target}"))
     storage = Forger(tmp_path / "run").storage
-    standings = [standing(found) for found in chains(storage, UNIT)]
+    standings = [resolve(found) for found in chains(storage, UNIT)]
     bases = {shard.file for found in standings for shard in found.base}
     assert bases
     assert not bases & {shard.file for found in standings if found.whole for shard in found.whole.shards}

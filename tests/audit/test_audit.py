@@ -7,8 +7,8 @@ from unittest.mock import patch
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.audit.ledger import Check
-from pipeline.analysis.audit.run import MAX_SHOWN, Report, audit, told
+from pipeline.analysis.audit.findings import Check
+from pipeline.analysis.audit.run import MAX_SHOWN, AuditReport, audit, audit_lines
 from pipeline.analysis.relabel import relabel
 from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.config.choices import LabelRule
@@ -36,7 +36,7 @@ def with_editions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return edited(tmp_path_factory.mktemp("edited"))
 
 
-def audited(run_dir: Path, *, prune: bool = False) -> Report:
+def audited(run_dir: Path, *, prune: bool = False) -> AuditReport:
     return audit(AuditConfig(run_dir=str(run_dir), prune=prune))
 
 
@@ -48,7 +48,7 @@ def test_a_finished_run_is_sound_and_everything_was_looked_at(finished: Path) ->
     assert report.looked_at[Check.LABELS] >= 6
     assert report.looked_at[Check.FILES] == len([name for name in files(finished) if name.endswith(".parquet")])
     assert report.looked_at[Check.RECORDS] == len([name for name in files(finished) if name.startswith("commits/")])
-    assert any(name.startswith("flushed/rollouts") for name in report.leftovers.garbage)
+    assert any(name.startswith("flushed/rollouts") for name in report.orphans.garbage)
 
 
 def test_an_extended_and_edited_run_is_sound(with_editions: Path) -> None:
@@ -62,7 +62,7 @@ def test_what_starts_tell_is_neither_foreign_nor_proved(finished: Path, tmp_path
     (told,) = (run_dir / FOLDER).iterdir()
     told.write_bytes(b"anything")
     assert audited(run_dir).sound
-    assert audited(run_dir).leftovers.foreign == ()
+    assert audited(run_dir).orphans.foreign == ()
     told.unlink()
     assert audited(run_dir).sound
 
@@ -92,7 +92,7 @@ def test_a_run_that_was_killed_is_unfinished_and_nothing_else(tmp_path: Path) ->
 
 
 def test_a_run_at_work_can_be_audited(tmp_path: Path) -> None:
-    reports: list[Report] = []
+    reports: list[AuditReport] = []
 
     def watch(status: Status) -> None:
         if status.stage == "labelling":
@@ -121,15 +121,15 @@ def test_pruning_removes_what_nothing_needs_and_leaves_what_is_not_ours(with_edi
     littered(run_dir)
     report = audited(run_dir)
     assert report.sound, report.findings
-    assert report.leftovers.foreign == ("plots", "commits/unit.json", "labels/mine", "labels/notes.txt")
+    assert report.orphans.foreign == ("plots", "commits/unit.json", "labels/mine", "labels/notes.txt")
     before = files(run_dir)
     pruned = audited(run_dir, prune=True)
-    assert before.keys() - files(run_dir).keys() == set(report.leftovers.garbage)
-    assert pruned.pruned == len(report.leftovers.garbage)
+    assert before.keys() - files(run_dir).keys() == set(report.orphans.garbage)
+    assert pruned.pruned == len(report.orphans.garbage)
     after = audited(run_dir)
     assert after.sound, after.findings
-    assert after.leftovers.garbage == ()
-    assert set(after.leftovers.foreign) == set(report.leftovers.foreign)
+    assert after.orphans.garbage == ()
+    assert set(after.orphans.foreign) == set(report.orphans.foreign)
     assert not list((run_dir / "damaged").iterdir())
     assert not list((run_dir / "flushed").iterdir())
 
@@ -183,9 +183,9 @@ def test_a_run_in_an_object_store_is_labelled_anew_proved_and_pruned(tmp_path: P
         estimator = EstimatorChange(threshold=0.1)
     report = audit(AuditConfig(run_dir=run_dir))
     assert report.sound, report.findings
-    assert sorted({name.partition("/")[0] for name in report.leftovers.garbage}) == ["aside", "flushed"]
-    assert audit(AuditConfig(run_dir=run_dir, prune=True, lock=False)).pruned == len(report.leftovers.garbage)
-    assert audit(AuditConfig(run_dir=run_dir)).leftovers.garbage == ()
+    assert sorted({name.partition("/")[0] for name in report.orphans.garbage}) == ["aside", "flushed"]
+    assert audit(AuditConfig(run_dir=run_dir, prune=True, lock=False)).pruned == len(report.orphans.garbage)
+    assert audit(AuditConfig(run_dir=run_dir)).orphans.garbage == ()
 
 
 def test_a_store_that_is_away_is_no_damage(finished: Path) -> None:
@@ -236,6 +236,6 @@ def test_a_long_list_of_garbage_is_cut(finished: Path, tmp_path: Path) -> None:
     for number in range(2 * MAX_SHOWN):
         (run_dir / "rollouts" / f"rollouts-{number:020x}-{'0' * 12}.parquet").write_bytes(b"")
     report = audited(run_dir)
-    listed = [line for line in told(report) if line.startswith("  ")]
+    listed = [line for line in audit_lines(report) if line.startswith("  ")]
     assert len(listed) == MAX_SHOWN + 1
-    assert listed[-1] == f"  and {len(report.leftovers.garbage) - MAX_SHOWN} more"
+    assert listed[-1] == f"  and {len(report.orphans.garbage) - MAX_SHOWN} more"

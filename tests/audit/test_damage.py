@@ -10,7 +10,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from pipeline.analysis.audit.ledger import Check, Finding
+from pipeline.analysis.audit.findings import Check, Finding
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import content_id
@@ -20,13 +20,13 @@ from pipeline.storage.commits import (
     INPUT,
     UNIT,
     Commit,
-    State,
+    CommitState,
     chains,
     commit_name,
-    encoded_commit,
+    encode_commit,
 )
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.run_record import encoded_identity, recorded_identity
+from pipeline.storage.run_record import encode_identity, recorded_identity
 from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.starts import FOLDER as STARTS
 from tests.audit.runs import EXTENDED, config, copied, edited, files
@@ -104,7 +104,7 @@ def test_truncated_and_swapped_files_are_found(run_dir: Path) -> None:
 
 
 def test_missing_files_are_found_where_they_are_needed(run_dir: Path) -> None:
-    needless = set(audit(AuditConfig(run_dir=str(run_dir))).leftovers.garbage)
+    needless = set(audit(AuditConfig(run_dir=str(run_dir))).orphans.garbage)
     data = {name: content for name, content in files(run_dir).items() if kind_of(name) == "data"}
     for name in data:
         (run_dir / name).unlink()
@@ -124,7 +124,7 @@ def test_missing_records_are_found_or_leave_files_that_nothing_names(run_dir: Pa
             after = audit(AuditConfig(run_dir=str(run_dir)))
             # What was committed last looks as if it had never been; then something lies about, or is owed.
             if name in ends:
-                assert not after.sound or len(after.leftovers.garbage) > len(before.leftovers.garbage)
+                assert not after.sound or len(after.orphans.garbage) > len(before.orphans.garbage)
             else:
                 assert name in {finding.place for finding in after.findings}
             (run_dir / name).write_bytes(data)
@@ -155,13 +155,13 @@ class Forger:
     def last(self, kind: str, table: str = "") -> Commit:
         """The last record that is whole, of the first chain of a kind whose record names a file of `table`."""
         wholes = [
-            [commit for commit in found.commits if commit.state is State.WHOLE][-1]
+            [commit for commit in found.commits if commit.state is CommitState.WHOLE][-1]
             for found in chains(self.storage, kind)
         ]
         return next(commit for commit in wholes if not table or any(shard.table == table for shard in commit.shards))
 
     def write(self, commit: Commit) -> None:
-        (self._run_dir / commit_name(commit)).write_bytes(encoded_commit(commit))
+        (self._run_dir / commit_name(commit)).write_bytes(encode_commit(commit))
 
     def change(self, kind: str, table: str, change: Change) -> Commit:
         """Change the last file of a table that a record names, and the record accordingly."""
@@ -238,7 +238,7 @@ def test_a_table_that_was_changed_with_its_checksum_is_found(
 
 
 def with_rollouts(commit: Commit, more: int) -> Commit:
-    return replace(commit, goal=replace(commit.goal, rollouts=commit.goal.rollouts + more))
+    return replace(commit, unit_target=replace(commit.unit_target, rollouts=commit.unit_target.rollouts + more))
 
 
 RECORDS: list[tuple[str, Callable[[Commit], Commit], Check, str]] = [
@@ -291,7 +291,9 @@ def test_a_record_that_was_changed_with_its_checksum_is_found(
 
 def test_a_part_that_counts_wrongly_is_found(run_dir: Path) -> None:
     forger = Forger(run_dir)
-    parts = [commit for found in chains(forger.storage, UNIT) for commit in found.commits if commit.state is State.PART]
+    parts = [
+        commit for found in chains(forger.storage, UNIT) for commit in found.commits if commit.state is CommitState.PART
+    ]
     part = next(part for part in parts if part.totals.rollouts)
     forger.write(replace(part, totals=replace(part.totals, tokens=1)))
     (finding,) = findings(run_dir)
@@ -303,7 +305,7 @@ def test_a_part_that_counts_wrongly_is_found(run_dir: Path) -> None:
 )
 def test_settings_that_were_changed_with_their_checksum_are_found(key: str, value: object, run_dir: Path) -> None:
     changed = {**recorded_identity(LocalStorage(run_dir)), key: value}
-    (run_dir / "run.json").write_bytes(encoded_identity(changed))
+    (run_dir / "run.json").write_bytes(encode_identity(changed))
     assert findings(run_dir)[0].check is Check.SETTINGS
 
 

@@ -18,16 +18,16 @@ import numpy as np
 import polars as pl
 
 from pipeline.__main__ import compose_label
-from pipeline.analysis.compare.compared import Comparison
-from pipeline.analysis.compare.flips import flips
+from pipeline.analysis.compare.comparison import Comparison
+from pipeline.analysis.compare.flips import label_flips
 from pipeline.analysis.compare.frames import COLUMNS, common, frames
-from pipeline.analysis.compare.run import compare as compare_runs
+from pipeline.analysis.compare.run import compare_runs as compare_runs
 from pipeline.analysis.compare.shift import noise, shift
 from pipeline.config.choices import ValueColumn
 from pipeline.core.records import Problem
 from pipeline.core.statistics import Floats
 from pipeline.engines import oracle
-from pipeline.storage.place import storage_at
+from pipeline.storage.location import storage_at
 from pipeline.storage.stored_labels import label_frames
 from tests.runtime.in_process import label_in_process
 from tests.settings import estimator
@@ -77,14 +77,14 @@ def _tell(name: str, found: list[Comparison], truths: Floats) -> None:
     shifts = [each.shift.shift for each in found]
     values, lows, highs = (_floats([getattr(each, end) for each in shifts]) for end in ("value", "low", "high"))
     held = (lows <= truths) & (truths <= highs)
-    told = np.mean([each.told for each in shifts])
+    told = np.mean([each.has_value for each in shifts])
     print(
         f"  {name:<28}shift {values.mean():+.4f} (true {truths.mean():+.4f}) +-{np.mean(highs - lows) / 2:.4f}, "
         f"told in {told:.0%}; the interval holds the truth in {held.mean():.0%}"
     )
     noisy = [each.noise for each in found if each.noise.beyond is not None]
     if noisy:
-        moved = np.mean([each.excess.told and (each.excess.value or 0) > 0 for each in noisy])
+        moved = np.mean([each.excess.has_value and (each.excess.value or 0) > 0 for each in noisy])
         beyond, chance = (_floats([getattr(each, part) for each in noisy]).mean() for part in ("beyond", "by_chance"))
         correlation = _floats([each.correlation.value for each in noisy]).mean()
         print(
@@ -161,7 +161,7 @@ def _tell_million() -> None:
     sampled = estimator("fixed")
     shift(found, ValueColumn.value, ValueColumn.value)
     noise(found, sampled, sampled)
-    flips(found, sampled, sampled)
+    label_flips(found, sampled, sampled)
     print(
         f"  two runs of {found.overlap.prefixes:,} common prefixes in {found.overlap.chains:,} chains: "
         f"{time.process_time() - began:.1f} s of processor time, {_peak() - before:.2f} GiB"

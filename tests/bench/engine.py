@@ -20,7 +20,7 @@ from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.settings import VllmConfig
 from pipeline.engines.vllm.arguments import CPU, engine_arguments
 from pipeline.engines.vllm.engine import cpu_dtype
-from pipeline.runtime.unique import unique_tokens
+from pipeline.runtime.distinct_prompts import distinct_tokens
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of
 from tests.bench.scale.cache import PrefixCache
@@ -111,7 +111,7 @@ def _overrides(run_dir: Path) -> list[str]:
 def _prompt_tokens(requests: Sequence[Request]) -> str:
     """What a cache that forgets nothing leaves to be computed of the prompts, where only whole blocks are found again."""
     assert CPU.block_size is not None
-    distinct = unique_tokens(request.prefix.prompt_ids for request in requests)
+    distinct = distinct_tokens(request.prefix.prompt_ids for request in requests)
     cache = PrefixCache(blocks=sum(len(request.prefix.prompt_ids) for request in requests), size=CPU.block_size)
     computed = sum(cache.computed(request.prefix.prefix_id, request.prefix.prompt_ids) for request in requests)
     return (

@@ -13,10 +13,10 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.__main__ import compose_label
-from pipeline.export.exported import Exported
 from pipeline.export.registry import EXPORTS
+from pipeline.export.result import ExportResult
 from pipeline.export.run import export as export_run
-from pipeline.export.settings import ExportConfig, FileType, Offending
+from pipeline.export.settings import ExportConfig, FileType, InvalidChains
 from tests.runtime.in_process import label_in_process
 
 PROBLEMS = 5_000
@@ -66,7 +66,7 @@ def _tell(folder: Path, layout: str, file: FileType | None) -> None:
     print(f"  {label:<24}{counts.rows:>8,}{path.stat().st_size / 1e6:>6.0f}{speeds}", flush=True)
 
 
-def _measured(folder: Path, name: str, layout: str, file: FileType | None) -> tuple[Exported, Path, Cost]:
+def _measured(folder: Path, name: str, layout: str, file: FileType | None) -> tuple[ExportResult, Path, Cost]:
     import datasets
 
     datasets.disable_progress_bars()
@@ -76,7 +76,7 @@ def _measured(folder: Path, name: str, layout: str, file: FileType | None) -> tu
         format=layout,
         out=str(out),
         file=file,
-        offending=Offending.drop,
+        invalid=InvalidChains.drop,
     )
     began = time.process_time()
     done = export_run(config)

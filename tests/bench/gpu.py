@@ -22,10 +22,10 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.hardware import device_named
 from pipeline.core.records import Request
 from pipeline.engines.architectures import UnknownArchitecture, architecture_of
+from pipeline.engines.detected_hardware import is_cpu_build
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.roofline import decode_bound
-from pipeline.engines.running_on import is_cpu_build
 from pipeline.engines.settings import VllmConfig
 from pipeline.engines.vllm.arguments import engine_arguments
 from pipeline.engines.vllm.engine import cpu_dtype

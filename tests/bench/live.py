@@ -16,7 +16,7 @@ from pipeline.__main__ import compose_label
 from pipeline.analysis.report.terminal import LiveView
 from pipeline.config.label import RunConfig
 from pipeline.core.progress import Load, Status, Verdicts
-from pipeline.runtime.telling import telling
+from pipeline.runtime.heartbeat import heartbeat
 from pipeline.storage import starts
 from pipeline.storage.local import LocalStorage
 from tests.bench.control import STEPS, write_chains
@@ -56,7 +56,7 @@ def _watching(*, terminal: bool, every: float) -> tuple[float, float]:
         patch.object(starts, "EVERY_SECONDS", 0.0),
     ):
         console = Console(file=io.StringIO(), width=80, height=24, force_terminal=terminal)
-        with LiveView(console, 3.0) as view, telling(LocalStorage(Path(folder)), 3.0, view) as tell:
+        with LiveView(console, 3.0) as view, heartbeat(LocalStorage(Path(folder)), 3.0, view) as tell:
             for number in range(starts.MOST):
                 tell(_after(number))
             cpu = time.process_time()

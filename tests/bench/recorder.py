@@ -12,13 +12,13 @@ from pipeline.core.records import Completion, Request
 from pipeline.data.prompts import Tokenizer
 from pipeline.data.rows import input_digest
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.budgets import goal_of
 from pipeline.runtime.intake import stage
-from pipeline.runtime.journal import Journal
+from pipeline.runtime.problem_budget import unit_target_of
 from pipeline.runtime.state import identity
 from pipeline.runtime.unit import UnitLabeller
+from pipeline.runtime.unit_buffer import UnitBuffer
 from pipeline.runtime.worker import unit_settings
-from pipeline.storage.commits import INPUT, Commit, State
+from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.unit_log import UnitLog
@@ -59,10 +59,12 @@ def requests_of(config: LabelConfig, run_dir: Path, tokenizer: Tokenizer, max_mo
     staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
     with checker_for(config.grader) as checker:
         staged = stage(storage, staged_id, config.data, config.run, checker)
-        record = Commit(kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=staged.shards)
+        record = Commit(kind=INPUT, chain_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
         labeller = UnitLabeller(unit_settings(config), recorder, checker)
         for unit in units_of(storage, record):
-            journal = Journal(UnitLog(storage, unit.unit_id), grader="", goal=goal_of(*deciding(config)))
+            buffer = UnitBuffer(
+                UnitLog(storage, unit.unit_id), grader="", unit_target=unit_target_of(*deciding(config))
+            )
             with suppress(EngineDied):  # the recorder answers nothing
-                asyncio.run(labeller.label(unit_rows(storage, unit), journal))
+                asyncio.run(labeller.label(unit_rows(storage, unit), buffer))
     return recorder.requests

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 from pipeline.__main__ import compose_label
-from pipeline.analysis.report.reading import read_run
 from pipeline.analysis.report.run import page_data
+from pipeline.analysis.report.run_report import read_run
 from pipeline.analysis.settings import ReportConfig
 from pipeline.storage.local import LocalStorage
 from tests.conftest import write_rows

@@ -14,11 +14,11 @@ import psutil
 from pipeline.__main__ import compose_label
 from pipeline.data.rows import input_digest
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.budgets import goal_of
 from pipeline.runtime.intake import stage
+from pipeline.runtime.problem_budget import unit_target_of
 from pipeline.runtime.state import identity
-from pipeline.runtime.worker import Task, Worker, engine_for
-from pipeline.storage.commits import INPUT, Commit, State
+from pipeline.runtime.worker import UnitTask, Worker, engine_for
+from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.unit_log import UnitLog
@@ -76,7 +76,7 @@ def _cost_beside_a_model() -> None:
         staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
         with checker_for(config.grader) as checker:
             staged = stage(storage, staged_id, config.data, config.run, checker)
-        record = Commit(kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=staged.shards)
+        record = Commit(kind=INPUT, chain_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
 
         async def work() -> float:
             worker = Worker(config, storage, engine_for(config, cpus=psutil.cpu_count() or 1, attempt=1), log=_TimedLog)
@@ -84,7 +84,7 @@ def _cost_beside_a_model() -> None:
             began = time.perf_counter()
             await asyncio.gather(
                 *(
-                    worker.label_unit(Task(unit=unit, goal=goal_of(*deciding(config))))
+                    worker.label_unit(UnitTask(unit=unit, unit_target=unit_target_of(*deciding(config))))
                     for unit in units_of(storage, record)
                 )
             )

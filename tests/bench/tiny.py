@@ -24,11 +24,11 @@ from pipeline.data.rows import input_digest
 from pipeline.engines.settings import HfConfig
 from pipeline.engines.vllm.engine import VllmEngine
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.budgets import goal_of
 from pipeline.runtime.intake import stage
+from pipeline.runtime.problem_budget import unit_target_of
 from pipeline.runtime.state import identity
-from pipeline.runtime.worker import Learnt, Task, Worker
-from pipeline.storage.commits import INPUT, UNIT, Commit, State, chain, standing
+from pipeline.runtime.worker import LearnedState, UnitTask, Worker
+from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, chain, resolve
 from pipeline.storage.editions import LABELS
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
@@ -84,7 +84,7 @@ async def _sampled(run_dir: Path) -> Sampled:
         }
         from_prior = await again.labelled(USUAL_TARGET, REPETITIONS[USUAL_TARGET], handed_on=False)
         async with _working(fixed, storage, engine) as worker:
-            await worker.label_unit(Task(unit=unit, goal=goal_of(*deciding(fixed))))
+            await worker.label_unit(UnitTask(unit=unit, unit_target=unit_target_of(*deciding(fixed))))
         seconds = time.monotonic() - began
     finally:
         await engine.unload()
@@ -115,7 +115,7 @@ def _staged(storage: LocalStorage, config: LabelConfig) -> Commit:
     staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
     with checker_for(config.grader) as checker:
         staged = stage(storage, staged_id, config.data, config.run, checker)
-    return Commit(kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=staged.shards)
+    return Commit(kind=INPUT, chain_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,15 +132,17 @@ class _Again:
         words = ("estimator=pooled", f"estimator.target_sd={target_sd}", f"sampling.rollouts={CEILING}")
         config = _config(self.run_dir, *words)
         room = asyncio.Semaphore(config.run.units_in_flight)
-        newest: Learnt | None = None
+        newest: LearnedState | None = None
 
         async def label(worker: Worker, unit: UnitRef) -> Told:
             nonlocal newest
             async with room:
-                receipt = await worker.label_unit(Task(unit=unit, goal=goal_of(*deciding(config)), learnt=newest))
+                receipt = await worker.label_unit(
+                    UnitTask(unit=unit, unit_target=unit_target_of(*deciding(config)), learned=newest)
+                )
             known = newest.chains if newest else 0
-            if handed_on and receipt.learnt and receipt.learnt.chains > known:
-                newest = receipt.learnt
+            if handed_on and receipt.learned and receipt.learned.chains > known:
+                newest = receipt.learned
             return told(_table(self.storage, unit.unit_id, LABELS))
 
         names = [content_id("again", f"{target_sd}", f"{handed_on}", f"{number}") for number in range(times)]
@@ -150,7 +152,7 @@ class _Again:
 
 
 def _table(storage: LocalStorage, unit_id: str, name: str) -> pl.DataFrame:
-    whole = standing(chain(storage, UNIT, unit_id)).whole
+    whole = resolve(chain(storage, UNIT, unit_id)).whole
     assert whole is not None
     tables = [pl.from_arrow(read_shard(storage, shard)) for shard in whole.shards if shard.table == name]
     return pl.concat([table for table in tables if isinstance(table, pl.DataFrame)])

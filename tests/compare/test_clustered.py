@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pipeline.core.statistics import Estimated, jackknifed, mean, ratio, sums_of
+from pipeline.core.statistics import Interval, jackknife, mean, ratio, sums_of
 
 numbers = st.floats(-1, 1).map(lambda number: round(number, 6))
 
@@ -43,17 +43,17 @@ def test_intervals_hold_the_truth_where_prefixes_of_a_problem_are_alike() -> Non
     for _ in range(trials):
         column = np.repeat(rng.normal(size=n_problems), per_problem) + 0.3 * rng.normal(size=len(problems))
         found = mean(problems, column)
-        held += not found.told
+        held += not found.has_value
     # 95 % but for three standard deviations; taken for independent, it would be half of that.
     assert 0.917 < held / trials < 0.983
 
 
 def test_what_is_not_defined_has_no_figure() -> None:
-    assert jackknifed(np.zeros((0, 2)), ratio) == Estimated()
-    assert jackknifed(np.array([[1.0, 0.0], [2.0, 0.0]]), ratio) == Estimated()
-    assert jackknifed(np.array([[1.0, 2.0]]), ratio) == Estimated(value=0.5)
+    assert jackknife(np.zeros((0, 2)), ratio) == Interval()
+    assert jackknife(np.array([[1.0, 0.0], [2.0, 0.0]]), ratio) == Interval()
+    assert jackknife(np.array([[1.0, 2.0]]), ratio) == Interval(value=0.5)
     # Without the first problem there is nothing left: no interval.
-    assert jackknifed(np.array([[1.0, 2.0], [0.0, 0.0]]), ratio) == Estimated(value=0.5)
+    assert jackknife(np.array([[1.0, 2.0], [0.0, 0.0]]), ratio) == Interval(value=0.5)
 
 
 def test_problems_without_rows_are_none() -> None:

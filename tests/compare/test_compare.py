@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from pipeline.__main__ import compose_label, main
-from pipeline.analysis.compare.compared import Comparison, verdict
-from pipeline.analysis.compare.run import compare
-from pipeline.analysis.compare.tables import tell
+from pipeline.analysis.compare.comparison import Comparison, verdict
+from pipeline.analysis.compare.run import compare_runs
+from pipeline.analysis.compare.tables import print_comparison
 from pipeline.analysis.relabel import relabel
 from pipeline.analysis.report.page import GENERATOR
 from pipeline.config.changes import RelabelConfig
@@ -68,13 +68,13 @@ def label(tmp_path_factory: pytest.TempPathFactory) -> Label:
 
 
 def compared(a: Path, b: Path) -> Comparison:
-    return compare((str(a), str(b)))
+    return compare_runs((str(a), str(b)))
 
 
 def told(found: Comparison) -> str:
     console = Console(highlight=False, width=160)
     with console.capture() as captured:
-        tell(console, found)
+        print_comparison(console, found)
     return captured.get()
 
 
@@ -97,7 +97,7 @@ def test_another_estimator_of_the_same_truth_shows_no_shift(label: Label) -> Non
         assert shift.high is not None
         assert shift.low <= 0 <= shift.high
         assert "no mean shift" in said(found)
-        assert not found.noise.excess.told or (found.noise.excess.value or 0) < 0
+        assert not found.noise.excess.has_value or (found.noise.excess.value or 0) < 0
         assert "estimator.name" in {difference.key for difference in found.differing}
     assert "what noise explains is not told" in told(found)
 
@@ -108,7 +108,7 @@ def test_another_truth_shows(label: Label) -> None:
         ("policy.oracle.seed", "0", "5"),
         ("sampling.temperature", "1.0", "0.7"),
     ]
-    assert found.noise.excess.told
+    assert found.noise.excess.has_value
     assert (found.noise.correlation.value or 0) < 0.5
     assert len(found.moved) == 20
     assert found.moved[0].distance == max(part.distance for part in found.moved)

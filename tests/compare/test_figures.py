@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.analysis.agree.human import NO_ERROR, first_error
-from pipeline.analysis.compare.compared import verdict
-from pipeline.analysis.compare.flips import flips, rule_of_counts
+from pipeline.analysis.compare.comparison import verdict
+from pipeline.analysis.compare.flips import label_flips, rule_of_counts
 from pipeline.analysis.compare.frames import Common
 from pipeline.analysis.compare.shift import Z, beyond_by_chance, noise, right_of_b, shift
 from pipeline.config.choices import LabelRule, ValueColumn
@@ -63,8 +63,8 @@ def test_exchanged_runs_are_as_noisy_and_flip_as_much(drawn: list[tuple[int, int
     assert noisy.by_chance == pytest.approx(again.by_chance, abs=1e-12)
     assert noisy.correlation.value == pytest.approx(again.correlation.value)
     flipped, returned = (
-        flips(there, SAMPLED, SAMPLED),
-        flips(back, SAMPLED, SAMPLED),
+        label_flips(there, SAMPLED, SAMPLED),
+        label_flips(back, SAMPLED, SAMPLED),
     )
     assert flipped.table == tuple(zip(*returned.table, strict=True))
     assert sum(map(sum, flipped.table)) == len(drawn)
@@ -89,11 +89,11 @@ def test_where_nothing_has_changed_noise_explains_it() -> None:
     found = sampled(truth, truth, problems, 8, 8, seed=2)
     noisy, flipped, moved = (
         noise(found, estimator("fixed"), estimator("fixed")),
-        flips(found, SAMPLED, SAMPLED),
+        label_flips(found, SAMPLED, SAMPLED),
         shift(found, VALUE, VALUE),
     )
-    assert not noisy.excess.told
-    assert not moved.shift.told
+    assert not noisy.excess.has_value
+    assert not moved.shift.has_value
     assert noisy.correlation.value == pytest.approx(1, abs=0.02)
     assert (moved.pearson.value or 0) < 0.9
     assert flipped.by_chance is not None
@@ -123,7 +123,7 @@ def test_a_shift_is_found_as_large_as_it_is() -> None:
     told = verdict(
         moved,
         noise(found, estimator("fixed"), estimator("fixed")),
-        flips(found, SAMPLED, SAMPLED),
+        label_flips(found, SAMPLED, SAMPLED),
     )
     assert told.startswith("values of b are lower by 0.07")
 
@@ -133,10 +133,10 @@ def test_movements_both_ways_are_told_though_they_cancel_out() -> None:
     other = np.random.default_rng(6).permutation(truth)
     found = sampled(truth, other, problems, 8, 8, seed=7)
     moved, noisy = shift(found, VALUE, VALUE), noise(found, estimator("fixed"), estimator("fixed"))
-    assert not moved.shift.told
-    assert noisy.excess.told
+    assert not moved.shift.has_value
+    assert noisy.excess.has_value
     assert noisy.correlation.value == pytest.approx(np.corrcoef(truth, other)[0, 1], abs=0.05)
-    assert "differ by more than noise" in verdict(moved, noisy, flips(found, SAMPLED, SAMPLED))
+    assert "differ by more than noise" in verdict(moved, noisy, label_flips(found, SAMPLED, SAMPLED))
 
 
 def test_estimators_that_stop_at_right_rollouts_have_no_noise_told() -> None:
@@ -151,7 +151,7 @@ def test_flips_by_chance_are_those_of_two_samples(rule: LabelRule) -> None:
     config = estimator_settings("fixed", rule=rule, threshold=0.3, certainty=0.8)
     truth, problems = truths(1500, 2, seed=8)
     found = sampled(truth, truth, problems, 8, 6, seed=9)
-    by_chance = flips(found, estimator_for(config), estimator_for(config)).by_chance
+    by_chance = label_flips(found, estimator_for(config), estimator_for(config)).by_chance
     label = rule_of_counts(estimator_for(config))
     pairs = [(label(a, 8), label(b, 6)) for a, b in found.prefixes.select("correct_a", "correct_b").iter_rows()]
     decided = [a != b for a, b in pairs if None not in (a, b)]
@@ -164,7 +164,7 @@ def test_flips_by_chance_are_not_told_where_counts_do_not_decide() -> None:
         estimator_settings("fixed", rule=LabelRule.relative),
         estimator_settings("pooled", rule=LabelRule.any),
     ):
-        assert flips(found, SAMPLED, estimator_for(config)).by_chance is None
+        assert label_flips(found, SAMPLED, estimator_for(config)).by_chance is None
 
 
 labels_of_a_chain = st.lists(st.tuples(*[st.sampled_from([1, 0, 2, None]) | st.just(1)] * 2), min_size=1, max_size=5)
@@ -181,12 +181,14 @@ def test_first_errors_are_those_of_the_labels(chains: list[list[tuple[int | None
     schema = {"chain_id": pl.String, "problem": pl.Int64, "position": pl.Int32, "prefix_id": pl.String,
               "label_a": pl.Int8, "label_b": pl.Int8, "terminal": pl.Boolean}  # fmt: skip
     empty = counted([], [], [], 8, 8)
-    found = flips(replace(empty, steps=pl.DataFrame(steps, schema=schema, orient="row")), SAMPLED, SAMPLED).first_errors
+    found = label_flips(
+        replace(empty, steps=pl.DataFrame(steps, schema=schema, orient="row")), SAMPLED, SAMPLED
+    ).first_errors
     told = Counter(became(*map(error_of, zip(*chain, strict=True))) for chain in chains)
     assert asdict(found) == {"chains": len(chains), **{name: told[name] for name in CASES}}
 
 
-CASES = ("none", "same", "earlier", "later", "appeared", "vanished", "undecided")
+CASES = ("none", "same", "earlier", "later", "appeared", "vanished", "uncertain")
 
 
 def error_of(labels: tuple[int | None, ...]) -> int | None:
@@ -195,7 +197,7 @@ def error_of(labels: tuple[int | None, ...]) -> int | None:
 
 def became(a: int | None, b: int | None) -> str:
     if a is None or b is None:
-        return "undecided"
+        return "uncertain"
     if a == b:
         return "none" if a == NO_ERROR else "same"
     if NO_ERROR in (a, b):
@@ -208,7 +210,7 @@ def test_nothing_in_common_has_no_figures() -> None:
     moved, noisy, flipped = (
         shift(nothing, VALUE, VALUE),
         noise(nothing, estimator("fixed"), estimator("fixed")),
-        flips(nothing, SAMPLED, SAMPLED),
+        label_flips(nothing, SAMPLED, SAMPLED),
     )
     assert (moved.shift.value, noisy.beyond, flipped.flipped.value) == (None, None, None)
     assert "nothing can be said" in verdict(moved, noisy, flipped)

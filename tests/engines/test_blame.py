@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.errors import PolicyError
-from pipeline.engines.vllm.blame import check_context, load_failure
+from pipeline.engines.vllm.load_errors import check_context, load_failure
 
 OUTER = "Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from pipeline.core.errors import PolicyError
-from pipeline.engines.vllm.guard import end_leftovers, mark_of_this_process
-from pipeline.engines.vllm.reaper import MARK, marks
+from pipeline.engines.vllm.guard import end_orphans, mark_of_this_process
+from pipeline.engines.vllm.reaper import MARK, process_marks
 from tests.conftest import ROOT
 
 HEX = "0123456789abcdef" * 2
@@ -98,7 +98,7 @@ def test_only_what_a_dead_owner_left_is_ended(sleepers: Sleepers, zombie: int, d
         "more than a mark": sleepers.one(f"{dead}0"),
         "empty": sleepers.one(""),
     }
-    end_leftovers(SECONDS)
+    end_orphans(SECONDS)
     assert [process.wait(SECONDS) for process in orphans] == [-signal.SIGKILL] * 3
     assert {name for name, process in spared.items() if process.poll() is not None} == set()
 
@@ -143,7 +143,7 @@ def test_what_cannot_be_ended_is_named_with_the_remedy(
     process = sleepers.one(dead)
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
     with pytest.raises(PolicyError, match=rf"processes {process.pid} of .*end them, or restart the machine"):
-        end_leftovers(0.2)
+        end_orphans(0.2)
     assert process.poll() is None
 
 
@@ -165,6 +165,6 @@ def test_every_mark_is_new_and_names_this_process() -> None:
 
 def test_marks_are_read_from_processes_of_this_user(sleepers: Sleepers) -> None:
     process = sleepers.one("a mark")
-    found = marks()
+    found = process_marks()
     assert found[process.pid] == "a mark"
     assert os.getpid() not in found

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.engines.openai.wire import Kind, asked_pause, kind_of, pause
+from pipeline.engines.openai.wire import ErrorKind, error_kind, pause, retry_after_seconds
 
 NOON = 1_795_348_800.0  # Sun, 22 Nov 2026 12:00:00 GMT
 
@@ -12,14 +12,14 @@ NOON = 1_795_348_800.0  # Sun, 22 Nov 2026 12:00:00 GMT
 @pytest.mark.parametrize(
     ("statuses", "kind"),
     [
-        ((400, 413, 422), Kind.REFUSED),
-        ((429, 503), Kind.BUSY),
-        ((408, 409, 425, 500, 504, 599, 418, 204), Kind.FAULT),
-        ((401, 403, 404, 302, 307, 502), Kind.GONE),
+        ((400, 413, 422), ErrorKind.REFUSED),
+        ((429, 503), ErrorKind.BUSY),
+        ((408, 409, 425, 500, 504, 599, 418, 204), ErrorKind.FAULT),
+        ((401, 403, 404, 302, 307, 502), ErrorKind.GONE),
     ],
 )
-def test_what_a_status_means(statuses: tuple[int, ...], kind: Kind) -> None:
-    assert {kind_of(status) for status in statuses} == {kind}
+def test_what_a_status_means(statuses: tuple[int, ...], kind: ErrorKind) -> None:
+    assert {error_kind(status) for status in statuses} == {kind}
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_what_a_status_means(statuses: tuple[int, ...], kind: Kind) -> None:
     ],
 )
 def test_how_long_a_server_asks_to_wait(asked: str, seconds: float | None) -> None:
-    assert asked_pause({"Retry-After": asked}, NOON) == seconds
+    assert retry_after_seconds({"Retry-After": asked}, NOON) == seconds
 
 
 @given(st.text())
 def test_any_header_is_a_time_within_bounds_or_none(asked: str) -> None:
-    seconds = asked_pause({"Retry-After": asked}, NOON)
+    seconds = retry_after_seconds({"Retry-After": asked}, NOON)
     assert seconds is None or 0 <= seconds <= 120
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.config.label import SamplingConfig
 from pipeline.core.records import Finish
-from pipeline.engines.openai.wire import Answer, BadAnswer, Choice, Wire, complaint, contexts, shown
+from pipeline.engines.openai.wire import Answer, BadAnswer, Choice, Wire, contexts, error_text, printable_value
 
 GOOD = {"index": 0, "text": "4", "finish_reason": "stop", "token_ids": [4]}
 JSON = st.recursive(
@@ -117,7 +117,7 @@ def test_whatever_a_server_says_is_an_answer_or_a_bad_one(value: object, key: st
 def test_bytes_are_no_answer(raw: bytes) -> None:
     with pytest.raises(BadAnswer):
         wire().answer(raw, 1)
-    assert shown(complaint(raw)) == complaint(raw)
+    assert printable_value(error_text(raw)) == error_text(raw)
 
 
 def test_an_answer_with_all_its_tokens_is_within_the_limit() -> None:
@@ -159,10 +159,10 @@ def test_the_models_of_a_server_are_read() -> None:
     ],
 )
 def test_what_a_server_complains_of_is_one_plain_line(raw: bytes, told: str) -> None:
-    assert complaint(raw) == told
+    assert error_text(raw) == told
 
 
 @given(st.text())
 def test_what_is_shown_is_short_and_plain(text: str) -> None:
-    assert len(shown(text * 30)) <= 200
-    assert shown(text).isprintable()
+    assert len(printable_value(text * 30)) <= 200
+    assert printable_value(text).isprintable()

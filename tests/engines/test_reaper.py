@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from pipeline.engines.vllm.reaper import MARK, marked
+from pipeline.engines.vllm.reaper import MARK, marked_processes
 
 # Stands in for vLLM: a child in a session of its own, which would outlive its parent.
 OWNER = """
@@ -33,14 +33,14 @@ def owner(tmp_path: Path, then: str) -> tuple["subprocess.Popen[str]", str]:
 
 def none_left(token: str, seconds: float = 15) -> bool:
     deadline = time.monotonic() + seconds
-    while marked(token) and time.monotonic() < deadline:
+    while marked_processes(token) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return not marked(token)
+    return not marked_processes(token)
 
 
 def test_children_end_when_their_owner_is_killed(tmp_path: Path) -> None:
     process, token = owner(tmp_path, "wait")
-    assert len(marked(token)) == 1
+    assert len(marked_processes(token)) == 1
     process.kill()
     process.communicate()
     assert none_left(token)
@@ -55,5 +55,5 @@ def test_release_ends_them_and_leaves_the_owner(tmp_path: Path) -> None:
 
 
 def test_the_mark_is_looked_up_whole() -> None:
-    assert marked("no-such-token") == []
+    assert marked_processes("no-such-token") == []
     assert MARK.isidentifier()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipeline.core.errors import PolicyError
 from pipeline.engines.oracle import ByteTokenizer
 from pipeline.engines.vllm.detokenize import STOP_REASON, AnswerStop, stop_at_answers
-from pipeline.graders.math.extract import Answered
+from pipeline.graders.math.extract import AnswerSeen
 
 TOKENIZER = ByteTokenizer()
 
@@ -66,7 +66,7 @@ class CountingStop(AnswerStop):
 
     def __init__(self) -> None:
         self.decoded = self.read = 0
-        super().__init__(Answered(), self._decode)
+        super().__init__(AnswerSeen(), self._decode)
 
     def may_state(self, ids: Any) -> bool:
         self.read += len(ids)
@@ -111,7 +111,7 @@ def test_it_ends_at_the_first_step_behind_which_the_answer_is_complete(lines: li
     text = "\n".join(lines)
     ids = TOKENIZER.encode(text)
     ends = [TOKENIZER.decode(ids[:end]) for end in [*range(size, len(ids), size), len(ids)]]
-    complete = [part for part in ends if Answered().complete(part)]
+    complete = [part for part in ends if AnswerSeen().complete(part)]
     assert handed_on(watched(CountingStop()), text, size) == (complete[0] if complete else text)
 
 

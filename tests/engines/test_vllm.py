@@ -33,8 +33,8 @@ from pipeline.engines.roofline import parameters
 from pipeline.engines.settings import HfConfig
 from pipeline.engines.vllm.detokenize import completion_text
 from pipeline.engines.vllm.engine import VllmEngine
-from pipeline.engines.vllm.reaper import MARK, marked
-from pipeline.graders.math.extract import Answered
+from pipeline.engines.vllm.reaper import MARK, marked_processes
+from pipeline.graders.math.extract import AnswerSeen
 from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
 from tests.runtime.in_process import label_in_process
 from tests.tiny.compared import implausible, told, truth
@@ -50,7 +50,7 @@ LONG_PROMPT = 90
 """Tokens: two whole blocks of 32 and a part of one, and beside MAX_TOKENS within the tiny policy's context of 192."""
 
 
-class FirstLine(Answered):
+class FirstLine(AnswerSeen):
     """Takes the first line for the answer where it is told to, so that one engine serves tests with and without."""
 
     asked = False
@@ -122,7 +122,7 @@ def tiny() -> Iterator[Started]:
             yield Started(config=config, engine=engine, loop=loop, mark=mark)
         finally:
             loop.run(engine.end())
-    assert marked(mark) == []
+    assert marked_processes(mark) == []
 
 
 def prompted(request: Request, number: int, prompt_ids: tuple[int, ...]) -> Request:
@@ -238,7 +238,7 @@ def test_it_counts_while_it_works_and_what_it_aborts_unasked_is_no_completion(ti
 
 
 def test_its_death_is_noticed(tiny: Started) -> None:
-    for pid in marked(tiny.mark):
+    for pid in marked_processes(tiny.mark):
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(EngineDied):
         tiny.loop.run(tiny.sampled(tiny.requests(2, batch=4)))

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.records import ChainShape, Trials
-from pipeline.estimators.pooled.beliefs import beliefs, expected
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import GRID, POINTS
-from pipeline.estimators.pooled.kernel import PRIOR, Kernel, Motion, motion
+from pipeline.estimators.pooled.kernel import PRIOR, Kernel, TransitionModel, transition_model
+from pipeline.estimators.pooled.posterior import expected_moves, posterior
 from pipeline.estimators.tree import ROOT, UNKNOWN, Floats, Tree, tree_of
 from tests.estimators.pooled import CONSTANT, INDEPENDENT, JUMPS, chain, seen, straight
 
@@ -31,7 +31,7 @@ some_trials = st.dictionaries(
 )
 
 
-def joint(tree: Tree, have: Mapping[str, Trials], moving: Motion) -> Floats:
+def joint(tree: Tree, have: Mapping[str, Trials], moving: TransitionModel) -> Floats:
     """P(values of all nodes, evidence), one axis of grid points per node."""
     nodes = len(tree.prefix_ids)
     mass = np.ones((POINTS,) * nodes)
@@ -61,11 +61,11 @@ def marginal(mass: Floats, *kept: int) -> Floats:
 def test_beliefs_are_the_marginals_of_the_joint_distribution(
     chains: Sequence[ChainShape], have: dict[str, Trials], kernel: Kernel
 ) -> None:
-    tree, moving = tree_of(chains), motion(kernel)
+    tree, moving = tree_of(chains), transition_model(kernel)
     forest = forest_of([tree], have)
     mass = joint(tree, have, moving)
-    found = beliefs(forest, moving)
-    masses, moves = expected(forest, moving)
+    found = posterior(forest, moving)
+    masses, moves = expected_moves(forest, moving)
     np.testing.assert_array_equal(masses, found.mass)
     steps = np.zeros((POINTS, POINTS))
     for node, parent in enumerate(tree.parents.tolist()):
@@ -88,7 +88,7 @@ def test_two_thousand_rollouts_of_every_prefix_do_not_underflow(shape: str, kern
     have = {prefix: seen(right, 2000) for prefix in long.prefix_ids[:-1]}
     if shape == "against each other":
         have |= {prefix: seen(0, 2000) for prefix in long.prefix_ids[1:-1:2]}
-    found = beliefs(forest_of([tree_of([long])], have), motion(kernel))
+    found = posterior(forest_of([tree_of([long])], have), transition_model(kernel))
     np.testing.assert_allclose(found.mass.sum(axis=1), 1)
     assert np.isfinite(found.with_parent).all()
     means = found.mass @ GRID
@@ -100,8 +100,8 @@ def test_two_thousand_rollouts_of_every_prefix_do_not_underflow(shape: str, kern
 def test_thousands_of_branches_that_contradict_each_other_do_not_underflow(branches: int) -> None:
     chains = [chain("0", f"a{branch}", outcome=None) for branch in range(branches)]
     have = {f"a{branch}": seen(5 * (branch % 2), 5) for branch in range(branches)} | {"0": seen(10, 20)}
-    moving = motion(JUMPS)
-    found = beliefs(forest_of([tree_of(chains)], have), moving)
+    moving = transition_model(JUMPS)
+    found = posterior(forest_of([tree_of(chains)], have), moving)
     told = np.log(moving.step @ (1 - GRID) ** 5) + np.log(moving.step @ GRID**5)
     with np.errstate(divide="ignore"):
         logs = np.log(moving.start) + 10 * (np.log(GRID) + np.log(1 - GRID)) + branches / 2 * told
@@ -112,7 +112,7 @@ def test_thousands_of_branches_that_contradict_each_other_do_not_underflow(branc
 
 def test_thousands_of_chains_of_one_step() -> None:
     chains = [chain("0", outcome=branch % 2 == 0) for branch in range(3000)]
-    found = beliefs(forest_of([tree_of(chains)], {}), motion(JUMPS))
+    found = posterior(forest_of([tree_of(chains)], {}), transition_model(JUMPS))
     assert found.mass[0] @ GRID == pytest.approx(0.5, abs=0.02)
 
 
@@ -120,10 +120,10 @@ def test_thousands_of_chains_of_one_step() -> None:
 @given(st.permutations(range(len(SMALL))), some_trials, st.integers(1, len(SMALL)))
 def test_order_and_company_of_problems_change_nothing(order: list[int], have: dict[str, Trials], taken: int) -> None:
     trees = [tree_of(SMALL[place]) for place in order[:taken]]
-    moving = motion(JUMPS)
+    moving = transition_model(JUMPS)
     forest = forest_of(trees, have)
-    together = beliefs(forest, moving)
+    together = posterior(forest, moving)
     for tree, numbers in zip(trees, forest.numbers, strict=True):
-        alone = beliefs(forest_of([tree], have), moving)
+        alone = posterior(forest_of([tree], have), moving)
         np.testing.assert_allclose(together.mass[numbers], alone.mass, atol=1e-14, rtol=1e-12)
         np.testing.assert_allclose(together.with_parent[numbers], alone.with_parent, atol=1e-14)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline.config.choices import LabelRule
 from pipeline.core.records import ChainShape, Counts, Origin, Trials
 from pipeline.estimators import first_success
-from pipeline.estimators.bisect import labels, owed, values
+from pipeline.estimators.bisect import labels, rollouts_owed, values
 from pipeline.estimators.settings import BisectConfig
 from pipeline.estimators.tree import counts_of
 from tests.settings import estimator_settings
@@ -32,7 +32,7 @@ def searched(
 ) -> dict[str, Trials]:
     """The trials of a finished search in which all rollouts of a prefix fare alike."""
     trials: dict[str, Trials] = {}
-    while more := owed(shape, trials, N, config):
+    while more := rollouts_owed(shape, trials, N, config):
         ((prefix, rollouts),) = more.items()
         before = trials[prefix].outcomes if prefix in trials else ()
         trials[prefix] = of((*before, *(outcome(int(prefix)),) * rollouts))
@@ -67,8 +67,8 @@ def test_five_hundred_steps_take_nine_probes(outcome: bool | None) -> None:
 
 def test_a_chain_of_one_step() -> None:
     assert labels(chain(1, False), {}) == (0,)
-    assert owed(chain(1, False), {}, N, CONFIG) == {}
-    assert owed(chain(1, None), {}, N, CONFIG) == {"1": 1}
+    assert rollouts_owed(chain(1, False), {}, N, CONFIG) == {}
+    assert rollouts_owed(chain(1, None), {}, N, CONFIG) == {"1": 1}
     assert labels(chain(1, None), searched(chain(1, None), lambda _: True)) == (1,)
     assert labels(chain(1, None), searched(chain(1, None), lambda _: False)) == (0,)
 
@@ -76,7 +76,7 @@ def test_a_chain_of_one_step() -> None:
 @pytest.mark.parametrize("n_steps", [1, 2, 9])
 def test_a_chain_with_the_right_answer_is_taken_as_right(n_steps: int) -> None:
     shape = chain(n_steps, True)
-    assert owed(shape, {}, N, CONFIG) == {}
+    assert rollouts_owed(shape, {}, N, CONFIG) == {}
     assert labels(shape, {}) == (1,) * n_steps
     known = values(shape, {}, CONFIG)
     assert [value.origin for value in known] == [Origin.IMPLIED] * n_steps + [Origin.TERMINAL]
@@ -96,18 +96,18 @@ def test_a_policy_that_is_always_or_never_right(n_steps: int) -> None:
 
 def test_a_search_under_way_names_one_probe_and_labels_nothing() -> None:
     shape = chain(7, None)
-    assert owed(shape, {}, N, CONFIG) == {"4": 1}
-    assert owed(shape, {"4": of((False, None))}, N, CONFIG) == {"4": 1}
-    assert owed(shape, {"4": of((False, True))}, N, CONFIG) == {"6": 1}
-    assert owed(shape, {"4": of((False,) * 8)}, N, CONFIG) == {"2": 1}
-    assert owed(shape, {"4": of((False,) * 8)}, 9, CONFIG) == {"4": 1}
+    assert rollouts_owed(shape, {}, N, CONFIG) == {"4": 1}
+    assert rollouts_owed(shape, {"4": of((False, None))}, N, CONFIG) == {"4": 1}
+    assert rollouts_owed(shape, {"4": of((False, True))}, N, CONFIG) == {"6": 1}
+    assert rollouts_owed(shape, {"4": of((False,) * 8)}, N, CONFIG) == {"2": 1}
+    assert rollouts_owed(shape, {"4": of((False,) * 8)}, 9, CONFIG) == {"4": 1}
     begun = {"4": of((True,))}
     assert labels(shape, begun) == (None,) * 7
     assert [value.origin for value in values(shape, begun, CONFIG)].count(Origin.UNMEASURED) == 7
 
 
 @pytest.mark.parametrize(("outcome", "probes"), [(False, ["3", "4"]), (None, ["3", "5"])])
-def test_a_probe_without_a_grade_leaves_the_chain_undecided(outcome: bool | None, probes: list[str]) -> None:
+def test_a_probe_without_a_grade_leaves_the_chain_uncertain(outcome: bool | None, probes: list[str]) -> None:
     shape = chain(6, outcome)
     trials = searched(shape, lambda index: True if index < 4 else None)
     assert list(trials) == probes
@@ -134,7 +134,7 @@ def test_values_are_measured_where_there_are_rollouts_and_implied_elsewhere() ->
     *sampled, end = known
     for prefix, value in zip(shape.prefix_ids[:-1], sampled, strict=True):
         if prefix in trials:
-            assert value == first_success.measured(trials[prefix], CONFIG)
+            assert value == first_success.measured_value(trials[prefix], CONFIG)
         else:
             assert value.origin is Origin.IMPLIED
             assert value.counts == Counts()
@@ -159,7 +159,7 @@ def share_found(n_steps: int, first_error: int, rollouts: int, recovery: float) 
     shape = chain(n_steps, False)
 
     def share(trials: Mapping[str, Trials]) -> float:
-        more = owed(shape, trials, rollouts, CONFIG)
+        more = rollouts_owed(shape, trials, rollouts, CONFIG)
         if not more:
             return float(labels(shape, trials) == until(first_error, n_steps))
         (prefix,) = more

@@ -33,8 +33,8 @@ def labelled(config: EstimatorConfig, outcome: bool | None) -> ChainValues:
 
 def alone(prefix: str, config: Any) -> StepValue:
     if config.name == "fixed":
-        return fixed.measured(TRIALS[prefix].counts, config)
-    return first_success.measured(TRIALS[prefix], config)
+        return fixed.measured_value(TRIALS[prefix].counts, config)
+    return first_success.measured_value(TRIALS[prefix], config)
 
 
 @pytest.mark.parametrize("name", ["fixed", "first_success"])
@@ -80,7 +80,7 @@ def test_a_search_labels_by_what_it_found() -> None:
     ],
 )
 def test_labels_may_end_at_the_first_error(name: str, labels: tuple[int | None, ...]) -> None:
-    assert labelled(estimator_settings(name, after_error=AfterError.undecided), outcome=False).labels == labels
+    assert labelled(estimator_settings(name, after_error=AfterError.uncertain), outcome=False).labels == labels
 
 
 def test_a_rule_sees_the_values_of_the_estimator() -> None:
@@ -96,5 +96,5 @@ def test_of_a_chain_without_a_rollout_nothing_is_known(name: str) -> None:
     (found,) = chain_values(
         [ChainShape(prefix_ids=("root", "a"), outcome=None)], {}, estimator_for(estimator_settings(name)), PRIOR
     )
-    assert found.root == found.steps[0] == fixed.unmeasured(NONE.counts)
+    assert found.root == found.steps[0] == fixed.unmeasured_value(NONE.counts)
     assert found.labels == (None,)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.config.choices import Interval
 from pipeline.core.records import Counts, Origin, Trials
 from pipeline.estimators import fixed
-from pipeline.estimators.first_success import measured, owed
+from pipeline.estimators.first_success import measured_value, rollouts_owed
 from pipeline.estimators.intervals import jeffreys
 from pipeline.estimators.settings import FirstSuccessConfig
 from pipeline.estimators.tree import counts_of
@@ -37,7 +37,7 @@ def trials(outcomes: Sequence[bool | None]) -> Trials:
 def sampled(fate: Outcomes, config: FirstSuccessConfig) -> Outcomes:
     """What is issued of rollouts whose outcomes are given beforehand, asked for batch by batch."""
     issued = 0
-    while more := owed(trials(fate[:issued]), len(fate), config):
+    while more := rollouts_owed(trials(fate[:issued]), len(fate), config):
         issued += more
     return fate[:issued]
 
@@ -66,7 +66,7 @@ def test_the_value_is_unbiased_whichever_rollouts_are_not_graded(
 ) -> None:
     mean = 0.0
     for fate in fates(pattern):
-        value = measured(trials(sampled(fate, config)), config).value
+        value = measured_value(trials(sampled(fate, config)), config).value
         assert value is not None
         mean += float(probability(fate, p)) * value
     assert mean == pytest.approx(float(p), abs=1e-12)
@@ -79,7 +79,7 @@ def test_the_interval_covers_whichever_rollouts_are_not_graded(
 ) -> None:
     covered = 0.0
     for fate in fates(pattern):
-        found = measured(trials(sampled(fate, config)), config)
+        found = measured_value(trials(sampled(fate, config)), config)
         assert found.low is not None
         assert found.high is not None
         covered += float(probability(fate, p)) * (found.low <= p <= found.high)
@@ -91,9 +91,9 @@ def test_the_interval_covers_whichever_rollouts_are_not_graded(
 def test_labels_of_any_are_those_of_all_n_rollouts(rollouts: int, config: FirstSuccessConfig) -> None:
     """For each fate by itself, so in distribution; with half of the rollouts ungraded, or all of them."""
     for fate in product((True, False, None), repeat=rollouts):
-        all_of_them = fixed.measured(counts_of(fate), config)
-        first = measured(trials(sampled(fate, config)), config)
-        root = fixed.unmeasured(Counts())
+        all_of_them = fixed.measured_value(counts_of(fate), config)
+        first = measured_value(trials(sampled(fate, config)), config)
+        root = fixed.unmeasured_value(Counts())
         assert rule_labels(root, [first], config) == rule_labels(root, [all_of_them], estimator_settings("fixed"))
 
 
@@ -102,8 +102,8 @@ def test_a_log_of_all_n_is_cut_where_sampling_would_have_stopped(
     fate: list[bool | None], config: FirstSuccessConfig
 ) -> None:
     cut = sampled(tuple(fate), config)
-    found = measured(trials(fate), config)
-    of_cut = measured(trials(cut), config)
+    found = measured_value(trials(fate), config)
+    of_cut = measured_value(trials(cut), config)
     assert replace(found, counts=of_cut.counts) == of_cut
     assert found.counts == replace(of_cut.counts, tokens=10 * len(fate), truncated=fate.count(None))
     assert of_cut.counts.graded == of_cut.value_rollouts
@@ -117,13 +117,13 @@ def test_a_log_of_all_n_is_cut_where_sampling_would_have_stopped(
 def test_neither_the_batch_nor_what_is_aborted_behind_the_stop_changes_an_estimate(
     fate: list[bool | None], config: FirstSuccessConfig, kept: list[bool]
 ) -> None:
-    one_by_one = measured(trials(sampled(tuple(fate), replace(config, batch=1))), config)
+    one_by_one = measured_value(trials(sampled(tuple(fate), replace(config, batch=1))), config)
     batched = sampled(tuple(fate), config)
     for issued in (batched, with_aborted(batched, config, kept)):
-        found = measured(trials(issued), config)
+        found = measured_value(trials(issued), config)
         spent = {"tokens": found.counts.tokens, "truncated": found.counts.truncated}
         assert found == replace(one_by_one, counts=replace(one_by_one.counts, **spent))
-        assert owed(trials(issued), len(fate), config) == 0
+        assert rollouts_owed(trials(issued), len(fate), config) == 0
 
 
 @given(st.lists(st.sampled_from((True, False, None)), min_size=1, max_size=30), configs, st.data())
@@ -132,9 +132,9 @@ def test_a_run_that_was_cut_anywhere_issues_the_same(
 ) -> None:
     whole = sampled(tuple(fate), config)
     issued = data.draw(st.integers(0, len(whole)))
-    while more := owed(trials(fate[:issued]), len(fate), config):
+    while more := rollouts_owed(trials(fate[:issued]), len(fate), config):
         issued += more
-    stop = measured(trials(whole), config).counts
+    stop = measured_value(trials(whole), config).counts
     assert len(whole) >= issued >= stop.graded + stop.ungraded
 
 
@@ -158,7 +158,7 @@ def test_a_run_that_was_cut_anywhere_issues_the_same(
     ],
 )
 def test_what_the_next_round_needs_of_eight(outcomes: Outcomes, batch: int, successes: int, more: int) -> None:
-    assert owed(trials(outcomes), 8, estimator_settings(NAME, batch=batch, successes=successes)) == more
+    assert rollouts_owed(trials(outcomes), 8, estimator_settings(NAME, batch=batch, successes=successes)) == more
 
 
 @given(ROLLOUTS, st.fractions(Fraction(1, 20), 1, max_denominator=20))
@@ -179,7 +179,7 @@ def test_a_label_costs_as_many_rollouts_as_a_cut_geometric_law_says(rollouts: in
     ],
 )
 def test_values_by_hand(outcomes: Outcomes, value: float, interval: tuple[float, float]) -> None:
-    found = measured(trials(outcomes), estimator_settings(NAME))
+    found = measured_value(trials(outcomes), estimator_settings(NAME))
     assert found.value == value
     assert (found.low, found.high) == pytest.approx(interval)
     assert found.value_rollouts == len(outcomes) - outcomes.count(None)
@@ -190,7 +190,7 @@ def test_values_by_hand(outcomes: Outcomes, value: float, interval: tuple[float,
 def test_the_posterior_does_not_know_why_sampling_stopped(fate: list[bool | None], config: FirstSuccessConfig) -> None:
     issued = sampled(tuple(fate), config)
     counted = sampled(tuple(fate), replace(config, batch=1))
-    found, alone = measured(trials(issued), config), fixed.measured(counts_of(counted), config)
+    found, alone = measured_value(trials(issued), config), fixed.measured_value(counts_of(counted), config)
     assert (found.posterior_mean, found.posterior_sd, found.above) == (
         alone.posterior_mean,
         alone.posterior_sd,
@@ -200,10 +200,10 @@ def test_the_posterior_does_not_know_why_sampling_stopped(fate: list[bool | None
 
 @pytest.mark.parametrize("interval", [Interval.jeffreys, Interval.posterior])
 def test_other_intervals_are_jeffreys(interval: Interval) -> None:
-    found = measured(trials((False, True)), estimator_settings(NAME, interval=interval, confidence=0.9))
+    found = measured_value(trials((False, True)), estimator_settings(NAME, interval=interval, confidence=0.9))
     assert (found.low, found.high) == jeffreys(1, 2, 0.9)
 
 
 @pytest.mark.parametrize("outcomes", [(), (None,), (None,) * 8])
 def test_without_a_graded_rollout_there_is_no_value(outcomes: Outcomes) -> None:
-    assert measured(trials(outcomes), estimator_settings(NAME)) == fixed.unmeasured(trials(outcomes).counts)
+    assert measured_value(trials(outcomes), estimator_settings(NAME)) == fixed.unmeasured_value(trials(outcomes).counts)

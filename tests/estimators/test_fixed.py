@@ -7,7 +7,7 @@ from scipy.stats import beta, binom
 
 from pipeline.config.choices import Interval
 from pipeline.core.records import Counts, Origin, Trials
-from pipeline.estimators.fixed import measured, owed, terminal
+from pipeline.estimators.fixed import measured_value, rollouts_owed, terminal_value
 from pipeline.estimators.intervals import clopper_pearson, jeffreys
 from tests import strategies as our
 from tests.settings import estimator_settings
@@ -20,7 +20,7 @@ def test_the_value_is_unbiased(n: int, p: float) -> None:
     """Over all outcomes c of n rollouts, each with its binomial probability, the mean value is p itself."""
     mean = 0.0
     for c in range(n + 1):
-        value = measured(Counts(correct=c, graded=n), CONFIG).value
+        value = measured_value(Counts(correct=c, graded=n), CONFIG).value
         assert value is not None
         mean += float(binom.pmf(c, n, p)) * value
     assert mean == pytest.approx(p, abs=1e-9)
@@ -29,9 +29,9 @@ def test_the_value_is_unbiased(n: int, p: float) -> None:
 @given(our.counts, st.integers(0, 20), st.integers(0, 20))
 def test_only_graded_rollouts_count(counts: tuple[int, int], ungraded: int, truncated: int) -> None:
     correct, graded = counts
-    bare = measured(Counts(correct=correct, graded=graded), CONFIG)
+    bare = measured_value(Counts(correct=correct, graded=graded), CONFIG)
     given_counts = Counts(correct=correct, graded=graded, ungraded=ungraded, truncated=truncated, tokens=7)
-    found = measured(given_counts, CONFIG)
+    found = measured_value(given_counts, CONFIG)
     assert found.counts == given_counts
     assert (found.value, found.low, found.high) == (bare.value, bare.low, bare.high)
     assert found.value == correct / graded
@@ -42,7 +42,7 @@ def test_only_graded_rollouts_count(counts: tuple[int, int], ungraded: int, trun
 def test_the_posterior_is_jeffreys_beta(counts: tuple[int, int]) -> None:
     correct, graded = counts
     posterior = beta(correct + 0.5, graded - correct + 0.5)
-    found = measured(Counts(correct=correct, graded=graded), CONFIG)
+    found = measured_value(Counts(correct=correct, graded=graded), CONFIG)
     assert found.posterior_mean == pytest.approx(posterior.mean())
     assert found.posterior_sd == pytest.approx(posterior.std())
     assert found.above == pytest.approx(posterior.sf(CONFIG.threshold), abs=1e-12)
@@ -52,7 +52,7 @@ def test_the_posterior_is_jeffreys_beta(counts: tuple[int, int]) -> None:
 def test_the_interval_is_the_one_that_was_asked_for(counts: tuple[int, int], confidence: float) -> None:
     correct, graded = counts
     for name, rule in ((Interval.clopper_pearson, clopper_pearson), (Interval.jeffreys, jeffreys)):
-        found = measured(
+        found = measured_value(
             Counts(correct=correct, graded=graded), estimator_settings("fixed", interval=name, confidence=confidence)
         )
         assert (found.low, found.high) == rule(correct, graded, confidence)
@@ -62,7 +62,7 @@ def test_the_interval_is_the_one_that_was_asked_for(counts: tuple[int, int], con
 @pytest.mark.parametrize("interval", Interval)
 def test_where_nothing_was_graded_there_is_no_value(interval: Interval) -> None:
     counts = Counts(ungraded=8, truncated=3, tokens=80)
-    found = measured(counts, estimator_settings("fixed", interval=interval))
+    found = measured_value(counts, estimator_settings("fixed", interval=interval))
     assert (found.value, found.low, found.high) == (None, None, None)
     assert (found.posterior_mean, found.posterior_sd, found.above) == (None, None, None)
     assert found.origin is Origin.UNMEASURED
@@ -71,7 +71,7 @@ def test_where_nothing_was_graded_there_is_no_value(interval: Interval) -> None:
 
 @pytest.mark.parametrize("outcome", [True, False])
 def test_a_whole_chain_is_worth_its_own_outcome(outcome: bool) -> None:
-    found = terminal(outcome, 0.5)
+    found = terminal_value(outcome, 0.5)
     assert {found.value, found.low, found.high, found.posterior_mean, found.above} == {float(outcome)}
     assert found.posterior_sd == 0
     assert found.origin is Origin.TERMINAL
@@ -80,6 +80,6 @@ def test_a_whole_chain_is_worth_its_own_outcome(outcome: bool) -> None:
 
 @given(st.integers(0, 100), st.integers(1, 100))
 def test_what_is_owed_fills_up_to_the_number_asked_for_and_never_beyond(issued: int, rollouts: int) -> None:
-    more = owed(Trials(outcomes=(None,) * issued), rollouts)
+    more = rollouts_owed(Trials(outcomes=(None,) * issued), rollouts)
     assert more >= 0
     assert issued + more == max(issued, rollouts)

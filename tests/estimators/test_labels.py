@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline.config.choices import AfterError, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Counts, Origin, StepValue
-from pipeline.estimators.fixed import measured, terminal
+from pipeline.estimators.fixed import measured_value, terminal_value
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, after_error, rule_name
 from tests import strategies as our
 from tests.settings import estimator_settings, rule_labels
@@ -19,7 +19,7 @@ SEQUENTIAL = ["first_success", "pooled"]
 
 
 def worth(correct: int, graded: int = 8) -> StepValue:
-    return measured(Counts(correct=correct, graded=graded), estimator_settings("fixed"))
+    return measured_value(Counts(correct=correct, graded=graded), estimator_settings("fixed"))
 
 
 def believed(mean: float, value: float | None = None, correct: int = 1) -> StepValue:
@@ -109,7 +109,7 @@ def test_each_step_is_compared_with_the_one_before_it() -> None:
 @pytest.mark.parametrize("name", ["fixed", *SEQUENTIAL])
 @pytest.mark.parametrize("rule", LabelRule)
 def test_the_end_of_a_chain_is_labelled_by_its_outcome(rule: LabelRule, name: str) -> None:
-    ends = [terminal(True, 0.5), terminal(False, 0.5)]
+    ends = [terminal_value(True, 0.5), terminal_value(False, 0.5)]
     assert rule_labels(worth(4), ends, estimator_settings(name, rule=rule)) == (1, 0)
 
 
@@ -154,12 +154,12 @@ def test_a_better_step_never_has_a_worse_label(
     ("rule", "labels", "expected"),
     [
         (AfterError.keep, (1, 0, 1, None, 2), (1, 0, 1, None, 2)),
-        (AfterError.undecided, (1, 0, 1, None, 2), (1, 0, None, None, None)),
+        (AfterError.uncertain, (1, 0, 1, None, 2), (1, 0, None, None, None)),
         (AfterError.negative, (1, 0, 1, None, 2), (1, 0, 0, 0, 0)),
-        (AfterError.undecided, (None, 2, 0, 0, 1), (None, 2, 0, None, None)),
+        (AfterError.uncertain, (None, 2, 0, 0, 1), (None, 2, 0, None, None)),
         (AfterError.negative, (None, 2, 1, None), (None, 2, 1, None)),
-        (AfterError.undecided, (1, 1, 0), (1, 1, 0)),
-        (AfterError.undecided, (), ()),
+        (AfterError.uncertain, (1, 1, 0), (1, 1, 0)),
+        (AfterError.uncertain, (), ()),
     ],
 )
 def test_what_becomes_of_labels_behind_the_first_error(
@@ -172,7 +172,7 @@ def test_what_becomes_of_labels_behind_the_first_error(
     ("config", "name"),
     [
         (estimator_settings("fixed", threshold=0.3), "any"),
-        (estimator_settings("fixed", after_error=AfterError.undecided), "any,undecided_after_error"),
+        (estimator_settings("fixed", after_error=AfterError.uncertain), "any,undecided_after_error"),
         (estimator_settings("fixed", rule=LabelRule.threshold), "threshold>0.5"),
         (estimator_settings("fixed", rule=LabelRule.threshold, threshold=0.0), "threshold>0"),
         (estimator_settings("fixed", rule=LabelRule.relative, threshold=0.25), "relative>0.25"),

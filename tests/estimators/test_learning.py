@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pipeline.core.records import ChainShape, Trials
 from pipeline.estimators.pooled import kernel, learning
 from pipeline.estimators.pooled.grid import GRID
-from pipeline.estimators.pooled.kernel import PRIOR, Kernel, Motion, correlation, motion
-from pipeline.estimators.pooled.learning import learnt
+from pipeline.estimators.pooled.kernel import PRIOR, Kernel, TransitionModel, correlation, transition_model
+from pipeline.estimators.pooled.learning import learn_kernel
 from pipeline.estimators.tree import Tree, tree_of
 from tests.estimators.pooled import JUMPS, seen, straight
 
@@ -34,7 +34,7 @@ def trees(chains: Sequence[ChainShape]) -> list[Tree]:
     return [tree_of([shape]) for shape in chains]
 
 
-def log_likelihood(chains: Sequence[ChainShape], have: Mapping[str, Trials], moving: Motion) -> float:
+def log_likelihood(chains: Sequence[ChainShape], have: Mapping[str, Trials], moving: TransitionModel) -> float:
     """Of straight chains, by the forward algorithm."""
     told = 0.0
     for shape in chains:
@@ -50,7 +50,7 @@ def log_likelihood(chains: Sequence[ChainShape], have: Mapping[str, Trials], mov
     return told
 
 
-def log_prior(moving: Motion, before: Motion) -> float:
+def log_prior(moving: TransitionModel, before: TransitionModel) -> float:
     """Dirichlet and Beta densities whose modes are `before`, with the weights that the prior has."""
     ends = before.right * np.log(moving.right) + (1 - before.right) * np.log(1 - moving.right)
     return float(
@@ -67,11 +67,11 @@ def test_each_round_explains_the_unit_better_in_the_light_of_the_prior(unit: Uni
     chains, have = unit
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "_mixture", lambda steps, mixture=kernel._mixture: mixture(np.zeros_like(steps)))
-        before = motion(PRIOR)
+        before = transition_model(PRIOR)
         told = [log_likelihood(chains, have, before) + log_prior(before, before)]
         for rounds in (1, 2, 3, 6):
             patch.setattr(learning, "_ITERATIONS", rounds)
-            moving = motion(learnt(PRIOR, trees(chains), have))
+            moving = transition_model(learn_kernel(PRIOR, trees(chains), have))
             told.append(log_likelihood(chains, have, moving) + log_prior(moving, before))
     assert np.diff(told).min() >= -1e-9
 
@@ -80,9 +80,12 @@ def test_each_round_explains_the_unit_better_in_the_light_of_the_prior(unit: Uni
 @given(units())
 def test_what_is_learnt_explains_the_unit_better_than_the_prior(unit: Unit) -> None:
     chains, have = unit
-    known = learnt(PRIOR, trees(chains), have)
+    known = learn_kernel(PRIOR, trees(chains), have)
     assert known.chains == len(chains)
-    assert log_likelihood(chains, have, motion(known)) >= log_likelihood(chains, have, motion(PRIOR)) - 1e-9
+    assert (
+        log_likelihood(chains, have, transition_model(known))
+        >= log_likelihood(chains, have, transition_model(PRIOR)) - 1e-9
+    )
 
 
 @settings(max_examples=15)
@@ -91,8 +94,8 @@ def test_probabilities_are_positive_and_add_up_and_the_order_of_chains_does_not_
     unit: Unit, known: Kernel
 ) -> None:
     chains, have = unit
-    kernels = [learnt(known, trees(together), have) for together in (chains, chains, chains[::-1])]
-    first, again, reversed_ = (motion(each) for each in kernels)
+    kernels = [learn_kernel(known, trees(together), have) for together in (chains, chains, chains[::-1])]
+    first, again, reversed_ = (transition_model(each) for each in kernels)
     for part in ("start", "step", "right"):
         np.testing.assert_array_equal(getattr(first, part), getattr(again, part))
         np.testing.assert_allclose(getattr(first, part), getattr(reversed_, part), rtol=1e-9)
@@ -106,7 +109,7 @@ def test_probabilities_are_positive_and_add_up_and_the_order_of_chains_does_not_
 
 
 def test_nothing_to_learn_from() -> None:
-    assert learnt(JUMPS, [], {}) is JUMPS
+    assert learn_kernel(JUMPS, [], {}) is JUMPS
 
 
 def units_of(moves: str, number: int, random: np.random.Generator) -> list[Unit]:
@@ -130,5 +133,5 @@ def units_of(moves: str, number: int, random: np.random.Generator) -> list[Unit]
 def test_a_kernel_tells_how_much_steps_say_of_each_other(moves: str, least: float, most: float) -> None:
     known = PRIOR
     for chains, have in units_of(moves, 4, np.random.default_rng(1)):
-        known = learnt(known, trees(chains), have)
+        known = learn_kernel(known, trees(chains), have)
     assert least <= correlation(known) <= most

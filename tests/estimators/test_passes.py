@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from pipeline.core.records import ChainShape, Counts, Trials
-from pipeline.estimators.pooled.beliefs import beliefs, expected
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import GRID, POINTS, mean_of, variance_of
-from pipeline.estimators.pooled.kernel import PRIOR, Kernel, Motion, motion
+from pipeline.estimators.pooled.kernel import PRIOR, Kernel, TransitionModel, transition_model
 from pipeline.estimators.pooled.passes import Branching, factor, passes_of
+from pipeline.estimators.pooled.posterior import expected_moves, posterior
 from pipeline.estimators.tree import Floats, tree_of
 from tests.estimators.pooled import JUMPS, chain, seen, straight
 
@@ -60,7 +60,7 @@ def test_beliefs_are_those_of_a_sum_over_values_and_probabilities_of_steps(
         f"p{node}": rollouts(*((outcome, f"p{last}" if last > node else None) for outcome, last in each))
         for node, each in enumerate(drawn)
     }
-    moving, forest = motion(kernel), forest_of([tree_of([line])], have)
+    moving, forest = transition_model(kernel), forest_of([tree_of([line])], have)
     steps = np.zeros((2, 3), dtype=np.int64)
     trials = np.zeros((3, 2), dtype=np.int64)
     for node, each in enumerate(drawn):
@@ -79,8 +79,8 @@ def test_beliefs_are_those_of_a_sum_over_values_and_probabilities_of_steps(
         else:
             mass = mass * (GRID**correct * (1 - GRID) ** (graded - correct)).reshape(shape)
     mass /= mass.sum()
-    found = beliefs(forest, moving)
-    masses, moves = expected(forest, moving)
+    found = posterior(forest, moving)
+    masses, moves = expected_moves(forest, moving)
     np.testing.assert_array_equal(masses, found.mass)
     for node in range(3):
         others = tuple(axis for axis in range(3) if axis != node)
@@ -112,7 +112,7 @@ def test_thousands_of_passes_leave_beliefs_finite() -> None:
         "p0": rollouts(*[(True, "p3")] * 3000, *[(False, None)] * 1000),
         "p1": rollouts(*[(False, "p2")] * 2000, *[(True, None)] * 10),
     }
-    found = beliefs(forest_of([tree_of([line])], have), motion(JUMPS))
+    found = posterior(forest_of([tree_of([line])], have), transition_model(JUMPS))
     np.testing.assert_allclose(found.mass.sum(axis=1), 1)
     assert np.isfinite(found.with_parent).all()
 
@@ -150,7 +150,7 @@ def test_a_prefix_that_no_chain_leads_to_is_not_reached() -> None:
 
 
 def test_nothing_changes_for_a_problem_none_of_whose_steps_was_reproduced() -> None:
-    line, moving = straight("p", 6), motion(JUMPS)
+    line, moving = straight("p", 6), transition_model(JUMPS)
     have = {f"p{node}": seen(node % 3, 4) for node in range(6)}
     other = straight("q", 3)
     passing = have | {"q0": rollouts((True, "q1"), (False, None))}
@@ -160,14 +160,14 @@ def test_nothing_changes_for_a_problem_none_of_whose_steps_was_reproduced() -> N
     np.testing.assert_array_equal(alone.correct, [have[f"p{node}"].counts.correct for node in range(6)])
     np.testing.assert_array_equal(alone.tried, alone.graded)
     np.testing.assert_allclose(
-        beliefs(together, moving).mass[together.numbers[0]], beliefs(alone, moving).mass, atol=1e-14
+        posterior(together, moving).mass[together.numbers[0]], posterior(alone, moving).mass, atol=1e-14
     )
 
 
 STEPS, CHAINS, EACH = 6, 1500, 4
 
 
-def drawn_values(rng: np.random.Generator, moving: Motion) -> Floats:
+def drawn_values(rng: np.random.Generator, moving: TransitionModel) -> Floats:
     values = np.empty((CHAINS, STEPS), dtype=np.int64)
     values[:, 0] = rng.choice(POINTS, CHAINS, p=moving.start)
     ahead = np.cumsum(moving.step, axis=1)
@@ -182,7 +182,7 @@ def drawn_values(rng: np.random.Generator, moving: Motion) -> Floats:
 def test_values_are_calibrated_and_would_not_be_if_outcomes_counted_twice(
     spread: tuple[float, float], naive_at_most: float
 ) -> None:
-    rng, moving, prior = np.random.default_rng(3), motion(JUMPS), beta(*spread)
+    rng, moving, prior = np.random.default_rng(3), transition_model(JUMPS), beta(*spread)
     values = drawn_values(rng, moving)
     before, behind = values[:, :-1], values[:, 1:]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -210,7 +210,7 @@ def test_values_are_calibrated_and_would_not_be_if_outcomes_counted_twice(
 
     def covered(have: dict[str, Trials]) -> float:
         forest = forest_of(trees, have)
-        mass = beliefs(forest, moving).mass[np.stack(forest.numbers)]
+        mass = posterior(forest, moving).mass[np.stack(forest.numbers)]
         return float((np.abs(mean_of(mass) - values) <= 1.96 * np.sqrt(variance_of(mass))).mean())
 
     assert covered(once) == pytest.approx(0.95, abs=0.015)

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipeline.estimators.intervals import clopper_pearson
-from pipeline.estimators.paths import stopping_interval, unbiased
+from pipeline.estimators.paths import stopping_interval, unbiased_value
 
 Point = tuple[int, int]
 """How many rounds were seen, and how many trials were right by then."""
@@ -61,7 +61,7 @@ def test_the_value_is_the_share_of_paths_that_begin_with_a_success(rule: tuple[l
         paths[seen, right[seen - 1]] += 1
         beginning[seen, right[seen - 1]] += sequence[0]
     for (seen, correct), ways in paths.items():
-        value = unbiased(ends(rounds[:seen]), successes, correct)
+        value = unbiased_value(ends(rounds[:seen]), successes, correct)
         assert value == float(Fraction(beginning[seen, correct], ways))
 
 
@@ -69,7 +69,7 @@ def test_the_value_is_the_share_of_paths_that_begin_with_a_success(rule: tuple[l
 def test_the_value_is_unbiased(rule: tuple[list[int], int], p: Fraction) -> None:
     rounds, successes = rule
     mean = sum(
-        float(probability(rounds, (seen, correct), ways, p)) * unbiased(ends(rounds[:seen]), successes, correct)
+        float(probability(rounds, (seen, correct), ways, p)) * unbiased_value(ends(rounds[:seen]), successes, correct)
         for (seen, correct), ways in points(rounds, successes).items()
     )
     assert mean == pytest.approx(float(p), abs=1e-12)
@@ -123,7 +123,7 @@ def test_bounds_cut_off_exactly_half_the_error_and_rise_in_the_order_of_points(
 @pytest.mark.parametrize("trial", [1, 2, 7, 99_999])
 def test_a_first_success_at_the_nth_trial(trial: int) -> None:
     one_by_one = range(1, trial + 1)
-    assert unbiased(one_by_one, 1, 1) == (1 if trial == 1 else 0)
+    assert unbiased_value(one_by_one, 1, 1) == (1 if trial == 1 else 0)
     high = 1 - 0.025 ** (1 / (trial - 1)) if trial > 1 else 1
     assert stopping_interval(one_by_one, 1, 1, 0.95) == pytest.approx((1 - 0.975 ** (1 / trial), high), rel=1e-6)
 
@@ -131,14 +131,14 @@ def test_a_first_success_at_the_nth_trial(trial: int) -> None:
 @pytest.mark.parametrize("trials", [1, 8, 99_999])
 def test_no_success_at_all(trials: int) -> None:
     one_by_one = range(1, trials + 1)
-    assert unbiased(one_by_one, 3, 0) == 0
+    assert unbiased_value(one_by_one, 3, 0) == 0
     assert stopping_interval(one_by_one, 3, 0, 0.95) == pytest.approx((0, 1 - 0.025 ** (1 / trials)), rel=1e-6)
 
 
 @pytest.mark.parametrize(("boundaries", "correct"), [((8,), 5), ((1, 2, 3, 8), 2), ((2, 2), 2)])
 def test_where_the_rule_did_not_bind_all_is_as_with_a_fixed_number(boundaries: tuple[int, ...], correct: int) -> None:
     n = boundaries[-1]
-    assert unbiased(boundaries, 3, correct) == correct / n
+    assert unbiased_value(boundaries, 3, correct) == correct / n
     assert stopping_interval(boundaries, 3, correct, 0.9) == clopper_pearson(correct, n, 0.9)
 
 
@@ -147,9 +147,11 @@ def test_where_the_rule_did_not_bind_all_is_as_with_a_fixed_number(boundaries: t
 )
 def test_a_thousand_successes_among_a_hundred_thousand_trials(before: int, graded: int, correct: int) -> None:
     """At this size the share of successes is near the value, and Clopper and Pearson's interval near the exact one."""
-    assert unbiased((before, graded), 1000, correct) == pytest.approx(min(correct / graded, 999 / before), rel=0.01)
+    assert unbiased_value((before, graded), 1000, correct) == pytest.approx(
+        min(correct / graded, 999 / before), rel=0.01
+    )
     low, high = stopping_interval((before, graded), 1000, correct, 0.95)
-    assert low < unbiased((before, graded), 1000, correct) < high
+    assert low < unbiased_value((before, graded), 1000, correct) < high
     assert (low, high) == pytest.approx(clopper_pearson(1000, before, 0.95), rel=0.1)
 
 
@@ -158,6 +160,6 @@ def test_a_thousand_successes_among_a_hundred_thousand_trials(before: int, grade
 )
 def test_a_point_at_which_no_sequence_stops_is_refused(boundaries: tuple[int, ...], correct: int) -> None:
     with pytest.raises(ValueError, match=f"stops at {correct} right"):
-        unbiased(boundaries, 2, correct)
+        unbiased_value(boundaries, 2, correct)
     with pytest.raises(ValueError, match=f"stops at {correct} right"):
         stopping_interval(boundaries, 2, correct, 0.95)

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from pipeline.config.choices import BudgetUnit
 from pipeline.core.records import ChainShape, Trials
-from pipeline.estimators.pooled import choice as pooled_choice
-from pipeline.estimators.pooled.beliefs import beliefs
-from pipeline.estimators.pooled.choice import _reach, _Told
+from pipeline.estimators.pooled import allocation as pooled_choice
+from pipeline.estimators.pooled.allocation import _Moments, _reach
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import mean_of, variance_of
-from pipeline.estimators.pooled.kernel import PRIOR, Kernel, correlation, motion
+from pipeline.estimators.pooled.kernel import PRIOR, Kernel, correlation, transition_model
+from pipeline.estimators.pooled.posterior import posterior
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import tree_of
@@ -153,10 +153,10 @@ def test_decisions_depend_on_no_other_problem(
 def test_what_company_does_to_the_last_digits_decides_nothing(
     last_digits: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alike = _Told(
+    alike = _Moments(
         variance=np.array([0.04 * (1 + last_digits), 0.04]), noise=np.array([0.2, 0.2]), slope=np.array([0.0, 0.5])
     )
-    monkeypatch.setattr(pooled_choice, "_told", lambda found, parents: alike)
+    monkeypatch.setattr(pooled_choice, "_moments", lambda found, parents: alike)
     assert estimator_for(on_budget(1)).next_rollouts([tree_of([straight("p", 2)])], {}, 8, JUMPS) == [{"p0": 1}]
 
 
@@ -197,7 +197,7 @@ def one_by_one(
     prices: Sequence[float], known: dict[str, Trials], shape: ChainShape, kernel: Kernel, target_sd: float
 ) -> dict[str, int]:
     forest = forest_of([tree_of([shape])], known)
-    found = beliefs(forest, motion(kernel))
+    found = posterior(forest, transition_model(kernel))
     mean, variance = mean_of(found.mass), variance_of(found.mass)
     steps = len(mean)
     covariance = np.diag(variance)

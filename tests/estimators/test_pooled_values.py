@@ -14,10 +14,10 @@ from pipeline.config.choices import BudgetUnit, Interval
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Origin, StepValue, Trials
 from pipeline.estimators.intervals import clopper_pearson
-from pipeline.estimators.pooled import choice as pooled_choice
+from pipeline.estimators.pooled import allocation as pooled_choice
 from pipeline.estimators.pooled.estimator import values
 from pipeline.estimators.pooled.grid import EDGES, GRID, POINTS, mass_above, mean_of, quantiles_of, variance_of
-from pipeline.estimators.pooled.kernel import PRIOR, Kernel, motion
+from pipeline.estimators.pooled.kernel import PRIOR, Kernel, transition_model
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import Floats, Tree, tree_of, trees_of
 from tests.estimators.pooled import (
@@ -277,7 +277,7 @@ def test_moments_and_mass_above_a_threshold(weights: list[float]) -> None:
 
 def drawn(kernel: Kernel, chains: int, steps: int, random: np.random.Generator) -> tuple[list[ChainShape], Floats]:
     """Chains that move as the kernel says, and their values; within the interval of a grid point all are alike."""
-    moving = motion(kernel)
+    moving = transition_model(kernel)
     at = np.empty((chains, steps), dtype=np.int64)
     at[:, 0] = random.choice(POINTS, size=chains, p=moving.start)
     for step in range(1, steps):

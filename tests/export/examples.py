@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipeline.export.example import Example, StepTarget
-from pipeline.export.formats.base import Format, Marks, Offence
+from pipeline.export.example import StepTarget, TrainingExample
+from pipeline.export.formats.base import Format, FormatError, Marks
 
 PIECES = (
     "Ann has 12 apples",
@@ -23,7 +23,7 @@ PIECES = (
 )
 
 
-def example(targets: Sequence[StepTarget] = (1, 0), **changes: Any) -> Example:
+def example(targets: Sequence[StepTarget] = (1, 0), **changes: Any) -> TrainingExample:
     """A chain with a short step for each of these targets."""
     known: dict[str, Any] = {
         "chain_id": "c",
@@ -37,10 +37,10 @@ def example(targets: Sequence[StepTarget] = (1, 0), **changes: Any) -> Example:
         "targets": list(targets),
         "labels": [target if isinstance(target, int) else None for target in targets],
     }
-    return Example(**{**known, **changes})
+    return TrainingExample(**{**known, **changes})
 
 
-def kinds(layout: Format, given: Example, **marks: str) -> list[tuple[str, bool]]:
+def kinds(layout: Format, given: TrainingExample, **marks: str) -> list[tuple[str, bool]]:
     """The offences that a format finds in the texts of an example, by kind and whether they are fatal."""
     return [(offence.kind, offence.fatal) for offence in layout.offences(given, marks_of(layout, **marks))]
 
@@ -49,7 +49,7 @@ def marks_of(layout: Format, **marks: str) -> Marks:
     return Marks(**{"separator": layout.marks.separator, "placeholder": layout.marks.placeholder, **marks})
 
 
-def lost(offences: Sequence[Offence], labels: int) -> int:
+def lost(offences: Sequence[FormatError], labels: int) -> int:
     """How many of a row's labels the offences say are lost."""
     for offence in offences:
         if offence.kind == "all_labels_lost":
@@ -64,7 +64,7 @@ texts = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join).m
 
 
 @st.composite
-def examples(draw: st.DrawFn, targets: st.SearchStrategy[Any]) -> Example:
+def examples(draw: st.DrawFn, targets: st.SearchStrategy[Any]) -> TrainingExample:
     """Chains of one to six steps with targets of this kind."""
     given = draw(st.lists(targets, min_size=1, max_size=6))
     steps = [draw(texts) for _ in given]

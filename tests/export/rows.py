@@ -5,13 +5,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipeline.export.choose import LabelRow
-from pipeline.export.registry import completed
+from pipeline.export.registry import with_own_settings
 from pipeline.export.settings import ExportConfig
+from pipeline.export.targets import LabelRow
 
 
 def label_row(labels: Sequence[int | None] = (1, 0), **changes: Any) -> LabelRow:
-    """A chain with these labels, whose values agree with them: 0.9, 0.05, 0.6 for neutral, none where undecided."""
+    """A chain with these labels, whose values agree with them: 0.9, 0.05, 0.6 for neutral, none where uncertain."""
     values = [None if label is None else (0.05, 0.9, 0.6)[label] for label in labels]
     row = LabelRow(
         chain_id="c",
@@ -37,7 +37,7 @@ def label_row(labels: Sequence[int | None] = (1, 0), **changes: Any) -> LabelRow
 
 def settings(layout: str = "trl", **changes: Any) -> ExportConfig:
     """Settings of an export that reads and writes nothing."""
-    return completed(ExportConfig(run_dir="run", format=layout, out="out", **changes))
+    return with_own_settings(ExportConfig(run_dir="run", format=layout, out="out", **changes))
 
 
 label_lists = st.lists(st.sampled_from([0, 1, 2, None]), min_size=1, max_size=8)

@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 
 from pipeline.core.errors import UsageError
 from pipeline.export import balance as module
-from pipeline.export.balance import Counted, left_out
+from pipeline.export.balance import ClassCounts, chains_to_drop
 from pipeline.export.settings import Balance
 
 PER_CHAIN = st.tuples(st.integers(0, 6), st.integers(0, 6))
 
 
-def counted(pairs: list[tuple[int, int]]) -> list[Counted]:
-    return [Counted(chain_id=f"c{number}", n_good=good, n_bad=bad) for number, (good, bad) in enumerate(pairs)]
+def counted(pairs: list[tuple[int, int]]) -> list[ClassCounts]:
+    return [ClassCounts(chain_id=f"c{number}", n_good=good, n_bad=bad) for number, (good, bad) in enumerate(pairs)]
 
 
-def kept(chains: list[Counted], balance: Balance, seed: int = 0) -> list[Counted]:
-    gone = left_out(chains, balance, seed)
+def kept(chains: list[ClassCounts], balance: Balance, seed: int = 0) -> list[ClassCounts]:
+    gone = chains_to_drop(chains, balance, seed)
     return [chain for chain in chains if chain.chain_id not in gone]
 
 
-def surplus(chains: list[Counted] | tuple[Counted, ...]) -> int:
+def surplus(chains: list[ClassCounts] | tuple[ClassCounts, ...]) -> int:
     return sum(chain.n_good - chain.n_bad for chain in chains)
 
 
@@ -54,12 +54,12 @@ def test_the_order_of_the_chains_does_not_matter(
 ) -> None:
     chains = counted([(1, 0), (0, 1), *pairs])
     shuffled = sorted(chains, key=lambda _: random.random())  # type: ignore[attr-defined]
-    assert left_out(shuffled, balance, 7) == left_out(chains, balance, 7)
+    assert chains_to_drop(shuffled, balance, 7) == chains_to_drop(chains, balance, 7)
 
 
 def test_another_seed_leaves_out_others() -> None:
     chains = counted([(3, 0)] * 40 + [(1, 1)] * 20)
-    assert left_out(chains, Balance.chains, 1) != left_out(chains, Balance.chains, 2)
+    assert chains_to_drop(chains, Balance.chains, 1) != chains_to_drop(chains, Balance.chains, 2)
 
 
 def test_what_is_far_from_even_becomes_even_to_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_what_is_far_from_even_becomes_even_to_the_step(monkeypatch: pytest.Monk
 
 
 def test_without_balance_all_stay() -> None:
-    assert left_out(counted([(3, 0)]), Balance.none, 0) == frozenset()
+    assert chains_to_drop(counted([(3, 0)]), Balance.none, 0) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_one_side_alone_is_refused(balance: Balance, pairs: list[tuple[int, int]
     with pytest.raises(
         UsageError, match=rf"balance={balance.value} .* there is no {lacking}\. Export with balance=none"
     ):
-        left_out(counted(pairs), balance, 0)
+        chains_to_drop(counted(pairs), balance, 0)

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
-from pipeline.export.choose import Choice, LeftOut, choice_of, example_of
-from pipeline.export.example import Example, counted
-from pipeline.export.formats.base import Format, Offence
-from pipeline.export.settings import ExportConfig, Neutral, Target, Undecided
+from pipeline.export.example import TrainingExample, count_labels
+from pipeline.export.formats.base import Format, FormatError
+from pipeline.export.settings import ExportConfig, NeutralSteps, TargetKind, UncertainSteps
+from pipeline.export.targets import LeftOutChains, TargetChoice, target_choice, training_example
 from tests.export.rows import label_lists, label_row, settings
 
 
-def nothing(*_: object) -> Iterator[Offence]:
+def nothing(*_: object) -> Iterator[FormatError]:
     yield from ()
 
 
 def layout(**changes: Any) -> Format:
     known: dict[str, Any] = {
-        "targets": tuple(Target),
+        "targets": tuple(TargetKind),
         "row": lambda example, marks: {},
         "schema": lambda target: pa.schema([]),
         "offences": nothing,
@@ -34,13 +34,13 @@ def layout(**changes: Any) -> Format:
     return Format(**known | changes)
 
 
-def choice(**changes: Any) -> Choice:
-    return choice_of(settings(**changes), layout())
+def choice(**changes: Any) -> TargetChoice:
+    return target_choice(settings(**changes), layout())
 
 
-def example(labels: list[int | None], changes: dict[str, Any] | None = None, **asked: Any) -> Example:
-    made = example_of(label_row(labels, **(changes or {})), choice(**asked))
-    assert isinstance(made, Example)
+def example(labels: list[int | None], changes: dict[str, Any] | None = None, **asked: Any) -> TrainingExample:
+    made = training_example(label_row(labels, **(changes or {})), choice(**asked))
+    assert isinstance(made, TrainingExample)
     return made
 
 
@@ -52,119 +52,149 @@ def test_labels_are_exported_up_to_the_first_bad_step() -> None:
 
 
 def test_values_and_counts_go_on_behind_a_bad_step() -> None:
-    assert example([1, 0, 1], target=Target.soft).targets == [0.9, 0.05, 0.9]
-    assert example([1, 0], target=Target.counts).targets == [(18, 20), (1, 20)]
-    assert example([1, 0, 1], target=Target.soft, after_error=False).targets == [0.9, 0.05]
+    assert example([1, 0, 1], target=TargetKind.soft).targets == [0.9, 0.05, 0.9]
+    assert example([1, 0], target=TargetKind.counts).targets == [(18, 20), (1, 20)]
+    assert example([1, 0, 1], target=TargetKind.soft, after_error=False).targets == [0.9, 0.05]
 
 
 def test_the_last_step_of_a_finished_chain_counts_as_one_trial() -> None:
     row = {"origin": ["measured", "terminal"], "n_rollouts": [8, 0], "n_correct": [2, 0], "outcome": False}
-    assert example([1, 0], row, target=Target.counts).targets == [(2, 8), (0, 1)]
+    assert example([1, 0], row, target=TargetKind.counts).targets == [(2, 8), (0, 1)]
 
 
 def test_soft_values_are_those_that_the_estimator_is_about() -> None:
     row = {"value": [1.0], "posterior_mean": [0.7]}
-    assert example([1], row, target=Target.soft).targets == [1.0]
-    assert example([1], row | {"estimator": "pooled"}, target=Target.soft).targets == [0.7]
-    assert example([1], row, target=Target.soft, soft=ValueColumn.posterior_mean).targets == [0.7]
+    assert example([1], row, target=TargetKind.soft).targets == [1.0]
+    assert example([1], row | {"estimator": "pooled"}, target=TargetKind.soft).targets == [0.7]
+    assert example([1], row, target=TargetKind.soft, soft=ValueColumn.posterior_mean).targets == [0.7]
 
 
 def test_a_threshold_labels_anew() -> None:
     row = {"value": [0.3, 0.1, None]}
     assert example([0, 1, 1], row, threshold=0.2, after_error=True).targets == [1, 0, None]
-    assert example([1, 1, 1], row, threshold=0.3, after_error=True, undecided=Undecided.positive).targets == [0, 0, 1]
+    assert example([1, 1, 1], row, threshold=0.3, after_error=True, uncertain=UncertainSteps.positive).targets == [
+        0,
+        0,
+        1,
+    ]
 
 
 def test_neutral_steps_have_to_be_spoken_for() -> None:
     with pytest.raises(
-        UsageError, match=r"chain s, step 2.*trainers disagree about them: give neutral=positive, negative or undecided"
+        UsageError, match=r"chain s, step 2.*trainers disagree about them: give neutral=positive, negative or uncertain"
     ):
-        example_of(label_row([1, 2]), choice_of(settings(), layout(neutral=False)))
+        training_example(label_row([1, 2]), target_choice(settings(), layout(neutral=False)))
     assert example([1, 2]).targets == [1, 2]
-    assert example([1, 2, 1], neutral=Neutral.positive).targets == [1, 1, 1]
-    assert example([1, 2, 1], neutral=Neutral.negative).targets == [1, 0]
-    assert example([1, 2, 1], neutral=Neutral.undecided).targets == [1, None, 1]
+    assert example([1, 2, 1], neutral=NeutralSteps.positive).targets == [1, 1, 1]
+    assert example([1, 2, 1], neutral=NeutralSteps.negative).targets == [1, 0]
+    assert example([1, 2, 1], neutral=NeutralSteps.uncertain).targets == [1, None, 1]
 
 
-def test_undecided_steps_stay_go_or_are_joined_to_the_next() -> None:
+def test_uncertain_steps_stay_go_or_are_joined_to_the_next() -> None:
     labels = [None, 1, None, 0]
-    merged = example(labels, undecided=Undecided.merge)
+    merged = example(labels, uncertain=UncertainSteps.merge)
     assert merged.targets == [1, 0]
     assert merged.steps == ["Step text 1. Step text 2.", "Step text 3. Step text 4."]
-    assert example([1, None], undecided=Undecided.merge).steps == ["Step text 1."]
-    assert example([1, 1, None, 0], undecided=Undecided.cut).targets == [1, 1]
-    assert example(labels, undecided=Undecided.negative, after_error=True).targets == [0, 1, 0, 0]
-    dropped = example_of(label_row(labels), choice(undecided=Undecided.drop))
-    assert dropped == LeftOut(kind="undecided_step", detail="step 1 of 4 has no label")
+    assert example([1, None], uncertain=UncertainSteps.merge).steps == ["Step text 1."]
+    assert example([1, 1, None, 0], uncertain=UncertainSteps.cut).targets == [1, 1]
+    assert example(labels, uncertain=UncertainSteps.negative, after_error=True).targets == [0, 1, 0, 0]
+    dropped = training_example(label_row(labels), choice(uncertain=UncertainSteps.drop))
+    assert dropped == LeftOutChains(kind="uncertain_step", detail="step 1 of 4 has no label")
 
 
 def test_a_chain_without_any_label_is_left_out() -> None:
-    assert isinstance(example_of(label_row([None, None]), choice()), LeftOut)
-    assert isinstance(example_of(label_row([None, 1]), choice(undecided=Undecided.cut)), LeftOut)
-    whole = example_of(label_row([None]), choice_of(settings(), layout(whole=True)))
-    assert isinstance(whole, Example)
+    assert isinstance(training_example(label_row([None, None]), choice()), LeftOutChains)
+    assert isinstance(training_example(label_row([None, 1]), choice(uncertain=UncertainSteps.cut)), LeftOutChains)
+    whole = training_example(label_row([None]), target_choice(settings(), layout(whole=True)))
+    assert isinstance(whole, TrainingExample)
 
 
 @pytest.mark.parametrize(
     ("asked", "known", "told"),
     [
-        (settings(target=Target.soft), layout(targets=(Target.hard,)), "target=soft: format=trl takes target=hard"),
-        (settings(undecided=Undecided.ignore), layout(ignores=False), "choose merge, cut or drop"),
-        (settings(neutral=Neutral.keep), layout(neutral=False), "choose positive, negative or undecided"),
+        (
+            settings(target=TargetKind.soft),
+            layout(targets=(TargetKind.hard,)),
+            "target=soft: format=trl takes target=hard",
+        ),
+        (settings(uncertain=UncertainSteps.ignore), layout(ignores=False), "choose merge, cut or drop"),
+        (settings(neutral=NeutralSteps.keep), layout(neutral=False), "choose positive, negative or uncertain"),
         (settings(after_error=False), layout(whole=True), "whole chains"),
-        (settings(undecided=Undecided.cut), layout(whole=True), "whole chains"),
+        (settings(uncertain=UncertainSteps.cut), layout(whole=True), "whole chains"),
     ],
 )
 def test_what_a_format_cannot_hold_is_refused(asked: ExportConfig, known: Format, told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        choice_of(asked, known)
+        target_choice(asked, known)
 
 
-@given(label_lists, st.sampled_from(Target), st.sampled_from(Undecided), st.sampled_from(Neutral), st.booleans())
+@given(
+    label_lists,
+    st.sampled_from(TargetKind),
+    st.sampled_from(UncertainSteps),
+    st.sampled_from(NeutralSteps),
+    st.booleans(),
+)
 def test_a_step_that_is_exported_keeps_its_place_and_its_target(
-    labels: list[int | None], target: Target, undecided: Undecided, neutral: Neutral, after_error: bool
+    labels: list[int | None], target: TargetKind, uncertain: UncertainSteps, neutral: NeutralSteps, after_error: bool
 ) -> None:
-    asked = choice(target=target, undecided=undecided, neutral=neutral, after_error=after_error)
+    asked = choice(target=target, uncertain=uncertain, neutral=neutral, after_error=after_error)
     row = label_row(labels)
-    made = example_of(row, asked)
-    if isinstance(made, LeftOut):
+    made = training_example(row, asked)
+    if isinstance(made, LeftOutChains):
         return
     assert len(made.steps) == len(made.targets) > 0
     # However steps were joined, the text is that of the chain's first steps.
     said = " ".join(made.steps)
     assert " ".join(row.steps).startswith(said)
-    if undecided in (Undecided.merge, Undecided.cut, Undecided.drop, Undecided.positive, Undecided.negative):
+    if uncertain in (
+        UncertainSteps.merge,
+        UncertainSteps.cut,
+        UncertainSteps.drop,
+        UncertainSteps.positive,
+        UncertainSteps.negative,
+    ):
         assert None not in made.targets
-    if not after_error and target is Target.hard and undecided is not Undecided.negative:
+    if not after_error and target is TargetKind.hard and uncertain is not UncertainSteps.negative:
         assert 0 not in made.targets[:-1]
-    if target is Target.soft and undecided in (Undecided.merge, Undecided.ignore):
+    if target is TargetKind.soft and uncertain in (UncertainSteps.merge, UncertainSteps.ignore):
         ends = {" ".join(row.steps[: end + 1]): value for end, value in enumerate(row.value)}
         for end, value in enumerate(made.targets):
             assert ends[" ".join(made.steps[: end + 1])] == value
 
 
-@given(label_lists, st.sampled_from(Target), st.sampled_from([Undecided.merge, Undecided.cut, Undecided.ignore]))
+@given(
+    label_lists,
+    st.sampled_from(TargetKind),
+    st.sampled_from([UncertainSteps.merge, UncertainSteps.cut, UncertainSteps.ignore]),
+)
 def test_labels_are_those_of_the_steps_that_are_left(
-    labels: list[int | None], target: Target, undecided: Undecided
+    labels: list[int | None], target: TargetKind, uncertain: UncertainSteps
 ) -> None:
-    made = example_of(label_row(labels), choice(target=target, undecided=undecided, after_error=True))
-    if isinstance(made, LeftOut):
+    made = training_example(label_row(labels), choice(target=target, uncertain=uncertain, after_error=True))
+    if isinstance(made, LeftOutChains):
         return
     assert len(made.labels) == len(made.steps)
-    if target is Target.hard:
+    if target is TargetKind.hard:
         assert made.labels == made.targets
-    found = counted(made.labels)
+    found = count_labels(made.labels)
     assert found.total == len(made.labels)
     assert (found.good, found.bad, found.neutral) == tuple(made.labels.count(kind) for kind in (1, 0, 2))
 
 
 def test_neutral_steps_need_no_word_where_values_are_the_target() -> None:
-    made = example_of(label_row([1, 2, 0]), choice_of(settings(target=Target.soft), layout(neutral=False)))
-    assert isinstance(made, Example)
+    made = training_example(
+        label_row([1, 2, 0]), target_choice(settings(target=TargetKind.soft), layout(neutral=False))
+    )
+    assert isinstance(made, TrainingExample)
     assert (made.targets, made.labels) == ([0.9, 0.6, 0.05], [1, 2, 0])
 
 
 def test_an_outcome_is_not_about_steps() -> None:
-    for asked in (settings(threshold=0.5), settings(undecided=Undecided.drop), settings(neutral=Neutral.positive)):
+    for asked in (
+        settings(threshold=0.5),
+        settings(uncertain=UncertainSteps.drop),
+        settings(neutral=NeutralSteps.positive),
+    ):
         with pytest.raises(UsageError, match="about outcomes of chains"):
-            choice_of(asked, layout(whole=True, outcome=True))
+            target_choice(asked, layout(whole=True, outcome=True))

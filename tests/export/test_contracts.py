@@ -14,7 +14,7 @@ from pipeline.config.choices import Layout
 from pipeline.config.label import DataConfig
 from pipeline.core.errors import UsageError
 from pipeline.data.layouts import Fields, UnusableRowError, read_fields
-from pipeline.export.example import Example
+from pipeline.export.example import TrainingExample
 from pipeline.export.formats.annotated import PRM800K, PROCESSBENCH
 from pipeline.export.formats.base import Encoder, Format, Marks
 from pipeline.export.formats.numbered import MATH_SHEPHERD, OPENR, RENUMBERED
@@ -71,7 +71,7 @@ def _openr_steps(text: str) -> tuple[str, list[str]]:
 
 @settings(max_examples=100)
 @given(chain=examples(binary))
-def test_three_readers_of_math_shepherd_find_the_same_steps(chain: Example) -> None:
+def test_three_readers_of_math_shepherd_find_the_same_steps(chain: TrainingExample) -> None:
     row: Any = MATH_SHEPHERD.row(chain, MATH_SHEPHERD.marks)
     offences = kinds(MATH_SHEPHERD, chain)
     if ("problem_end", True) in offences:
@@ -147,7 +147,7 @@ def openr_labels(row: Any, encode: Any, max_length: int) -> list[tuple[int, str]
 @settings(max_examples=60)
 @given(chain=examples(binary), data=st.data())
 def test_openr_finds_a_tag_for_each_label(
-    embedded: Any, embedded_encoder: Encoder, chain: Example, data: st.DataObject
+    embedded: Any, embedded_encoder: Encoder, chain: TrainingExample, data: st.DataObject
 ) -> None:
     row: Any = OPENR.row(chain, OPENR.marks)
     if found(OPENR, row, embedded_encoder):
@@ -192,7 +192,7 @@ def scan_scores(row: Any, encode: Any, max_length: int) -> list[tuple[int, float
 
 @settings(max_examples=60)
 @given(chain=examples(probabilities), data=st.data())
-def test_scan_loses_what_is_foretold(embedded_encoder: Encoder, chain: Example, data: st.DataObject) -> None:
+def test_scan_loses_what_is_foretold(embedded_encoder: Encoder, chain: TrainingExample, data: st.DataObject) -> None:
     row = SCAN.row(chain, SCAN.marks)
     whole = scan_scores(row, embedded_encoder.ids, 10**6)
     assert [score for _, score in whole] == chain.targets

@@ -4,14 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.records import Place
+from pipeline.core.records import RowLocation
 from pipeline.export.decontaminate import Contamination, Listed, words
 
 LONG = "A farmer has $1{,}200$ sheep, sells \\dfrac{1}{3} of them and buys 45 more. How many sheep has he now?"
 
 
 def index(*problems: str, ngram: int = 13) -> Contamination:
-    listed = [Listed(problem=text, place=Place(file="f", line=line)) for line, text in enumerate(problems, start=1)]
+    listed = [
+        Listed(problem=text, place=RowLocation(file="f", line=line)) for line, text in enumerate(problems, start=1)
+    ]
     return Contamination(listed, ngram)
 
 
@@ -39,7 +41,7 @@ def test_the_match_names_the_listed_problem_and_the_shared_words() -> None:
     assert listed.contaminated_by(f"{twelve} goes home.") is None
     match = listed.contaminated_by(f"{twelve} buys shoes.")
     assert match is not None
-    assert match.listed.place == Place(file="f", line=2)
+    assert match.listed.place == RowLocation(file="f", line=2)
     assert match.words == "a farmer has 1200 sheep sells frac 1 3 of them and buys"
 
 

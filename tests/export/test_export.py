@@ -12,19 +12,19 @@ from pipeline.__main__ import main
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.schemas import LABELS
 from pipeline.engines.embedded import embedded_model
-from pipeline.export.exported import CARD, LEFT_OUT, Exported
 from pipeline.export.registry import EXPORTS
+from pipeline.export.result import CARD, LEFT_OUT, ExportResult
 from pipeline.export.run import export
 from pipeline.export.settings import (
     Balance,
     DecontaminateConfig,
     ExportConfig,
     FileType,
-    Neutral,
-    Offending,
+    InvalidChains,
+    NeutralSteps,
     PreferenceConfig,
-    Target,
-    Undecided,
+    TargetKind,
+    UncertainSteps,
 )
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
@@ -45,7 +45,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def exported(run_dir: Path, out: Path, layout: str = "trl", **asked: Any) -> Exported:
+def exported(run_dir: Path, out: Path, layout: str = "trl", **asked: Any) -> ExportResult:
     return export(ExportConfig(run_dir=str(run_dir), format=layout, out=str(out), **asked))
 
 
@@ -98,7 +98,7 @@ def test_columns_of_labels_are_written_as_they_are(run_dir: Path, tmp_path: Path
 @pytest.mark.parametrize("layout", [layout for layout in EXPORTS.ours if layout != "parquet"])
 def test_every_format_says_the_same_in_each_kind_of_file(layout: str, run_dir: Path, tmp_path: Path) -> None:
     written = [
-        exported(run_dir, tmp_path / file.value, layout, file=file, offending=Offending.drop) for file in FileType
+        exported(run_dir, tmp_path / file.value, layout, file=file, invalid=InvalidChains.drop) for file in FileType
     ]
     table = pq.read_table(tmp_path / "parquet" / "train.parquet").to_pylist()
     assert table == lines(tmp_path / "jsonl" / "train.jsonl")
@@ -108,18 +108,18 @@ def test_every_format_says_the_same_in_each_kind_of_file(layout: str, run_dir: P
         assert sum(counts.rows for counts in done.files.values()) == len(table) > 0
 
 
-@pytest.mark.parametrize("target", Target)
-def test_plain_rows_have_a_column_for_each_target(target: Target, run_dir: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", TargetKind)
+def test_plain_rows_have_a_column_for_each_target(target: TargetKind, run_dir: Path, tmp_path: Path) -> None:
     exported(run_dir, tmp_path / "out", "parquet", target=target, after_error=True)
     found, truth = pl.read_parquet(tmp_path / "out/train.parquet"), labels(run_dir)
     rows = {row["chain_id"]: row for row in truth.iter_rows(named=True)}
     for row in found.iter_rows(named=True):
         match target:
-            case Target.hard:
+            case TargetKind.hard:
                 assert row["labels"] == rows[row["chain_id"]]["label"]
-            case Target.soft:
+            case TargetKind.soft:
                 assert row["scores"] == rows[row["chain_id"]]["value"]
-            case Target.counts:
+            case TargetKind.counts:
                 assert row["n_correct"][:-1] == rows[row["chain_id"]]["n_correct"][:-1]
                 assert (row["n_correct"][-1], row["n_rollouts"][-1]) == (int(row["outcome"]), 1)
 
@@ -145,15 +145,13 @@ def test_listed_problems_are_left_out(run_dir: Path, tmp_path: Path) -> None:
 
 def test_what_the_trainer_would_misread_stops_the_export_and_is_listed(run_dir: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with pytest.raises(
-        InputError, match=r"120 chains: 120 separator_in_step \(chain 3-0: step 1 holds .*offending=drop"
-    ):
+    with pytest.raises(InputError, match=r"120 chains: 120 separator_in_step \(chain 3-0: step 1 holds .*invalid=drop"):
         exported(run_dir, out, separator=" = ", after_error=True)
     assert not out.exists()
-    assert len(lines(tmp_path / "out.offending.jsonl")) == 120
-    done = exported(run_dir, out, separator="Way 1", offending=Offending.drop)
+    assert len(lines(tmp_path / "out.invalid.jsonl")) == 120
+    done = exported(run_dir, out, separator="Way 1", invalid=InvalidChains.drop)
     assert done.left_out["separator_in_step"].count == len(lines(out / LEFT_OUT))
-    kept = exported(run_dir, tmp_path / "kept", separator="Way 1", offending=Offending.keep)
+    kept = exported(run_dir, tmp_path / "kept", separator="Way 1", invalid=InvalidChains.keep)
     assert kept.kept["separator_in_step"].count == done.left_out["separator_in_step"].count
     assert kept.files["train.jsonl"].rows == 120
 
@@ -165,7 +163,7 @@ def test_chains_that_spell_out_control_tokens_are_told_when_the_tokenizer_is_kno
     asked: dict[str, Any] = {"tokenizer": str(embedded_model()), "after_error": True, "max_length": 4096}
     with pytest.raises(InputError, match=r"1 special_token \(chain 4-0: step 2 spells out the token '<\|im_end\|>'"):
         exported(tmp_path / "run", tmp_path / "out", "rlhflow", **asked)
-    done = exported(tmp_path / "run", tmp_path / "out", "rlhflow", offending=Offending.drop, **asked)
+    done = exported(tmp_path / "run", tmp_path / "out", "rlhflow", invalid=InvalidChains.drop, **asked)
     assert (done.files["train.jsonl"].rows, done.left_out["special_token"].count) == (3, 1)
 
 
@@ -256,11 +254,11 @@ def test_an_export_without_a_row_is_none(run_dir: Path, tmp_path: Path) -> None:
     [
         ({"columns": ["value"]}, "format=parquet without a target"),
         ({"layout": "parquet", "columns": ["values"]}, "no column values; they have chain_id"),
-        ({"layout": "parquet", "undecided": Undecided.cut}, "add target=hard"),
+        ({"layout": "parquet", "uncertain": UncertainSteps.cut}, "add target=hard"),
         ({"layout": "parquet", "file": FileType.jsonl}, "writes Parquet"),
         ({"placeholder": "<x>"}, "format=trl has no placeholder"),
         ({"separator": ""}, "separator is empty"),
-        ({"target": Target.soft}, "target=hard"),
+        ({"target": TargetKind.soft}, "target=hard"),
         ({"layout": "parquet", "columns": ["value", "value"]}, "value is named twice"),
         ({"layout": "parquet", "separator": "x"}, "keeps steps apart"),
         ({"layout": "parquet", "tokenizer": "x"}, "nothing is checked"),
@@ -268,7 +266,7 @@ def test_an_export_without_a_row_is_none(run_dir: Path, tmp_path: Path) -> None:
         ({"layout": "openrlhf", "placeholder": "\\n"}, "holds the placeholder"),
         ({"layout": "orm", "threshold": 0.5}, "about outcomes of chains"),
         ({"max_length": 5}, "counted by tokenizer"),
-        ({"neutral": Neutral.positive, "threshold": 0.5}, "a threshold labels anew"),
+        ({"neutral": NeutralSteps.positive, "threshold": 0.5}, "a threshold labels anew"),
         ({"decontaminate": DecontaminateConfig(ngram=5)}, "are for decontaminate.paths"),
         ({"own": PreferenceConfig(margin=0.5)}, "PreferenceConfig is not for format=trl"),
     ],
@@ -282,7 +280,7 @@ def test_settings_that_do_not_go_together_are_refused(
 
 def test_the_command_tells_what_it_wrote(run_dir: Path, tmp_path: Path, capsys: Told) -> None:
     out = tmp_path / "out"
-    assert main(["export", f"run_dir={run_dir}", "format=trl", f"out={out}", "undecided=drop"]) == 0
+    assert main(["export", f"run_dir={run_dir}", "format=trl", f"out={out}", "uncertain=drop"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("train.jsonl       120 rows, 30 problems, ")
     assert told.endswith(f"{out}\n")

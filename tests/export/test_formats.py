@@ -10,7 +10,7 @@ from pipeline.export.example import StepTarget
 from pipeline.export.formats.base import Format
 from pipeline.export.formats.plain import STEPS
 from pipeline.export.registry import EXPORTS, exporter_for
-from pipeline.export.settings import FileType, Target
+from pipeline.export.settings import FileType, TargetKind
 from pipeline.export.write import row_file
 from tests.export.examples import example, kinds
 from tests.export.rows import settings
@@ -20,16 +20,16 @@ FORMATS: dict[str, Format] = {
     for name in EXPORTS.ours
     if isinstance(exporter := exporter_for(settings(name)), LayoutExporter)
 }
-TARGETS: dict[Target, list[StepTarget]] = {
-    Target.hard: [1, 1, 0],
-    Target.soft: [1.0, 0.25, 0.0],
-    Target.counts: [(3, 3), (1, 4), (0, 2)],
+TARGETS: dict[TargetKind, list[StepTarget]] = {
+    TargetKind.hard: [1, 1, 0],
+    TargetKind.soft: [1.0, 0.25, 0.0],
+    TargetKind.counts: [(3, 3), (1, 4), (0, 2)],
 }
 CASES = [(name, target) for name, layout in FORMATS.items() for target in layout.targets]
 
 
 @pytest.mark.parametrize(("name", "target"), CASES, ids=str)
-def test_datasets_reads_the_same_from_jsonl_and_parquet(name: str, target: Target, tmp_path: Path) -> None:
+def test_datasets_reads_the_same_from_jsonl_and_parquet(name: str, target: TargetKind, tmp_path: Path) -> None:
     import datasets
 
     layout = FORMATS[name]

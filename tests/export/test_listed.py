@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.core.errors import InputError
-from pipeline.core.records import Place
+from pipeline.core.records import RowLocation
 from pipeline.export.decontaminate import contamination
 from pipeline.export.settings import DecontaminateConfig
 
@@ -30,7 +30,7 @@ def write(folder: Path, name: str) -> Path:
     return path
 
 
-def place(path: Path, problem: str, column: str = "meta.question") -> Place | None:
+def place(path: Path, problem: str, column: str = "meta.question") -> RowLocation | None:
     match = contamination(DecontaminateConfig(paths=[str(path)], column=column)).contaminated_by(problem)
     return match.listed.place if match else None
 
@@ -39,8 +39,8 @@ def place(path: Path, problem: str, column: str = "meta.question") -> Place | No
 def test_every_kind_of_file(tmp_path: Path, name: str, second: int) -> None:
     path = write(tmp_path, name)
     assert [place(path, problem) for problem in PROBLEMS] == [
-        Place(file=str(path), line=1),
-        Place(file=str(path), line=second),
+        RowLocation(file=str(path), line=1),
+        RowLocation(file=str(path), line=second),
     ]
     assert place(path, "What is 3 * 3?") is None
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.export.example import Example
+from pipeline.export.example import TrainingExample
 from pipeline.export.formats.base import Encoder, Marks
 from pipeline.export.formats.placeholders import OPENRLHF, PLACEHOLDER
 from pipeline.export.settings import FileType
@@ -33,7 +33,7 @@ def read_with(reader: Any, rows: Any, tokenizer: Any, max_length: int = 4096, pl
     return reader(rows, tokenizer, max_length, SimpleNamespace(args=names))
 
 
-def columns(chain: Example) -> dict[str, list[object]]:
+def columns(chain: TrainingExample) -> dict[str, list[object]]:
     return {name: [value] for name, value in OPENRLHF.row(chain, OPENRLHF.marks).items()}
 
 
@@ -48,7 +48,7 @@ def label_places(item: Any, tokenizer: Any) -> list[tuple[str, str]]:
     ]
 
 
-def expected_places(chain: Example) -> list[tuple[str, str]]:
+def expected_places(chain: TrainingExample) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     text = f"{chain.problem} "
     for step, target in zip(chain.steps, chain.targets, strict=True):
@@ -70,7 +70,7 @@ def test_each_label_is_read_at_its_placeholder(reader: Any, marked: Any, file: F
 @settings(max_examples=60)
 @given(chain=examples(hard).filter(lambda chain: any(t is not None for t in chain.targets)), data=st.data())
 def test_what_is_lost_is_foretold(
-    reader: Any, marked: Any, marked_encoder: Encoder, chain: Example, data: st.DataObject
+    reader: Any, marked: Any, marked_encoder: Encoder, chain: TrainingExample, data: st.DataObject
 ) -> None:
     item = read_with(reader, columns(chain), marked)[0]
     whole = label_places(item, marked)

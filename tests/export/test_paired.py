@@ -9,20 +9,20 @@ import pytest
 
 from pipeline.core.errors import UsageError
 from pipeline.export.example import LabelCounts
-from pipeline.export.exported import LEFT_OUT
 from pipeline.export.formats.preference import NO_PAIR, PairRows
 from pipeline.export.registry import plan_of
+from pipeline.export.result import LEFT_OUT
 from pipeline.export.run import export
 from pipeline.export.settings import (
     Balance,
     DecontaminateConfig,
     ExportConfig,
     FileType,
-    Neutral,
+    NeutralSteps,
     PairReader,
     PairSpan,
     PreferenceConfig,
-    Undecided,
+    UncertainSteps,
 )
 from tests.export.encoders import Characters
 from tests.export.rows import label_row
@@ -101,7 +101,7 @@ def test_a_neutral_step_is_what_it_is_said_to_be() -> None:
         label_row([1], chain_id="g", steps=["B"], outcome=True),
     ]
     assert all(made.left_out for made in maker()(chains))
-    (made,) = maker(neutral=Neutral.negative)(chains)
+    (made,) = maker(neutral=NeutralSteps.negative)(chains)
     assert made.row is not None
     assert (made.row["chosen"], made.row["rejected"]) == ("B", "A")
 
@@ -120,7 +120,7 @@ def test_tokens_are_looked_at_where_the_prompt_is_the_whole_one() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"undecided": Undecided.cut}, "undecided: format=preference"),
+        ({"uncertain": UncertainSteps.cut}, "uncertain: format=preference"),
         ({"balance": Balance.steps}, "balance=steps: every pair has"),
         ({"placeholder": "x"}, "format=preference has no placeholder"),
     ],

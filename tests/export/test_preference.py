@@ -10,14 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.export.formats.base import Row
-from pipeline.export.formats.preference import Branching, offences, pairs, row, schema, token_offences
+from pipeline.export.formats.preference import (
+    BranchPoint,
+    pair_errors,
+    pair_row,
+    pair_schema,
+    pair_token_errors,
+    preference_pairs,
+)
 from pipeline.export.settings import PairReader, PairSpan, PreferenceConfig
 from tests.export.encoders import Characters
 
 SEPARATOR = "\n"
 
 
-def chain(steps: str, labels: Sequence[int | None], scores: Sequence[float | None] = (), **changes: Any) -> Branching:
+def chain(steps: str, labels: Sequence[int | None], scores: Sequence[float | None] = (), **changes: Any) -> BranchPoint:
     """A chain with a letter a step, whose prefixes are those of other chains that begin alike."""
     usual: dict[str, Any] = {
         "chain_id": steps,
@@ -30,15 +37,15 @@ def chain(steps: str, labels: Sequence[int | None], scores: Sequence[float | Non
         "scores": scores or [{1: 0.9, 0: 0.0, 2: 0.5, None: None}[label] for label in labels],
         "labels": labels,
     }
-    return Branching(**usual | changes)
+    return BranchPoint(**usual | changes)
 
 
-def texts(chains: Sequence[Branching], **settings: Any) -> list[tuple[str, str, str]]:
+def texts(chains: Sequence[BranchPoint], **settings: Any) -> list[tuple[str, str, str]]:
     config = PreferenceConfig(**{"span": PairSpan.step, **settings})
     return [
         (str(found["prompt"]), str(found["chosen"]), str(found["rejected"]))
-        for pair in pairs(chains, config, SEPARATOR)
-        for found in [row(pair, PairReader.trl, SEPARATOR)]
+        for pair in preference_pairs(chains, config, SEPARATOR)
+        for found in [pair_row(pair, PairReader.trl, SEPARATOR)]
     ]
 
 
@@ -51,7 +58,7 @@ def test_chains_may_part_at_the_problem_itself() -> None:
     assert texts([chain("ab", [1, 1]), chain("cb", [0, 0])]) == [("Q?\n", "a", "c")]
 
 
-def test_what_is_undecided_or_neutral_is_in_no_pair_but_by_its_value() -> None:
+def test_what_is_uncertain_or_neutral_is_in_no_pair_but_by_its_value() -> None:
     chains = [chain("a", [1]), chain("b", [2], [0.5]), chain("c", [None], [0.1])]
     assert texts(chains) == []
     assert texts(chains, margin=0.4) == [("Q?\n", "a", "c"), ("Q?\n", "a", "b"), ("Q?\n", "b", "c")]
@@ -102,8 +109,8 @@ def test_the_rest_belongs_to_a_chain_that_ends_as_the_step_says() -> None:
 
 def test_each_reader_gets_what_it_joins_itself() -> None:
     chains = [chain("abc", [1, 1, 1]), chain("abde", [1, 1, 0, 0])]
-    (trl,) = pairs(chains, PreferenceConfig(), SEPARATOR)
-    assert row(trl, PairReader.trl, SEPARATOR) == {
+    (trl,) = preference_pairs(chains, PreferenceConfig(), SEPARATOR)
+    assert pair_row(trl, PairReader.trl, SEPARATOR) == {
         "prompt": "Q?\na\nb\n",
         "problem": "Q?",
         "chosen": "c",
@@ -117,38 +124,38 @@ def test_each_reader_gets_what_it_joins_itself() -> None:
         "chosen_chain_id": "abc",
         "rejected_chain_id": "abde",
     }
-    (step_dpo,) = pairs(chains, PreferenceConfig(reader=PairReader.step_dpo), SEPARATOR)
-    found = row(step_dpo, PairReader.step_dpo, SEPARATOR)
+    (step_dpo,) = preference_pairs(chains, PreferenceConfig(reader=PairReader.step_dpo), SEPARATOR)
+    found = pair_row(step_dpo, PairReader.step_dpo, SEPARATOR)
     assert (found["prompt"], found["initial_reason_steps"], found["rejected"]) == ("Q?", "a\nb\n", "d")
     assert "problem" not in found
 
 
 @pytest.mark.parametrize("reader", PairReader)
 def test_the_schema_is_that_of_the_rows(reader: PairReader) -> None:
-    (pair,) = pairs([chain("a", [1]), chain("b", [0])], PreferenceConfig(), SEPARATOR)
-    assert set(schema(reader).names) == set(row(pair, reader, SEPARATOR))
+    (pair,) = preference_pairs([chain("a", [1]), chain("b", [0])], PreferenceConfig(), SEPARATOR)
+    assert set(pair_schema(reader).names) == set(pair_row(pair, reader, SEPARATOR))
 
 
 def test_a_separator_within_a_step_is_told() -> None:
     clean, mixed = chain("ab", [1, 1]), replace(chain("ac", [1, 0]), steps=["a", "c\nd"])
-    (pair,) = pairs([clean, mixed], PreferenceConfig(), SEPARATOR)
-    (offence,) = offences(pair, SEPARATOR)
+    (pair,) = preference_pairs([clean, mixed], PreferenceConfig(), SEPARATOR)
+    (offence,) = pair_errors(pair, SEPARATOR)
     assert offence.detail == r"step 2 of the rejected chain holds the separator '\n'"
-    assert not list(offences(pair, "\n\n"))
+    assert not list(pair_errors(pair, "\n\n"))
 
 
 def test_what_the_trainer_cuts_is_told() -> None:
     found: Row = {"prompt": "Q?\n", "chosen": "ab", "rejected": "c"}
-    assert not list(token_offences(found, Characters(bos=1), 7))
-    (offence,) = token_offences(found, Characters(bos=1), 6)
+    assert not list(pair_token_errors(found, Characters(bos=1), 7))
+    (offence,) = pair_token_errors(found, Characters(bos=1), 6)
     assert (offence.kind, offence.fatal) == ("too_long", False)
     assert "prompt and chosen have 7 tokens" in offence.detail
-    assert not list(token_offences(found, Characters(), 6))
-    assert not list(token_offences(found, Characters(bos=1), None))
+    assert not list(pair_token_errors(found, Characters(), 6))
+    assert not list(pair_token_errors(found, Characters(bos=1), None))
 
 
 def test_a_prompt_whose_tokens_change_with_what_follows_is_told() -> None:
-    (offence,) = token_offences({"prompt": "Q?a", "chosen": "bc", "rejected": "c"}, Characters(merged="ab"), None)
+    (offence,) = pair_token_errors({"prompt": "Q?a", "chosen": "bc", "rejected": "c"}, Characters(merged="ab"), None)
     assert (offence.kind, offence.fatal) == ("boundary", True)
     assert "where chosen follows" in offence.detail
 
@@ -170,7 +177,7 @@ def test_every_pair_is_one_of_siblings(drawn: list[tuple[str, list[float | None]
         for steps, values in drawn
     ]
     config = PreferenceConfig(pairs_per_branch=most, margin=margin, span=PairSpan.step)
-    found = list(pairs(chains, config, SEPARATOR))
+    found = list(preference_pairs(chains, config, SEPARATOR))
     branches: dict[str, int] = {}
     for pair in found:
         good, bad = pair.chosen, pair.rejected
@@ -185,6 +192,7 @@ def test_every_pair_is_one_of_siblings(drawn: list[tuple[str, list[float | None]
         branches[prefix] = branches.get(prefix, 0) + 1
     assert all(count <= most for count in branches.values())
     written = [
-        tuple(row(pair, PairReader.trl, SEPARATOR)[name] for name in ("prompt", "chosen", "rejected")) for pair in found
+        tuple(pair_row(pair, PairReader.trl, SEPARATOR)[name] for name in ("prompt", "chosen", "rejected"))
+        for pair in found
     ]
     assert len(set(written)) == len(written)

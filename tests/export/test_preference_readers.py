@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.export.formats.base import Row
-from pipeline.export.formats.preference import Branching, pairs, row, schema
+from pipeline.export.formats.preference import BranchPoint, pair_row, pair_schema, preference_pairs
 from pipeline.export.settings import PairReader, PreferenceConfig
 
 datasets = pytest.importorskip("datasets")
@@ -23,19 +23,19 @@ STEPS = {
 PROBLEM = "He has 4 and gets 3. What is half of {what} he has?"
 
 
-def chain(outcome: bool) -> Branching:
+def chain(outcome: bool) -> BranchPoint:
     steps = STEPS[outcome]
     ids = ["root", "sum", *(f"{outcome}{number}" for number in range(len(steps) - 1))]
     labels = [1, *([int(outcome)] * (len(steps) - 1))]
-    return Branching(
+    return BranchPoint(
         chain_id=f"{outcome}", problem_id="p", problem=PROBLEM, gold_answer="3.5", outcome=outcome, steps=steps,
         prefix_ids=ids, scores=[float(label) for label in labels], labels=labels,
     )  # fmt: skip
 
 
 def rows(reader: PairReader) -> list[Row]:
-    found = pairs([chain(True), chain(False)], PreferenceConfig(reader=reader), "\n")
-    return [row(pair, reader, "\n") for pair in found]
+    found = preference_pairs([chain(True), chain(False)], PreferenceConfig(reader=reader), "\n")
+    return [pair_row(pair, reader, "\n") for pair in found]
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def loaded(tmp_path: Path) -> Callable[[PairReader, str], Any]:
         if kind == "json":
             path.write_text("".join(json.dumps(each) + "\n" for each in rows(reader)))
         else:
-            pq.write_table(pa.Table.from_pylist(rows(reader), schema=schema(reader)), path)
+            pq.write_table(pa.Table.from_pylist(rows(reader), schema=pair_schema(reader)), path)
         return datasets.load_dataset(kind, data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
 
     return load

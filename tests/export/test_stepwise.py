@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.export.example import Example
+from pipeline.export.example import TrainingExample
 from pipeline.export.formats.base import Encoder, Format, Marks
 from pipeline.export.formats.stepwise import AXOLOTL, IGNORED, TRL, training_yaml
-from pipeline.export.settings import FileType, Target
+from pipeline.export.settings import FileType, TargetKind
 from pipeline.export.write import row_file
 from tests.export.consumers import axolotl_config, axolotl_strategy, trl_prm_trainer
 from tests.export.examples import cut_near, example, examples, kinds, lost
@@ -58,7 +58,7 @@ def step_ends(read: Any, tokenizer: Any) -> list[tuple[str, int]]:
     ]
 
 
-def expected_ends(chain: Example, front: str, separator: str) -> list[tuple[str, int]]:
+def expected_ends(chain: TrainingExample, front: str, separator: str) -> list[tuple[str, int]]:
     """The same out of the example: steps without a label belong to the text before the next one with a label."""
     found: list[tuple[str, int]] = []
     text = front + chain.problem
@@ -71,12 +71,12 @@ def expected_ends(chain: Example, front: str, separator: str) -> list[tuple[str,
     return found
 
 
-def written(chains: Sequence[Example], layout: Format, file: FileType, folder: Path) -> Any:
+def written(chains: Sequence[TrainingExample], layout: Format, file: FileType, folder: Path) -> Any:
     """The rows of chains as `datasets` reads them from a file of ours."""
     import datasets
 
     path = folder / f"rows.{file.value}"
-    with row_file(path, file, layout.schema(Target.hard)) as rows:
+    with row_file(path, file, layout.schema(TargetKind.hard)) as rows:
         rows.write([layout.row(chain, layout.marks) for chain in chains])
     loader = "parquet" if file is FileType.parquet else "json"
     return datasets.load_dataset(loader, data_files=str(path), split="train", cache_dir=str(folder / "cache"))
@@ -117,7 +117,7 @@ def test_what_trl_loses_is_foretold(
     prm_trainer: Any,
     embedded: Any,
     embedded_encoder: Encoder,
-    chain: Example,
+    chain: TrainingExample,
     separator: str,
     data: st.DataObject,
 ) -> None:
@@ -138,7 +138,7 @@ def test_what_trl_loses_is_foretold(
 def test_trl_would_make_a_negative_of_a_probability(prm_trainer: Any, embedded: Any) -> None:
     row = {**TRL.row(example([1, 0]), TRL.marks), "labels": [0.99, 0.2]}
     assert [label for _, label in step_ends(tokenized(prm_trainer, row, embedded, "\n", None), embedded)] == [0, 0]
-    assert Target.soft not in TRL.targets
+    assert TargetKind.soft not in TRL.targets
 
 
 def test_a_tokenizer_without_a_first_token_has_room_for_one_more(tiny_encoder: Encoder) -> None:
@@ -161,7 +161,7 @@ def test_a_chain_without_steps_is_told() -> None:
 @settings(max_examples=40)
 @given(chain=examples(hard), max_length=st.integers(1, 120))
 def test_axolotl_reads_as_trl_does(
-    prm_trainer: Any, axolotl_reader: Any, embedded: Any, chain: Example, max_length: int
+    prm_trainer: Any, axolotl_reader: Any, embedded: Any, chain: TrainingExample, max_length: int
 ) -> None:
     row = AXOLOTL.row(chain, AXOLOTL.marks)
     read = axolotl_reader(embedded, max_length, step_separator="\n").tokenize_prompt(row)

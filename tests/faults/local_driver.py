@@ -29,12 +29,12 @@ from pipeline.core.failpoints import arm
 from pipeline.core.progress import Status
 from pipeline.core.records import Completion, Request
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
-from pipeline.runtime import hands
+from pipeline.runtime import worker_handle
 from pipeline.runtime.driver import label
-from pipeline.runtime.hands import Hand, Offer
 from pipeline.runtime.stop import StopSignal
-from pipeline.runtime.worker import Receipt, Snapshot, Task, Worker
-from pipeline.storage.place import storage_at
+from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker
+from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
+from pipeline.storage.location import storage_at
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__, "pytest", "pyarrow.pandas_compat", "pyarrow.parquet", "tests.faults.runs"])
@@ -67,7 +67,7 @@ class Plan:
 def drive(plan: Plan) -> None:
     """The main function of a driver process, which leads a process group of its own."""
     os.setpgid(0, 0)
-    hands.DRAIN_SECONDS = DRAIN_SECONDS
+    worker_handle.DRAIN_SECONDS = DRAIN_SECONDS
     with (plan.scratch / "output").open("a", buffering=1) as output:
         sys.stdout = sys.stderr = output
         note(plan.scratch, "driver", os.getpid())
@@ -99,15 +99,15 @@ def _print_status(status: Status) -> None:
 
 
 @contextmanager
-def _processes(plan: Plan, config: LabelConfig) -> Iterator[Offer]:
-    def hire(attempt: int) -> Hand:
-        return ProcessHand(plan, config, attempt)
+def _processes(plan: Plan, config: LabelConfig) -> Iterator[WorkerPool]:
+    def hire(attempt: int) -> WorkerHandle:
+        return ProcessWorker(plan, config, attempt)
 
-    yield Offer(hire=hire, workers=plan.workers)
+    yield WorkerPool(hire=hire, workers=plan.workers)
 
 
-class ProcessHand:
-    """See `hands.Hand`."""
+class ProcessWorker:
+    """See `worker_handle.WorkerHandle`."""
 
     def __init__(self, plan: Plan, config: LabelConfig, attempt: int) -> None:
         self._plan = plan
@@ -123,14 +123,14 @@ class ProcessHand:
     async def start(self) -> str:
         return str(await self._call("start"))
 
-    async def room(self, begun: int) -> None:
-        await self._call("room", begun)
+    async def wait_for_capacity(self, begun: int) -> None:
+        await self._call("wait_for_capacity", begun)
 
-    async def label_unit(self, task: Task) -> Receipt:
+    async def label_unit(self, task: UnitTask) -> Receipt:
         receipt: Receipt = await self._call("label_unit", task)
         return receipt
 
-    async def owed(self, task: Task) -> list[str]:
+    async def owed(self, task: UnitTask) -> list[str]:
         return list(await self._call("owed", task))
 
     async def snapshot(self) -> Snapshot:

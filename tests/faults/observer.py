@@ -6,7 +6,7 @@ from typing import Any
 from pipeline.core.errors import StoreError
 from pipeline.core.ids import record_parts
 from pipeline.core.schemas import LOG_KEYS
-from pipeline.storage.commits import FOLDER, UNIT, chain, standing
+from pipeline.storage.commits import FOLDER, UNIT, chain, resolve
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from tests.faults.reading import rows_of
@@ -59,7 +59,7 @@ class Observer:
         try:
             if unread := [name for name in found.unreadable if name not in void]:
                 raise StoreError(unread[0])
-            rows = [row for shard in standing(found).log for row in self._read(shard)]
+            rows = [row for shard in resolve(found).log for row in self._read(shard)]
         except StoreError as error:
             if not any(name in str(error) for name in self._damaged):
                 self._violations.append(f"unreadable: {error}")

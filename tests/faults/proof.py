@@ -6,15 +6,15 @@ from typing import Any
 
 from pipeline.config.label import LabelConfig
 from pipeline.core.ids import content_id, rollout_id
-from pipeline.core.records import ChainShape, ChainValues, Fact, Finish, StepValue, Verdict
+from pipeline.core.records import ChainShape, ChainValues, Finish, RolloutOutcome, StepValue, Verdict
 from pipeline.estimators.labelling import chain_values
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.pooled.learning import TABLE as KERNELS
 from pipeline.estimators.pooled.learning import kernel_of
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import measured_prefixes, trials_of
-from pipeline.runtime.budgets import goal_of, reached
-from pipeline.storage.commits import UNIT, Commit, CommitChain, chains, standing
+from pipeline.runtime.problem_budget import reached, unit_target_of
+from pipeline.storage.commits import UNIT, Commit, CommitChain, chains, resolve
 from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, unit_rows
@@ -52,8 +52,8 @@ def faults_of(storage: Storage, units: Sequence[UnitRef], claim: Claim) -> Itera
     """Whatever contradicts the claim."""
     there = {found.chain_id: found for found in chains(storage, UNIT)}
     for unit in units:
-        found = standing(there.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id))
-        if found.whole is None or not reached(found.whole, goal_of(*deciding(claim.config))):
+        found = resolve(there.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id))
+        if found.whole is None or not reached(found.whole, unit_target_of(*deciding(claim.config))):
             yield f"success, but unit {unit.unit_id} is not whole"
             continue
         yield from _faults_of_unit(storage, unit, found.whole, claim)
@@ -61,7 +61,7 @@ def faults_of(storage: Storage, units: Sequence[UnitRef], claim: Claim) -> Itera
 
 def wholes(storage: Storage) -> list[Commit]:
     """The record that completes each unit that is whole."""
-    return [whole for found in chains(storage, UNIT) if (whole := standing(found).whole)]
+    return [whole for found in chains(storage, UNIT) if (whole := resolve(found).whole)]
 
 
 def labels_of(storage: Storage, whole: Commit) -> list[dict[str, Any]]:
@@ -76,11 +76,11 @@ def _faults_of_unit(storage: Storage, unit: UnitRef, whole: Commit, claim: Claim
     ids = [row["rollout_id"] for row in rollouts]
     if len(ids) != len(set(ids)):
         yield f"a rollout stands twice in the whole unit {unit.unit_id}"
-    facts = [_fact(row) for row in rollouts]
+    facts = [_outcome(row) for row in rollouts]
     owed = _planned(asked, facts, whole, claim) - set(ids)
     if owed:
         yield f"success, but {len(owed)} rollouts of unit {unit.unit_id} are missing, {min(owed)} for one"
-    unexpected = [fact for fact in facts if fact.prefix_id not in asked or fact.issue_index >= _most(claim)]
+    unexpected = [outcome for outcome in facts if outcome.prefix_id not in asked or outcome.issue_index >= _most(claim)]
     if unexpected and not claim.damaged:
         yield f"nobody asked for {min(map(_id, unexpected))} in unit {unit.unit_id}"
     chains = _expected_chains(storage, unit, solutions)
@@ -90,7 +90,7 @@ def _faults_of_unit(storage: Storage, unit: UnitRef, whole: Commit, claim: Claim
     for label, values in zip(labels, _values(storage, whole, shapes, facts, claim), strict=True):
         if _shown(label) != ([*map(_value, values.steps)], list(values.labels), _value(values.root)):
             yield f"the label of chain {label['chain_id']} does not follow from the log"
-    reference = claim.references.get(whole.goal.rollouts)
+    reference = claim.references.get(whole.unit_target.rollouts)
     if reference and not whole.totals.engine_failed:
         yield from _unlike(unit, labels, len(rollouts), reference, claim)
 
@@ -109,13 +109,13 @@ def _unlike(unit: UnitRef, labels: Sequence[Label], rollouts: int, reference: Re
             yield f"the label of chain {label['chain_id']} is not that of a run without faults"
 
 
-def _planned(asked: Collection[str], facts: Sequence[Fact], whole: Commit, claim: Claim) -> set[str]:
+def _planned(asked: Collection[str], facts: Sequence[RolloutOutcome], whole: Commit, claim: Claim) -> set[str]:
     """Ids of the rollouts that must be there, told from those that are."""
     if claim.config.estimator.name == "fixed":
-        return {rollout_id(prefix, issue) for prefix in asked for issue in range(whole.goal.rollouts)}
-    upto = {fact.prefix_id: 0 for fact in facts}
-    for fact in facts:
-        upto[fact.prefix_id] = max(upto[fact.prefix_id], fact.issue_index + 1)
+        return {rollout_id(prefix, issue) for prefix in asked for issue in range(whole.unit_target.rollouts)}
+    upto = {outcome.prefix_id: 0 for outcome in facts}
+    for outcome in facts:
+        upto[outcome.prefix_id] = max(upto[outcome.prefix_id], outcome.issue_index + 1)
     return {rollout_id(prefix, issue) for prefix, until in upto.items() for issue in range(until)}
 
 
@@ -124,12 +124,12 @@ def _most(claim: Claim) -> int:
     return 10**9 if claim.config.estimator.name == "pooled" else claim.most
 
 
-def _id(fact: Fact) -> str:
-    return rollout_id(fact.prefix_id, fact.issue_index)
+def _id(outcome: RolloutOutcome) -> str:
+    return rollout_id(outcome.prefix_id, outcome.issue_index)
 
 
 def _values(
-    storage: Storage, whole: Commit, chains: Sequence[ChainShape], facts: Sequence[Fact], claim: Claim
+    storage: Storage, whole: Commit, chains: Sequence[ChainShape], facts: Sequence[RolloutOutcome], claim: Claim
 ) -> list[ChainValues]:
     kernels = [kernel_of(read_shard(storage, shard)) for shard in whole.shards if shard.table == KERNELS]
     return chain_values(
@@ -158,8 +158,8 @@ def _expected_chains(storage: Storage, unit: UnitRef, solutions: Sequence[Mappin
     return given | {row["chain_id"] for row in solutions if row["step_ends"]}
 
 
-def _fact(row: Mapping[str, Any]) -> Fact:
-    return Fact(
+def _outcome(row: Mapping[str, Any]) -> RolloutOutcome:
+    return RolloutOutcome(
         prefix_id=row["prefix_id"],
         issue_index=row["issue_index"],
         round=row["round"],

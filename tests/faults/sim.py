@@ -18,17 +18,17 @@ from pipeline.core.errors import Interrupted, StepvalueError
 from pipeline.core.progress import Status, Summary
 from pipeline.data.rows import input_digest
 from pipeline.runtime.driver import label_held
-from pipeline.runtime.hands import Hand, Offer
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
-from pipeline.storage.commits import INPUT, chains, standing
+from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
+from pipeline.storage.commits import INPUT, chains, resolve
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import check_claim, claim
 from pipeline.storage.units import UnitRef, units_of
 from tests.faults.disk import FakeDisk, Strike, flipped, torn
 from tests.faults.observer import Observer
 from tests.faults.proof import Claim, Reference, faults_of, labels_of, wholes
-from tests.faults.workers import RUN_DIR, Answers, Fate, SignedHand
+from tests.faults.workers import RUN_DIR, Answers, Fate, SignedWorker
 from tests.faults.world import Process, World
 from tests.settings import estimator_settings, policy_settings
 
@@ -117,7 +117,7 @@ class Scenario:
     def units(self, storage: LocalStorage) -> list[UnitRef]:
         """The units of the staged input, which has to be there."""
         (staged,) = chains(storage, INPUT)
-        whole = standing(staged).whole
+        whole = resolve(staged).whole
         assert whole is not None
         return list(units_of(storage, whole))
 
@@ -223,16 +223,16 @@ class _Play:
     ) -> Callable[[], Summary]:
         storage, facts = LocalStorage(RUN_DIR, driver.disk), self._scenario.facts
 
-        def hire(attempt: int) -> Hand:
+        def hire(attempt: int) -> WorkerHandle:
             self._hired += 1
-            return SignedHand(
+            return SignedWorker(
                 config, driver, f"worker{self._hired}", next(fates, Fate()), self.answers, self._observer.look
             )
 
         @contextmanager
-        def hiring(config: LabelConfig) -> Iterator[Offer]:
+        def hiring(config: LabelConfig) -> Iterator[WorkerPool]:
             stop.check()
-            yield Offer(hire=hire, workers=workers)
+            yield WorkerPool(hire=hire, workers=workers)
 
         def label() -> Summary:
             check_claim(storage, facts)

@@ -13,9 +13,9 @@ import polars as pl
 import psutil
 import pytest
 
-from pipeline.storage.commits import UNIT, chains, standing
-from pipeline.storage.lock import MARKER, marked
-from pipeline.storage.place import storage_at
+from pipeline.storage.commits import UNIT, chains, resolve
+from pipeline.storage.location import storage_at
+from pipeline.storage.lock import MARKER, driver_marker
 from pipeline.storage.shards import intact_bytes
 from pipeline.storage.storage import Storage
 from tests.conftest import ROOT, run_stepvalue, write_rows
@@ -90,7 +90,7 @@ def labels(storage: Storage) -> pl.DataFrame:
 
 def rollouts(storage: Storage) -> "Counter[str]":
     """How often each rollout is in the log of its unit, every file of which is checked against its record."""
-    files = [shard for found in chains(storage, UNIT) for shard in standing(found).log if shard.table == "rollouts"]
+    files = [shard for found in chains(storage, UNIT) for shard in resolve(found).log if shard.table == "rollouts"]
     read = [pl.read_parquet(io.BytesIO(intact_bytes(storage, shard))) for shard in files]
     return Counter(pl.concat(read)["rollout_id"])
 
@@ -150,7 +150,7 @@ def test_where_the_store_refuses_nobody_a_second_driver_is_refused(
 ) -> None:
     storage = storage_at(f"s3://{DEAF}/one/run")
     settings = ["label", f"data.path={data}", f"run_dir={storage.place}", *SETTINGS]
-    with marked(storage, settle_seconds=0):
+    with driver_marker(storage, settle_seconds=0):
         refused = run_stepvalue(settings)
         assert storage.names("") == [MARKER]
     assert refused.returncode == 2

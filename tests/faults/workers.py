@@ -13,7 +13,7 @@ from pipeline.core.errors import EngineDied, WorkerLost
 from pipeline.core.progress import EngineWork
 from pipeline.core.records import Completion, Request
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
-from pipeline.runtime.worker import Receipt, Snapshot, Task, Worker
+from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker
 from pipeline.storage.local import LocalStorage
 from tests.faults.disk import Killed
 from tests.faults.world import Process
@@ -133,8 +133,8 @@ class SignedEngine:
         return answers[1:]
 
 
-class SignedHand:
-    """A worker as its driver sees it; implements `hands.Hand`."""
+class SignedWorker:
+    """A worker as its driver sees it; implements `worker_handle.Hand`."""
 
     def __init__(
         self,
@@ -165,10 +165,10 @@ class SignedHand:
     async def start(self) -> str:
         return await self._called(self._worker.start())
 
-    async def room(self, begun: int) -> None:
-        await self._called(self._worker.room(begun))
+    async def wait_for_capacity(self, begun: int) -> None:
+        await self._called(self._worker.wait_for_capacity(begun))
 
-    async def label_unit(self, task: Task) -> Receipt:
+    async def label_unit(self, task: UnitTask) -> Receipt:
         if self._fate.doubled:
             self._process.spawn(self._worker.label_unit(task))
         try:
@@ -181,7 +181,7 @@ class SignedHand:
             self._answers.suspected |= task.probe.only if task.probe else frozenset()
             raise
 
-    async def owed(self, task: Task) -> list[str]:
+    async def owed(self, task: UnitTask) -> list[str]:
         return await self._called(self._worker.owed(task))
 
     async def snapshot(self) -> Snapshot:

@@ -7,11 +7,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import Fallback
-from pipeline.graders.math.extract import Answered
+from pipeline.graders.math.extract import AnswerSeen
 from pipeline.graders.math.pool import MathChecker
 from tests.settings import grader_settings
 
-ANSWERED = Answered()
+ANSWERED = AnswerSeen()
 CHECKER = MathChecker(grader_settings(fallback=Fallback.last_number))
 
 
@@ -70,7 +70,7 @@ def test_not_complete(text: str) -> None:
 
 
 def test_a_pattern_of_the_grader_comes_first() -> None:
-    answered = Answered(pattern=re.compile(r"#([0-9]+)"))
+    answered = AnswerSeen(pattern=re.compile(r"#([0-9]+)"))
     assert answered.may_state("12*3=36")
     assert answered.complete("12*3=36\n#36\n")
     assert not answered.complete("12*3=36\n#36")
@@ -78,7 +78,7 @@ def test_a_pattern_of_the_grader_comes_first() -> None:
 
 
 def test_a_pattern_that_only_the_end_of_a_text_matches_is_never_complete() -> None:
-    assert not Answered(pattern=re.compile(r"([0-9]+)\s*$")).complete("12 * 3 = 36\n")
+    assert not AnswerSeen(pattern=re.compile(r"([0-9]+)\s*$")).complete("12 * 3 = 36\n")
 
 
 LINES = st.sampled_from(

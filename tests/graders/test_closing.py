@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.graders.math.closing import closing_statement, last_number
+from pipeline.graders.math.fallback_answer import closing_statement, last_number
 
 CLOSED = [
     ("First 3.\nSo she has 5 apples.", "5 apples"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.config.choices import Fallback
 from pipeline.graders.math.extract import final_answer
-from pipeline.graders.math.limits import exceeded
+from pipeline.graders.math.limits import exceeded_limit
 
 STATED = [
     ("The answer is 7.", "7"),
@@ -115,7 +115,7 @@ def test_a_megabyte_takes_milliseconds(name: str, fallback: Fallback) -> None:
 def test_ten_thousand_nested_braces_are_an_answer_over_the_limit() -> None:
     answer = final_answer("\\boxed{" + "{" * 10_000 + "5" + "}" * 10_001)
     assert answer is not None
-    assert exceeded(answer)
+    assert exceeded_limit(answer)
 
 
 FRAGMENTS = st.sampled_from(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.records import Verdict
 from pipeline.graders.math.compare import quick_verdict, same_answer
-from pipeline.graders.math.forms import Kind, interval_of, labelled, read_form
+from pipeline.graders.math.forms import FormKind, interval_of, read_form, split_label
 from pipeline.graders.math.normal import normal_form
 
 ITEMS = st.lists(st.integers(-99, 99), min_size=2, max_size=6, unique=True)
@@ -18,22 +18,22 @@ MARKS = (
 SOUP = st.lists(st.sampled_from(MARKS), max_size=12).map("".join)
 
 
-def kind(text: str) -> Kind:
+def kind(text: str) -> FormKind:
     return read_form(normal_form(text)).kind
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("1,2", Kind.LIST), ("1 and 2", Kind.LIST), ("1,000", Kind.EXPRESSION), ("1,000, 2,000", Kind.LIST),
-        ("\\pm 2", Kind.LIST), ("(1,2)", Kind.TUPLE), ("[1,2)", Kind.TUPLE), ("(2,102)", Kind.TUPLE),
-        ("(9+1)", Kind.EXPRESSION), ("\\{1,2\\}", Kind.SET),
-        ("\\{\\}", Kind.SET), ("(0,1)\\cup[2,3]", Kind.UNION), ("x<1 \\text{ or } x>3", Kind.UNION), ("x=5", Kind.RELATION),
-        ("1<x\\le 2", Kind.RELATION), ("\\mathbb{R}", Kind.TUPLE), ("\\begin{pmatrix}1&2\\end{pmatrix}", Kind.MATRIX),
-        ("(1,2", Kind.EXPRESSION), ("x\\in[1,2]", Kind.TUPLE), ("\\sqrt{51}\\approx 7.1", Kind.EXPRESSION),
+        ("1,2", FormKind.LIST), ("1 and 2", FormKind.LIST), ("1,000", FormKind.EXPRESSION), ("1,000, 2,000", FormKind.LIST),
+        ("\\pm 2", FormKind.LIST), ("(1,2)", FormKind.TUPLE), ("[1,2)", FormKind.TUPLE), ("(2,102)", FormKind.TUPLE),
+        ("(9+1)", FormKind.EXPRESSION), ("\\{1,2\\}", FormKind.SET),
+        ("\\{\\}", FormKind.SET), ("(0,1)\\cup[2,3]", FormKind.UNION), ("x<1 \\text{ or } x>3", FormKind.UNION), ("x=5", FormKind.RELATION),
+        ("1<x\\le 2", FormKind.RELATION), ("\\mathbb{R}", FormKind.TUPLE), ("\\begin{pmatrix}1&2\\end{pmatrix}", FormKind.MATRIX),
+        ("(1,2", FormKind.EXPRESSION), ("x\\in[1,2]", FormKind.TUPLE), ("\\sqrt{51}\\approx 7.1", FormKind.EXPRESSION),
     ],
 )  # fmt: skip
-def test_kinds(text: str, expected: Kind) -> None:
+def test_kinds(text: str, expected: FormKind) -> None:
     assert kind(text) is expected
 
 
@@ -69,6 +69,6 @@ def test_relations_as_intervals_and_labels() -> None:
     assert read is not None
     assert (read.marks, [item.text for item in read.items]) == (("[", ")"), ["2", "5"])
     assert interval_of(read_form("x+y<5")) is None
-    assert labelled(read_form("AB=5")) == ("AB", "5")
-    assert labelled(read_form("5=x")) == ("x", "5")
-    assert labelled(read_form("2x=5")) is None
+    assert split_label(read_form("AB=5")) == ("AB", "5")
+    assert split_label(read_form("5=x")) == ("x", "5")
+    assert split_label(read_form("2x=5")) is None

@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.graders.math.limits import MAX_CHARS, MAX_DIGITS, exceeded
+from pipeline.graders.math.limits import MAX_CHARS, MAX_DIGITS, exceeded_limit
 
 OVER = [
     ("x" * (MAX_CHARS + 1), "characters"),
@@ -37,9 +37,9 @@ WITHIN = [
 
 @pytest.mark.parametrize(("answer", "name"), OVER)
 def test_what_is_over_a_limit_is_named(answer: str, name: str) -> None:
-    assert exceeded(answer) == name
+    assert exceeded_limit(answer) == name
 
 
 @pytest.mark.parametrize("answer", WITHIN)
 def test_ordinary_answers_are_within(answer: str) -> None:
-    assert exceeded(answer) is None
+    assert exceeded_limit(answer) is None

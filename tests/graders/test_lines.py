@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.records import Grade, Verdict
-from pipeline.graders.lines import OURS, Result, finished, gold_error, read_case, summary
+from pipeline.graders.lines import OURS, Result, finish_line, gold_error, read_case, summary
 from tests import strategies
 
 GRADE = Grade(verdict=Verdict.CORRECT, answer="5", ms=0.123456)
@@ -37,7 +37,7 @@ def one_line(result: Result) -> dict[str, Any]:
 def answered(line: bytes | None, number: int = 7) -> dict[str, Any]:
     """What becomes of a line that a checker would call correct."""
     case = read_case(number, line)
-    return one_line(finished(case, GRADE if case.asked else None))
+    return one_line(finish_line(case, GRADE if case.asked else None))
 
 
 @given(objects)

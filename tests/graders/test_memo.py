@@ -3,14 +3,14 @@
 import pytest
 
 from pipeline.core.records import Grade, Verdict
-from pipeline.graders import pooled
-from pipeline.graders.pooled import Memo
+from pipeline.graders import process_pool
+from pipeline.graders.process_pool import VerdictCache
 
 
 def test_what_is_used_stays_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pooled, "MEMO_ENTRIES", 2)
+    monkeypatch.setattr(process_pool, "CACHE_ENTRIES", 2)
     grades = {key: Grade(verdict=Verdict.CORRECT, answer=key, ms=1.0) for key in "abc"}
-    known: Memo[str] = Memo()
+    known: VerdictCache[str] = VerdictCache()
     known.keep("a", grades["a"])
     known.keep("b", grades["b"])
     assert known.get("a") is grades["a"]

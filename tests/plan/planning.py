@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.__main__ import compose_label
 from pipeline.analysis.plan.run import plan
-from pipeline.core.forecast import Forecast, encoded_forecast
+from pipeline.core.forecast import Forecast, encode_forecast
 from pipeline.core.progress import Summary
 from pipeline.runtime.stop import StopSignal
 from tests.conftest import write_rows
@@ -37,7 +37,7 @@ def planned(folder: Path, rows: Sequence[dict[str, Any]], *overrides: str) -> Fo
     """The plan of such rows, which `plan.json` in the folder then holds."""
     config = compose_label([f"data.path={write_rows(folder / 'rows.jsonl', rows)}", "policy=oracle", *overrides])
     forecast = plan(config, in_process, lambda _: None, StopSignal(), made_at=MADE_AT)
-    (folder / "plan.json").write_bytes(encoded_forecast(forecast))
+    (folder / "plan.json").write_bytes(encode_forecast(forecast))
     return forecast
 
 

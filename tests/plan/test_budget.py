@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.analysis.status import State, run_status
+from pipeline.analysis.status import StartState, run_status
 from pipeline.core.errors import BudgetSpent, UsageError
-from pipeline.core.forecast import Limit, decoded_forecast
+from pipeline.core.forecast import Limit, decode_forecast
 from pipeline.core.progress import Status
-from pipeline.runtime.spending import Outlay, Seldom, Spending, overspent
+from pipeline.runtime.run_budget import DeviceCost, Spending, Throttle, overspending
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import FOLDER
 from pipeline.storage.stored_run import stored_run
@@ -24,10 +24,10 @@ SLOWLY = [
 ]
 
 
-def looked(limit: Limit, *statuses: Status, before: Outlay | None = None) -> int:
+def looked(limit: Limit, *statuses: Status, before: DeviceCost | None = None) -> int:
     """How many of the statuses, a second apart, a limit lets pass."""
     clock = iter(range(100))
-    spending = Spending(limit, before or Outlay(), lambda: next(clock))
+    spending = Spending(limit, before or DeviceCost(), lambda: next(clock))
     for number, status in enumerate(statuses):
         try:
             spending.check(status)
@@ -46,7 +46,7 @@ def told(generated: int = 0, hours: float = 0.0, done: int = 0, rollouts: int = 
 def test_a_run_ends_before_the_tokens_of_the_next_look_go_beyond_its_limit() -> None:
     statuses = [told(100 * second) for second in range(1, 60)]
     assert looked(Limit(tokens=5050), *statuses) == 49
-    assert looked(Limit(tokens=5450), *statuses, before=Outlay(tokens=400)) == 49
+    assert looked(Limit(tokens=5450), *statuses, before=DeviceCost(tokens=400)) == 49
     assert looked(Limit(tokens=20_000), *statuses) == 59
     assert looked(Limit(tokens=None), *statuses) == 59
 
@@ -69,14 +69,14 @@ def test_the_time_of_loading_does_not_count_as_time_of_sampling() -> None:
 
 def test_hours_count_over_all_starts_and_a_finished_run_is_left_alone() -> None:
     assert looked(Limit(tokens=None, device_hours=1.5), told(hours=1.0), told(hours=1.6)) == 1
-    assert looked(Limit(tokens=None, device_hours=1.5), told(hours=1.0), before=Outlay(device_hours=1.0)) == 0
+    assert looked(Limit(tokens=None, device_hours=1.5), told(hours=1.0), before=DeviceCost(device_hours=1.0)) == 0
     assert looked(Limit(tokens=5), told(10, done=2)) == 1
 
 
 def test_a_run_that_was_done_too_soon_says_that_it_went_beyond_its_limit() -> None:
-    assert overspent(Limit(tokens=100), 100) == ""
-    assert overspent(Limit(tokens=None), 100) == ""
-    assert overspent(Limit(tokens=99), 100).startswith("100 tokens, of 99")
+    assert overspending(Limit(tokens=100), 100) == ""
+    assert overspending(Limit(tokens=None), 100) == ""
+    assert overspending(Limit(tokens=99), 100).startswith("100 tokens, of 99")
 
 
 def test_hours_that_damaged_starts_took_are_told_to_be_uncounted(
@@ -96,7 +96,7 @@ def test_hours_that_damaged_starts_took_are_told_to_be_uncounted(
 
 def test_more_looks_are_not_more_lines() -> None:
     passed: list[Status] = []
-    seldom = Seldom(passed.append, seconds=1000)
+    seldom = Throttle(passed.append, seconds=1000)
     for status in (told(1), told(2), told(3, done=1), told(4, done=1)):
         seldom(status)
     assert [status.generated for status in passed] == [1, 3]
@@ -107,7 +107,7 @@ def test_a_run_within_its_plan_is_finished_and_holds_the_plan(tmp_path: Path) ->
     labelled(tmp_path, f"budget={tmp_path / 'plan.json'}")
     storage = LocalStorage(tmp_path / "run")
     assert not stored_run(storage).owed
-    assert decoded_forecast(storage.read("plan.json")) == forecast
+    assert decode_forecast(storage.read("plan.json")) == forecast
 
 
 def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path
     run = stored_run(LocalStorage(tmp_path / "run"))
     assert run.owed
     condition = run_status(LocalStorage(tmp_path / "run"), time.time()).condition
-    assert condition.state is State.LIMITED
+    assert condition.state is StartState.LIMITED
     assert "raise `limit` in the plan" in condition.why
     with pytest.raises(BudgetSpent, match="ends at its limit"):
         labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=1))

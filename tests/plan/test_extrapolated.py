@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.plan.expected import added, inverse, mean, product, scaled, spread, total
+from pipeline.analysis.plan.expected import add, inverse, mean, product, scale, spread, total
 from pipeline.core.forecast import Range
 
 amounts = st.floats(0.01, 1e6)
@@ -62,7 +62,7 @@ def test_ranges_hold_what_comes() -> None:
 
 @given(ranges(), ranges())
 def test_products_and_sums_are_in_order(first: Range, second: Range) -> None:
-    for found in (product(first, second), added(first, second), inverse(first), spread(first, second.expected)):
+    for found in (product(first, second), add(first, second), inverse(first), spread(first, second.expected)):
         assert ordered(found)
     assert product(first, second).expected == pytest.approx(first.expected * second.expected)
     assert product(first, second).high <= first.high * second.high * (1 + 1e-9)
@@ -70,7 +70,7 @@ def test_products_and_sums_are_in_order(first: Range, second: Range) -> None:
 
 @given(ranges(), st.floats(0.01, 100))
 def test_a_factor_moves_all_of_a_range(known: Range, factor: float) -> None:
-    multiplied, moved = product(known, Range(low=factor, expected=factor, high=factor)), scaled(known, factor)
+    multiplied, moved = product(known, Range(low=factor, expected=factor, high=factor)), scale(known, factor)
     assert math.isclose(multiplied.low, moved.low, rel_tol=1e-9)
     assert math.isclose(multiplied.high, moved.high, rel_tol=1e-9)
 

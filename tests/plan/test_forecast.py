@@ -12,10 +12,10 @@ from pipeline.core.forecast import (
     Forecast,
     Limit,
     Pilot,
-    Planned,
+    PlannedWork,
     Range,
-    decoded_forecast,
-    encoded_forecast,
+    decode_forecast,
+    encode_forecast,
 )
 
 numbers = st.floats(0, 1e12)
@@ -38,7 +38,7 @@ forecasts = st.builds(
     ),
     settings=st.dictionaries(st.text(max_size=9), st.none() | st.integers(), max_size=3),
     planned=st.builds(
-        Planned,
+        PlannedWork,
         rejects=st.dictionaries(st.text(max_size=9), counts, max_size=3),
         unfit=st.lists(st.text(max_size=20), max_size=3).map(tuple),
         **dict.fromkeys(
@@ -64,15 +64,15 @@ forecasts = st.builds(
 
 @given(forecasts)
 def test_a_plan_is_read_back_as_it_was(forecast: Forecast) -> None:
-    assert decoded_forecast(encoded_forecast(forecast)) == forecast
+    assert decode_forecast(encode_forecast(forecast)) == forecast
 
 
 @given(forecasts, st.integers(0, 30), st.binary(max_size=40))
 def test_what_is_no_plan_is_a_value_error(forecast: Forecast, cut: int, noise: bytes) -> None:
-    data = encoded_forecast(forecast)
+    data = encode_forecast(forecast)
     for broken in (data[: cut * len(data) // 31], noise, b"[1]", b'{"stepvalue_plan": 2}'):
         with pytest.raises(ValueError, match=r"\S"):
-            decoded_forecast(broken)
+            decode_forecast(broken)
 
 
 EDITS: dict[str, object] = {
@@ -94,26 +94,26 @@ EDITS: dict[str, object] = {
 @given(forecasts)
 @pytest.mark.parametrize("place", list(EDITS))
 def test_what_a_hand_has_spoilt_is_named(place: str, forecast: Forecast) -> None:
-    values = json.loads(encoded_forecast(forecast))
+    values = json.loads(encode_forecast(forecast))
     *parts, last = place.strip().split(": ")
     inner = values
     for part in parts:
         inner = inner[part]
     inner[last] = EDITS[place]
     with pytest.raises(ValueError, match=place.strip().split(": ")[-1]):
-        decoded_forecast(json.dumps(values).encode())
+        decode_forecast(json.dumps(values).encode())
 
 
 def test_a_limit_is_a_number_and_no_other_part() -> None:
     with pytest.raises(ValueError, match="the plan lacks its part 'cost'"):
-        decoded_forecast(b'{"stepvalue_plan": 1}')
+        decode_forecast(b'{"stepvalue_plan": 1}')
     with pytest.raises(ValueError, match="does not know"):
-        decoded_forecast(b'{"stepvalue_plan": 1, "extra": 1}')
+        decode_forecast(b'{"stepvalue_plan": 1, "extra": 1}')
 
 
 @given(forecasts, st.sampled_from(["planned", "pilot", "cost", "limit", "gpus"]))
 def test_a_part_that_is_missing_is_named(forecast: Forecast, part: str) -> None:
-    values = json.loads(encoded_forecast(replace(forecast, others=())))
+    values = json.loads(encode_forecast(replace(forecast, others=())))
     del values[part]
     with pytest.raises(ValueError, match=part):
-        decoded_forecast(json.dumps(values).encode())
+        decode_forecast(json.dumps(values).encode())

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from pipeline.__main__ import main
-from pipeline.analysis.plan.told import print_plan
+from pipeline.analysis.plan.render import print_plan
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.forecast import Range
 from tests.plan.planning import labelled, planned, problems

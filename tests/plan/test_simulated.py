@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.plan.expected import Believed, Spent, simulated
+from pipeline.analysis.plan.expected import BelievedValues, SimulatedCost, simulate
 from pipeline.core.records import ChainShape
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
@@ -28,16 +28,16 @@ def initial(wanted: Estimator) -> Any:
     return None if wanted.learner is None else wanted.learner.initial()
 
 
-def spent(name: str, rate: float, *, problems: int = 200, rollouts: int = 8, seed: int = 0) -> list[Spent]:
+def spent(name: str, rate: float, *, problems: int = 200, rollouts: int = 8, seed: int = 0) -> list[SimulatedCost]:
     forest = trees(problems, steps=4)
-    known = {prefix: Believed(mean=rate, sd=0.0, tokens=10) for tree in forest for prefix in tree.prefix_ids}
+    known = {prefix: BelievedValues(mean=rate, sd=0.0, tokens=10) for tree in forest for prefix in tree.prefix_ids}
     wanted = estimator_for(ESTIMATORS.load(name).adapted(estimator_settings("fixed")))
     rng = np.random.default_rng(seed)
-    return simulated(forest, known, rollouts=rollouts, estimator=wanted, state=initial(wanted), rng=rng)
+    return simulate(forest, known, rollouts=rollouts, estimator=wanted, state=initial(wanted), rng=rng)
 
 
 def test_fixed_takes_its_number_of_every_prefix() -> None:
-    assert spent("fixed", 0.3, problems=2) == [Spent(rollouts=32, tokens=320.0)] * 2
+    assert spent("fixed", 0.3, problems=2) == [SimulatedCost(rollouts=32, tokens=320.0)] * 2
 
 
 def test_first_success_takes_as_many_as_a_cut_geometric_distribution() -> None:
@@ -63,9 +63,9 @@ def test_whatever_is_believed_a_simulation_ends_within_the_rollouts_there_are(
     name: str, mean: float, sd: float, seed: int
 ) -> None:
     forest = trees(3, steps=3)
-    known = {prefix: Believed(mean=mean, sd=sd, tokens=5) for tree in forest for prefix in tree.prefix_ids}
+    known = {prefix: BelievedValues(mean=mean, sd=sd, tokens=5) for tree in forest for prefix in tree.prefix_ids}
     wanted = estimator_for(ESTIMATORS.load(name).adapted(estimator_settings("fixed")))
     rng = np.random.default_rng(seed)
-    for one in simulated(forest, known, rollouts=4, estimator=wanted, state=initial(wanted), rng=rng):
+    for one in simulate(forest, known, rollouts=4, estimator=wanted, state=initial(wanted), rng=rng):
         assert 0 <= one.rollouts <= 12
         assert one.tokens == 5 * one.rollouts

@@ -116,7 +116,7 @@ def test_a_rule_that_the_estimator_does_not_know_is_refused(
 
 def test_a_new_rule_leaves_the_values_of_a_pooled_run_as_they_are(runs: dict[str, Path], tmp_path: Path) -> None:
     copied(runs["pooled"] / "run", tmp_path)
-    before, learnt = labels(tmp_path), kernels(tmp_path)
+    before, learned = labels(tmp_path), kernels(tmp_path)
     relabelled(tmp_path, EstimatorChange(rule=LabelRule.three_class, threshold=0.3))
     relabelled(tmp_path, EstimatorChange(rule=LabelRule.threshold, threshold=0.95))
     after = labels(tmp_path)
@@ -124,16 +124,16 @@ def test_a_new_rule_leaves_the_values_of_a_pooled_run_as_they_are(runs: dict[str
     assert before["label_rule"].unique().to_list() == ["posterior>0.1@0.95"]
     assert after["label_rule"].unique().to_list() == ["threshold>0.95"]
     assert not after["label"].equals(before["label"])
-    assert kernels(tmp_path) == learnt
+    assert kernels(tmp_path) == learned
 
 
 def test_other_verdicts_are_learnt_from_anew(runs: dict[str, Path], tmp_path: Path) -> None:
     copied(runs["pooled"] / "run", tmp_path)
-    rollouts, before, learnt = log(tmp_path), labels(tmp_path), kernels(tmp_path)
+    rollouts, before, learned = log(tmp_path), labels(tmp_path), kernels(tmp_path)
     takes_is = GraderChange(answer_pattern="work (is)")
     regrade(RegradeConfig(run_dir=str(tmp_path / "run"), grader=takes_is))
     proved(tmp_path)
-    assert kernels(tmp_path) == sorted([*learnt, 4, 6])
+    assert kernels(tmp_path) == sorted([*learned, 4, 6])
     wrong = labels(tmp_path)
     assert wrong["n_correct"].explode().max() == 0
     assert mean_of(wrong) < mean_of(before)

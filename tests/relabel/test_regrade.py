@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import regrade, relabel
-from pipeline.analysis.report.gathered import first_chains
+from pipeline.analysis.report.run_data import first_chains
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 from pipeline.config.choices import Fallback, LabelRule
 from pipeline.core.errors import StepvalueError, StoreError

@@ -8,7 +8,7 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import relabel
-from pipeline.analysis.report.gathered import first_chains
+from pipeline.analysis.report.run_data import first_chains
 from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.config.choices import Interval, LabelRule
 from pipeline.core.errors import EngineDied, RunConflict, StoreError, UsageError

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, Planned, Range
+from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, PlannedWork, Range
 
 
 def around(expected: float) -> Range:
@@ -23,7 +23,7 @@ def forecast(*, rollouts: float, tokens: float, price: float | None = 2.0) -> Fo
         made_at="2026-11-22 08:00 UTC",
         identity={},
         settings={},
-        planned=Planned(
+        planned=PlannedWork(
             rows=9, used=7, rejected=2, rejects={}, problems=5, chains=9, steps=23, prefixes=15, too_long=1,
             prompt_tokens=700, distinct_prompt_tokens=500, context=300,
         ),

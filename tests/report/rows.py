@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from pipeline.analysis.report.sums import COLUMNS, chains_of, steps_of
+from pipeline.analysis.report.aggregates import COLUMNS, chains_of, steps_of
 from pipeline.core.schemas import LABELS
 
 MOST_STEPS = 5

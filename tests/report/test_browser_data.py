@@ -16,27 +16,27 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.relabel import regrade
 from pipeline.analysis.report.browser import build, data
-from pipeline.analysis.report.browser.build import Browser, built
+from pipeline.analysis.report.browser.build import Browser, build_browser
 from pipeline.analysis.report.browser.data import BLOCK, STRIP, strip
-from pipeline.analysis.report.browser.shown import (
+from pipeline.analysis.report.browser.views import (
     LIMITS,
     PER_PREFIX,
     TEXT_BYTES,
-    Example,
-    ShownChain,
-    ShownStep,
+    ChainView,
+    RolloutExample,
     Size,
+    StepView,
     affordable,
     cut,
     drops,
-    examples,
     largest_drop,
+    rollout_examples,
     sample,
     uncertainty,
 )
 from pipeline.config.changes import RegradeConfig
 from pipeline.core.records import Finish, Verdict
-from pipeline.storage.place import storage_at
+from pipeline.storage.location import storage_at
 from pipeline.storage.stored_run import stored_run
 from tests.audit.runs import copied, labelled
 from tests.settings import GraderChange
@@ -44,8 +44,8 @@ from tests.settings import GraderChange
 VALUES = st.lists(st.none() | st.floats(0, 1), max_size=3 * STRIP)
 
 
-def step(prefix: str, value: float | None, sd: float | None = 0.1) -> ShownStep:
-    return ShownStep(
+def step(prefix: str, value: float | None, sd: float | None = 0.1) -> StepView:
+    return StepView(
         prefix_id=prefix,
         text="",
         value=value,
@@ -61,11 +61,11 @@ def step(prefix: str, value: float | None, sd: float | None = 0.1) -> ShownStep:
     )
 
 
-def chain(name: str, values: list[float | None], sds: list[float] | None = None) -> ShownChain:
+def chain(name: str, values: list[float | None], sds: list[float] | None = None) -> ChainView:
     """`values` of the bare problem and the steps; prefixes are `name` and their number."""
     sds = sds or [0.1] * len(values)
     root, *steps = (step(f"{name}{at}", value, sd) for at, (value, sd) in enumerate(zip(values, sds, strict=True)))
-    return ShownChain(
+    return ChainView(
         chain_id=name,
         problem_id="p",
         source_id="",
@@ -172,19 +172,19 @@ def test_examples_are_one_of_each_kind_first_with_the_verdicts_that_count() -> N
         ("b", Verdict.CORRECT, Finish.STOP),
         ("c", Verdict.CORRECT, Finish.STOP),
     )
-    found = examples(log, None, {"a", "b"})
+    found = rollout_examples(log, None, {"a", "b"})
     assert {prefix: [example.n_tokens for example in shown] for prefix, shown in found.items()} == {
         "a": [0, 2, 3],
         "b": [5, 4, 6],
     }
     assert found["a"][0].text.endswith(" (1,002 characters, whole in rollouts/*.parquet)")
     later = log.select("rollout_id", answer=pl.lit("8"), verdict=pl.lit("incorrect")).reverse()
-    (first, *_) = examples(log, later, ["c"])["c"]
+    (first, *_) = rollout_examples(log, later, ["c"])["c"]
     assert (first.verdict, first.answer) == ("incorrect", "8")
 
 
 def test_examples_go_to_the_step_that_lost_the_most_and_the_one_before_it_first() -> None:
-    one = Example(text="x" * 100, finish="stop", n_tokens=1, answer="7", verdict="correct")
+    one = RolloutExample(text="x" * 100, finish="stop", n_tokens=1, answer="7", verdict="correct")
     chains = [
         chain("a", [0.9, 0.8, 0.7], [0.1, 0.1, 0.4]),
         chain("b", [0.9, 0.9, 0.1], [0.1, 0.2, 0.1]),
@@ -203,7 +203,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def of_run(run_dir: Path, chains: int = 10_000) -> Browser:
     storage = storage_at(str(run_dir))
-    return built(storage, stored_run(storage), chains=chains)
+    return build_browser(storage, stored_run(storage), chains=chains)
 
 
 def carried(browser: Browser, name: str) -> dict[str, Any]:

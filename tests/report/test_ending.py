@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from pipeline.__main__ import main
-from pipeline.analysis.report.reading import end_with_report
+from pipeline.analysis.report.run_report import end_with_report
 from pipeline.analysis.settings import ReportConfig
-from pipeline.cli.compose import composed
+from pipeline.cli.compose import compose
 from pipeline.cli.report import REPORT
 from pipeline.core.errors import StoreError
 from pipeline.storage.local import LocalStorage
@@ -72,7 +72,7 @@ def test_a_page_that_cannot_be_written_is_one_line(run_dir: Path) -> None:
     ],
 )
 def test_a_run_directory_is_any_text_or_two(given: str, taken: tuple[str, ...]) -> None:
-    config = composed(REPORT, [f"run_dir={given}"]).settings()
+    config = compose(REPORT, [f"run_dir={given}"]).settings()
     assert isinstance(config, ReportConfig)
     assert config.run_dir == taken
 

@@ -4,24 +4,32 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.analysis.report.planned import POINTS, compared, course, device_hours, differing, money, unpriced
+from pipeline.analysis.report.plan_check import (
+    POINTS,
+    compare_with_plan,
+    device_hours,
+    differing_settings,
+    money,
+    speed_over_time,
+    starts_without_price,
+)
 from pipeline.core.progress import Status
 from pipeline.core.records import Totals
-from pipeline.storage.starts import Sample, Start
+from pipeline.storage.starts import SpeedSample, Start
 from tests.report.forecasts import forecast, without_cost_of_time
 
 TOTALS = Totals(rows=9, used=7, rejected=2, problems=5, chains=9, prefixes=16, too_long=1, rollouts=45, tokens=1313,
                 solution_tokens=148)  # fmt: skip
 
 
-def sample(seconds: float, tokens: int) -> Sample:
-    return Sample(
+def sample(seconds: float, tokens: int) -> SpeedSample:
+    return SpeedSample(
         seconds=seconds, units_done=0, prefixes_decided=0, rollouts=0, tokens=tokens, running=8, waiting=3, grading=1,
         workers=2, device_seconds=2 * seconds,
     )  # fmt: skip
 
 
-def start(*samples: Sample, price: float | None = 3.0, began_at: float = 0.0) -> Start:
+def start(*samples: SpeedSample, price: float | None = 3.0, began_at: float = 0.0) -> Start:
     seconds = samples[-1].device_seconds if samples else 0.0
     return Start(
         start_id="a", host="h", pid=1, process="", began_at=began_at, at=began_at, price=price, samples=samples,
@@ -32,7 +40,9 @@ def start(*samples: Sample, price: float | None = 3.0, began_at: float = 0.0) ->
 def test_each_figure_stands_beside_its_plan() -> None:
     told = {
         each.name: each
-        for each in compared(forecast(rollouts=50, tokens=1000), TOTALS, steps=23, starts=[start(sample(900, 5))])
+        for each in compare_with_plan(
+            forecast(rollouts=50, tokens=1000), TOTALS, steps=23, starts=[start(sample(900, 5))]
+        )
     }
     assert (told["rows used"].actual, told["rows used"].inside) == (7, True)
     assert (told["distinct prefixes"].actual, told["distinct prefixes"].inside) == (15, True)
@@ -46,24 +56,26 @@ def test_each_figure_stands_beside_its_plan() -> None:
 def test_money_goes_by_the_prices_of_starts_and_else_by_that_of_the_plan() -> None:
     starts = [start(sample(900, 5)), start(sample(900, 5), price=None)]
     paid = {
-        price: compared(forecast(rollouts=50, tokens=1000, price=price), TOTALS, steps=23, starts=starts)[-1].actual
+        price: compare_with_plan(forecast(rollouts=50, tokens=1000, price=price), TOTALS, steps=23, starts=starts)[
+            -1
+        ].actual
         for price in (2.0, None)
     }
     assert paid == {2.0: 0.5 * 3 + 0.5 * 2, None: 0.5 * 3}
-    assert unpriced(starts) == 1
+    assert starts_without_price(starts) == 1
 
 
 def test_the_plan_of_another_run_names_what_differs() -> None:
     plan = replace(
         forecast(rollouts=50, tokens=1000), identity={"input": "a", "policy.model": "m", "staged_input": "x"}
     )
-    assert differing(plan, {"input": "a", "policy.model": "m", "staged_input": "y", "data.limit": None}) == ()
-    assert differing(plan, {"input": "b", "policy.model": "m"}) == ("input",)
+    assert differing_settings(plan, {"input": "a", "policy.model": "m", "staged_input": "y", "data.limit": None}) == ()
+    assert differing_settings(plan, {"input": "b", "policy.model": "m"}) == ("input",)
 
 
 def test_what_is_not_known_is_neither_inside_nor_outside() -> None:
     plan = without_cost_of_time(forecast(rollouts=50, tokens=1000, price=None))
-    told = {each.name: each for each in compared(plan, TOTALS, steps=23, starts=[])}
+    told = {each.name: each for each in compare_with_plan(plan, TOTALS, steps=23, starts=[])}
     assert (told["device hours"].planned, told["device hours"].actual) == (None, None)
     assert (told["money"].inside, told["money"].ratio) == (None, None)
 
@@ -71,7 +83,7 @@ def test_what_is_not_known_is_neither_inside_nor_outside() -> None:
 def test_a_plan_with_drawn_chains_knows_them_from_a_pilot_only() -> None:
     plan = forecast(rollouts=50, tokens=1000)
     drawn = replace(plan, planned=replace(plan.planned, chains_drawn=True))
-    names = [each.name for each in compared(drawn, TOTALS, steps=23, starts=[])]
+    names = [each.name for each in compare_with_plan(drawn, TOTALS, steps=23, starts=[])]
     assert "chains" not in names
     assert "rows used" in names
 
@@ -79,19 +91,19 @@ def test_a_plan_with_drawn_chains_knows_them_from_a_pilot_only() -> None:
 def test_starts_follow_each_other_over_the_time_of_work() -> None:
     first = start(sample(1800, 900), sample(3600, 3600))
     second = start(sample(360, 720), began_at=1e6)
-    points = course([first, second])
+    points = speed_over_time([first, second])
     assert [(point["hours"], point["start"]) for point in points] == [(0.5, 1), (1.0, 1), (pytest.approx(1.1), 2)]
     assert [point["tokens_per_second"] for point in points] == [0.5, 1.5, 2.0]
     assert device_hours([first, second]) == pytest.approx(2.2)
     assert money([first, second]) == pytest.approx(6.6)
     assert money([first, start(price=None)]) == pytest.approx(6.0)
     assert money([start(price=None)]) is None
-    assert (device_hours([]), money([]), course([start()])) == (None, None, [])
+    assert (device_hours([]), money([]), speed_over_time([start()])) == (None, None, [])
 
 
 def test_a_long_course_is_thinned_and_keeps_its_end() -> None:
     long = start(*(sample(seconds, 10 * seconds) for seconds in range(1, 5000)))
-    points = course([long])
+    points = speed_over_time([long])
     assert len(points) <= POINTS
     assert points[-1]["hours"] == 4999 / 3600
     assert {round(point["tokens_per_second"], 6) for point in points} == {10.0}

@@ -15,13 +15,13 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import regrade
+from pipeline.analysis.report.aggregates import in_all
 from pipeline.analysis.report.figures import load
-from pipeline.analysis.report.reading import read_run
-from pipeline.analysis.report.sums import in_all
+from pipeline.analysis.report.run_report import read_run
 from pipeline.analysis.status import run_status
 from pipeline.config.changes import AuditConfig, RegradeConfig
 from pipeline.core.errors import InputError
-from pipeline.core.forecast import encoded_forecast
+from pipeline.core.forecast import encode_forecast
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim, recorded_identity
@@ -92,17 +92,17 @@ def test_what_is_told_is_what_the_tables_hold(finished: Path, page: Page, capsys
     rollouts = pl.read_parquet(finished / "rollouts" / "*.parquet")
     of_steps = labels.select("outcome", "label", "value", "origin").explode("label", "value", "origin")
     measured = of_steps.filter(pl.col("origin") != "terminal")
-    steps, undecided = measured.height, measured["label"].null_count()
+    steps, uncertain = measured.height, measured["label"].null_count()
     right = measured.filter("outcome")["value"].mean()
     correct = (rollouts["verdict"].cast(pl.String) == "correct").sum()
     assert isinstance(right, float)
     assert f"{rollouts.height:,} = {correct:,} correct" in told
     assert f"steps     {steps:,} = " in told
-    assert f"{undecided:,} undecided" in told
+    assert f"{uncertain:,} uncertain" in told
     assert f"mean {right:.2f} in right chains" in told
     assert f"{of_steps.height - steps:,} ends of chains, whose value is the outcome" in told
     assert f"{labels.height:,} chains" in told
-    assert f"of {steps:,}; {undecided:,} undecided" in page.text
+    assert f"of {steps:,}; {uncertain:,} uncertain" in page.text
     assert f"Rollouts {rollouts.height:,} {correct:,} correct" in page.text
     assert told.endswith(f"report    {(finished.parent / 'again.html').as_uri()}\n")
     assert "Unfinished" not in page.text
@@ -158,7 +158,7 @@ def test_a_run_is_as_sound_as_before(finished: Path, page: Page) -> None:
     assert page.raw
     report = audit(AuditConfig(run_dir=str(finished)))
     assert report.sound
-    assert not report.leftovers.foreign
+    assert not report.orphans.foreign
 
 
 def test_an_unfinished_run_tells_of_what_is_there(finished: Path, tmp_path: Path, capsys: Told) -> None:
@@ -166,7 +166,7 @@ def test_an_unfinished_run_tells_of_what_is_there(finished: Path, tmp_path: Path
     first = min((run_dir / "commits").glob("unit-*.json"))
     for record in (run_dir / "commits").glob(f"{first.name[:25]}-*.json"):
         record.unlink()
-    (start,) = read_starts(LocalStorage(run_dir)).told
+    (start,) = read_starts(LocalStorage(run_dir)).starts
     later = replace(start, start_id=new_start_id(start.at), ended=FAILED, message=f"no worker is left:\n{HOSTILE}")
     write_start(LocalStorage(run_dir), replace(later, began_at=start.at))
     told = short(capsys, f"run_dir={run_dir}")
@@ -188,7 +188,7 @@ def test_what_is_committed_of_a_unit_in_work_stands_beside_the_plan(
     max((run_dir / "commits").glob("unit-*-00001.json")).unlink()
     storage = LocalStorage(run_dir)
     plan = replace(forecast(rollouts=45, tokens=1400), identity=recorded_identity(storage))
-    storage.replace("plan.json", encoded_forecast(plan))
+    storage.replace("plan.json", encode_forecast(plan))
     found = run_status(storage, 0.0)
     assert found.unfinished.rollouts > 0
     told = short(capsys, f"run_dir={run_dir}")
@@ -234,7 +234,7 @@ def test_hostile_names_stay_text(tmp_path: Path, capsys: Told) -> None:
     run_dir = labelled(folder, "run.unit_problems=50")
     storage = LocalStorage(run_dir)
     plan = replace(forecast(rollouts=45, tokens=1400), identity=recorded_identity(storage))
-    storage.replace("plan.json", encoded_forecast(plan).replace(b"2026-11-22 08:00 UTC", b"<i>now"))
+    storage.replace("plan.json", encode_forecast(plan).replace(b"2026-11-22 08:00 UTC", b"<i>now"))
     told = short(capsys, f"run_dir={run_dir}")
     page = Page(run_dir / "report.html")
     assert page.texts.count(str(run_dir)) == 1
@@ -249,7 +249,7 @@ def test_the_plan_of_another_run_is_told_of(finished: Path, tmp_path: Path, caps
     plan = replace(
         forecast(rollouts=45, tokens=1400), identity={**recorded_identity(LocalStorage(finished)), "input": "b"}
     )
-    (tmp_path / "plan.json").write_bytes(encoded_forecast(plan))
+    (tmp_path / "plan.json").write_bytes(encode_forecast(plan))
     told = short(capsys, f"run_dir={finished}", f"planned={tmp_path / 'plan.json'}", f"out={tmp_path / 'page.html'}")
     assert "planned   for another run: input differs\n          45 rollouts of 45 planned" in told
     assert "The plan is that of another run: input differs." in Page(tmp_path / "page.html").text

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.__main__ import main
-from pipeline.analysis.report.reading import sparkline
+from pipeline.analysis.report.run_report import sparkline
 from pipeline.storage.starts import FOLDER
 from tests.audit.runs import labelled
 
@@ -24,7 +24,7 @@ rollouts  45 = 32 correct + 13 incorrect + 0 without an answer + 0 ungraded
           1 prefixes were too long for the policy's context: see rejects/
 tokens    1,313 in rollouts, 148 in sampled solutions
 values    0 ▂·····▅······▃·····█ 1  mean 0.83 in right chains, 0.67 in wrong chains, without ends
-steps     15 = 13 good + 1 bad + 1 undecided (6.7 %); beside them 8 ends of chains, whose value is the outcome
+steps     15 = 13 good + 1 bad + 1 uncertain (6.7 %); beside them 8 ends of chains, whose value is the outcome
 verdicts  71 % correct, 29 % incorrect
 report    {(run_dir / "report.html").as_uri()}
 """

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from pipeline.analysis.report import sums
+from pipeline.analysis.report import aggregates
 from tests.report.rows import label_rows, tables
 
 FEW = settings(max_examples=40)
@@ -37,40 +37,40 @@ def worst(row: dict[str, Any]) -> float | None:
 @given(label_rows())
 def test_every_step_with_a_value_stands_in_one_bin(rows: Rows) -> None:
     steps, _ = tables(rows)
-    found = sums.value_counts(steps)
+    found = aggregates.value_counts(steps)
     expected = Counter(
         (OUTCOME[row["outcome"]], min(int(value * 20), 19))
         for row in rows
         for value in before_end(row, shown(row)[1:])
         if value is not None
     )
-    for outcome in sums.OUTCOMES:
-        assert found[outcome].to_list() == [expected[outcome, at] for at in range(sums.VALUE_BINS)]
+    for outcome in aggregates.OUTCOMES:
+        assert found[outcome].to_list() == [expected[outcome, at] for at in range(aggregates.VALUE_BINS)]
     assert found["all"].sum() == expected.total()
-    assert found.select(sums.OUTCOMES).sum_horizontal().to_list() == found["all"].to_list()
+    assert found.select(aggregates.OUTCOMES).sum_horizontal().to_list() == found["all"].to_list()
 
 
 @FEW
 @given(label_rows())
 def test_labels_add_up_to_the_steps(rows: Rows) -> None:
     steps, chains = tables(rows)
-    found = sums.label_counts(steps)
+    found = aggregates.label_counts(steps)
     expected = Counter(
-        (OUTCOME[row["outcome"]], sums.LABELS[label]) for row in rows for label in before_end(row, row["label"])
+        (OUTCOME[row["outcome"]], aggregates.LABELS[label]) for row in rows for label in before_end(row, row["label"])
     )
     assert {(outcome, label): count for outcome, label, count in found.iter_rows()} == expected
-    whole = sums.in_all(steps)
-    assert whole.labelled + whole.undecided == expected.total() == whole.steps - whole.ends
+    whole = aggregates.in_all(steps)
+    assert whole.labelled + whole.uncertain == expected.total() == whole.steps - whole.ends
     assert whole.steps == sum(len(row["label"]) for row in rows)
-    assert whole.undecided == sum(label is None for row in rows for label in before_end(row, row["label"]))
-    assert dict(sums.outcome_counts(chains).iter_rows()) == Counter(OUTCOME[row["outcome"]] for row in rows)
+    assert whole.uncertain == sum(label is None for row in rows for label in before_end(row, row["label"]))
+    assert dict(aggregates.outcome_counts(chains).iter_rows()) == Counter(OUTCOME[row["outcome"]] for row in rows)
 
 
 @FEW
 @given(label_rows())
 def test_means_say_nothing_of_outcomes(rows: Rows) -> None:
     steps, _ = tables(rows)
-    whole = sums.in_all(steps)
+    whole = aggregates.in_all(steps)
     for outcome, mean in ((True, whole.mean_right), (False, whole.mean_wrong)):
         values = [
             value
@@ -86,11 +86,11 @@ def test_means_say_nothing_of_outcomes(rows: Rows) -> None:
 @given(label_rows())
 def test_shares_along_the_chain_count_every_step_and_every_rollout_once(rows: Rows) -> None:
     steps, _ = tables(rows)
-    undecided = sums.undecided_by_place(steps)
-    assert undecided["steps"].sum() == sum(len(before_end(row, row["label"])) for row in rows)
-    assert undecided["undecided"].sum() == sums.in_all(steps).undecided
-    assert set(undecided["place"]) <= set(range(1, sums.PLACE_BINS + 1))
-    cut = sums.truncated_by_place(steps)
+    uncertain = aggregates.uncertain_by_position(steps)
+    assert uncertain["steps"].sum() == sum(len(before_end(row, row["label"])) for row in rows)
+    assert uncertain["uncertain"].sum() == aggregates.in_all(steps).uncertain
+    assert set(uncertain["place"]) <= set(range(1, aggregates.PLACE_BINS + 1))
+    cut = aggregates.truncated_by_position(steps)
     distinct = {
         row["root_prefix_id"]: (row["root_n_truncated"], row["root_n_rollouts"] + row["root_n_ungraded"])
         for row in rows
@@ -110,7 +110,7 @@ def test_shares_along_the_chain_count_every_step_and_every_rollout_once(rows: Ro
 @given(label_rows())
 def test_means_along_the_chain_are_those_of_its_values(rows: Rows) -> None:
     steps, _ = tables(rows)
-    found = sums.value_by_place(steps)
+    found = aggregates.value_by_position(steps)
     for outcome, place, mean, low, high, count in found.iter_rows():
         values = [
             value
@@ -125,7 +125,7 @@ def test_means_along_the_chain_are_those_of_its_values(rows: Rows) -> None:
 
 
 def place_of(step: int, steps: int) -> int:
-    return next(place for place in range(sums.PLACE_BINS + 1) if place * steps >= step * sums.PLACE_BINS)
+    return next(place for place in range(aggregates.PLACE_BINS + 1) if place * steps >= step * aggregates.PLACE_BINS)
 
 
 @FEW
@@ -133,18 +133,18 @@ def place_of(step: int, steps: int) -> int:
 def test_drops_and_widths_count_every_chain_and_prefix_once(rows: Rows) -> None:
     steps, chains = tables(rows)
     falls = [fall for fall in map(worst, rows) if fall is not None]
-    found = sums.drop_counts(chains)
+    found = aggregates.drop_counts(chains)
     assert found["all"].sum() == len(falls)
-    assert found["all"][0] == sum(fall < 1 / sums.DROP_BINS for fall in falls)
+    assert found["all"][0] == sum(fall < 1 / aggregates.DROP_BINS for fall in falls)
     measured = {row["root_prefix_id"] for row in rows} | {
         prefix
         for row in rows
         for prefix, origin in zip(row["prefix_ids"], row["origin"], strict=True)
         if origin != "terminal"
     }
-    widths = sums.widths(steps)
+    widths = aggregates.widths(steps)
     assert widths["prefixes"].sum() == len(measured)
-    assert widths["from_rollouts"].n_unique() <= sums.ROLLOUT_BINS
+    assert widths["from_rollouts"].n_unique() <= aggregates.ROLLOUT_BINS
 
 
 def test_a_verdict_of_what_was_stopped_is_not_told() -> None:
@@ -157,5 +157,5 @@ def test_a_verdict_of_what_was_stopped_is_not_told() -> None:
             "tokens": [50, 3, 700],
         }
     )
-    counts = sums.verdict_counts(log)
+    counts = aggregates.verdict_counts(log)
     assert counts.rows() == [("no_answer", 7, 700), ("correct", 5, 50), ("aborted", 2, 3)]

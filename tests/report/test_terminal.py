@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from rich.console import Console
 
-from pipeline.analysis.report.terminal import print_chains, print_edited, print_summary
+from pipeline.analysis.report.terminal import print_chains, print_new_labels, print_summary
 from pipeline.core.hardware import Hardware, Throughput, device_named
 from pipeline.core.progress import Edited, Summary
 from pipeline.core.records import Totals
@@ -224,7 +224,7 @@ def test_a_summary_says_whose_labels_are_current_where_that_can_be_asked() -> No
 
 def test_what_was_made_of_labels_is_told_in_counts() -> None:
     output = console()
-    print_edited(
+    print_new_labels(
         output,
         Edited(
             run_dir="/runs/[red]a",
@@ -241,5 +241,5 @@ def test_what_was_made_of_labels_is_told_in_counts() -> None:
         "edition   3 holds the current labels: /runs/[red]a/labels/*.parquet\n"
     )
     output = console()
-    print_edited(output, Edited(run_dir="/runs/a"))
+    print_new_labels(output, Edited(run_dir="/runs/a"))
     assert printed(output) == "Nothing to do: the labels are what is asked for.\n"

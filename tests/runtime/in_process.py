@@ -10,15 +10,15 @@ from pipeline.core.errors import EngineDied
 from pipeline.core.progress import Summary
 from pipeline.engines.base import Engine
 from pipeline.runtime.driver import Running, label
-from pipeline.runtime.hands import Hand, Offer
 from pipeline.runtime.stop import StopSignal
-from pipeline.runtime.worker import Receipt, Snapshot, Task, Worker, engine_for
-from pipeline.storage.place import storage_at
+from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker, engine_for
+from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
+from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
 
 
-class InProcessHand:
-    """A worker whose methods are called directly; see `hands.Hand`. Once killed it raises EngineDied."""
+class InProcessWorker:
+    """A worker whose methods are called directly; see `worker_handle.WorkerHandle`. Once killed it raises EngineDied."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -28,15 +28,15 @@ class InProcessHand:
         self._check()
         return await self._worker.start()
 
-    async def room(self, begun: int) -> None:
+    async def wait_for_capacity(self, begun: int) -> None:
         self._check()
-        await self._worker.room(begun)
+        await self._worker.wait_for_capacity(begun)
 
-    async def label_unit(self, task: Task) -> Receipt:
+    async def label_unit(self, task: UnitTask) -> Receipt:
         self._check()
         return await self._worker.label_unit(task)
 
-    async def owed(self, task: Task) -> list[str]:
+    async def owed(self, task: UnitTask) -> list[str]:
         self._check()
         return await self._worker.owed(task)
 
@@ -61,15 +61,17 @@ class InProcessHand:
 
 
 @contextmanager
-def in_process(config: LabelConfig, storage: Storage | None = None, engine: Engine | None = None) -> Iterator[Offer]:
+def in_process(
+    config: LabelConfig, storage: Storage | None = None, engine: Engine | None = None
+) -> Iterator[WorkerPool]:
     """An offer of workers, as `runtime.actors.actors` is to a real run. They write to `storage` and use `engine`, if given."""
     assert config.run_dir is not None
     written_to = storage or storage_at(config.run_dir)
 
-    def hire(attempt: int) -> Hand:
-        return InProcessHand(Worker(config, written_to, engine or engine_for(config, cpus=1, attempt=attempt)))
+    def hire(attempt: int) -> WorkerHandle:
+        return InProcessWorker(Worker(config, written_to, engine or engine_for(config, cpus=1, attempt=attempt)))
 
-    yield Offer(hire=hire, workers=config.cluster.workers or 1)
+    yield WorkerPool(hire=hire, workers=config.cluster.workers or 1)
 
 
 def label_in_process(

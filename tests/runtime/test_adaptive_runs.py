@@ -162,5 +162,5 @@ def test_more_rollouts_are_added_to_those_that_are_there(
 
 def test_each_unit_begins_with_what_the_others_have_learnt(tmp_path: Path) -> None:
     label_in_process(settings(tmp_path, ROWS, "estimator=pooled", *UNITS["several units"], *QUICK))
-    learnt = pl.read_parquet(tmp_path / "run" / "kernels" / "*.parquet")["chains"].to_list()
-    assert sorted(learnt) == [2, 4, 6]
+    learned = pl.read_parquet(tmp_path / "run" / "kernels" / "*.parquet")["chains"].to_list()
+    assert sorted(learned) == [2, 4, 6]

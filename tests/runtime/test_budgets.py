@@ -40,7 +40,7 @@ def spent(folder: Path, column: str) -> dict[str, int]:
 def test_a_chain_costs_at_most_its_budget_of_rollouts(tmp_path: Path) -> None:
     summary = labelled(tmp_path, "estimator.budget=7", ROLLOUTS)
     assert set(spent(tmp_path, "rollouts").values()) == {7}
-    assert summary.totals.undecided == len(ROWS)
+    assert summary.totals.spent == len(ROWS)
     assert label_in_process(config(tmp_path, "estimator.budget=7", ROLLOUTS)).units_done_now == 0
 
 
@@ -65,18 +65,18 @@ def test_a_chain_that_may_cost_less_than_a_rollout_has_one(tmp_path: Path) -> No
     assert labelled(tmp_path, "estimator.budget=1").totals.rollouts == len(ROWS)
 
 
-def test_more_budget_adds_to_chains_that_are_undecided_and_to_no_others(tmp_path: Path) -> None:
+def test_more_budget_adds_to_chains_that_are_uncertain_and_to_no_others(tmp_path: Path) -> None:
     target = "estimator.target_sd=0.15"
     few = labelled(tmp_path, "estimator.budget=9", ROLLOUTS, target)
     before, cost = log(tmp_path), spent(tmp_path, "rollouts")
-    assert 0 < few.totals.undecided < len(ROWS)
+    assert 0 < few.totals.spent < len(ROWS)
     done = {problem for problem, rollouts in cost.items() if rollouts < 9}
     assert done
     more = labelled(tmp_path, "estimator.budget=40", ROLLOUTS, target)
-    assert more.totals.undecided <= few.totals.undecided
+    assert more.totals.spent <= few.totals.spent
     assert before.items() <= log(tmp_path).items()
     after = spent(tmp_path, "rollouts")
-    assert sum(after[problem] > cost[problem] for problem in cost) == few.totals.undecided
+    assert sum(after[problem] > cost[problem] for problem in cost) == few.totals.spent
     assert all(after[problem] == cost[problem] for problem in done)
     assert max(after.values()) <= 40
     assert label_in_process(config(tmp_path, "estimator.budget=40", ROLLOUTS, target)).units_done_now == 0
@@ -109,8 +109,8 @@ def test_a_run_costs_at_most_its_budget_and_goes_on_with_more(tmp_path: Path, un
         while label_in_process(config(tmp_path, *asked)).units_done_now:
             assert len(log(tmp_path)) <= budget
             proved(tmp_path)
-        assert summary.totals.undecided > 0 or budget > 30
-    assert label_in_process(config(tmp_path, *asked)).totals.undecided == 0
+        assert summary.totals.spent > 0 or budget > 30
+    assert label_in_process(config(tmp_path, *asked)).totals.spent == 0
 
 
 def test_a_run_s_tokens_are_within_a_rollout_for_each_chain(tmp_path: Path) -> None:
@@ -126,5 +126,5 @@ def test_a_run_s_tokens_are_within_a_rollout_for_each_chain(tmp_path: Path) -> N
 
 def test_a_budget_that_is_less_than_a_rollout_for_each_chain_buys_none(tmp_path: Path) -> None:
     summary = labelled(tmp_path, f"estimator.run_budget={len(ROWS) - 1}", ROLLOUTS)
-    assert (summary.totals.rollouts, summary.totals.undecided) == (0, len(ROWS))
+    assert (summary.totals.rollouts, summary.totals.spent) == (0, len(ROWS))
     assert set(labels(tmp_path)["origin"].explode()) <= {"implied", "terminal"}

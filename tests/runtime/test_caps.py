@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pipeline.config.choices import BudgetUnit
 from pipeline.core.records import ChainShape, Counts, Trials
 from pipeline.estimators.tree import tree_of
-from pipeline.runtime.budgets import Cap, costs, together, within
+from pipeline.runtime.problem_budget import Cap, estimated_costs, total_cost, within
 
 TREE = tree_of(
     [
@@ -27,7 +27,7 @@ def trials(issued: dict[str, int], tokens: int = 5) -> dict[str, Trials]:
 @given(counted)
 def test_chains_bear_all_that_their_problem_costs(issued: dict[str, int]) -> None:
     for unit, each in ((BudgetUnit.rollouts, 1), (BudgetUnit.tokens, 5)):
-        assert sum(costs(TREE, trials(issued), unit)) == each * sum(issued.values())
+        assert sum(estimated_costs(TREE, trials(issued), unit)) == each * sum(issued.values())
 
 
 @given(counted, counted, st.integers(0, 60))
@@ -50,4 +50,4 @@ def test_tokens_are_told_by_those_there_are_and_before_by_prices() -> None:
 
 
 def test_a_chain_above_the_level_keeps_what_it_has_cost() -> None:
-    assert together([3.0, 9.0], 5.0) == 14.0
+    assert total_cost([3.0, 9.0], 5.0) == 14.0

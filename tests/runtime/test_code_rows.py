@@ -9,7 +9,7 @@ import pytest
 from pipeline.__main__ import compose_label
 from pipeline.config.label import DataConfig, LabelConfig
 from pipeline.core.errors import StepvalueError
-from pipeline.core.records import InputRow, Place, Reject, RejectReason
+from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.data.problems import read_row
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.state import identity
@@ -71,7 +71,7 @@ def test_every_form_of_a_suite_is_taken_in_and_what_is_none_is_rejected(tmp_path
 ])  # fmt: skip
 def test_presets_read_their_data_sets(preset: str, row: dict[str, Any]) -> None:
     data = compose_label([f"data={preset}", "data.path=x", "grader=code"]).data
-    read = read_row(row, Place(file="f", line=1), data, lambda text: text)
+    read = read_row(row, RowLocation(file="f", line=1), data, lambda text: text)
     assert isinstance(read, InputRow)
     assert read.solution is None
     assert json.loads(read.problem.golds[0]) == (ASSERTS if preset == "mbpp" else STREAMS)
@@ -80,11 +80,11 @@ def test_presets_read_their_data_sets(preset: str, row: dict[str, Any]) -> None:
 def test_a_list_is_one_suite_only_on_demand() -> None:
     row = {"problem": "p", "answer": ASSERTS}
     for suite, golds in ((True, 1), (False, 2)):
-        read = read_row(row, Place(file="f", line=1), DataConfig(answer_is_suite=suite), lambda text: text)
+        read = read_row(row, RowLocation(file="f", line=1), DataConfig(answer_is_suite=suite), lambda text: text)
         assert isinstance(read, InputRow)
         assert len(read.problem.golds) == golds
     data = DataConfig(answer_is_suite=True)
-    unwritable = read_row({"problem": "p", "answer": [object()]}, Place(file="f", line=1), data, str)
+    unwritable = read_row({"problem": "p", "answer": [object()]}, RowLocation(file="f", line=1), data, str)
     assert isinstance(unwritable, Reject)
     assert unwritable.reason is RejectReason.MISSING_ANSWER
 

@@ -12,7 +12,7 @@ from pipeline.core.records import Completion, Grade, Problem, Verdict
 from pipeline.engines import oracle
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.runtime import unit
-from pipeline.runtime.judge import Judge
+from pipeline.runtime.async_grader import AsyncGrader
 from tests.runtime.adaptive import labels, log, long_chain, proved, settings, sums
 from tests.runtime.in_process import label_in_process
 
@@ -68,9 +68,9 @@ def test_no_rollout_at_all_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     assert not (tmp_path / "run").exists()
 
 
-def test_a_target_that_its_budget_cannot_meet_leaves_chains_undecided(tmp_path: Path) -> None:
+def test_a_target_that_its_budget_cannot_meet_leaves_chains_uncertain(tmp_path: Path) -> None:
     summary = labelled(tmp_path, sums(3), "estimator=pooled", "estimator.target_sd=0.001")
-    assert summary.totals.undecided == summary.totals.chains == 6
+    assert summary.totals.spent == summary.totals.chains == 6
     assert labels(tmp_path)["posterior_sd"].explode().null_count() == 0
 
 
@@ -88,7 +88,7 @@ def test_policies_that_are_always_wrong_or_always_right(tmp_path: Path, name: st
         assert all(mean is None or abs(mean - value) < 0.35 for mean in row["posterior_mean"][:-1])
 
 
-class HurriedJudge(Judge):
+class HurriedJudge(AsyncGrader):
     """Runs out of time over every second rollout of a prefix."""
 
     def at_once(self, problem: Problem, completion: Completion, stem: str) -> Grade | None:
@@ -97,7 +97,7 @@ class HurriedJudge(Judge):
         return super().at_once(problem, completion, stem)
 
 
-class LateJudge(Judge):
+class LateJudge(AsyncGrader):
     """Runs out of time over every rollout."""
 
     def at_once(self, problem: Problem, completion: Completion, stem: str) -> Grade | None:
@@ -106,7 +106,7 @@ class LateJudge(Judge):
 
 @every_estimator
 @pytest.mark.parametrize("kind", [HurriedJudge, LateJudge])
-def test_graders_that_run_out_of_time(tmp_path: Path, name: str, kind: type[Judge]) -> None:
+def test_graders_that_run_out_of_time(tmp_path: Path, name: str, kind: type[AsyncGrader]) -> None:
     with patch.object(unit, "Judge", kind):
         summary = labelled(tmp_path, sums(3), f"estimator={name}", "sampling.rollouts=8")
     totals = summary.totals

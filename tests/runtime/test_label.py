@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import compose_label
-from pipeline.engines.vllm.reaper import MARK, marked
+from pipeline.engines.vllm.reaper import MARK, marked_processes
 from tests.conftest import ROOT, run_stepvalue, write_rows
 from tests.ray_head import Cluster
 from tests.runtime.in_process import label_in_process
@@ -210,7 +210,7 @@ def test_sigterm_is_exit_75_and_the_run_goes_on_later(
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 75, errors
     assert "start the same command again" in errors
-    assert marked(mark) == []
+    assert marked_processes(mark) == []
     done = label(ray_cluster, data, tmp_path / "run", "run.unit_problems=10")
     assert done.returncode == 0, done.stderr
     assert "Nothing was owed" not in done.stdout

@@ -16,19 +16,19 @@ from pipeline.core.records import (
     ChainShape,
     Completion,
     Finish,
-    Goal,
     Grade,
     Prefix,
     Problem,
     Request,
     Rollout,
+    UnitTarget,
     Verdict,
 )
 from pipeline.estimators.base import Learner
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.estimators.tree import Tree, tree_of
-from pipeline.runtime.journal import Journal
 from pipeline.runtime.rounds import Arrivals, Round, Rounds
+from pipeline.runtime.unit_buffer import UnitBuffer
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.unit_log import UnitLog
 from tests.settings import estimator
@@ -63,42 +63,42 @@ def rollout(key: Key, number: int) -> Rollout:
     return Rollout(completion=Completion(request=request, text="", finish=Finish.STOP, n_tokens=3), grade=grade)
 
 
-def journal_of(log: Log, goal: Goal, learner: Learner | None = POOLED.learner) -> Journal:
-    journal = Journal(UnitLog(NOWHERE, "1" * 20), grader="g", goal=goal, learner=learner)
+def journal_of(log: Log, unit_target: UnitTarget, learner: Learner | None = POOLED.learner) -> UnitBuffer:
+    buffer = UnitBuffer(UnitLog(NOWHERE, "1" * 20), grader="g", unit_target=unit_target, learner=learner)
     for key, number in log.items():
-        journal.add_rollout(rollout(key, number))
-    return journal
+        buffer.add_rollout(rollout(key, number))
+    return buffer
 
 
-def goal_for(name: str, rollouts: int) -> Goal:
-    return Goal(rollouts=rollouts, target_sd=0.1 if name == "pooled" else 0.0)
+def goal_for(name: str, rollouts: int) -> UnitTarget:
+    return UnitTarget(rollouts=rollouts, target_sd=0.1 if name == "pooled" else 0.0)
 
 
-def rounds_of(log: Log, name: str, rollouts: int, seed: int) -> tuple[Rounds, Journal]:
-    journal = journal_of(log, goal_for(name, rollouts), estimator(name).learner)
-    return Rounds(journal, trees(seed), estimator(name)), journal
+def rounds_of(log: Log, name: str, rollouts: int, seed: int) -> tuple[Rounds, UnitBuffer]:
+    buffer = journal_of(log, goal_for(name, rollouts), estimator(name).learner)
+    return Rounds(buffer, trees(seed), estimator(name)), buffer
 
 
-def logged(journal: Journal) -> Log:
-    return {(fact.prefix_id, fact.issue_index): fact.round for fact in journal.facts.values()}
+def logged(buffer: UnitBuffer) -> Log:
+    return {(outcome.prefix_id, outcome.issue_index): outcome.round for outcome in buffer.facts.values()}
 
 
-def carry_out(asked: Iterable[Round], journal: Journal) -> None:
+def carry_out(asked: Iterable[Round], buffer: UnitBuffer) -> None:
     for each in asked:
         for key in each.missing:
-            journal.add_rollout(rollout(key, each.number))
+            buffer.add_rollout(rollout(key, each.number))
 
 
 def played(log: Log, name: str, rollouts: int, seed: int, random: Random) -> Log:
     """What is in the log when nothing is owed any more; whose turn it is is drawn."""
-    rounds, journal = rounds_of(log, name, rollouts, seed)
+    rounds, buffer = rounds_of(log, name, rollouts, seed)
     asked: Sequence[Round] = rounds.begun()
     while asked:
         now = random.choice(asked)
-        carry_out([now], journal)
+        carry_out([now], buffer)
         asked = [each for each in asked if each is not now] + rounds.next([now.tree])
     assert rounds.begun() == []
-    return logged(journal)
+    return logged(buffer)
 
 
 @settings(max_examples=30)
@@ -137,22 +137,22 @@ def test_holes_anywhere_in_a_log_are_filled_and_nothing_is_asked_twice(
 
 @given(names, st.integers(1, 6))
 def test_problems_do_not_wait_for_each_other(name: str, rollouts: int) -> None:
-    rounds, journal = rounds_of({}, name, rollouts, seed=1)
+    rounds, buffer = rounds_of({}, name, rollouts, seed=1)
     first, *others = rounds.begun()
-    carry_out([first], journal)
+    carry_out([first], buffer)
     for each in rounds.next([first.tree]):
         assert each.tree is first.tree
         assert each.number == first.number + 1
-    again = Rounds(journal, [each.tree for each in others], estimator(name))
+    again = Rounds(buffer, [each.tree for each in others], estimator(name))
     assert [(each.number, each.missing) for each in again.begun()] == [(each.number, each.missing) for each in others]
 
 
 def test_a_decision_is_taken_without_what_came_in_of_a_round_that_was_cut() -> None:
     """A prefix that had a right rollout in a round which another one still lacks."""
     name, rollouts = "first_success", 9
-    rounds, journal = rounds_of({}, name, rollouts, seed=3)
+    rounds, buffer = rounds_of({}, name, rollouts, seed=3)
     (one, *_) = rounds.begun()
-    carry_out([one], journal)
+    carry_out([one], buffer)
     (two, *_) = rounds.next([one.tree])
     assert len(two.missing) > 1
     for came_in in two.missing:
@@ -174,31 +174,31 @@ def test_a_larger_budget_leaves_what_is_done_as_it_is() -> None:
     pooled = estimator("pooled", target_sd=0.2)
     done = 0
     for seed, budget in product(range(12), (3, 4, 5, 7)):
-        few = Goal(rollouts=1, target_sd=0.2, budget=budget, budget_unit="rollouts")
-        journal = journal_of({}, few)
-        rounds = Rounds(journal, trees(seed)[1:], pooled)
+        few = UnitTarget(rollouts=1, target_sd=0.2, budget=budget, budget_unit="rollouts")
+        buffer = journal_of({}, few)
+        rounds = Rounds(buffer, trees(seed)[1:], pooled)
         asked: Sequence[Round] = rounds.begun()
         while asked:
-            carry_out(asked, journal)
+            carry_out(asked, buffer)
             asked = rounds.next([each.tree for each in asked])
-        more = journal_of(logged(journal), replace(few, budget=50))
-        more.settled = set(logged(journal))
-        assert bool(Rounds(more, trees(seed)[1:], pooled).begun()) is bool(rounds.undecided())
-        done += not rounds.undecided()
+        more = journal_of(logged(buffer), replace(few, budget=50))
+        more.settled = set(logged(buffer))
+        assert bool(Rounds(more, trees(seed)[1:], pooled).begun()) is bool(rounds.spent())
+        done += not rounds.spent()
     assert done
 
 
-def test_no_estimator_but_the_pooled_one_leaves_chains_undecided() -> None:
+def test_no_estimator_but_the_pooled_one_leaves_chains_uncertain() -> None:
     for name in ESTIMATORS.ours:
         rounds, _ = rounds_of({}, name, 4, seed=1)
-        assert rounds.undecided() == (3 if name == "pooled" else 0)
+        assert rounds.spent() == (3 if name == "pooled" else 0)
 
 
 def test_a_unit_without_a_budget_left_is_asked_for_nothing() -> None:
     pooled = estimator("pooled")
     for unit_budget, asked in ((0, False), (2, False), (3, True)):
-        goal = Goal(rollouts=4, target_sd=0.1, unit_budget=unit_budget, budget_unit="rollouts")
-        assert bool(Rounds(journal_of({}, goal), trees(1), pooled).begun()) is asked
+        unit_target = UnitTarget(rollouts=4, target_sd=0.1, unit_budget=unit_budget, budget_unit="rollouts")
+        assert bool(Rounds(journal_of({}, unit_target), trees(1), pooled).begun()) is asked
 
 
 def test_arrivals_tell_of_each_problem_when_all_it_was_asked_for_is_in() -> None:

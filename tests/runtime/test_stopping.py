@@ -15,12 +15,12 @@ from pipeline.core.progress import Summary
 from pipeline.core.records import Completion, Request
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.runtime.driver import label
-from pipeline.runtime.hands import Offer
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Worker
-from pipeline.storage.place import storage_at
+from pipeline.runtime.worker_handle import WorkerPool
+from pipeline.storage.location import storage_at
 from tests.runtime.adaptive import labels, proved, settings, sums, table
-from tests.runtime.in_process import InProcessHand, label_in_process
+from tests.runtime.in_process import InProcessWorker, label_in_process
 
 SPENT = ["rollout_tokens", "n_truncated", "root_n_truncated"]
 
@@ -40,11 +40,11 @@ class TricklingEngine(OracleEngine):
 
 
 @contextmanager
-def trickling(config: LabelConfig) -> Iterator[Offer]:
+def trickling(config: LabelConfig) -> Iterator[WorkerPool]:
     assert config.run_dir is not None
     storage = storage_at(config.run_dir)
-    yield Offer(
-        hire=lambda _: InProcessHand(
+    yield WorkerPool(
+        hire=lambda _: InProcessWorker(
             Worker(config, storage, TricklingEngine(as_type(config.policy, OraclePolicyConfig)))
         ),
         workers=1,

@@ -3,17 +3,17 @@
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError
 
-from pipeline.runtime.actors import taken_away
+from pipeline.runtime.actors import was_taken_away
 
 DIED = "The actor died unexpectedly before finishing this task.\n\tclass_name: _Actor\n\tpid: 8754\n"
 
 
 def test_an_actor_of_a_node_that_cannot_be_reached() -> None:
-    assert taken_away(ActorUnavailableError("RpcError: RPC error: Socket closed rpc_code: 14", b"\0" * 16))
+    assert was_taken_away(ActorUnavailableError("RpcError: RPC error: Socket closed rpc_code: 14", b"\0" * 16))
 
 
 def test_a_preempted_actor() -> None:
-    assert taken_away(RayActorError(error_msg=DIED, preempted=True))
+    assert was_taken_away(RayActorError(error_msg=DIED, preempted=True))
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_a_preempted_actor() -> None:
     ],
 )
 def test_an_actor_that_was_told_to_go(words: str) -> None:
-    assert taken_away(RayActorError(error_msg=DIED + words))
+    assert was_taken_away(RayActorError(error_msg=DIED + words))
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_an_actor_that_was_told_to_go(words: str) -> None:
     ],
 )
 def test_an_actor_that_died_of_its_work_is_charged(error: RayActorError) -> None:
-    assert not taken_away(error)
+    assert not was_taken_away(error)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pipeline.config.label import RunConfig
 from pipeline.core.hardware import Device, Hardware, Throughput, device_named
 from pipeline.core.progress import EngineWork, Status
-from pipeline.core.records import Goal
+from pipeline.core.records import UnitTarget
 from pipeline.engines.architectures import architecture_of
-from pipeline.runtime.crew import Crew
-from pipeline.runtime.hands import Hand, Job, Offer
-from pipeline.runtime.worker import Receipt, Snapshot, Task
+from pipeline.runtime.scheduler import Scheduler
+from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
+from pipeline.runtime.worker_handle import Job, WorkerHandle, WorkerPool
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.units import UnitRef
 from tests import models
@@ -35,13 +35,13 @@ class Fast:
     async def start(self) -> str:
         return "policy"
 
-    async def room(self, begun: int) -> None:
+    async def wait_for_capacity(self, begun: int) -> None:
         return
 
-    async def label_unit(self, task: Task) -> Receipt:
+    async def label_unit(self, task: UnitTask) -> Receipt:
         return Receipt(unit_id=task.unit.unit_id, whole=True)
 
-    async def owed(self, task: Task) -> list[str]:
+    async def owed(self, task: UnitTask) -> list[str]:
         raise AssertionError(f"{task.unit.unit_id} is no suspect")
 
     async def snapshot(self) -> Snapshot:
@@ -62,16 +62,20 @@ def work_off(*hardware: Hardware | None) -> tuple[Throughput | None, Status]:
     shown: list[Status] = []
     hands = [Fast(each) for each in hardware]
 
-    def hire(_attempt: int) -> Hand:
+    def hire(_attempt: int) -> WorkerHandle:
         return hands.pop()
 
     jobs = [
-        Job(unit=UnitRef(unit_id=f"u{number}", shard=SHARD, group=0), known_length=0, goal=Goal(rollouts=1))
+        Job(
+            unit=UnitRef(unit_id=f"u{number}", shard=SHARD, group=0), known_length=0, unit_target=UnitTarget(rollouts=1)
+        )
         for number in range(8)
     ]
-    crew = Crew(RunConfig(), Offer(hire=hire, workers=len(hardware)), jobs=jobs, units=len(jobs), watch=shown.append)
-    asyncio.run(crew.work_off())
-    return crew.throughput, shown[-1]
+    scheduler = Scheduler(
+        RunConfig(), WorkerPool(hire=hire, workers=len(hardware)), jobs=jobs, units=len(jobs), watch=shown.append
+    )
+    asyncio.run(scheduler.work_off())
+    return scheduler.throughput, shown[-1]
 
 
 def test_the_work_of_all_workers_is_held_against_what_their_devices_can_do() -> None:

@@ -18,11 +18,11 @@ from pipeline.core.records import Prefix, Problem, Request, Totals
 from pipeline.data.rows import input_digest
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.budgets import goal_of
 from pipeline.runtime.intake import stage
+from pipeline.runtime.problem_budget import unit_target_of
 from pipeline.runtime.state import identity, state_of
-from pipeline.runtime.worker import Task, Worker, engine_for
-from pipeline.storage.commits import INPUT, UNIT, Commit, State, chains
+from pipeline.runtime.worker import UnitTask, Worker, engine_for
+from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, chains
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.shards import read_shard
@@ -49,7 +49,9 @@ def staged(storage: Storage, config: LabelConfig) -> Commit:
     with checker_for(config.grader) as checker:
         staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
         found = stage(storage, staged_id, config.data, config.run, checker)
-    return Commit(kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=found.shards, totals=found.totals)
+    return Commit(
+        kind=INPUT, chain_id=staged_id, number=0, state=CommitState.WHOLE, shards=found.shards, totals=found.totals
+    )
 
 
 def label_all(
@@ -67,7 +69,10 @@ def label_all(
         worker = Worker(config, storage, engine_for(config, cpus=1, attempt=1))
         await worker.start()
         receipts = await asyncio.gather(
-            *(worker.label_unit(Task(unit=unit, goal=goal_of(*deciding(config)))) for unit in units_of(storage, commit))
+            *(
+                worker.label_unit(UnitTask(unit=unit, unit_target=unit_target_of(*deciding(config))))
+                for unit in units_of(storage, commit)
+            )
         )
         await worker.stop()
         assert all(receipt.whole for receipt in receipts)
@@ -75,7 +80,7 @@ def label_all(
     asyncio.run(work())
     found = {chain.chain_id: chain for chain in chains(storage, UNIT)}
     units = list(units_of(storage, commit))
-    goals = {unit.unit_id: goal_of(*deciding(config)) for unit in units}
+    goals = {unit.unit_id: unit_target_of(*deciding(config)) for unit in units}
     totals = commit.totals + state_of(units, found, goals).totals
     return commit, totals, {table: tables(run_dir, table) for table in ("labels", "rollouts", "rejects", "solutions")}
 

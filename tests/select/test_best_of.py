@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.select.compared import any_right, best_of
+from pipeline.analysis.select.methods import any_right, best_of
 
 Candidates = list[tuple[float | None, bool]]
 

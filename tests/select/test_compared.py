@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pipeline.analysis.select.compared import Candidate, Contest, Method, compared
+from pipeline.analysis.select.methods import Candidate, Contest, Method, compare_methods
 
 
 def candidate(name: str, answer: str | None, score: float | None, orm: float | None = None) -> Candidate:
@@ -24,7 +24,7 @@ def test_a_problem_worked_out_by_hand() -> None:
         candidate("c", "8", 0.4, 0.1),
         candidate("d", None, None, None),
     )
-    (at_one, at_four) = compared([one], [1, 4], seed=0)
+    (at_one, at_four) = compare_methods([one], [1, 4], seed=0)
     means = {method: estimate.value for method, estimate in at_four.accuracy.items()}
     assert means == pytest.approx(
         {
@@ -52,7 +52,7 @@ def test_the_order_of_problems_and_candidates_does_not_matter() -> None:
         Contest(problem_id=each.problem_id, candidates=tuple(rng.sample(each.candidates, 16)))
         for each in rng.sample(contests, 5)
     ]
-    assert compared(contests, [2, 8], seed=4) == compared(mixed, [2, 8], seed=4)
+    assert compare_methods(contests, [2, 8], seed=4) == compare_methods(mixed, [2, 8], seed=4)
 
 
 def test_problems_with_fewer_candidates_compete_with_all_they_have() -> None:
@@ -60,13 +60,13 @@ def test_problems_with_fewer_candidates_compete_with_all_they_have() -> None:
         contest("one", candidate("a", "7", 0.1)),
         contest("two", candidate("b", "7", 0.1), candidate("c", "8", 0.2)),
     ]
-    (row,) = compared(contests, [2], seed=0)
+    (row,) = compare_methods(contests, [2], seed=0)
     assert row.short == 1
     assert row.accuracy[Method.prm].value == pytest.approx(0.5)
     assert row.accuracy[Method.random].value == pytest.approx(0.75)
 
 
 def test_without_outcome_scores_there_is_no_orm() -> None:
-    (row,) = compared([contest("p", candidate("a", "7", 0.1))], [1], seed=0)
+    (row,) = compare_methods([contest("p", candidate("a", "7", 0.1))], [1], seed=0)
     assert Method.orm not in row.accuracy
     assert set(row.ahead) == {Method.majority, Method.random}

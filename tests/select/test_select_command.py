@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import compose_label, main
-from pipeline.analysis.select.read import as_often_as_drawn
+from pipeline.analysis.select.read import repeat_drawn
 from tests.runtime.in_process import label_in_process
 from tests.select.scored import Row, row, written
 
@@ -169,7 +169,7 @@ def test_empty_draws_are_wrong_also_where_a_problem_has_no_others() -> None:
         orient="row",
     )
     scored = pl.DataFrame({"chain_id": ["a"], "problem_id": ["p1"], "empty": [False], "score": [0.5]})
-    frame, absent = as_often_as_drawn(scored, draws)
+    frame, absent = repeat_drawn(scored, draws)
     assert absent == 1
     assert frame.select("problem_id", "empty", "score").rows() == [
         ("p1", False, 0.5),

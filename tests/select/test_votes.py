@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.select.compared import MAX_SUBSETS, answer_groups, subsets_of, vote
+from pipeline.analysis.select.methods import MAX_SUBSETS, answer_groups, subsets_of, vote
 
 Voter = tuple[int, bool, float]
 

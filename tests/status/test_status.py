@@ -18,13 +18,13 @@ import fsspec
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.status import SHOWN_DAMAGE, RunStatus, State, lines, run_status
+from pipeline.analysis.status import SHOWN_DAMAGE, RunStatus, StartState, lines, run_status
 from pipeline.core.errors import UsageError
-from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, Planned, Range, encoded_forecast
+from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, PlannedWork, Range, encode_forecast
 from pipeline.core.progress import Load, Status, Verdicts
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.objects import ObjectStorage
-from pipeline.storage.starts import FOLDER, PLAN, Sample, Start, read_starts, this_process, write_start
+from pipeline.storage.starts import FOLDER, PLAN, SpeedSample, Start, read_starts, this_process, write_start
 from tests.audit.runs import config, files, labelled
 from tests.runtime.in_process import label_in_process
 
@@ -46,7 +46,7 @@ WORKING = Status(
     rollouts_before=5, tokens=4000, verdicts=Verdicts(correct=20, incorrect=18, no_answer=2, truncated=1),
     load=Load(running=8, waiting=4, grading=1), workers=2, device_seconds=7200.0, share_of_bound=0.5,
 )  # fmt: skip
-COURSE = (Sample(0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0), Sample(20.0, 1, 9, 40, 4000, 8, 4, 1, 2, 40.0))
+COURSE = (SpeedSample(0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0), SpeedSample(20.0, 1, 9, 40, 4000, 8, 4, 1, 2, 40.0))
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def run_dir(finished: Path, tmp_path: Path) -> Path:
 
 
 def the_start(run_dir: Path) -> Start:
-    (start,) = read_starts(LocalStorage(run_dir)).told
+    (start,) = read_starts(LocalStorage(run_dir)).starts
     return start
 
 
@@ -82,7 +82,7 @@ def owe_a_unit(run_dir: Path) -> None:
 
 
 def status(run_dir: Path, now: float | None = None) -> RunStatus:
-    starts = read_starts(LocalStorage(run_dir)).told
+    starts = read_starts(LocalStorage(run_dir)).starts
     return run_status(LocalStorage(run_dir), now or (starts[-1].at + 3 if starts else 0.0))
 
 
@@ -134,9 +134,9 @@ cost      H device hours, M in money, in 1 start
 def test_a_start_on_another_machine_is_known_by_its_signs_of_life(run_dir: Path) -> None:
     owe_a_unit(run_dir)
     start = tell(run_dir, ended="", process="elsewhere pid:[1] 7 7", status=WORKING)
-    assert status(run_dir, start.at - 100).condition.state is State.RUNNING  # its clock is ahead
-    assert status(run_dir, start.at + 59).condition.state is State.RUNNING
-    assert status(run_dir, start.at + 61).condition.state is State.DEAD
+    assert status(run_dir, start.at - 100).condition.state is StartState.RUNNING  # its clock is ahead
+    assert status(run_dir, start.at + 59).condition.state is StartState.RUNNING
+    assert status(run_dir, start.at + 61).condition.state is StartState.DEAD
     assert "state     dead: silent for 4 min: dead, or cut off; start `label` again" in printed(run_dir, start.at + 240)
 
 
@@ -156,7 +156,7 @@ def test_a_process_with_the_number_of_a_dead_one_is_another(run_dir: Path) -> No
     owe_a_unit(run_dir)
     boot, names, *_ = this_process().split()
     tell(run_dir, ended="", pid=os.getpid(), process=f"{boot} {names} {os.getpid()} 1")
-    assert status(run_dir).condition.state is State.DEAD
+    assert status(run_dir).condition.state is StartState.DEAD
 
 
 @pytest.mark.parametrize(
@@ -176,12 +176,12 @@ def test_how_the_last_start_ended_is_told(run_dir: Path, ended: str, line: str) 
 
 def test_a_run_whose_units_are_whole_is_finished_whatever_its_last_start_said(run_dir: Path) -> None:
     tell(run_dir, ended="failed", message="the disk was full")
-    assert status(run_dir).condition.state is State.FINISHED
+    assert status(run_dir).condition.state is StartState.FINISHED
 
 
 def test_more_that_is_added_to_a_finished_run_is_work(run_dir: Path) -> None:
     tell(run_dir, ended="", process=this_process(), pid=os.getpid())
-    assert status(run_dir).condition.state is State.RUNNING
+    assert status(run_dir).condition.state is StartState.RUNNING
 
 
 def test_of_several_starts_the_one_at_work_is_told_of_and_all_are_paid(run_dir: Path) -> None:
@@ -224,7 +224,7 @@ def test_what_is_committed_of_a_unit_in_work_is_counted_apart(run_dir: Path) -> 
 
 
 def test_planned_beside_so_far(run_dir: Path) -> None:
-    (run_dir / PLAN).write_bytes(encoded_forecast(FORECAST))
+    (run_dir / PLAN).write_bytes(encode_forecast(FORECAST))
     six_seconds = replace(the_start(run_dir).status, device_seconds=6.0)
     tell(run_dir, status=six_seconds)
     text = printed(run_dir)
@@ -326,7 +326,7 @@ class Counting:
 
 def test_it_can_be_asked_all_the_time_while_a_run_works(tmp_path: Path) -> None:
     over = threading.Event()
-    found: list[State] = []
+    found: list[StartState] = []
 
     def ask() -> None:
         while not over.is_set():
@@ -341,8 +341,8 @@ def test_it_can_be_asked_all_the_time_while_a_run_works(tmp_path: Path) -> None:
         finally:
             over.set()
         asking.result()
-    assert set(found) <= {State.UNFINISHED, State.RUNNING, State.FINISHED}
-    assert State.RUNNING in found
+    assert set(found) <= {StartState.UNFINISHED, StartState.RUNNING, StartState.FINISHED}
+    assert StartState.RUNNING in found
 
 
 def _range(low: float, expected: float, high: float) -> Range:
@@ -351,7 +351,7 @@ def _range(low: float, expected: float, high: float) -> Range:
 
 FORECAST = Forecast(
     made_at="", identity={}, settings={}, gpus=1, gpu_hour_price=2.0, others=(), limit=Limit(tokens=None),
-    planned=Planned(
+    planned=PlannedWork(
         rows=1, used=1, rejected=0, rejects={}, problems=1, chains=1, steps=1, prefixes=1, too_long=0, prompt_tokens=1,
         distinct_prompt_tokens=1, context=1,
     ),

@@ -10,8 +10,18 @@ from hypothesis import strategies as st
 
 from pipeline.core.errors import StoreError
 from pipeline.core.ids import shard_name
-from pipeline.core.records import Goal, Totals
-from pipeline.storage.commits import INPUT, UNIT, Commit, State, chain, chains, commit_name, publish, refuse_damage
+from pipeline.core.records import Totals, UnitTarget
+from pipeline.storage.commits import (
+    INPUT,
+    UNIT,
+    Commit,
+    CommitState,
+    chain,
+    chains,
+    commit_name,
+    publish,
+    refuse_damage,
+)
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import ShardRecord
 from tests import strategies as our
@@ -23,18 +33,18 @@ COMMIT = Commit(
     kind=UNIT,
     chain_id=ID,
     number=0,
-    state=State.WHOLE,
+    state=CommitState.WHOLE,
     shards=(SHARD,),
     totals=Totals(rows=2, used=1, rejected=1, tokens=9),
-    goal=Goal(rollouts=8),
+    unit_target=UnitTarget(rollouts=8),
     base=(KERNEL,),
-    learnt_from=5,
+    learned_from=5,
     seconds=0.5,
 )
 
 files = st.builds(lambda unit, sha: f"labels/{shard_name('labels', unit, sha)}", our.hex_ids, st.just("e" * 64))
 goals = st.builds(
-    Goal,
+    UnitTarget,
     rollouts=st.integers(0),
     target_sd=st.floats(0, 1),
     budget=st.integers(0),
@@ -49,12 +59,12 @@ shards = st.builds(ShardRecord, table=st.text(), file=files, sha256=st.text(), r
         kind=st.sampled_from([UNIT, INPUT]),
         chain_id=our.hex_ids,
         number=st.just(0),
-        state=st.sampled_from(State),
+        state=st.sampled_from(CommitState),
         shards=st.lists(shards).map(tuple),
         totals=st.builds(Totals, rows=st.integers(0), used=st.integers(), solution_tokens=st.integers(0)),
-        goal=goals,
+        unit_target=goals,
         base=st.lists(shards, max_size=1).map(tuple),
-        learnt_from=st.integers(0),
+        learned_from=st.integers(0),
         void=st.lists(files).map(tuple),
         settings=st.lists(st.tuples(st.text(), st.text())).map(tuple),
         seconds=st.floats(0, 1e9),
@@ -110,7 +120,7 @@ def test_a_lost_record_is_a_hole_where_more_are_known(tmp_path: Path) -> None:
     assert (found.commits, found.unreadable, found.length) == ((records[0], records[2]), (commit_name(records[1]),), 3)
     with pytest.raises(StoreError, match=r"00001\.json is missing or damaged: start `label`"):
         refuse_damage(found, storage.place)
-    publish(storage, Commit(kind=UNIT, chain_id=ID, number=1, state=State.VOID))
+    publish(storage, Commit(kind=UNIT, chain_id=ID, number=1, state=CommitState.VOID))
     refuse_damage(chain(storage, UNIT, ID), storage.place)
 
 
@@ -160,7 +170,7 @@ def test_a_damaged_record_is_told_apart(tmp_path: Path, content: bytes) -> None:
 def test_a_record_that_names_a_file_elsewhere_is_damage(tmp_path: Path, file: str) -> None:
     storage = LocalStorage(tmp_path)
     publish(storage, replace(COMMIT, shards=(replace(SHARD, file=file),)))
-    publish(storage, replace(COMMIT, number=1, state=State.VOID, void=(file,)))
+    publish(storage, replace(COMMIT, number=1, state=CommitState.VOID, void=(file,)))
     assert chain(storage, UNIT, ID).unreadable == (commit_name(COMMIT), commit_name(replace(COMMIT, number=1)))
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.ids import content_id
-from pipeline.storage.commits import EDITION, UNIT, Commit, CommitChain, State
+from pipeline.storage.commits import EDITION, UNIT, Commit, CommitChain, CommitState
 from pipeline.storage.editions import (
     EDITION_CHAIN,
     current_edition,
@@ -30,7 +30,7 @@ def shard(table: str, unit_id: str, content: str) -> ShardRecord:
 
 def whole(unit_id: str, number: int = 0) -> Commit:
     shards = (shard("rollouts", unit_id, "a"), shard("labels", unit_id, "a"))
-    return Commit(kind=UNIT, chain_id=unit_id, number=number, state=State.WHOLE, shards=shards)
+    return Commit(kind=UNIT, chain_id=unit_id, number=number, state=CommitState.WHOLE, shards=shards)
 
 
 WHOLES = {unit_id: whole(unit_id) for unit_id in UNITS}
@@ -72,7 +72,7 @@ def test_a_run_that_has_grown_since_has_its_own_labels() -> None:
 def test_a_damaged_edition_is_none_and_an_older_one_does_not_come_back() -> None:
     editions = edition(edition(NONE, "b"), "c")
     lost = shard("labels", UNITS[1], "c").file
-    word = Commit(kind=EDITION, chain_id=EDITION_CHAIN, number=2, state=State.VOID, void=(lost,))
+    word = Commit(kind=EDITION, chain_id=EDITION_CHAIN, number=2, state=CommitState.VOID, void=(lost,))
     assert current_edition(added(editions, word), WHOLES) is None
     again = edition(added(editions, word), "c")
     current = current_edition(again, WHOLES)

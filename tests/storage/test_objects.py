@@ -14,11 +14,11 @@ from s3fs import S3FileSystem
 from pipeline.core.errors import Absent, RunConflict, StoreError, Unreachable, UsageError
 from pipeline.core.ids import shard_name
 from pipeline.core.records import Totals
-from pipeline.storage.commits import UNIT, Commit, State, chain, publish
+from pipeline.storage.commits import UNIT, Commit, CommitState, chain, publish
 from pipeline.storage.disk import OsDisk
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.lock import MARKER, held, marked
-from pipeline.storage.place import storage_at
+from pipeline.storage.location import storage_at
+from pipeline.storage.lock import MARKER, driver_marker, hold_lock
 from pipeline.storage.repair import damaged_files
 from pipeline.storage.run_record import claim, recorded_identity
 from pipeline.storage.shards import ShardRecord
@@ -136,11 +136,11 @@ def test_an_object_named_after_a_folder_is_no_file_in_it(server: ObjectServer) -
 def test_a_put_whose_answer_was_lost_is_no_lost_race(server: ObjectServer) -> None:
     storage = storage_at(f"s3://{HONEST}/lost/run")
     assert storage.create("run.json", b"{}")
-    commit = Commit(kind=UNIT, chain_id=UNIT_ID, number=0, state=State.PART, totals=Totals(rollouts=1))
+    commit = Commit(kind=UNIT, chain_id=UNIT_ID, number=0, state=CommitState.PART, totals=Totals(rollouts=1))
     server.lost_answers = 1
     assert publish(storage, commit)
     assert server.lost_answers == 0
-    assert not publish(storage, Commit(kind=UNIT, chain_id=UNIT_ID, number=0, state=State.PART))
+    assert not publish(storage, Commit(kind=UNIT, chain_id=UNIT_ID, number=0, state=CommitState.PART))
     assert chain(storage, UNIT, UNIT_ID).commits == (commit,)
 
 
@@ -177,7 +177,7 @@ def test_a_store_that_is_away_is_no_damage(
     file = f"rollouts/{shard_name('rollouts', UNIT_ID, '0' * 64)}"
     storage.create(file, b"rows")
     shard = ShardRecord(table="rollouts", file=file, sha256="0" * 64, rows=1)
-    publish(storage, Commit(kind=UNIT, chain_id=UNIT_ID, number=0, state=State.PART, shards=(shard,)))
+    publish(storage, Commit(kind=UNIT, chain_id=UNIT_ID, number=0, state=CommitState.PART, shards=(shard,)))
     found = chain(storage, UNIT, UNIT_ID)
     assert damaged_files(storage, found) == [file]
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
@@ -218,7 +218,7 @@ def test_a_file_url_is_a_folder(tmp_path: Path) -> None:
 
 def test_where_the_first_commit_wins_drivers_need_no_lock(server: ObjectServer) -> None:
     storage = storage_at(f"s3://{HONEST}/two/run")
-    with held(storage, lock=True) as alone, held(storage_at(storage.place), lock=True):
+    with hold_lock(storage, lock=True) as alone, hold_lock(storage_at(storage.place), lock=True):
         assert not alone
         assert storage.names("") == []
 
@@ -256,20 +256,20 @@ def test_of_two_drivers_that_claim_at_once_for_different_runs_one_is_refused(
 @where_nobody_is_refused
 def test_where_nobody_is_refused_a_marker_keeps_a_second_driver_out(place: str) -> None:
     storage = storage_at(place)
-    with marked(storage, settle_seconds=0):
+    with driver_marker(storage, settle_seconds=0):
         assert storage.names("") == [MARKER]
-        for again in (marked(storage_at(place), settle_seconds=0), held(storage_at(place), lock=True)):
+        for again in (driver_marker(storage_at(place), settle_seconds=0), hold_lock(storage_at(place), lock=True)):
             with pytest.raises(RunConflict, match=rf"process \d+ on .*delete {place}/{MARKER}"), again:
                 pass
         assert storage.names("") == [MARKER]
     assert storage.names("") == []
-    with pytest.raises(KeyError), marked(storage, settle_seconds=0):
+    with pytest.raises(KeyError), driver_marker(storage, settle_seconds=0):
         raise KeyError
     assert storage.names("") == []
     storage.replace(MARKER, b"[]")
-    with pytest.raises(RunConflict, match="by whom it does not say"), marked(storage, settle_seconds=0):
+    with pytest.raises(RunConflict, match="by whom it does not say"), driver_marker(storage, settle_seconds=0):
         pass
-    with held(storage, lock=False) as alone:
+    with hold_lock(storage, lock=False) as alone:
         assert not alone
 
 
@@ -295,7 +295,7 @@ def test_of_two_drivers_that_look_at_the_same_moment_one_goes_on() -> None:
 
     def drive(_: int) -> str:
         try:
-            with marked(cast("Storage", Overtaken(storage, both)), settle_seconds=0):
+            with driver_marker(cast("Storage", Overtaken(storage, both)), settle_seconds=0):
                 return "went on"
         except RunConflict:
             return "left"
@@ -309,7 +309,7 @@ def test_a_marker_that_another_driver_replaced_and_took_away_is_a_conflict(monke
     MemoryFileSystem.store.clear()
     storage = storage_at("memory://gone/run")
     monkeypatch.setattr(storage, "replace", lambda name, data: storage.remove(name))
-    with pytest.raises(RunConflict, match="at the same moment"), marked(storage, settle_seconds=0):
+    with pytest.raises(RunConflict, match="at the same moment"), driver_marker(storage, settle_seconds=0):
         pass
 
 
@@ -328,8 +328,8 @@ class LinksReplace(OsDisk):
 )
 def test_a_file_system_in_which_no_commit_could_win_is_refused(tmp_path: Path, disk: OsDisk, fault: str) -> None:
     storage = LocalStorage(tmp_path / "run", disk)
-    with pytest.raises(StoreError, match=rf"{fault}: choose a run_dir on another"), held(storage, lock=True):
+    with pytest.raises(StoreError, match=rf"{fault}: choose a run_dir on another"), hold_lock(storage, lock=True):
         pass
     assert storage.names("") == []
-    with held(LocalStorage(tmp_path / "run"), lock=True) as alone:
+    with hold_lock(LocalStorage(tmp_path / "run"), lock=True) as alone:
         assert alone

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.errors import StoreError, UsageError
-from pipeline.storage.outputs import check_output_file, refuse_overwriting, replaced_at_end
+from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 
 
 def names(folder: Path) -> list[str]:
@@ -13,17 +13,17 @@ def names(folder: Path) -> list[str]:
 
 
 def replace(path: Path, data: bytes) -> None:
-    with replaced_at_end(path) as file:
+    with atomic_file(path) as file:
         file.write(data)
 
 
 def test_a_file_is_replaced_when_the_block_has_ended(tmp_path: Path) -> None:
     path = tmp_path / "new" / "a"
-    with replaced_at_end(path) as file:
+    with atomic_file(path) as file:
         file.write(b"first")
         assert not path.exists()
     assert path.read_bytes() == b"first"
-    with replaced_at_end(path) as file:
+    with atomic_file(path) as file:
         file.write(b"second")
         assert path.read_bytes() == b"first"
     assert path.read_bytes() == b"second"
@@ -37,7 +37,7 @@ def test_a_block_that_fails_changes_nothing(tmp_path: Path, failure: type[BaseEx
     replace(tmp_path / "a", b"old")
 
     def replace_half() -> None:
-        with replaced_at_end(tmp_path / "a") as file:
+        with atomic_file(tmp_path / "a") as file:
             file.write(b"new")
             raise failure
 
@@ -62,7 +62,7 @@ def test_an_interruption_as_soon_as_the_file_is_there_leaves_nothing(
 
 def test_a_place_for_a_replacement_that_cannot_be_had_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
-    with pytest.raises(StoreError, match="cannot be written"), replaced_at_end(tmp_path / "file" / "a"):
+    with pytest.raises(StoreError, match="cannot be written"), atomic_file(tmp_path / "file" / "a"):
         pytest.fail("the block was entered")
     with pytest.raises(StoreError, match="cannot be written"):
         replace(tmp_path, b"data")

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from pipeline.core.errors import StoreError
-from pipeline.core.records import Goal, Totals
-from pipeline.storage.commits import UNIT, Commit, State, chain, commit_name, publish, standing
+from pipeline.core.records import Totals, UnitTarget
+from pipeline.storage.commits import UNIT, Commit, CommitState, chain, commit_name, publish, resolve
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.repair import repaired
+from pipeline.storage.repair import repair
 from pipeline.storage.run_record import claim
 from pipeline.storage.shards import write_shard
 from pipeline.storage.unit_log import UnitLog
@@ -33,7 +33,7 @@ class Recording(LocalStorage):
 
 def part(storage: LocalStorage, number: int, table: pa.Table) -> Commit:
     shard = write_shard(storage, "rollouts", UNIT_ID, [table], folder="flushed")
-    commit = Commit(kind=UNIT, chain_id=UNIT_ID, number=number, state=State.PART, shards=(shard,))
+    commit = Commit(kind=UNIT, chain_id=UNIT_ID, number=number, state=CommitState.PART, shards=(shard,))
     assert publish(storage, commit)
     return commit
 
@@ -42,10 +42,10 @@ def test_the_number_of_a_damaged_record_is_free_at_no_time(tmp_path: Path) -> No
     damaged = commit_name(part(LocalStorage(tmp_path), 0, rollouts({0}, "a")))
     (tmp_path / damaged).write_text("{}")
     storage = Recording(tmp_path, damaged)
-    mended, names = repaired(storage, chain(storage, UNIT, UNIT_ID))
+    mended, names = repair(storage, chain(storage, UNIT, UNIT_ID))
     assert not storage.freed
     assert names == [damaged]
-    assert [commit.state for commit in mended.commits] == [State.VOID]
+    assert [commit.state for commit in mended.commits] == [CommitState.VOID]
     assert (tmp_path / "damaged" / damaged.replace("/", "-")).read_text() == "{}"
 
 
@@ -57,8 +57,8 @@ def test_a_file_that_cannot_be_read_for_now_is_no_damage() -> None:
     found = chain(storage, UNIT, UNIT_ID)
     world.strikes[world.effects + 1] = Strike.EIO
     with pytest.raises(StoreError, match="cannot be read"):
-        repaired(storage, found)
-    assert repaired(storage, found) == (found, [])
+        repair(storage, found)
+    assert repair(storage, found) == (found, [])
     assert found.commits == (kept,)
     world.loop.close()
 
@@ -67,15 +67,15 @@ def test_a_file_made_anew_under_the_name_it_had_counts_again(tmp_path: Path) -> 
     storage = LocalStorage(tmp_path)
     log = UnitLog(storage, UNIT_ID)
     log.read()
-    assert log.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), Goal(rollouts=2), 0.0)
+    assert log.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), UnitTarget(rollouts=2), 0.0)
     (whole,) = chain(storage, UNIT, UNIT_ID).commits
     (tmp_path / whole.shards[0].file).unlink()
-    mended, _ = repaired(storage, chain(storage, UNIT, UNIT_ID))
-    assert standing(mended).whole is None
+    mended, _ = repair(storage, chain(storage, UNIT, UNIT_ID))
+    assert resolve(mended).whole is None
     again = UnitLog(storage, UNIT_ID)
     assert again.read() == []
-    assert again.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), Goal(rollouts=2), 0.0)
-    found = standing(chain(storage, UNIT, UNIT_ID))
+    assert again.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), UnitTarget(rollouts=2), 0.0)
+    found = resolve(chain(storage, UNIT, UNIT_ID))
     assert found.whole is not None
     assert found.whole.shards == whole.shards == found.log
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from pipeline.core.errors import RunConflict, StoreError
-from pipeline.storage.commits import INPUT, UNIT, Commit, State, publish
+from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import check_claim, claim, recorded_identity, settings_copy
 from tests import strategies as our
@@ -30,8 +30,8 @@ def started(run_dir: Path) -> LocalStorage:
     """A run that has committed its input and a unit."""
     storage = LocalStorage(run_dir)
     claim(storage, FACTS)
-    staged = Commit(kind=INPUT, chain_id="2" * 20, number=0, state=State.WHOLE, settings=settings_copy(FACTS))
-    for commit in (staged, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=State.WHOLE)):
+    staged = Commit(kind=INPUT, chain_id="2" * 20, number=0, state=CommitState.WHOLE, settings=settings_copy(FACTS))
+    for commit in (staged, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE)):
         assert publish(storage, commit)
     return storage
 

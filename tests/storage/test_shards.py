@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.errors import StoreError
-from pipeline.core.records import Place, Reject, RejectReason
+from pipeline.core.records import Reject, RejectReason, RowLocation
 from pipeline.core.tables import rejects_table
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import ShardRecord, read_shard, verified_file, write_shard
@@ -22,7 +22,7 @@ UNIT = "0" * 20
 def table(*details: str) -> pa.Table:
     return rejects_table(
         [
-            Reject(place=Place(file="f", line=line), reason=RejectReason.NOT_JSON, detail=detail)
+            Reject(place=RowLocation(file="f", line=line), reason=RejectReason.NOT_JSON, detail=detail)
             for line, detail in enumerate(details, start=1)
         ]
     )

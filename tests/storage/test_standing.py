@@ -1,6 +1,6 @@
 """What a chain of records amounts to: the newest word about a file counts."""
 
-from pipeline.storage.commits import UNIT, Commit, CommitChain, State, standing
+from pipeline.storage.commits import UNIT, Commit, CommitChain, CommitState, resolve
 from pipeline.storage.shards import ShardRecord
 
 
@@ -11,7 +11,7 @@ def shard(table: str, name: str) -> ShardRecord:
 LOG, LABELS, PART = shard("rollouts", "a"), shard("labels", "b"), shard("rollouts", "p")
 
 
-def chain(*steps: tuple[State, tuple[ShardRecord, ...] | tuple[str, ...]]) -> CommitChain:
+def chain(*steps: tuple[CommitState, tuple[ShardRecord, ...] | tuple[str, ...]]) -> CommitChain:
     commits = []
     for number, (state, content) in enumerate(steps):
         files = tuple(file for file in content if isinstance(file, ShardRecord))
@@ -21,19 +21,23 @@ def chain(*steps: tuple[State, tuple[ShardRecord, ...] | tuple[str, ...]]) -> Co
 
 
 def test_a_void_file_is_no_part_of_the_log_and_its_unit_not_whole() -> None:
-    found = standing(chain((State.PART, (PART,)), (State.WHOLE, (LOG, LABELS)), (State.VOID, (LOG.file,))))
+    found = resolve(
+        chain((CommitState.PART, (PART,)), (CommitState.WHOLE, (LOG, LABELS)), (CommitState.VOID, (LOG.file,)))
+    )
     assert found.whole is None
     assert found.log == (PART,)
-    found = standing(chain((State.PART, (PART,)), (State.WHOLE, (LOG, LABELS)), (State.VOID, (LABELS.file,))))
+    found = resolve(
+        chain((CommitState.PART, (PART,)), (CommitState.WHOLE, (LOG, LABELS)), (CommitState.VOID, (LABELS.file,)))
+    )
     assert found.whole is None
     assert found.log == (LOG,)
 
 
 def test_a_file_that_was_redone_with_the_same_content_counts_again() -> None:
-    whole = (State.WHOLE, (LOG, LABELS))
+    whole = (CommitState.WHOLE, (LOG, LABELS))
     for lost in (LOG, LABELS):
-        found = standing(chain(whole, (State.VOID, (lost.file,)), whole))
+        found = resolve(chain(whole, (CommitState.VOID, (lost.file,)), whole))
         assert found.whole is not None
         assert found.whole.number == 2
         assert found.log == (LOG,)
-    assert standing(chain(whole, (State.VOID, (LOG.file,)), whole, (State.VOID, (LOG.file,)))).log == ()
+    assert resolve(chain(whole, (CommitState.VOID, (LOG.file,)), whole, (CommitState.VOID, (LOG.file,)))).log == ()

@@ -49,7 +49,7 @@ def test_starts_come_back_in_the_order_of_time(tmp_path: Path) -> None:
     told = [start(1_800_000_000.0 + at, ended="failed", message="\ud800 no", price=2.5) for at in (20, 0, 10)]
     for each in told:
         write_start(storage, each)
-    first, second, third = read_starts(storage).told
+    first, second, third = read_starts(storage).starts
     assert [first.began_at, second.began_at, third.began_at] == sorted(each.began_at for each in told)
     assert first == replace(told[1], message="? no")
 
@@ -58,7 +58,7 @@ def test_a_start_is_replaced_by_what_it_tells_later(tmp_path: Path) -> None:
     storage, told = LocalStorage(tmp_path), start()
     write_start(storage, told)
     write_start(storage, replace(told, ended="done"))
-    (found,) = read_starts(storage).told
+    (found,) = read_starts(storage).starts
     assert found.ended == "done"
 
 
@@ -68,7 +68,7 @@ def test_of_very_many_starts_the_last_ones_are_read(tmp_path: Path) -> None:
     for each in told:
         write_start(storage, each)
     with patch.object(starts, "READ", 3):
-        assert read_starts(storage).told == tuple(told[2:])
+        assert read_starts(storage).starts == tuple(told[2:])
 
 
 def _fields(**changes: object) -> str:
@@ -92,10 +92,10 @@ def test_a_damaged_file_tells_nothing_and_is_named(tmp_path: Path, content: str)
     name = f"{FOLDER}/start-{new_start_id(1.0)}-00000.json"
     (tmp_path / name).write_text(content)
     (tmp_path / FOLDER / "notes.txt").write_text("not ours")
-    assert read_starts(LocalStorage(tmp_path)) == Starts(told=(), damaged=(name,))
+    assert read_starts(LocalStorage(tmp_path)) == Starts(starts=(), damaged=(name,))
     (tmp_path / FOLDER / f"start-{new_start_id(2.0)}-00000.json").write_text(_fields())
     found = read_starts(LocalStorage(tmp_path))
-    assert (len(found.told), found.damaged) == (1, (name,))
+    assert (len(found.starts), found.damaged) == (1, (name,))
 
 
 def test_a_process_is_told_from_those_before_and_behind_it() -> None:

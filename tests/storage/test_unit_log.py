@@ -12,7 +12,6 @@ from pipeline.core.ids import rollout_id, shard_name
 from pipeline.core.records import (
     Completion,
     Finish,
-    Goal,
     Grade,
     Prefix,
     Problem,
@@ -21,12 +20,13 @@ from pipeline.core.records import (
     SampledSolution,
     Solution,
     Totals,
+    UnitTarget,
     Verdict,
 )
 from pipeline.core.tables import rollouts_table, row_ids, sampled_solutions, solutions_table
-from pipeline.storage.commits import UNIT, Commit, State, chain, publish, standing
+from pipeline.storage.commits import UNIT, Commit, CommitState, chain, publish, resolve
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.repair import repaired
+from pipeline.storage.repair import repair
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.unit_log import UnitLog
 
@@ -81,14 +81,14 @@ class Writer:
         self.known.update(rollout_id("b" * 20, issue) for issue in issues)
 
     def complete(self, issues: set[int], target: int = 1) -> None:
-        while not self.log.complete({"rollouts": self.owed(issues)}, {}, Totals(), Goal(rollouts=target), 0.0):
+        while not self.log.complete({"rollouts": self.owed(issues)}, {}, Totals(), UnitTarget(rollouts=target), 0.0):
             self.read()
         self.known.update(rollout_id("b" * 20, issue) for issue in issues)
 
 
 def rows_by_id(storage: LocalStorage) -> dict[str, str]:
     """What a reader finds: the text of each rollout. No id stands twice."""
-    found = standing(chain(storage, UNIT, UNIT_ID))
+    found = resolve(chain(storage, UNIT, UNIT_ID))
     rows = [row for shard in found.log for row in read_shard(storage, shard).to_pylist()]
     texts = {row["rollout_id"]: row["text"] for row in rows}
     assert len(texts) == len(rows)
@@ -120,15 +120,15 @@ def test_a_whole_unit_has_one_file_and_a_larger_one_adds_to_it(tmp_path: Path) -
     writer.flush({0, 1})
     writer.flush({2})
     writer.complete({3})
-    assert [shard.rows for shard in standing(chain(storage, UNIT, UNIT_ID)).log] == [4]
+    assert [shard.rows for shard in resolve(chain(storage, UNIT, UNIT_ID)).log] == [4]
     again = Writer(storage, "b")
     assert again.log.whole is not None
     again.flush({4})
     again.complete({5}, target=2)
-    found = standing(chain(storage, UNIT, UNIT_ID))
+    found = resolve(chain(storage, UNIT, UNIT_ID))
     assert [shard.rows for shard in found.log] == [4, 2]
     assert found.whole is not None
-    assert found.whole.goal == Goal(rollouts=2)
+    assert found.whole.unit_target == UnitTarget(rollouts=2)
     assert sorted(storage.names("rollouts")) == sorted(shard.file for shard in found.log)
     assert list(rows_by_id(storage).values()) == ["a"] * 4 + ["b"] * 2
 
@@ -144,10 +144,10 @@ def test_a_damaged_file_falls_back_on_the_others(tmp_path: Path, lost: str) -> N
     path = tmp_path / storage.names(lost)[0]
     path.write_bytes(path.read_bytes()[:-5])
     held = 4 if lost == "rollouts" else len(rows_by_id_of(path, storage))
-    _, damaged = repaired(storage, chain(storage, UNIT, UNIT_ID))
+    _, damaged = repair(storage, chain(storage, UNIT, UNIT_ID))
     assert damaged == [f"{lost}/{path.name}"]
     assert not path.exists()
-    assert repaired(storage, chain(storage, UNIT, UNIT_ID))[1] == []
+    assert repair(storage, chain(storage, UNIT, UNIT_ID))[1] == []
     left = rows_by_id(storage)
     assert len(left) == 3 if lost == "rollouts" else 3 - held
     second = Writer(storage, "b")
@@ -178,7 +178,7 @@ def test_rows_that_stand_in_a_void_whole_and_in_its_parts_count_once(tmp_path: P
     writer.complete({4}, target=2)
     first = next(name for name in storage.names("rollouts") if len(read_rows(storage, name)) == 3)
     (tmp_path / first).unlink()
-    repaired(storage, chain(storage, UNIT, UNIT_ID))
+    repair(storage, chain(storage, UNIT, UNIT_ID))
     again = Writer(storage, "b")
     assert again.known == {rollout_id("b" * 20, issue) for issue in (0, 1, 3, 4)}
     again.complete({0, 1, 2, 3, 4}, target=2)
@@ -186,7 +186,7 @@ def test_rows_that_stand_in_a_void_whole_and_in_its_parts_count_once(tmp_path: P
 
 
 def read_rows(storage: LocalStorage, name: str) -> list[tuple[object, ...]]:
-    found = standing(chain(storage, UNIT, UNIT_ID)).log
+    found = resolve(chain(storage, UNIT, UNIT_ID)).log
     return row_ids("rollouts", read_shard(storage, next(shard for shard in found if shard.file == name)))
 
 
@@ -196,7 +196,7 @@ def test_an_unreadable_record_is_declared_and_what_it_held_is_owed(tmp_path: Pat
     for issue in range(3):
         writer.flush({issue})
     (tmp_path / "commits" / f"unit-{UNIT_ID}-00001.json").write_text("{}")
-    found, damaged = repaired(storage, chain(storage, UNIT, UNIT_ID))
+    found, damaged = repair(storage, chain(storage, UNIT, UNIT_ID))
     assert damaged == [f"commits/unit-{UNIT_ID}-00001.json"]
     assert found == chain(storage, UNIT, UNIT_ID, found.length)
     second = Writer(storage, "b")
@@ -207,10 +207,10 @@ def test_another_drivers_word_ends_the_repair(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     Writer(storage, "a").flush({0})
     stale = chain(storage, UNIT, UNIT_ID)
-    publish(storage, Commit(kind=UNIT, chain_id=UNIT_ID, number=1, state=State.PART))
+    publish(storage, Commit(kind=UNIT, chain_id=UNIT_ID, number=1, state=CommitState.PART))
     (tmp_path / storage.names("flushed")[0]).unlink()
     with pytest.raises(Exception, match="another job works on"):
-        repaired(storage, stale)
+        repair(storage, stale)
 
 
 def test_sampled_solutions_come_back_as_they_were(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_unit_goes_on_with_the_kernel_that_it_began_with(tmp_path: Path, offer
         again = UnitLog(storage, UNIT_ID, known_length, (LATER,))
         again.read()
         assert again.base == first.base == offered
-    assert again.complete({}, {}, Totals(), Goal(rollouts=1), 0.0)
+    assert again.complete({}, {}, Totals(), UnitTarget(rollouts=1), 0.0)
     extended = UnitLog(storage, UNIT_ID, 0, (LATER,))
     extended.read()
     assert extended.base == offered

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.errors import StoreError
-from pipeline.core.records import InputRow, Place, Problem, Reject, RejectReason
+from pipeline.core.records import InputRow, Problem, Reject, RejectReason, RowLocation
 from pipeline.core.tables import rejects_table
-from pipeline.storage.commits import INPUT, Commit, State
+from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import write_shard
 from pipeline.storage.storage import Storage
@@ -19,10 +19,10 @@ from tests import strategies as our
 
 def staged(storage: Storage, files: list[list[list[InputRow]]]) -> Commit:
     """An input of some files, each with some units, each with some rows; and a file of rejects."""
-    reject = Reject(place=Place(file="f", line=1), reason=RejectReason.NOT_JSON, detail="x")
+    reject = Reject(place=RowLocation(file="f", line=1), reason=RejectReason.NOT_JSON, detail="x")
     shards = [write_units(storage, f"{number:020x}", units) for number, units in enumerate(files)]
     rejects = write_shard(storage, "rejects", "f" * 20, [rejects_table([reject])])
-    return Commit(kind=INPUT, chain_id="1" * 20, number=0, state=State.WHOLE, shards=(*shards, rejects))
+    return Commit(kind=INPUT, chain_id="1" * 20, number=0, state=CommitState.WHOLE, shards=(*shards, rejects))
 
 
 inputs = st.lists(
@@ -43,7 +43,7 @@ def test_units_give_back_the_rows_in_order(
 
 def row(number: int) -> InputRow:
     problem = Problem(problem_id=f"{number:020x}", text="?", golds=("1",))
-    return InputRow(place=Place(file="f", line=number), source_id=None, problem=problem, solution=None)
+    return InputRow(place=RowLocation(file="f", line=number), source_id=None, problem=problem, solution=None)
 
 
 def test_ids_of_units_come_from_what_they_ask_for_wherever_they_stand(tmp_path: Path) -> None:

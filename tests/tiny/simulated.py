@@ -1,7 +1,7 @@
 """`python -m tests.tiny.simulated [RUNS]`: how far labels of the tiny policy's chains are off where all is right.
 
 Outcomes are drawn from the measured values, and the pooled estimator labels them as a run's first unit: the engine, the
-tokeniser and the grader are left out. Printed are quantiles of what `compared.implausible` bounds.
+tokeniser and the grader are left out. Printed are quantiles of what `comparison.implausible` bounds.
 """
 
 import sys
@@ -12,7 +12,7 @@ import numpy as np
 from pipeline.core.records import ChainShape, Trials
 from pipeline.estimators.labelling import chain_values
 from pipeline.estimators.pooled.kernel import PRIOR
-from pipeline.estimators.pooled.learning import learnt
+from pipeline.estimators.pooled.learning import learn_kernel
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import tree_of
 from tests.estimators.pooled import POOLED, played
@@ -39,7 +39,7 @@ def simulated(known: Truth, seed: int) -> Told:
 
     trees = [tree_of([chain]) for chain in chains]
     have = played(trees, engine, POOLED, PRIOR)
-    values = chain_values(chains, have, estimator_for(POOLED), learnt(PRIOR, trees, have))
+    values = chain_values(chains, have, estimator_for(POOLED), learn_kernel(PRIOR, trees, have))
     steps = [step for chain in values for step in (chain.root, *chain.steps[:-1])]
     counts = [have.get(name, Trials()).counts for name in names]
     return Told(

@@ -26,11 +26,11 @@ from pipeline.core.records import (
     Completion,
     Finish,
     InputRow,
-    Place,
     Prefix,
     Problem,
     Reject,
     Request,
+    RowLocation,
     Verdict,
 )
 from pipeline.data.problems import read_row
@@ -125,7 +125,7 @@ class Bench:
         )
 
     def _read(self, row: Row) -> InputRow:
-        read = read_row(row, Place(file=TRUTH.name, line=1), self.config.data, self.checker.stated_answer)
+        read = read_row(row, RowLocation(file=TRUTH.name, line=1), self.config.data, self.checker.stated_answer)
         if isinstance(read, Reject):
             raise ValueError(read.detail)
         return read

@@ -16,7 +16,7 @@ from pipeline.config.changes import AuditConfig
 from pipeline.config.choices import Tracker
 from pipeline.core.errors import UsageError
 from pipeline.core.progress import Load, Pace, Status, Verdicts
-from pipeline.runtime.track.tracked import folder_of, tracked, tracker_for, values_of
+from pipeline.runtime.track.tracking import folder_of, tracker_for, tracking, values_of
 from tests.audit.runs import config
 from tests.runtime.in_process import label_in_process
 
@@ -53,7 +53,7 @@ class Notes:
 
 def track(sink: Notes, tmp_path: Path, statuses: list[Status]) -> list[Status]:
     heard: list[Status] = []
-    with tracked(sink, config(tmp_path, "plan.gpu_hour_price=2"), "/runs/math", heard.append) as tell:
+    with tracking(sink, config(tmp_path, "plan.gpu_hour_price=2"), "/runs/math", heard.append) as tell:
         for status in statuses:
             tell(status)
     return heard

@@ -68,11 +68,11 @@ def test_an_outcome_model_learns_the_last_step_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("neutral", "label"), [(TrainNeutral.positive, 1), (TrainNeutral.negative, 0), (TrainNeutral.undecided, None)]
+    ("neutral", "label"), [(TrainNeutral.positive, 1), (TrainNeutral.negative, 0), (TrainNeutral.uncertain, None)]
 )
 def test_what_becomes_of_neutral_steps_has_to_be_said(neutral: TrainNeutral, label: int | None) -> None:
     row = {"label": [2, 0, None, 0]}
-    with pytest.raises(UsageError, match="neutral=positive, neutral=negative, neutral=undecided"):
+    with pytest.raises(UsageError, match="neutral=positive, neutral=negative, neutral=uncertain"):
         targets(row)
     assert targets(row, neutral=neutral)[0].label == label
     assert targets(row, loss=Loss.soft)[0].label is None

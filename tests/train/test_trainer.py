@@ -50,7 +50,7 @@ def settings(run_dir: Path, out: Path, **changed: Any) -> TrainConfig:
 
 def trained(config: TrainConfig, told: list[str] | None = None) -> Trained:
     lines = [] if told is None else told
-    return train(config, weights=config.model, tell=lines.append)
+    return train(config, weights=config.model, progress=lines.append)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_what_is_broken_off_goes_on_to_the_same_weights(small_run: Path, tmp_pat
     cut = settings(small_run, tmp_path / "cut", loss=Loss.soft)
     trained(straight)
     with pytest.raises(PowerCut):
-        train(cut, weights=str(ASSET), tell=broken)
+        train(cut, weights=str(ASSET), progress=broken)
     torn = tmp_path / "cut" / "checkpoints" / "checkpoint-99"
     torn.mkdir()
     told: list[str] = []
@@ -162,7 +162,7 @@ def test_the_first_loss_behind_a_checkpoint_within_an_epoch_says_that_it_is_of_t
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        train(config, weights=str(ASSET), tell=broken)
+        train(config, weights=str(ASSET), progress=broken)
     told: list[str] = []
     trained(config, told)
     assert told[2].endswith("checkpoint-2")
@@ -181,9 +181,9 @@ def test_an_outcome_model_by_counts_and_confidence_with_the_uppermost_layer_alon
         weight=Weight.confidence,
         layers=1,
         epochs=1,
-        accumulate=2,
+        gradient_accumulation_steps=2,
         checkpoint_steps=1,
-        recompute=True,
+        gradient_checkpointing=True,
         validation=0,
     )
     told: list[str] = []
@@ -306,7 +306,7 @@ def test_labels_that_changed_are_refused(small_run: Path, tmp_path: Path, finish
             raise KeyboardInterrupt
 
     with nullcontext() if finished else pytest.raises(KeyboardInterrupt):
-        train(config, weights=config.model, tell=told)
+        train(config, weights=config.model, progress=told)
     assert main(["relabel", f"run_dir={run}", "estimator.rule=threshold", "estimator.threshold=0.9"]) == 0
     with pytest.raises(InputError, match=r"labels of .*run have changed since .*prm was begun .* into another folder"):
         trained(config)

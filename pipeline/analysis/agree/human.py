@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pipeline.analysis.settings import Neutral
 from pipeline.config.choices import Layout
 from pipeline.config.label import DataConfig
-from pipeline.core.records import Place, Reject
+from pipeline.core.records import Reject, RowLocation
 from pipeline.data.layouts import chosen_completions, column, column_names
 from pipeline.data.problems import read_row
 from pipeline.data.steps import STEP_TAG, step_texts
@@ -62,7 +62,7 @@ class _UnusableError(Exception):
 class HumanChain:
     """`goods`: one per step. `first_error`: from 0, -1 for none, None where the ratings do not tell."""
 
-    place: Place
+    place: RowLocation
     source_id: str | None
     problem: str
     steps: tuple[str, ...]
@@ -74,12 +74,15 @@ class HumanChain:
 class Unusable:
     """A row without a chain or without a label that can be used, and why."""
 
-    place: Place
+    place: RowLocation
     detail: str
 
 
 def human_chains(
-    rows: Iterable[tuple[Place, Mapping[str, object] | Reject]], data: DataConfig, name: str | None, neutral: Neutral
+    rows: Iterable[tuple[RowLocation, Mapping[str, object] | Reject]],
+    data: DataConfig,
+    name: str | None,
+    neutral: Neutral,
 ) -> Iterator[HumanChain | Unusable]:
     """One for each row, in order. `name`: the column of people's labels. Raises nothing of its own."""
     unanswered = replace(
@@ -91,7 +94,7 @@ def human_chains(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledChain:
+class ModelChain:
     """A row of `labels`: `values` and `labels` have an entry per step, `outcome` is whether its final answer is right.
     `terminal`: the last value is that outcome, and rests on no rollouts."""
 
@@ -105,17 +108,17 @@ class LabelledChain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class ChainPair:
     human: HumanChain
-    labelled: LabelledChain
+    labelled: ModelChain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matched:
+class MatchedChains:
     """`repeated`: rows of people's about a chain that an earlier row is about; the first counts. `contradicting` of them say
     something else than it. `other_text`: unmatched rows whose id the run knows."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ChainPair, ...]
     unmatched_human: int
     unmatched_labelled: int
     other_text: int
@@ -123,9 +126,9 @@ class Matched:
     contradicting: int
 
 
-def match(humans: Iterable[HumanChain], labelled: Sequence[LabelledChain]) -> Matched:
+def match(humans: Iterable[HumanChain], labelled: Sequence[ModelChain]) -> MatchedChains:
     """Every chain of people's with its labels, in people's order."""
-    by_text: dict[tuple[str, ...], list[LabelledChain]] = defaultdict(list)
+    by_text: dict[tuple[str, ...], list[ModelChain]] = defaultdict(list)
     for chain in labelled:
         by_text[_key(chain)].append(chain)
     ids = {chain.source_id for chain in labelled if chain.source_id is not None}
@@ -141,10 +144,10 @@ def match(humans: Iterable[HumanChain], labelled: Sequence[LabelledChain]) -> Ma
         first[key] = human
         if found := by_text.get(key):
             same_id = [chain for chain in found if chain.source_id == human.source_id]
-            pairs.append(Pair(human=human, labelled=(same_id or found)[0]))
+            pairs.append(ChainPair(human=human, labelled=(same_id or found)[0]))
         else:
             other_text += human.source_id in ids
-    return Matched(
+    return MatchedChains(
         pairs=tuple(pairs),
         unmatched_human=len(first) - len(pairs),
         unmatched_labelled=len(labelled) - len(pairs),
@@ -154,7 +157,7 @@ def match(humans: Iterable[HumanChain], labelled: Sequence[LabelledChain]) -> Ma
     )
 
 
-def subsets(pairs: Sequence[Pair]) -> list[str | None]:
+def subsets(pairs: Sequence[ChainPair]) -> list[str | None]:
     """What stands before the number in each id by people, `gsm8k` of `gsm8k-40`; None for an id of another shape."""
     shapes = [_SUBSET.fullmatch(pair.human.source_id or "") for pair in pairs]
     names = [shape[1] if shape else None for shape in shapes]
@@ -162,7 +165,7 @@ def subsets(pairs: Sequence[Pair]) -> list[str | None]:
 
 
 def _chain(
-    row: Mapping[str, object], place: Place, data: DataConfig, name: str | None, neutral: Neutral
+    row: Mapping[str, object], place: RowLocation, data: DataConfig, name: str | None, neutral: Neutral
 ) -> HumanChain | Unusable | Reject:
     read = read_row({**row, _ANSWER: "-"}, place, data, lambda _text: None)
     if isinstance(read, Reject):
@@ -253,5 +256,5 @@ def _tags(row: Mapping[str, object]) -> list[int]:
     return ratings
 
 
-def _key(chain: HumanChain | LabelledChain) -> tuple[str, ...]:
+def _key(chain: HumanChain | ModelChain) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for text in (chain.problem, *chain.steps))

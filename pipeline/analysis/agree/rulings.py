@@ -6,7 +6,7 @@ run does.
 
 **First errors.** F1 is that of ProcessBench (Zheng et al. 2024, arXiv 2412.06559): the harmonic mean of two accuracies, one
 among chains in which people find an error (the same first error is found), one among chains in which they find none (none is).
-A chain that is undecided is counted apart, and as missed, like an answer that cannot be read in ProcessBench's own code.
+A chain that is uncertain is counted apart, and as missed, like an answer that cannot be read in ProcessBench's own code.
 
 **Single steps.** Counted are the steps that people call good or bad. A first error says nothing of what is behind it, so that
 is left out. A value is P(correct final answer), not P(good step): a curve away from the diagonal is no mistake of the sampling.
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.analysis.agree.human import NEUTRAL, NO_ERROR, LabelledChain, Pair, first_error
+from pipeline.analysis.agree.human import NEUTRAL, NO_ERROR, ChainPair, ModelChain, first_error
 from pipeline.analysis.settings import Neutral
-from pipeline.core.statistics import Estimated, Floats, Resampling, auc, share, wilson
+from pipeline.core.statistics import Floats, Interval, Resampling, auc, share, wilson
 
 _LABELS: dict[int | None, bool | None] = {1: True, 0: False, None: None}
 _ERRONEOUS, _EXACT, _CORRECT, _CLEARED = range(4)
@@ -31,7 +31,7 @@ _GOOD, _GOOD_RIGHT, _BAD, _BAD_RIGHT = range(4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """`errors`: for each chain how probable each first error is: a step from 0, NO_ERROR, or None for undecided.
+    """`errors`: for each chain how probable each first error is: a step from 0, NO_ERROR, or None for uncertain.
 
     `goods`: what is said of each step; None for a baseline, which says nothing of single steps.
     """
@@ -42,19 +42,19 @@ class Ruling:
     goods: tuple[tuple[bool | None, ...], ...] | None = None
 
 
-def by_label(chains: Sequence[LabelledChain], name: str, neutral: Neutral) -> Ruling:
+def by_label(chains: Sequence[ModelChain], name: str, neutral: Neutral) -> Ruling:
     """The column `label`."""
     meaning = {**_LABELS, 2: NEUTRAL[neutral]}
     return _of_steps(name, [tuple(meaning[label] for label in chain.labels) for chain in chains])
 
 
-def by_threshold(chains: Sequence[LabelledChain], threshold: float) -> Ruling:
-    """A step is good if its value is above `threshold`, and undecided if it has none."""
+def by_threshold(chains: Sequence[ModelChain], threshold: float) -> Ruling:
+    """A step is good if its value is above `threshold`, and uncertain if it has none."""
     goods = [tuple(None if value is None else value > threshold for value in chain.values) for chain in chains]
     return _of_steps(f"value > {threshold:g}", goods, threshold)
 
 
-def baselines(chains: Sequence[LabelledChain]) -> list[Ruling]:
+def baselines(chains: Sequence[ModelChain]) -> list[Ruling]:
     """`random`: each answer, a step or none, is as likely as any other; a random step of a wrong chain likewise."""
     sizes = [len(chain.labels) for chain in chains]
     return [
@@ -79,19 +79,19 @@ class F1:
     correct: int
     found: float | None
     cleared: float | None
-    f1: Estimated
+    f1: Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
+class FirstErrorShift:
     """Of the chains in which people find an error, how many have their first error put too early, right, too late, nowhere, or
-    undecided; `mean` is by how many steps, of those put somewhere, late being positive. Expected numbers for random rulings."""
+    uncertain; `mean` is by how many steps, of those put somewhere, late being positive. Expected numbers for random rulings."""
 
     early: float
     exact: float
     late: float
     missed: float
-    undecided: float
+    uncertain: float
     mean: float | None
 
 
@@ -106,20 +106,20 @@ class RightAnswers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstErrors:
+class FirstErrorScores:
     """`by_subset` in the order of the data; `mean` is that of the subsets' F1, as the paper averages."""
 
     total: F1
     by_subset: dict[str, F1]
-    mean: Estimated | None
-    shift: Shift
+    mean: Interval | None
+    shift: FirstErrorShift
     right_answers: RightAnswers
-    undecided: float
+    uncertain: float
 
 
 def first_errors(
-    pairs: Sequence[Pair], subsets: Sequence[str | None], ruling: Ruling, resampling: Resampling
-) -> FirstErrors:
+    pairs: Sequence[ChainPair], subsets: Sequence[str | None], ruling: Ruling, resampling: Resampling
+) -> FirstErrorScores:
     """`subsets`: that of each pair. Pairs of which people leave the first error open are left out."""
     cases = [
         (pair, subset, errors)
@@ -135,13 +135,13 @@ def first_errors(
         cell = [0.0, 0.0, 1.0, hit] if truth == NO_ERROR else [1.0, hit, 0.0, 0.0]
         row[places[subset]] = cell
     wholes = rows.sum(axis=1)
-    return FirstErrors(
+    return FirstErrorScores(
         total=_f1(wholes, resampling),
         by_subset={name: _f1(rows[:, index], resampling) for index, name in enumerate(names)},
         mean=_mean_f1(rows[:, :-1], resampling) if len(names) > 1 else None,
         shift=_shift([(pair.human.first_error, errors) for pair, _, errors in cases]),
         right_answers=_right_answers([(pair, errors) for pair, _, errors in cases]),
-        undecided=sum(errors.get(None, 0.0) for _, _, errors in cases),
+        uncertain=sum(errors.get(None, 0.0) for _, _, errors in cases),
     )
 
 
@@ -155,14 +155,14 @@ def f1(sums: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepLabels:
-    """`good` and `bad`: steps by people's word that are decided; `undecided` ones are in neither. `balanced` is the mean of the
+    """`good` and `bad`: steps by people's word that are decided; `uncertain` ones are in neither. `balanced` is the mean of the
     accuracies among good and among bad steps."""
 
     good: int
     bad: int
-    undecided: int
-    accuracy: Estimated
-    balanced: Estimated
+    uncertain: int
+    accuracy: Interval
+    balanced: Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,22 +188,22 @@ class Reliability:
     unvalued: int
     bins: tuple[Bin, ...]
     ece: float | None
-    auc: Estimated
-    sampled_auc: Estimated
+    auc: Interval
+    sampled_auc: Interval
 
 
-def step_labels(pairs: Sequence[Pair], ruling: Ruling, resampling: Resampling) -> StepLabels | None:
+def step_labels(pairs: Sequence[ChainPair], ruling: Ruling, resampling: Resampling) -> StepLabels | None:
     """None for a ruling that says nothing of single steps."""
     if ruling.goods is None:
         return None
     rows = np.zeros((len(pairs), 4))
-    undecided = 0
+    uncertain = 0
     for row, pair, goods in zip(rows, pairs, ruling.goods, strict=True):
         for truth, good in zip(pair.human.goods, goods, strict=True):
             if truth is None:
                 continue
             if good is None:
-                undecided += 1
+                uncertain += 1
             else:
                 row[_GOOD if truth else _BAD] += 1
                 row[_GOOD_RIGHT if truth else _BAD_RIGHT] += good == truth
@@ -211,13 +211,13 @@ def step_labels(pairs: Sequence[Pair], ruling: Ruling, resampling: Resampling) -
     return StepLabels(
         good=int(sums[_GOOD]),
         bad=int(sums[_BAD]),
-        undecided=undecided,
+        uncertain=uncertain,
         accuracy=resampling.estimate(rows, _accuracy),
         balanced=resampling.estimate(rows, _balanced),
     )
 
 
-def reliability(pairs: Sequence[Pair], n_bins: int, confidence: float) -> Reliability:
+def reliability(pairs: Sequence[ChainPair], n_bins: int, confidence: float) -> Reliability:
     """The curve over bins of equal width, and how well values rank bad steps below good ones."""
     judged = [
         (index, value, good, pair.labelled.terminal and step == len(pair.labelled.values) - 1)
@@ -255,7 +255,7 @@ def _even(answers: Sequence[int]) -> dict[int | None, float]:
     return {answer: 1 / len(answers) for answer in answers}
 
 
-def _if_wrong(chain: LabelledChain, errors: Mapping[int | None, float]) -> Mapping[int | None, float]:
+def _if_wrong(chain: ModelChain, errors: Mapping[int | None, float]) -> Mapping[int | None, float]:
     if chain.outcome is None:
         return {None: 1.0}
     return {NO_ERROR: 1.0} if chain.outcome else errors
@@ -274,21 +274,21 @@ def _f1(rows: Floats, resampling: Resampling) -> F1:
     )
 
 
-def _mean_f1(rows: Floats, resampling: Resampling) -> Estimated:
+def _mean_f1(rows: Floats, resampling: Resampling) -> Interval:
     n_subsets = rows.shape[1]
     return resampling.estimate(
         rows.reshape(len(rows), -1), lambda sums: f1(sums.reshape(*sums.shape[:-1], n_subsets, 4)).mean(axis=-1)
     )
 
 
-def _shift(cases: Sequence[tuple[int | None, Mapping[int | None, float]]]) -> Shift:
-    early = exact = late = missed = undecided = moved = 0.0
+def _shift(cases: Sequence[tuple[int | None, Mapping[int | None, float]]]) -> FirstErrorShift:
+    early = exact = late = missed = uncertain = moved = 0.0
     for truth, errors in cases:
         if truth is None or truth == NO_ERROR:
             continue
         for error, weight in errors.items():
             if error is None:
-                undecided += weight
+                uncertain += weight
             elif error == NO_ERROR:
                 missed += weight
             else:
@@ -297,12 +297,12 @@ def _shift(cases: Sequence[tuple[int | None, Mapping[int | None, float]]]) -> Sh
                 late += weight * (error > truth)
                 moved += weight * (error - truth)
     put = early + exact + late
-    return Shift(
-        early=early, exact=exact, late=late, missed=missed, undecided=undecided, mean=moved / put if put else None
+    return FirstErrorShift(
+        early=early, exact=exact, late=late, missed=missed, uncertain=uncertain, mean=moved / put if put else None
     )
 
 
-def _right_answers(cases: Sequence[tuple[Pair, Mapping[int | None, float]]]) -> RightAnswers:
+def _right_answers(cases: Sequence[tuple[ChainPair, Mapping[int | None, float]]]) -> RightAnswers:
     right = [(pair.human.first_error, errors) for pair, errors in cases if pair.labelled.outcome]
     wrong = [(truth, errors) for truth, errors in right if truth != NO_ERROR]
     return RightAnswers(

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.analysis.agree.human import (
+    ChainPair,
     HumanChain,
-    LabelledChain,
-    Matched,
-    Pair,
+    MatchedChains,
+    ModelChain,
     Unusable,
     human_chains,
     match,
     subsets,
 )
 from pipeline.analysis.agree.rulings import (
-    FirstErrors,
+    FirstErrorScores,
     Reliability,
     StepLabels,
     baselines,
@@ -35,8 +35,8 @@ from pipeline.core.records import Origin
 from pipeline.core.statistics import Resampling
 from pipeline.data.rows import input_files, read_rows
 from pipeline.estimators.registry import value_column
-from pipeline.storage.outputs import check_output_file, refuse_overwriting, replaced_at_end
-from pipeline.storage.place import folder_at, storage_at
+from pipeline.storage.location import folder_at, storage_at
+from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import rows_of
 from pipeline.storage.stored_run import StoredRun, readable_run
@@ -50,7 +50,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class RunMade:
     """What the labels were made with. `soft` is the column that their values are taken from."""
 
     estimator: str
@@ -60,7 +60,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class AgreeCounts:
     """`rows` = `unusable` + `repeated` + `unmatched` + `compared`; `labelled` chains of the run = `compared` + `not_by_people`.
 
     `contradicting` of the repeated rows say something else than the first about their chain. `other_text` of the unmatched ones
@@ -80,12 +80,12 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class MethodComparison:
     """One ruling. `threshold`: None for the run's own labels and for baselines; `steps`: None for a baseline."""
 
     name: str
     threshold: float | None
-    first_errors: FirstErrors
+    first_errors: FirstErrorScores
     steps: StepLabels | None
 
 
@@ -95,15 +95,15 @@ class Agreement:
 
     run_dir: str
     data: str
-    made: Made
+    made: RunMade
     owed_units: int
     neutral: str
     confidence: float
     resamples: int
     seed: int
-    counts: Counts
+    counts: AgreeCounts
     unusable: tuple[Unusable, ...]
-    rulings: tuple[Compared, ...]
+    rulings: tuple[MethodComparison, ...]
     reliability: Reliability
 
 
@@ -137,7 +137,7 @@ def agree(config: AgreeConfig) -> Agreement:
         reliability=reliability(matched.pairs, config.bins, config.confidence),
     )
     if config.out is not None:
-        with replaced_at_end(Path(config.out)) as file:
+        with atomic_file(Path(config.out)) as file:
             file.write((json.dumps(asdict(report), indent=1, ensure_ascii=False) + "\n").encode())
     return report
 
@@ -167,19 +167,21 @@ def _humans(config: AgreeConfig) -> tuple[list[HumanChain], list[Unusable]]:
     return humans, unusable
 
 
-def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> tuple[Made, list[LabelledChain]]:
+def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> tuple[RunMade, list[ModelChain]]:
     """All chains that have labels. Raises UsageError where none has."""
     rows = rows_of(storage, run, _COLUMNS)
     first = next(rows, None)
     if first is None:
         raise UsageError(f"{storage.place} holds no labels: see its rejects/, or wait until `label` has written some")
     column = value_column(soft, first["estimator"])
-    made = Made(estimator=first["estimator"], label_rule=first["label_rule"], policy=first["policy"], soft=column.value)
+    made = RunMade(
+        estimator=first["estimator"], label_rule=first["label_rule"], policy=first["policy"], soft=column.value
+    )
     return made, [_labelled_chain(row, column) for row in chain((first,), rows)]
 
 
-def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> LabelledChain:
-    return LabelledChain(
+def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> ModelChain:
+    return ModelChain(
         source_id=row["source_id"],
         problem=row["problem"],
         steps=tuple(row["steps"]),
@@ -190,7 +192,7 @@ def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> LabelledChain:
     )
 
 
-def _no_overlap(config: AgreeConfig, matched: Matched, n_labelled: int) -> str:
+def _no_overlap(config: AgreeConfig, matched: MatchedChains, n_labelled: int) -> str:
     remedy = (
         f"{matched.other_text} of their ids are in the run, under other texts: read both files alike, see data.separator, "
         "data.splitter and data.columns"
@@ -203,8 +205,8 @@ def _no_overlap(config: AgreeConfig, matched: Matched, n_labelled: int) -> str:
     )
 
 
-def _counts(matched: Matched, *, n_unusable: int, n_rows: int, n_labelled: int) -> Counts:
-    return Counts(
+def _counts(matched: MatchedChains, *, n_unusable: int, n_rows: int, n_labelled: int) -> AgreeCounts:
+    return AgreeCounts(
         rows=n_rows,
         unusable=n_unusable,
         repeated=matched.repeated,
@@ -218,13 +220,13 @@ def _counts(matched: Matched, *, n_unusable: int, n_rows: int, n_labelled: int) 
     )
 
 
-def _compared(config: AgreeConfig, made: Made, pairs: Sequence[Pair]) -> Iterator[Compared]:
+def _compared(config: AgreeConfig, made: RunMade, pairs: Sequence[ChainPair]) -> Iterator[MethodComparison]:
     chains = [pair.labelled for pair in pairs]
     names = subsets(pairs)
     resampling = Resampling(replicates=config.resamples, seed=config.seed, confidence=config.confidence)
     own = by_label(chains, f"label ({made.label_rule})", config.neutral)
     for ruling in (own, *(by_threshold(chains, threshold) for threshold in config.thresholds), *baselines(chains)):
-        yield Compared(
+        yield MethodComparison(
             name=ruling.name,
             threshold=ruling.threshold,
             first_errors=first_errors(pairs, names, ruling, resampling),

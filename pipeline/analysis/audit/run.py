@@ -11,27 +11,27 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.analysis.audit.ledger import (
+from pipeline.analysis.audit.findings import (
     Check,
+    FileVerifier,
     Finding,
     Ledger,
-    Leftovers,
-    Shelf,
+    Orphans,
+    audited_settings,
     check_chain,
-    checked_settings,
-    leftovers,
+    find_orphans,
     remedy_for,
 )
 from pipeline.analysis.audit.unit import Basis, CurrentEdition, prove_unit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import EstimatorConfig, SamplingConfig
-from pipeline.config.recorded import Settings, chosen, section
+from pipeline.config.recorded_settings import Settings, chosen_settings, settings_section
 from pipeline.core.errors import UsageError
 from pipeline.core.records import InputRow, Totals
-from pipeline.core.schemas import LEARNT
+from pipeline.core.schemas import LEARNED
 from pipeline.core.tables import input_rows
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
-from pipeline.storage.commits import EDITION, FOLDER, INPUT, UNIT, Commit, CommitChain, chains, commit_name, standing
+from pipeline.storage.commits import EDITION, FOLDER, INPUT, UNIT, Commit, CommitChain, chains, commit_name, resolve
 from pipeline.storage.editions import (
     LABELS,
     VERDICTS,
@@ -42,8 +42,8 @@ from pipeline.storage.editions import (
     edition_chain,
     edition_settings,
 )
-from pipeline.storage.lock import held
-from pipeline.storage.place import storage_at
+from pipeline.storage.location import storage_at
+from pipeline.storage.lock import hold_lock
 from pipeline.storage.run_record import NAME, STAGED_INPUT
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
@@ -65,7 +65,7 @@ _WHAT = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class AuditReport:
     """What an audit came to. `units` is how many the input has; `owed` of them are not whole."""
 
     run_dir: str
@@ -73,7 +73,7 @@ class Report:
     findings: Sequence[Finding]
     units: int
     owed: int
-    leftovers: Leftovers
+    orphans: Orphans
     pruned: int = 0
 
     @property
@@ -82,7 +82,7 @@ class Report:
         return not self.findings and not self.owed
 
 
-def audit(config: AuditConfig) -> Report:
+def audit(config: AuditConfig) -> AuditReport:
     """Prove a run directory, and prune it where that is asked for and nothing is wrong.
 
     Raises UsageError for a directory that is no run of this version, and for pruning where no lock keeps others away;
@@ -90,7 +90,7 @@ def audit(config: AuditConfig) -> Report:
     """
     storage = storage_at(config.run_dir)
     refuse_no_run(storage)
-    with held(storage, lock=config.prune and config.lock) as alone:
+    with hold_lock(storage, lock=config.prune and config.lock) as alone:
         if config.prune and config.lock and not alone:
             raise UsageError(
                 f"{storage.place} locks nobody out: see to it that no job works on it, and say lock=false to prune it"
@@ -98,12 +98,12 @@ def audit(config: AuditConfig) -> Report:
         report = _Audit(storage).report()
         if not (config.prune and report.sound):
             return report
-        for name in report.leftovers.garbage:
+        for name in report.orphans.garbage:
             storage.remove(name)
-        return replace(report, pruned=len(report.leftovers.garbage))
+        return replace(report, pruned=len(report.orphans.garbage))
 
 
-def told(report: Report) -> Iterator[str]:
+def audit_lines(report: AuditReport) -> Iterator[str]:
     """Counts, then `sound` or what is wrong, then what nothing needs: lines for a person.
 
     A name that somebody else gave a file is shown without control characters.
@@ -113,7 +113,7 @@ def told(report: Report) -> Iterator[str]:
         faults = f", {wrong[check]:,} wrong" if wrong[check] else ""
         verb = "" if report.sound else "looked at: "
         yield f"{check.value:<10} {verb}{report.looked_at.get(check, 0):,} {what}{faults}"
-    left = report.leftovers
+    left = report.orphans
     if report.pruned:
         yield f"pruned     {report.pruned:,} files that nothing needed"
     elif left.garbage:
@@ -136,37 +136,37 @@ class _Audit:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._ledger = Ledger()
-        self._shelf = Shelf(storage, self._ledger)
+        self._verifier = FileVerifier(storage, self._ledger)
         self._units = 0
 
-    def report(self) -> Report:
+    def report(self) -> AuditReport:
         storage, ledger = self._storage, self._ledger
-        settings = checked_settings(storage, ledger)
+        settings = audited_settings(storage, ledger)
         units = {found.chain_id: found for found in chains(storage, UNIT)}
-        wholes = {unit_id: whole for unit_id, found in units.items() if (whole := standing(found).whole)}
+        wholes = {unit_id: whole for unit_id, found in units.items() if (whole := resolve(found).whole)}
         editions = edition_chain(storage)
         check_chain(storage, ledger, editions)
         edition = current_edition(editions, wholes)
         if settings is not None and (basis := self._basis(settings, wholes, edition)):
             self._prove_units(str(settings.get(STAGED_INPUT)), units, basis)
         self._look_at_editions(editions, edition, wholes)
-        found = leftovers(storage, self._shelf.needed, current_label_files(wholes, edition))
+        found = find_orphans(storage, self._verifier.needed, current_label_files(wholes, edition))
         if not ledger.owed:
             faults = [f"{name} is not where it belongs" for name in found.misplaced]
             ledger.faults(Check.LABELS, f"{LABELS}/", faults, f"{_RESUME}: it moves label files to their places")
-        return Report(
+        return AuditReport(
             run_dir=storage.place,
             looked_at=ledger.looked_at,
             findings=ledger.findings,
             units=self._units,
             owed=len(ledger.owed),
-            leftovers=found,
+            orphans=found,
         )
 
     def _basis(self, settings: Settings, wholes: Mapping[str, Commit], edition: Commit | None) -> Basis | None:
         try:
-            estimator = estimator_for(chosen(settings, EstimatorConfig, ESTIMATORS))
-            solutions = section(settings, "sampling", SamplingConfig).solutions
+            estimator = estimator_for(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
+            solutions = settings_section(settings, "sampling", SamplingConfig).solutions
         except (ValueError, TypeError, UsageError) as error:
             _refuse_without_plugin(settings, error)
             self._ledger.fault(
@@ -179,7 +179,7 @@ class _Audit:
     def _current(self, edition: Commit, wholes: Mapping[str, Commit]) -> CurrentEdition | None:
         name = commit_name(edition)
         try:
-            estimator = estimator_for(chosen(edition_settings(edition), EstimatorConfig, ESTIMATORS))
+            estimator = estimator_for(chosen_settings(edition_settings(edition), EstimatorConfig, ESTIMATORS))
         except (ValueError, TypeError, UsageError) as error:
             _refuse_without_plugin(edition_settings(edition), error)
             fault = f"holds settings that cannot be ({error})"
@@ -202,10 +202,10 @@ class _Audit:
                 self._units += 1
                 chain = units.pop(unit.unit_id, CommitChain(kind=UNIT, chain_id=unit.unit_id))
                 check_chain(self._storage, self._ledger, chain)
-                prove_unit(unit.unit_id, unit.rows, chain, basis, self._shelf, self._ledger)
+                prove_unit(unit.unit_id, unit.rows, chain, basis, self._verifier, self._ledger)
         for unit_id, chain in units.items():
             check_chain(self._storage, self._ledger, chain)
-            prove_unit(unit_id, None, chain, basis, self._shelf, self._ledger)
+            prove_unit(unit_id, None, chain, basis, self._verifier, self._ledger)
             if intact:
                 place = f"{FOLDER}/{UNIT}-{unit_id}-*"
                 self._ledger.fault(Check.ROWS, place, "belongs to no unit of the input", "move these records away")
@@ -215,7 +215,7 @@ class _Audit:
         staged = None
         for found in chains(self._storage, INPUT):
             check_chain(self._storage, self._ledger, found)
-            whole = standing(found).whole if found.chain_id == staged_id else None
+            whole = resolve(found).whole if found.chain_id == staged_id else None
             staged = whole or staged
             for commit in found.commits:
                 for shard in commit.shards if commit is not whole else ():
@@ -229,7 +229,7 @@ class _Audit:
         used = rejected = 0
         intact = True
         for shard in staged.shards:
-            content = self._shelf.content(shard, remedy_for(INPUT))
+            content = self._verifier.content(shard, remedy_for(INPUT))
             intact = intact and content is not None
             if content is None:
                 yield None
@@ -253,7 +253,7 @@ class _Audit:
 
     def _look_at_editions(self, editions: CommitChain, current: Commit | None, wholes: Mapping[str, Commit]) -> None:
         """The files of editions that are not current, and those of the current one that no proof of a unit came to."""
-        tables = (LABELS, *LEARNT, VERDICTS) if current else ()
+        tables = (LABELS, *LEARNED, VERDICTS) if current else ()
         of_units = {
             shard for name in tables for each in current_shards(wholes, current, name).values() for shard in each
         }
@@ -261,16 +261,16 @@ class _Audit:
             for shard in commit.shards:
                 if commit is not current:
                     self._superseded(shard, editions)
-                elif shard.file not in self._shelf.needed:
-                    self._shelf.content(shard, remedy_for(EDITION))
+                elif shard.file not in self._verifier.needed:
+                    self._verifier.content(shard, remedy_for(EDITION))
                 if commit is current and shard not in of_units:
                     fault = f"names {shard.file}, which is of no unit"
                     self._ledger.fault(Check.RECORDS, commit_name(commit), fault, remedy_for(EDITION))
 
     def _superseded(self, shard: ShardRecord, chain: CommitChain) -> None:
         void = {name for commit in chain.commits for name in commit.void}
-        if not {shard.file} & (void | self._shelf.needed | self._shelf.superseded):
-            self._shelf.superseded_table(shard)
+        if not {shard.file} & (void | self._verifier.needed | self._verifier.superseded):
+            self._verifier.superseded_table(shard)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

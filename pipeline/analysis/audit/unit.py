@@ -9,26 +9,26 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis.audit.ledger import Check, Ledger, Shelf, remedy_for
-from pipeline.analysis.audit.proof import (
+from pipeline.analysis.audit.findings import Check, FileVerifier, Ledger, remedy_for
+from pipeline.analysis.audit.invariants import (
+    AuditedChain,
     LoggedId,
     Measurement,
-    ProvenChain,
-    asked_of,
     draw_faults,
     expected_chains,
     id_faults,
     needless_faults,
     owed_faults,
+    sampled_prefixes,
     totals_of,
 )
-from pipeline.core.records import Chain, Fact, InputRow, Place, SampledSolution, Solution, Totals
-from pipeline.core.schemas import LEARNT
+from pipeline.core.records import Chain, InputRow, RolloutOutcome, RowLocation, SampledSolution, Solution, Totals
+from pipeline.core.schemas import LEARNED
 from pipeline.core.tables import sampled_solutions
 from pipeline.estimators.base import Estimator
-from pipeline.estimators.labelling import facts_of, labels_of, stored_chains, with_verdicts
+from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
 from pipeline.estimators.tree import trials_of
-from pipeline.storage.commits import UNIT, Commit, CommitChain, State, commit_name, shards_in_use, standing
+from pipeline.storage.commits import UNIT, Commit, CommitChain, CommitState, commit_name, resolve, shards_in_use
 from pipeline.storage.shards import ShardRecord
 
 _MAKE_AGAIN = "make the labels again with `relabel`"
@@ -62,7 +62,7 @@ class _Stored:
     rollouts: Sequence[pa.Table]
     later: Sequence[pa.Table]
     drawn: Sequence[SampledSolution]
-    rejected: frozenset[Place]
+    rejected: frozenset[RowLocation]
     too_long: Mapping[Measurement, int]
     labels: pa.Table | None
     states: Sequence[pa.Table]
@@ -70,11 +70,16 @@ class _Stored:
 
 
 def prove_unit(
-    unit_id: str, rows: Sequence[InputRow] | None, chain: CommitChain, basis: Basis, shelf: Shelf, ledger: Ledger
+    unit_id: str,
+    rows: Sequence[InputRow] | None,
+    chain: CommitChain,
+    basis: Basis,
+    verifier: FileVerifier,
+    ledger: Ledger,
 ) -> None:
     """Find what is wrong with a unit. `rows` is None where the input itself is damaged; its files are checked all the same."""
-    tables = _tables(chain, shelf, ledger)
-    whole = standing(chain).whole
+    tables = _tables(chain, verifier, ledger)
+    whole = resolve(chain).whole
     if whole is None:
         ledger.owed.append(unit_id)
         return
@@ -83,24 +88,24 @@ def prove_unit(
     remedy = f"move commits/unit-{unit_id}-* away and start `label` again, which redoes the unit"
     place = commit_name(whole)
     try:
-        _Proof(rows, whole, _stored(whole, chain, tables), place, remedy, ledger).prove(unit_id, basis, shelf)
+        _Proof(rows, whole, _stored(whole, chain, tables), place, remedy, ledger).prove(unit_id, basis, verifier)
     except (KeyError, ValueError, TypeError, IndexError) as error:
         # Content that only a forged checksum lets through; what it breaks, and how, is not foreseen.
         ledger.fault(Check.ROLLOUTS, place, f"names files that make no sense ({error!r})", remedy)
 
 
-def _tables(chain: CommitChain, shelf: Shelf, ledger: Ledger) -> dict[ShardRecord, pa.Table]:
+def _tables(chain: CommitChain, verifier: FileVerifier, ledger: Ledger) -> dict[ShardRecord, pa.Table]:
     """The intact files that the chain names and has not declared void. What parts say of themselves is checked on the way."""
     tables: dict[ShardRecord, pa.Table] = {}
     for shard in shards_in_use(chain):
-        table = shelf.table(shard, remedy_for(UNIT))
+        table = verifier.table(shard, remedy_for(UNIT))
         if table is not None:
             tables[shard] = table
     void = {name for commit in chain.commits for name in commit.void}
     for commit in chain.commits:
         own = [shard for shard in commit.shards if shard.file not in void]
-        found = {shard: _superseded(shard, tables, shelf) for shard in own}
-        if commit.state is State.PART and own and all(table is not None for table in found.values()):
+        found = {shard: _superseded(shard, tables, verifier) for shard in own}
+        if commit.state is CommitState.PART and own and all(table is not None for table in found.values()):
             log = [table for shard, table in found.items() if shard.table == "rollouts" and table is not None]
             tokens = sum(int(pc.sum(table["n_tokens"]).as_py() or 0) for table in log)
             added = Totals(rollouts=sum(table.num_rows for table in log), tokens=tokens)
@@ -110,10 +115,10 @@ def _tables(chain: CommitChain, shelf: Shelf, ledger: Ledger) -> dict[ShardRecor
     return tables
 
 
-def _superseded(shard: ShardRecord, tables: Mapping[ShardRecord, pa.Table], shelf: Shelf) -> pa.Table | None:
-    if shard.file in shelf.needed:
+def _superseded(shard: ShardRecord, tables: Mapping[ShardRecord, pa.Table], verifier: FileVerifier) -> pa.Table | None:
+    if shard.file in verifier.needed:
         return tables.get(shard)
-    return shelf.superseded_table(shard)
+    return verifier.superseded_table(shard)
 
 
 def _stored(whole: Commit, chain: CommitChain, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
@@ -121,7 +126,7 @@ def _stored(whole: Commit, chain: CommitChain, tables: Mapping[ShardRecord, pa.T
         return [tables[shard] for shard in whole.shards if shard.table == name]
 
     rejects = [
-        (Place(file=row["file"], line=row["line"]), row["step_index"])
+        (RowLocation(file=row["file"], line=row["line"]), row["step_index"])
         for table in named("rejects")
         for row in table.select(["file", "line", "step_index"]).to_pylist()
     ]
@@ -133,7 +138,7 @@ def _stored(whole: Commit, chain: CommitChain, tables: Mapping[ShardRecord, pa.T
         rejected=frozenset(place for place, index in rejects if index is None),
         too_long=Counter((place, index) for place, index in rejects if index is not None),
         labels=pa.concat_tables(labels) if labels else None,
-        states=[table for name in LEARNT for table in named(name)],
+        states=[table for name in LEARNED for table in named(name)],
         mended=any(commit.void for commit in chain.commits),
     )
 
@@ -157,7 +162,7 @@ class _Proof:
         self._remedy = remedy
         self._ledger = ledger
 
-    def prove(self, unit_id: str, basis: Basis, shelf: Shelf) -> None:
+    def prove(self, unit_id: str, basis: Basis, verifier: FileVerifier) -> None:
         stored = self._stored
         chains = list(expected_chains(self._rows, stored.drawn, stored.rejected))
         labelled = [] if stored.labels is None else stored_chains(stored.labels)
@@ -168,28 +173,28 @@ class _Proof:
         self._ledger.count(Check.LABELS, len(chains))
         if self._ledger.faults(Check.LABELS, self._place, faults, self._remedy):
             return
-        facts = facts_of(stored.rollouts)
+        facts = rollout_outcomes_of(stored.rollouts)
         self._prove_log(chains, [chain.outcome for chain in labelled], facts, basis.estimator)
         state = _state(basis.estimator, stored.states)
         self._prove_labels(stored.labels, labelled, facts, basis.estimator, state, self._place, self._remedy)
         if basis.edition is not None:
-            self._prove_edition(unit_id, basis.edition, shelf, labelled, facts)
+            self._prove_edition(unit_id, basis.edition, verifier, labelled, facts)
 
     def _prove_log(
         self,
-        chains: Sequence[ProvenChain],
+        chains: Sequence[AuditedChain],
         outcomes: Sequence[bool | None],
-        facts: Mapping[str, Fact],
+        facts: Mapping[str, RolloutOutcome],
         estimator: Estimator,
     ) -> None:
         stored, ledger = self._stored, self._ledger
-        asked = asked_of(chains, outcomes)
+        asked = sampled_prefixes(chains, outcomes)
         ends = {proven.chain.prefix_ids[-1] for proven in chains} - asked.keys()
         logged = [row for table in stored.rollouts for row in _logged(table)]
         ledger.count(Check.ROLLOUTS, len(logged))
-        rollouts = self._whole.goal.rollouts
+        rollouts = self._whole.unit_target.rollouts
         shapes = [chain.shape(outcome) for chain, outcome in zip(chains, outcomes, strict=True)]
-        sampled = {fact.prefix_id for fact in facts.values()}
+        sampled = {outcome.prefix_id for outcome in facts.values()}
         without = {
             prefix
             for prefix, places in asked.items()
@@ -206,7 +211,7 @@ class _Proof:
         totals = replace(
             totals_of(chains, asked, facts.values(), stored.drawn, len(stored.rejected)),
             too_long=len(without),
-            undecided=self._whole.totals.undecided,
+            spent=self._whole.totals.spent,
         )
         ledger.count(Check.TOTALS)
         if totals != self._whole.totals:
@@ -216,7 +221,7 @@ class _Proof:
         self,
         stored: pa.Table | None,
         chains: Sequence[Chain],
-        facts: Mapping[str, Fact],
+        facts: Mapping[str, RolloutOutcome],
         estimator: Estimator,
         state: Any,
         place: str,
@@ -230,17 +235,17 @@ class _Proof:
         self,
         unit_id: str,
         edition: CurrentEdition,
-        shelf: Shelf,
+        verifier: FileVerifier,
         own: Sequence[Chain],
-        facts: Mapping[str, Fact],
+        facts: Mapping[str, RolloutOutcome],
     ) -> None:
         by_unit = (edition.labels, edition.states, edition.verdicts)
         named = [shard for shards in by_unit for shard in shards.get(unit_id, ())]
-        tables = {shard.table: shelf.table(shard, _MAKE_AGAIN) for shard in named}
+        tables = {shard.table: verifier.table(shard, _MAKE_AGAIN) for shard in named}
         if None in tables.values():
             return
         labels, verdicts = tables.get("labels"), tables.get("verdicts")
-        states = [table for name, table in tables.items() if name in LEARNT and table is not None]
+        states = [table for name, table in tables.items() if name in LEARNED and table is not None]
         chains = [] if labels is None else stored_chains(labels)
         same = own if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in own]
         found = chains if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in chains]
@@ -255,7 +260,7 @@ class _Proof:
             self._prove_labels(labels, chains, judged, edition.estimator, state, edition.name, _MAKE_AGAIN)
 
 
-def _chain_faults(expected: Sequence[ProvenChain], stored: Sequence[Chain]) -> Iterator[str]:
+def _chain_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -> Iterator[str]:
     if len(expected) != len(stored):
         yield f"{len(stored)} chains have labels, the input and its draws give {len(expected)}"
         return
@@ -275,7 +280,7 @@ def _logged(rollouts: pa.Table) -> Iterator[LoggedId]:
         yield LoggedId(rollout_id=rollout, prefix_id=prefix, issue_index=issue)
 
 
-def _later_faults(later: Sequence[pa.Table], facts: Mapping[str, Fact]) -> Iterator[str]:
+def _later_faults(later: Sequence[pa.Table], facts: Mapping[str, RolloutOutcome]) -> Iterator[str]:
     """Rollouts committed behind the whole record: the beginning of an extension, nothing of which may be there already."""
     found = Counter(row.rollout_id for table in later for row in _logged(table))
     for rollout, count in found.items():

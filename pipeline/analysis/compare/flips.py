@@ -17,9 +17,9 @@ from pipeline.analysis.compare.frames import Common
 from pipeline.analysis.compare.shift import right_of_b
 from pipeline.config.choices import AfterError, LabelRule, ValueColumn
 from pipeline.core.records import Counts
-from pipeline.core.statistics import Estimated, mean, within
+from pipeline.core.statistics import Interval, mean, within
 from pipeline.estimators.base import Estimator
-from pipeline.estimators.fixed import measured
+from pipeline.estimators.fixed import measured_value
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, step_labels
 
 KINDS = (POSITIVE, NEGATIVE, NEUTRAL, None)
@@ -29,7 +29,7 @@ _BY_COUNTS = (LabelRule.any, LabelRule.threshold, LabelRule.posterior)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstErrors:
-    """What became, in b, of the first step with label 0 of `chains`; those of which one run does not know it are `undecided`.
+    """What became, in b, of the first step with label 0 of `chains`; those of which one run does not know it are `uncertain`.
     `none`: no error in either."""
 
     chains: int
@@ -39,7 +39,7 @@ class FirstErrors:
     later: int
     appeared: int
     vanished: int
-    undecided: int
+    uncertain: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +49,12 @@ class Flips:
 
     table: tuple[tuple[int, ...], ...]
     decided: int
-    flipped: Estimated
+    flipped: Interval
     by_chance: float | None
     first_errors: FirstErrors
 
 
-def flips(found: Common, estimator_a: Estimator, estimator_b: Estimator) -> Flips:
+def label_flips(found: Common, estimator_a: Estimator, estimator_b: Estimator) -> Flips:
     """The settings are those that the labels were made with."""
     steps = found.steps.filter(~pl.col("terminal")).unique("prefix_id", keep="first", maintain_order=True)
     counted = {(a, b): number for a, b, number in steps.group_by("label_a", "label_b").len().iter_rows()}
@@ -78,7 +78,7 @@ def _first_errors(steps: pl.DataFrame) -> FirstErrors:
         pl.col(f"open_{side}").is_null() | (pl.col(f"error_{side}") < pl.col(f"open_{side}")).fill_null(value=False)
         for side in "ab"
     ]
-    told = chains.filter(pl.all_horizontal(known))
+    decided = chains.filter(pl.all_horizontal(known))
     a, b = pl.col("error_a"), pl.col("error_b")
     cases = {
         "none": a.is_null() & b.is_null(),
@@ -88,8 +88,8 @@ def _first_errors(steps: pl.DataFrame) -> FirstErrors:
         "appeared": a.is_null() & b.is_not_null(),
         "vanished": a.is_not_null() & b.is_null(),
     }
-    counts = told.select(case.sum().alias(name) for name, case in cases.items()).row(0, named=True)
-    return FirstErrors(chains=len(chains), undecided=len(chains) - len(told), **counts)
+    counts = decided.select(case.sum().alias(name) for name, case in cases.items()).row(0, named=True)
+    return FirstErrors(chains=len(chains), uncertain=len(chains) - len(decided), **counts)
 
 
 def _first(side: str, label: int | None) -> pl.Expr:
@@ -100,7 +100,7 @@ def _first(side: str, label: int | None) -> pl.Expr:
 
 
 def _by_chance(found: Common, steps: pl.DataFrame, estimator_a: Estimator, estimator_b: Estimator) -> float | None:
-    if not (_told_by_counts(estimator_a) and _told_by_counts(estimator_b)):
+    if not (_follows_counts(estimator_a) and _follows_counts(estimator_b)):
         return None
     rules = rule_of_counts(estimator_a), rule_of_counts(estimator_b)
     counts = (
@@ -121,7 +121,7 @@ def _by_chance(found: Common, steps: pl.DataFrame, estimator_a: Estimator, estim
     return flipped / decided if decided else None
 
 
-def _told_by_counts(estimator: Estimator) -> bool:
+def _follows_counts(estimator: Estimator) -> bool:
     """Whether a label is told by the prefix's own counts, and these by its rollouts."""
     settings = estimator.settings
     by_counts = settings.rule in _BY_COUNTS and settings.after_error is AfterError.keep
@@ -134,7 +134,7 @@ def rule_of_counts(estimator: Estimator) -> Callable[[int, int], int | None]:
 
     @cache
     def label(correct: int, graded: int) -> int | None:
-        step = measured(Counts(correct=correct, graded=graded), estimator.settings)
+        step = measured_value(Counts(correct=correct, graded=graded), estimator.settings)
         return step_labels(step, [step], estimator.settings, estimator.value_column)[0]
 
     return label

@@ -10,9 +10,9 @@ import altair as alt
 
 from pipeline import __version__
 from pipeline.analysis.compare import tables
-from pipeline.analysis.compare.compared import Comparison, Side, interval, verdict
-from pipeline.analysis.compare.run import compare
-from pipeline.analysis.report.contents import moment
+from pipeline.analysis.compare.comparison import Comparison, Side, format_interval, verdict
+from pipeline.analysis.compare.run import compare_runs
+from pipeline.analysis.report.contents import format_time
 from pipeline.analysis.report.page import (
     ACCENT,
     GENERATOR,
@@ -23,15 +23,15 @@ from pipeline.analysis.report.page import (
     Section,
     Table,
     Tile,
-    drawn,
+    draw_svg,
     html,
     rows_of,
 )
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.words import percent
-from pipeline.storage.outputs import check_output_file, refuse_foreign, refuse_overwriting, replaced_at_end
-from pipeline.storage.place import folder_at
+from pipeline.core.formatting import format_percent
+from pipeline.storage.location import folder_at
+from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
 
 KIND = "comparison"
 _LARGE = 300
@@ -39,10 +39,10 @@ NAME = "compare.html"
 """In the current folder: the page belongs to neither run."""
 
 
-def compared(config: ReportConfig) -> tuple[Comparison, Path]:
+def write_comparison(config: ReportConfig) -> tuple[Comparison, Path]:
     """What the two runs came to, and where the page of it is.
 
-    Raises as `compare` does, UsageError for a plan and for an `out` that cannot be written, lies in one of the runs, or
+    Raises as `compare_runs` does, UsageError for a plan and for an `out` that cannot be written, lies in one of the runs, or
     is there and no page of ours; StoreError.
     """
     if config.planned is not None:
@@ -51,9 +51,9 @@ def compared(config: ReportConfig) -> tuple[Comparison, Path]:
     check_output_file("out", out)
     refuse_overwriting({"out": out}, [folder_at(run_dir) for run_dir in config.run_dir])
     refuse_foreign("out", out, GENERATOR, "report")
-    found = compare(config.run_dir)
-    data = page(found, (f"stepvalue {__version__}, {moment(time.time())} UTC", _command(config)))
-    with replaced_at_end(out) as file:
+    found = compare_runs(config.run_dir)
+    data = page(found, (f"stepvalue {__version__}, {format_time(time.time())} UTC", _command(config)))
+    with atomic_file(out) as file:
         file.write(data)
     return found, out
 
@@ -69,30 +69,30 @@ def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
             title=_title(found),
             kind=KIND,
             facts=_facts(found),
-            banners=(_sentence(verdict(found.shift, found.noise, found.flips)), *map(_sentence, tables.remarks(found))),
+            banners=(_sentence(verdict(found.shift, found.noise, found.flips)), *map(_sentence, tables.remark_lines(found))),
             tiles=_tiles(found),
             sections=(
                 Section(
                     anchor="settings",
                     heading="Settings that differ",
                     intro=settings,
-                    tables=(tables.settings(found),) if found.differing else (),
+                    tables=(tables.settings_table(found),) if found.differing else (),
                 ),
                 Section(
                     anchor="values",
                     heading="Values",
                     intro="Each distinct prefix counts once; intervals take problems for independent, not their prefixes.",
-                    tables=(tables.values(found),),
+                    tables=(tables.values_table(found),),
                     figures=figures,
                 ),
                 Section(
                     anchor="labels",
                     heading="Labels",
                     intro="Steps that chains share count once. Ends of chains, whose label is their answer's, are left out.",
-                    tables=(tables.labels(found), tables.flipped(found)),
+                    tables=(tables.labels_table(found), tables.flips_table(found)),
                 ),
                 *_moved(found),
-                Section(anchor="cost", heading="Cost", tables=(tables.overlap(found), tables.cost(found))),
+                Section(anchor="cost", heading="Cost", tables=(tables.overlap_line(found), tables.cost_table(found))),
             ),
             foot=foot,
         )
@@ -131,7 +131,7 @@ def scatter(found: Comparison) -> Figure | None:
     return Figure(
         title="Values of b against those of a",
         reading="The darker, the more prefixes (on a logarithmic scale). On the dashed line nothing moved; below, b is lower.",
-        svg=drawn(chart + diagonal, height=_LARGE),
+        svg=draw_svg(chart + diagonal, height=_LARGE),
         numbers=Table(
             heads=("a", "b", "prefixes"),
             rows=tuple(
@@ -147,7 +147,7 @@ def by_position(found: Comparison) -> Figure | None:
     """Mean shift after each number of steps."""
     rows = [
         {
-            "at": tables.span(part.first, part.last),
+            "at": tables.format_span(part.first, part.last),
             "shift": part.shift.value,
             "low": part.shift.value if part.shift.low is None else part.shift.low,
             "high": part.shift.value if part.shift.high is None else part.shift.high,
@@ -164,8 +164,8 @@ def by_position(found: Comparison) -> Figure | None:
     return Figure(
         title="Shift by position",
         reading="Mean of b - a after so many steps, with its 95 % interval over problems; 0 is the bare problem.",
-        svg=drawn(zero + bars + points, height=_LARGE),
-        numbers=tables.positions(found),
+        svg=draw_svg(zero + bars + points, height=_LARGE),
+        numbers=tables.positions_table(found),
     )
 
 
@@ -190,22 +190,22 @@ def _tiles(found: Comparison) -> tuple[Tile, ...]:
         Tile(
             name="Values, b - a",
             value="-" if shift.shift.value is None else f"{shift.shift.value:+.3f}",
-            note=interval(shift.shift),
+            note=format_interval(shift.shift),
         ),
         Tile(
             name="Correlation",
             value="-" if shift.pearson.value is None else f"{shift.pearson.value:.2f}",
-            note="" if noise.correlation.value is None else f"without noise {interval(noise.correlation, '')}",
+            note="" if noise.correlation.value is None else f"without noise {format_interval(noise.correlation, '')}",
         ),
         Tile(
             name="Labels that flip",
-            value="-" if flips.flipped.value is None else percent(flips.flipped.value),
-            note="" if flips.by_chance is None else f"by chance alone {percent(flips.by_chance)}",
+            value="-" if flips.flipped.value is None else format_percent(flips.flipped.value),
+            note="" if flips.by_chance is None else f"by chance alone {format_percent(flips.by_chance)}",
         ),
     ]  # fmt: skip
     if noise.beyond is not None and noise.by_chance is not None:
-        note = f"of prefixes; by chance alone {percent(noise.by_chance)}"
-        tiles.append(Tile(name="Beyond noise", value=percent(noise.beyond), note=note))
+        note = f"of prefixes; by chance alone {format_percent(noise.by_chance)}"
+        tiles.append(Tile(name="Beyond noise", value=format_percent(noise.beyond), note=note))
     return tuple(tiles)
 
 
@@ -220,7 +220,7 @@ def _moved(found: Comparison) -> tuple[Section, ...]:
                 "At most one of a problem: posterior mean and standard deviation, right of all rollouts in each run, and how "
                 "many standard deviations lie between. Among many prefixes some are far apart by chance."
             ),
-            tables=(tables.moved(found),),
+            tables=(tables.moved_prefixes(found),),
         ),
     )
 

@@ -9,19 +9,27 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.analysis.compare.compared import Bins, Comparison, Moved, Seen, Side, asked, differing
-from pipeline.analysis.compare.flips import flips
+from pipeline.analysis.compare.comparison import (
+    Bins,
+    Comparison,
+    MovedPrefix,
+    RunPrefix,
+    Side,
+    differing_settings,
+    requested_settings,
+)
+from pipeline.analysis.compare.flips import label_flips
 from pipeline.analysis.compare.frames import COLUMNS, Common, Frames, common, frames
 from pipeline.analysis.compare.shift import SHORT, noise, shift
-from pipeline.analysis.report.reading import readable
+from pipeline.analysis.report.run_report import readable
 from pipeline.config.choices import ValueColumn
 from pipeline.config.label import EstimatorConfig
-from pipeline.config.recorded import Settings, chosen
+from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Totals
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS, estimator_for, value_column
-from pipeline.storage.place import storage_at
+from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import frames_of
 from pipeline.storage.stored_run import StoredRun
@@ -48,15 +56,20 @@ class _Run:
 
     @property
     def settings(self) -> Settings:
-        goals = (whole.goal for whole in self.stored.wholes.values())
-        return {**self.stored.identity, **self.stored.settings, **asked(goals), "policy": self.made["policy"]}
+        goals = (whole.unit_target for whole in self.stored.wholes.values())
+        return {
+            **self.stored.identity,
+            **self.stored.settings,
+            **requested_settings(goals),
+            "policy": self.made["policy"],
+        }
 
     @property
     def estimator(self) -> Estimator:
-        return estimator_for(chosen(self.stored.settings, EstimatorConfig, ESTIMATORS))
+        return estimator_for(chosen_settings(self.stored.settings, EstimatorConfig, ESTIMATORS))
 
 
-def compare(run_dirs: tuple[str, str]) -> Comparison:
+def compare_runs(run_dirs: tuple[str, str]) -> Comparison:
     """Raises UsageError for no run, one of another schema, one without labels, and two without a common prefix; StoreError."""
     a, b = (_read(run_dir) for run_dir in run_dirs)
     found = common(a.frames, b.frames)
@@ -66,12 +79,12 @@ def compare(run_dirs: tuple[str, str]) -> Comparison:
     return Comparison(
         a=_side(a, found, "a"),
         b=_side(b, found, "b"),
-        differing=differing(a.settings, b.settings),
+        differing=differing_settings(a.settings, b.settings),
         overlap=found.overlap,
         other_answers=other_answers,
         shift=shift(found, a.soft, b.soft),
         noise=noise(found, a.estimator, b.estimator),
-        flips=flips(found, a.estimator, b.estimator),
+        flips=label_flips(found, a.estimator, b.estimator),
         bins=_bins(found, a.soft, b.soft),
         moved=_moved(found, a),
     )
@@ -115,7 +128,7 @@ def _bins(found: Common, soft_a: ValueColumn, soft_b: ValueColumn) -> Bins:
     return Bins(counts=tuple(tuple(row) for row in counts))
 
 
-def _moved(found: Common, a: _Run) -> tuple[Moved, ...]:
+def _moved(found: Common, a: _Run) -> tuple[MovedPrefix, ...]:
     distance = (pl.col("mean_b") - pl.col("mean_a")).abs() / (pl.col("sd_a") ** 2 + pl.col("sd_b") ** 2).sqrt()
     farthest = (
         found.prefixes.drop_nulls(("mean_a", "mean_b"))
@@ -152,8 +165,8 @@ def _texts(a: _Run, problem_ids: Sequence[str], prefix_ids: Sequence[str]) -> di
     return texts
 
 
-def _moved_one(row: Mapping[str, Any], text: _Text) -> Moved:
-    return Moved(
+def _moved_one(row: Mapping[str, Any], text: _Text) -> MovedPrefix:
+    return MovedPrefix(
         problem=text.problem,
         name=text.name,
         last=text.last,
@@ -164,8 +177,8 @@ def _moved_one(row: Mapping[str, Any], text: _Text) -> Moved:
     )
 
 
-def _seen(row: Mapping[str, Any], side: str) -> Seen:
-    return Seen(**{name: row[f"{name}_{side}"] for name in ("value", "mean", "sd", "correct", "rollouts")})
+def _seen(row: Mapping[str, Any], side: str) -> RunPrefix:
+    return RunPrefix(**{name: row[f"{name}_{side}"] for name in ("value", "mean", "sd", "correct", "rollouts")})
 
 
 def _other_answers(a: _Run, b: _Run) -> int:

@@ -32,7 +32,7 @@ from scipy.stats import rankdata
 
 from pipeline.analysis.compare.frames import Common
 from pipeline.config.choices import ValueColumn
-from pipeline.core.statistics import Estimated, Floats, Ints, jackknifed, mean, sums_of, within
+from pipeline.core.statistics import Floats, Interval, Ints, jackknife, mean, sums_of, within
 from pipeline.estimators.base import Estimator
 
 _SINGLE = 8
@@ -54,7 +54,7 @@ class Positioned:
     first: int
     last: int
     prefixes: int
-    shift: Estimated
+    shift: Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +67,10 @@ class Shift:
     equal: int
     mean_a: float | None
     mean_b: float | None
-    shift: Estimated
+    shift: Interval
     by_position: tuple[Positioned, ...]
     correlated: int
-    pearson: Estimated
+    pearson: Interval
     spearman: float | None
 
 
@@ -115,9 +115,9 @@ class Noise:
     tested: int
     beyond: float | None
     by_chance: float | None
-    excess: Estimated
+    excess: Interval
     correlated: int
-    correlation: Estimated
+    correlation: Interval
 
 
 def noise(found: Common, estimator_a: Estimator, estimator_b: Estimator) -> Noise:
@@ -136,13 +136,13 @@ def noise(found: Common, estimator_a: Estimator, estimator_b: Estimator) -> Nois
     )
 
 
-def correlation(problems: Ints, x: Floats, y: Floats) -> Estimated:
+def correlation(problems: Ints, x: Floats, y: Floats) -> Interval:
     """Pearson's. Not defined where one of the two does not vary."""
     if not len(x):
-        return Estimated()
+        return Interval()
     x, y = x - x.mean(), y - y.mean()
     sums = sums_of(problems, [np.ones(len(x)), x, y, x * x, y * y, x * y])
-    return within(jackknifed(sums, _correlation), -1, 1)
+    return within(jackknife(sums, _correlation), -1, 1)
 
 
 def correlation_of(covariance: Floats, variance_x: Floats, variance_y: Floats) -> Floats:
@@ -211,17 +211,17 @@ def _by_chance(tested: pl.DataFrame) -> Floats:
 
 def _correlation_of_truths(
     prefixes: pl.DataFrame, estimator_a: Estimator, estimator_b: Estimator
-) -> tuple[int, Estimated]:
+) -> tuple[int, Interval]:
     known = [_known(side, estimator) for side, estimator in (("a", estimator_a), ("b", estimator_b))]
     rows = prefixes.filter(pl.all_horizontal(known))
     if not len(rows):
-        return 0, Estimated()
+        return 0, Interval()
     a, b = (_centred(rows[f"value_{side}"]) for side in "ab")
     columns = [np.ones(len(rows)), a, b, a * b]
     for side, estimator in (("a", estimator_a), ("b", estimator_b)):
         columns.extend(_truth(rows, side, estimator))
     problems = rows["problem"].to_numpy()
-    return len(rows), within(jackknifed(sums_of(problems, columns), _without_noise), -1, 1)
+    return len(rows), within(jackknife(sums_of(problems, columns), _without_noise), -1, 1)
 
 
 def _known(side: str, estimator: Estimator) -> pl.Expr:

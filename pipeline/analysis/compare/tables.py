@@ -6,61 +6,64 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from pipeline.analysis.compare.compared import Comparison, Moved, Seen, Side, interval, verdict
+from pipeline.analysis.compare.comparison import Comparison, MovedPrefix, RunPrefix, Side, format_interval, verdict
 from pipeline.analysis.compare.flips import KINDS
 from pipeline.analysis.report.page import Table
 from pipeline.analysis.report.terminal import print_lines
-from pipeline.core.words import percent
+from pipeline.core.formatting import format_percent
 
 TEXT = 300
 """Characters of a problem or a step that are shown."""
-_LABELS = {1: "1 good", 0: "0 bad", 2: "2 neutral", None: "undecided"}
+_LABELS = {1: "1 good", 0: "0 bad", 2: "2 neutral", None: "uncertain"}
 _SETTINGS = 8
 """So many that differ are named."""
 _WIDTH = 160
 """No table is wider; a narrower terminal wraps its lines, and no figure is cut."""
 
 
-def tell(console: Console, found: Comparison) -> None:
+def print_comparison(console: Console, found: Comparison) -> None:
     """What was compared, the verdict, then tables."""
     console.width = max(console.width, _WIDTH)
     print_lines(console, list(_lines(found)))
-    for table in (values, positions, labels, flipped, cost):
+    for table in (values_table, positions_table, labels_table, flips_table, cost_table):
         console.print()
         console.print(_rich(table(found)))
 
 
-def settings(found: Comparison) -> Table:
+def settings_table(found: Comparison) -> Table:
     """What was asked of the two runs and is not the same."""
     rows = tuple((difference.key, difference.a, difference.b) for difference in found.differing)
     return Table(heads=("setting", "a", "b"), rows=rows, words=3)
 
 
-def values(found: Comparison) -> Table:
+def values_table(found: Comparison) -> Table:
     shift, noise = found.shift, found.noise
     rows = [
         (f"mean of a, of {shift.prefixes:,} prefixes with a value in both", _number(shift.mean_a)),
         ("mean of b", _number(shift.mean_b)),
-        ("b - a", interval(shift.shift)),
-        (f"correlation ({_softs(found)})", interval(shift.pearson, "")),
+        ("b - a", format_interval(shift.shift)),
+        (f"correlation ({_softs(found)})", format_interval(shift.pearson, "")),
         ("... of ranks", _number(shift.spearman)),
     ]
     if noise.correlation.value is not None:
-        rows.append((f"... without noise, of {noise.correlated:,} unbiased values", interval(noise.correlation, "")))
+        rows.append(
+            (f"... without noise, of {noise.correlated:,} unbiased values", format_interval(noise.correlation, ""))
+        )
     if noise.beyond is not None and noise.by_chance is not None:
-        rows.append((f"beyond 1.96 sd of noise, of {noise.tested:,}", percent(noise.beyond)))
-        rows.append(("... by chance alone", percent(noise.by_chance)))
+        rows.append((f"beyond 1.96 sd of noise, of {noise.tested:,}", format_percent(noise.beyond)))
+        rows.append(("... by chance alone", format_percent(noise.by_chance)))
     return Table(heads=("values", ""), rows=tuple(rows))
 
 
-def positions(found: Comparison) -> Table:
+def positions_table(found: Comparison) -> Table:
     rows = tuple(
-        (span(part.first, part.last), f"{part.prefixes:,}", interval(part.shift)) for part in found.shift.by_position
+        (format_span(part.first, part.last), f"{part.prefixes:,}", format_interval(part.shift))
+        for part in found.shift.by_position
     )
     return Table(heads=("steps before", "prefixes", "b - a"), rows=rows)
 
 
-def labels(found: Comparison) -> Table:
+def labels_table(found: Comparison) -> Table:
     """Rows are labels of a, columns those of b; only those that occur."""
     table = found.flips.table
     used = [at for at in range(len(KINDS)) if any(table[at]) or any(row[at] for row in table)]
@@ -71,9 +74,9 @@ def labels(found: Comparison) -> Table:
     )
 
 
-def flipped(found: Comparison) -> Table:
+def flips_table(found: Comparison) -> Table:
     flips, errors = found.flips, found.flips.first_errors
-    chance = [] if flips.by_chance is None else [("... by chance alone", percent(flips.by_chance))]
+    chance = [] if flips.by_chance is None else [("... by chance alone", format_percent(flips.by_chance))]
     rows = [
         (f"flipped, of {flips.decided:,} decided in both", _share(found)),
         *chance,
@@ -83,12 +86,12 @@ def flipped(found: Comparison) -> Table:
         ("... only b has one", f"{errors.appeared:,}"),
         ("... only a has one", f"{errors.vanished:,}"),
         ("... none in either", f"{errors.none:,}"),
-        ("... undecided in one of them", f"{errors.undecided:,}"),
+        ("... uncertain in one of them", f"{errors.uncertain:,}"),
     ]
     return Table(heads=("labels", ""), rows=tuple(rows))
 
 
-def cost(found: Comparison) -> Table:
+def cost_table(found: Comparison) -> Table:
     sides = found.a, found.b
     return Table(
         heads=("cost", "a", "b"),
@@ -101,7 +104,7 @@ def cost(found: Comparison) -> Table:
     )  # fmt: skip
 
 
-def moved(found: Comparison) -> Table:
+def moved_prefixes(found: Comparison) -> Table:
     """The prefixes that moved farthest, with their texts."""
     return Table(
         heads=("chain", "step", "problem", "last step", "a", "b", "apart"),
@@ -110,7 +113,7 @@ def moved(found: Comparison) -> Table:
     )
 
 
-def overlap(found: Comparison) -> Table:
+def overlap_line(found: Comparison) -> Table:
     both = found.overlap
     return Table(
         heads=("", "in both", "only a", "only b"),
@@ -121,36 +124,36 @@ def overlap(found: Comparison) -> Table:
     )
 
 
-def remarks(found: Comparison) -> list[str]:
+def remark_lines(found: Comparison) -> list[str]:
     """What a reader must know before any figure."""
     both = found.overlap
-    told = [
+    lines = [
         f"{name} is not finished: {side.owed:,} of its {side.units:,} units are owed, and what it has is compared"
         for name, side in (("a", found.a), ("b", found.b))
         if side.owed
     ]
     if both.by_words:
-        told.append(
+        lines.append(
             f"{both.by_words:,} of the common chains have other ids in the two runs, as chains that a policy sampled are known "
             "by its tokens: they are matched by the words of their steps"
         )
     if found.other_answers:
-        told.append(
+        lines.append(
             f"{found.other_answers:,} problems are in both by their words, with other known answers, and are left out"
         )
     if not both.chains:
-        told.append(
+        lines.append(
             "no chain is in both, the bare problems alone are compared: label the chains of one with the policy of the other"
         )
     uncounted = sorted({side.estimator for side in (found.a, found.b) if not side.counts_are_shares})
     if uncounted:
-        told.append(
+        lines.append(
             f"{' and '.join(uncounted)} stops at right rollouts, its counts are no shares: what noise explains is not told"
         )
-    return told
+    return lines
 
 
-def span(first: int, last: int) -> str:
+def format_span(first: int, last: int) -> str:
     """Positions as a text."""
     return f"{first}" if first == last else f"{first}-{last}"
 
@@ -164,15 +167,15 @@ def _share(found: Comparison) -> str:
     if flipped.value is None:
         return "-"
     if flipped.low is None or flipped.high is None:
-        return percent(flipped.value)
-    return f"{percent(flipped.value)} ({percent(flipped.low)} to {percent(flipped.high)})"
+        return format_percent(flipped.value)
+    return f"{format_percent(flipped.value)} ({format_percent(flipped.low)} to {format_percent(flipped.high)})"
 
 
 def _per_chain(number: int, side: Side) -> str:
     return f"{number / side.chains:,.1f}"
 
 
-def _moved(part: Moved) -> tuple[str, ...]:
+def _moved(part: MovedPrefix) -> tuple[str, ...]:
     last = "(the bare problem)" if part.last is None else part.last
     texts = (_cut(part.name), f"{part.position}", _cut(part.problem), _cut(last))
     return (*texts, _seen(part.a), _seen(part.b), f"{part.distance:.1f} sd")
@@ -182,7 +185,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= TEXT else f"{text[:TEXT]}..."
 
 
-def _seen(seen: Seen) -> str:
+def _seen(seen: RunPrefix) -> str:
     return f"{seen.mean:.2f} ± {seen.sd:.2f}, {seen.correct}/{seen.rollouts}"
 
 
@@ -205,7 +208,7 @@ def _lines(found: Comparison) -> Iterator[str]:
         f"{'common':<10}{both.problems:,} problems, {both.chains:,} chains ({both.chains_only_a:,} only in a, "
         f"{both.chains_only_b:,} only in b), {both.prefixes:,} distinct prefixes with rollouts"
     )
-    for remark in remarks(found):
+    for remark in remark_lines(found):
         yield f"{'':<10}{remark}"
     yield f"{'verdict':<10}{verdict(found.shift, found.noise, found.flips)}"
 

@@ -23,7 +23,7 @@ from pipeline.core.progress import SECONDS_PER_HOUR
 from pipeline.core.records import Counts, Trials
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.tree import NONE, Tree
-from pipeline.runtime.budgets import usual_cap, within
+from pipeline.runtime.problem_budget import usual_cap, within
 
 _REPLICATES = 8
 """Of a simulation: what is told is their mean."""
@@ -47,7 +47,7 @@ class Stratum:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Believed:
+class BelievedValues:
     """Of a prefix: its value and how sure it is (mean and sd), and the tokens of a rollout."""
 
     mean: float
@@ -56,16 +56,16 @@ class Believed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class SimulatedCost:
     rollouts: int
     tokens: float
 
 
-NOTHING = Spent(rollouts=0, tokens=0.0)
+NOTHING = SimulatedCost(rollouts=0, tokens=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampled:
+class SampledProblems:
     """Problems of which it is known, or assumed, what rollouts do there, those of each stratum side by side.
 
     `trees` (None where nothing is left to label), `drawn_tokens` of chains that the policy drew for each. `believed`: by prefix
@@ -75,7 +75,7 @@ class Sampled:
     strata: Sequence[Stratum]
     trees: Sequence[Tree | None]
     drawn_tokens: Sequence[float]
-    believed: Mapping[str, Believed]
+    believed: Mapping[str, BelievedValues]
 
     @property
     def labelled(self) -> list[Tree]:
@@ -100,31 +100,31 @@ class Amounts:
     tokens: Range
 
 
-def by_simulation(
-    sampled: Sampled, estimator: Estimator, rollouts: int, state: Any, rng: np.random.Generator
+def amounts_by_simulation(
+    sampled: SampledProblems, estimator: Estimator, rollouts: int, state: Any, rng: np.random.Generator
 ) -> Amounts:
     """What all problems cost where the sampled ones are as they are believed to be."""
     found = []
     for _ in range(_REPLICATES):
         of_trees = iter(
-            simulated(sampled.labelled, sampled.believed, rollouts=rollouts, estimator=estimator, state=state, rng=rng)
+            simulate(sampled.labelled, sampled.believed, rollouts=rollouts, estimator=estimator, state=state, rng=rng)
         )
         spent = [NOTHING if tree is None else next(of_trees) for tree in sampled.trees]
         tokens = [each.tokens + drawn for each, drawn in zip(spent, sampled.drawn_tokens, strict=True)]
-        found.append(extrapolated(sampled, [each.rollouts for each in spent], tokens))
+        found.append(extrapolate(sampled, [each.rollouts for each in spent], tokens))
     return Amounts(
         rollouts=_average([each.rollouts for each in found]), tokens=_average([each.tokens for each in found])
     )
 
 
-def extrapolated(sampled: Sampled, rollouts: Sequence[float], tokens: Sequence[float]) -> Amounts:
+def extrapolate(sampled: SampledProblems, rollouts: Sequence[float], tokens: Sequence[float]) -> Amounts:
     """What all problems cost where the sampled ones cost so much."""
     return Amounts(rollouts=_over_strata(sampled.strata, rollouts), tokens=_over_strata(sampled.strata, tokens))
 
 
-def with_learning(
+def amounts_with_learning(
     amounts: Amounts,
-    sampled: Sampled,
+    sampled: SampledProblems,
     trials: Mapping[str, Trials],
     estimator: Estimator,
     rollouts: int,
@@ -139,8 +139,8 @@ def with_learning(
     if learner is None:
         return amounts
     later = learner.familiar(learner.learn(learner.initial(), sampled.labelled, trials))
-    before = by_simulation(sampled, estimator, rollouts, learner.initial(), rng)
-    after = by_simulation(sampled, estimator, rollouts, later, rng)
+    before = amounts_by_simulation(sampled, estimator, rollouts, learner.initial(), rng)
+    after = amounts_by_simulation(sampled, estimator, rollouts, later, rng)
 
     def learning(known: Range, then: Range, now: Range) -> Range:
         factor = now.expected / then.expected if then.expected else 1.0
@@ -157,10 +157,10 @@ def cost_of(estimator: str, amounts: Amounts, fleet: Fleet) -> Cost:
     speed = fleet.tokens_per_second
     wall = device_hours = money = None
     if speed is not None:
-        working = scaled(product(amounts.tokens, inverse(speed)), 1 / fleet.workers)
-        wall = scaled(added(working, _about(fleet.start_seconds, _START_OFF_BY)), 1 / SECONDS_PER_HOUR)
-        device_hours = scaled(wall, fleet.workers * fleet.devices)
-        money = None if fleet.price is None else scaled(device_hours, fleet.price)
+        working = scale(product(amounts.tokens, inverse(speed)), 1 / fleet.workers)
+        wall = scale(add(working, _about(fleet.start_seconds, _START_OFF_BY)), 1 / SECONDS_PER_HOUR)
+        device_hours = scale(wall, fleet.workers * fleet.devices)
+        money = None if fleet.price is None else scale(device_hours, fleet.price)
     return Cost(
         estimator=estimator,
         rollouts=amounts.rollouts,
@@ -171,22 +171,22 @@ def cost_of(estimator: str, amounts: Amounts, fleet: Fleet) -> Cost:
     )
 
 
-def success_rate(sampled: Sampled) -> Range:
+def success_rate(sampled: SampledProblems) -> Range:
     """The mean value of the sampled problems' prefixes."""
     sums = [sum(sampled.believed[prefix].mean for prefix in tree.prefix_ids) for tree in sampled.labelled]
     found = mean(sums, [len(tree.prefix_ids) for tree in sampled.labelled])
     return Range(low=found.low, expected=found.expected, high=min(1.0, found.high))
 
 
-def simulated(
+def simulate(
     trees: Sequence[Tree],
-    believed: Mapping[str, Believed],
+    believed: Mapping[str, BelievedValues],
     *,
     rollouts: int,
     estimator: Estimator,
     state: Any,
     rng: np.random.Generator,
-) -> list[Spent]:
+) -> list[SimulatedCost]:
     """What each problem costs, in the order of `trees`. `believed` knows all their prefixes, `rollouts` is the
     setting, and `state` what the estimator has learnt before."""
     values = {prefix: _drawn(believed[prefix], rng) for tree in trees for prefix in tree.prefix_ids}
@@ -221,7 +221,7 @@ def mean(parts: Sequence[float], weights: Sequence[float]) -> Range:
     return _predicted(parts, weights, size=1.0, chance=0.0)
 
 
-def scaled(known: Range, factor: float) -> Range:
+def scale(known: Range, factor: float) -> Range:
     return Range(low=known.low * factor, expected=known.expected * factor, high=known.high * factor)
 
 
@@ -242,7 +242,7 @@ def inverse(known: Range) -> Range:
     return Range(low=1 / known.high, expected=1 / known.expected, high=1 / known.low)
 
 
-def added(first: Range, second: Range) -> Range:
+def add(first: Range, second: Range) -> Range:
     """Of two amounts that may both be at the same end of their ranges."""
     return Range(low=first.low + second.low, expected=first.expected + second.expected, high=first.high + second.high)
 
@@ -255,7 +255,7 @@ def spread(known: Range, other: float) -> Range:
 def _over_strata(strata: Sequence[Stratum], costs: Sequence[float]) -> Range:
     rest = iter(costs)
     totals = [total(list(islice(rest, len(each.sizes))), each.sizes, size=each.size) for each in strata]
-    return reduce(added, totals)
+    return reduce(add, totals)
 
 
 def _about(expected: float, factor: float) -> Range:
@@ -269,7 +269,7 @@ def _average(ranges: Sequence[Range]) -> Range:
     return Range(low=one("low"), expected=one("expected"), high=one("high"))
 
 
-def _drawn(known: Believed, rng: np.random.Generator) -> float:
+def _drawn(known: BelievedValues, rng: np.random.Generator) -> float:
     """A value from the Beta distribution of that mean and sd."""
     most = known.mean * (1 - known.mean)
     variance = min(known.sd, _MOST_SPREAD * most**0.5) ** 2
@@ -292,9 +292,9 @@ def _extended(before: Trials, right: Sequence[bool], tokens: float) -> Trials:
     )
 
 
-def _spent(tree: Tree, trials: Mapping[str, Trials], believed: Mapping[str, Believed]) -> Spent:
+def _spent(tree: Tree, trials: Mapping[str, Trials], believed: Mapping[str, BelievedValues]) -> SimulatedCost:
     issued = {prefix: len(trials.get(prefix, NONE).outcomes) for prefix in tree.prefix_ids}
-    return Spent(
+    return SimulatedCost(
         rollouts=sum(issued.values()), tokens=sum(count * believed[prefix].tokens for prefix, count in issued.items())
     )
 

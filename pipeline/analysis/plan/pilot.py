@@ -1,6 +1,6 @@
-"""The pilot: some problems labelled as `label` would, in a scratch run directory, and what that took (`measured`).
+"""The pilot: some problems labelled as `label` would, in a scratch run directory, and what that took (`run_pilot`).
 
-Where no policy is loaded, what a pilot would measure is taken from the settings: `believed`, `completion_tokens`,
+Where no policy is loaded, what a pilot would measure is taken from the settings: `believed_values`, `completion_tokens`,
 `success_rate`, `tokens_per_second`.
 """
 
@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from pipeline.analysis.plan.expected import Believed
+from pipeline.analysis.plan.expected import BelievedValues
 from pipeline.config.label import LabelConfig
 from pipeline.core.forecast import Range
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Status, Summary
-from pipeline.core.records import Fact, InputRow, SampledSolution, Totals, Trials
-from pipeline.core.tables import facts, sampled_solutions
+from pipeline.core.records import InputRow, RolloutOutcome, SampledSolution, Totals, Trials
+from pipeline.core.tables import rollout_outcomes, sampled_solutions
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.tree import Tree, trials_of
 from pipeline.runtime.driver import Hiring, label_held
-from pipeline.runtime.hands import Offer, Watcher
 from pipeline.runtime.stop import StopSignal
-from pipeline.storage.commits import INPUT, Commit, State, publish
+from pipeline.runtime.worker_handle import Watcher, WorkerPool
+from pipeline.storage.commits import INPUT, Commit, CommitState, publish
 from pipeline.storage.run_record import STAGED_INPUT, claim
 from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
@@ -45,25 +45,25 @@ SHARE_OF_BOUND = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class PilotResult:
     """What a pilot's problems cost, in the order they were given.
 
-    `tokens` of each are those of its rollouts and of the chains that the policy drew. `believed` and `trials`: by prefix id.
+    `tokens` of each are those of its rollouts and of the chains that the policy drew. `believed_values` and `trials`: by prefix id.
     `offer`: what workers the whole run would have.
     """
 
     rollouts: Sequence[int]
     tokens: Sequence[int]
     tokens_of_rollouts: Sequence[int]
-    believed: Mapping[str, Believed]
+    believed: Mapping[str, BelievedValues]
     trials: Mapping[str, Trials]
     solutions: Mapping[tuple[str, int], SampledSolution]
     summary: Summary
-    offer: Offer
+    offer: WorkerPool
     tokens_per_second: Range | None
 
 
-def measured(
+def run_pilot(
     config: LabelConfig,
     problems: Sequence[Sequence[InputRow]],
     storage: Storage,
@@ -71,7 +71,7 @@ def measured(
     hiring: Hiring,
     watch: Watcher,
     stop: StopSignal,
-) -> Measured:
+) -> PilotResult:
     """Label the problems as one unit, with one worker. Raises what `label` raises."""
     staged_id = str(facts_of_run[STAGED_INPUT])
     claim(storage, facts_of_run)
@@ -80,12 +80,12 @@ def measured(
     totals = Totals(rows=len(rows), used=len(rows))
     publish(
         storage,
-        Commit(kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=(shard,), totals=totals),
+        Commit(kind=INPUT, chain_id=staged_id, number=0, state=CommitState.WHOLE, shards=(shard,), totals=totals),
     )
-    offers: list[Offer] = []
+    offers: list[WorkerPool] = []
 
     @contextmanager
-    def one_worker(wanted: LabelConfig) -> Iterator[Offer]:
+    def one_worker(wanted: LabelConfig) -> Iterator[WorkerPool]:
         with hiring(wanted) as offer:
             offers.append(offer)
             yield replace(offer, workers=1)
@@ -97,7 +97,7 @@ def measured(
     run = stored_run(storage)
     found = _Log(storage, run)
     ids = [together[0].problem.problem_id for together in problems]
-    return Measured(
+    return PilotResult(
         rollouts=[found.rollouts[each] for each in ids],
         tokens=[found.tokens[each] + found.drawn_tokens[each] for each in ids],
         tokens_of_rollouts=[found.tokens[each] for each in ids],
@@ -110,9 +110,9 @@ def measured(
     )
 
 
-def believed(trees: Sequence[Tree], tokens: float, rate: float) -> dict[str, Believed]:
+def believed_values(trees: Sequence[Tree], tokens: float, rate: float) -> dict[str, BelievedValues]:
     """The same of all prefixes: nothing is known of any."""
-    one = Believed(mean=rate, sd=UNKNOWN_SD, tokens=tokens)
+    one = BelievedValues(mean=rate, sd=UNKNOWN_SD, tokens=tokens)
     return {prefix: one for tree in trees for prefix in tree.prefix_ids}
 
 
@@ -129,15 +129,15 @@ def success_rate(config: LabelConfig) -> Range:
 
 def tokens_per_second(config: LabelConfig, context: float) -> Range | None:
     """Of one worker; from the roofline where the settings name its device and the model's sizes can be had."""
-    told = config.plan.tokens_per_second or _share_of_bound(config, context)
-    return None if told is None else Range(low=told / OFF_BY, expected=told, high=told * OFF_BY)
+    speed = config.plan.tokens_per_second or _share_of_bound(config, context)
+    return None if speed is None else Range(low=speed / OFF_BY, expected=speed, high=speed * OFF_BY)
 
 
 class _Log:
     """What the log of a finished run adds up to, by problem id."""
 
     def __init__(self, storage: Storage, run: StoredRun) -> None:
-        self.facts: list[Fact] = []
+        self.facts: list[RolloutOutcome] = []
         self.solutions: dict[tuple[str, int], SampledSolution] = {}
         self.rollouts: dict[str, int] = defaultdict(int)
         self.tokens: dict[str, int] = defaultdict(int)
@@ -146,7 +146,7 @@ class _Log:
             for shard in whole.shards:
                 if shard.table == "rollouts":
                     table = read_shard(storage, shard)
-                    known = facts(table)
+                    known = rollout_outcomes(table)
                     self.facts += known.values()
                     for rollout, problem in zip(*(table[key].to_pylist() for key in _OWNERS), strict=True):
                         self.rollouts[problem] += 1
@@ -157,13 +157,13 @@ class _Log:
                         self.drawn_tokens[drawn.solution.problem_id] += len(drawn.solution.token_ids)
 
 
-def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, Believed]:
+def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, BelievedValues]:
     """What the labels and the log say of every prefix that has a value."""
     issued: dict[str, int] = defaultdict(int)
     tokens: dict[str, int] = defaultdict(int)
-    for fact in log.facts:
-        issued[fact.prefix_id] += 1
-        tokens[fact.prefix_id] += fact.n_tokens
+    for outcome in log.facts:
+        issued[outcome.prefix_id] += 1
+        tokens[outcome.prefix_id] += outcome.n_tokens
     mean_tokens = sum(tokens.values()) / max(1, sum(issued.values()))
     values: dict[str, tuple[float, float]] = {}
     columns = ["root_prefix_id", "prefix_ids"]
@@ -177,7 +177,7 @@ def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, Believed
                 values[prefix] = mean, sd
     usual = sum(mean for mean, _ in values.values()) / max(1, len(values))
     return {
-        prefix: Believed(
+        prefix: BelievedValues(
             mean=values.get(prefix, (usual, UNKNOWN_SD))[0],
             sd=values.get(prefix, (usual, UNKNOWN_SD))[1],
             tokens=tokens[prefix] / issued[prefix] if prefix in issued else mean_tokens,

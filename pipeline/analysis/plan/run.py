@@ -1,6 +1,6 @@
 """The `plan` command: what a run would label, and what that would cost.
 
-Expectations rest on the drawn problems with what the pilot saw of them, or on what is assumed instead (`Ground`).
+Expectations rest on the drawn problems with what the pilot saw of them, or on what is assumed instead (`CostBasis`).
 """
 
 import asyncio
@@ -15,28 +15,28 @@ import numpy as np
 
 from pipeline.analysis.plan.expected import (
     Amounts,
-    Believed,
+    BelievedValues,
     Fleet,
-    Sampled,
+    SampledProblems,
     Stratum,
-    by_simulation,
+    amounts_by_simulation,
+    amounts_with_learning,
     cost_of,
-    extrapolated,
+    extrapolate,
     mean,
     product,
     spread,
     success_rate,
-    with_learning,
 )
-from pipeline.analysis.plan.pilot import ROLLOUTS, UNKNOWN_SD, Measured, measured
-from pipeline.analysis.plan.pilot import believed as assumed_values
+from pipeline.analysis.plan.pilot import ROLLOUTS, UNKNOWN_SD, PilotResult, run_pilot
+from pipeline.analysis.plan.pilot import believed_values as assumed_values
 from pipeline.analysis.plan.pilot import completion_tokens as assumed_tokens
 from pipeline.analysis.plan.pilot import success_rate as assumed_rate
 from pipeline.analysis.plan.pilot import tokens_per_second as assumed_speed
-from pipeline.analysis.plan.survey import Counter, Draws, Survey, surveyed
+from pipeline.analysis.plan.survey import ChainDraws, Counter, Survey, survey_input
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import ClusterError, EngineDied, PolicyError, UsageError
-from pipeline.core.forecast import Forecast, Limit, Pilot, Planned, Range
+from pipeline.core.forecast import Forecast, Limit, Pilot, PlannedWork, Range
 from pipeline.core.records import InputRow
 from pipeline.data.prompts import root_id
 from pipeline.data.rows import input_digest
@@ -46,12 +46,12 @@ from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import Tree
 from pipeline.graders.registry import checker_for
+from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.driver import Hiring
-from pipeline.runtime.hands import Watcher
-from pipeline.runtime.judge import Judge
-from pipeline.runtime.spending import asked_beyond_identity
+from pipeline.runtime.run_budget import requested_beyond_identity
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
 
@@ -59,11 +59,11 @@ _NO_PILOT = "plan.pilot=false"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class CostBasis:
     """See the module."""
 
-    planned: Planned
-    sampled: Sampled
+    planned: PlannedWork
+    sampled: SampledProblems
     pilot: Pilot
 
 
@@ -76,9 +76,9 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
     identity_of_run = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
     staged_id = str(identity_of_run[STAGED_INPUT])
     policy = asyncio.run(policy_for(config.policy).facts(config.sampling))
-    survey = surveyed(config, policy, staged_id, ROLLOUTS, watch, stop)
+    survey = survey_input(config, policy, staged_id, ROLLOUTS, watch, stop)
     rng = np.random.default_rng(config.plan.seed)
-    pilot: Measured | None = None
+    pilot: PilotResult | None = None
     why_not = _NO_PILOT
     if config.plan.pilot:
         try:
@@ -91,9 +91,9 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
             f"none ({why_not})"
         )
     ground = (
-        assumed_ground(config, policy, survey, why_not)
+        assumed_basis(config, policy, survey, why_not)
         if pilot is None
-        else measured_ground(config, policy, survey, pilot)
+        else measured_basis(config, policy, survey, pilot)
     )
     amounts = _amounts(config, ground, pilot, rng)
     costs = {
@@ -105,7 +105,7 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
     return Forecast(
         made_at=made_at,
         identity=identity_of_run,
-        settings=asked_beyond_identity(config),
+        settings=requested_beyond_identity(config),
         planned=ground.planned,
         pilot=ground.pilot,
         gpus=_gpus(config, ground.pilot),
@@ -116,20 +116,20 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
     )
 
 
-def measured_ground(config: LabelConfig, policy: PolicyFacts, survey: Survey, pilot: Measured) -> Ground:
+def measured_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, pilot: PilotResult) -> CostBasis:
     """What a pilot found out, of problems with chains and then of bare ones."""
-    draws = Draws(solutions=pilot.solutions)
+    draws = ChainDraws(solutions=pilot.solutions)
     given, trees = asyncio.run(_drawn_trees(config, policy, survey.drawn, draws))
     drawn, trees_of_bare = asyncio.run(_drawn_trees(config, policy, survey.drawn_bare, draws))
     trees += trees_of_bare
     of_rollouts = zip(pilot.tokens, pilot.tokens_of_rollouts, strict=True)
-    sampled = Sampled(
+    sampled = SampledProblems(
         strata=_strata(survey, trees),
         trees=trees,
         drawn_tokens=[float(tokens - own) for tokens, own in of_rollouts],
         believed=_completed(pilot.believed, trees),
     )
-    told = Pilot(
+    summary = Pilot(
         measured=True,
         problems=len(trees),
         chains=given.counted.chains + drawn.counted.chains,
@@ -145,22 +145,22 @@ def measured_ground(config: LabelConfig, policy: PolicyFacts, survey: Survey, pi
         start_seconds=pilot.summary.seconds_starting,
     )
     planned = _with_drawn_chains(survey, drawn) if survey.bare else survey.planned
-    return Ground(planned=planned, sampled=sampled, pilot=told)
+    return CostBasis(planned=planned, sampled=sampled, pilot=summary)
 
 
-def assumed_ground(config: LabelConfig, policy: PolicyFacts, survey: Survey, why_not: str) -> Ground:
+def assumed_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, why_not: str) -> CostBasis:
     """What the settings say in place of a pilot; all problems have chains."""
     _, trees = asyncio.run(_drawn_trees(config, policy, survey.drawn, None))
     length, rate = assumed_tokens(config), assumed_rate(config)
     planned = survey.planned
     context = planned.prompt_tokens / max(1, planned.prefixes) + length.expected / 2
-    sampled = Sampled(
+    sampled = SampledProblems(
         strata=_strata(survey, trees),
         trees=trees,
         drawn_tokens=[0.0] * len(trees),
         believed=assumed_values([tree for tree in trees if tree is not None], length.expected, rate.expected),
     )
-    told = Pilot(
+    pilot = Pilot(
         measured=False,
         why_not=why_not,
         completion_tokens=length,
@@ -169,7 +169,7 @@ def assumed_ground(config: LabelConfig, policy: PolicyFacts, survey: Survey, why
         workers=config.cluster.workers or 1,
         devices=config.cluster.gpus_per_worker or float(policy_for(config.policy).spread_over() or 1),
     )
-    return Ground(planned=planned, sampled=sampled, pilot=told)
+    return CostBasis(planned=planned, sampled=sampled, pilot=pilot)
 
 
 def _piloted(
@@ -179,7 +179,7 @@ def _piloted(
     hiring: Hiring,
     watch: Watcher,
     stop: StopSignal,
-) -> Measured:
+) -> PilotResult:
     # Workers on other machines see the folder of plan.json, and not this one's scratch.
     shared = None if config.cluster.address is None else Path(config.plan.out).resolve().parent
     with tempfile.TemporaryDirectory(prefix=".stepvalue-pilot-", dir=shared) as folder:
@@ -187,7 +187,7 @@ def _piloted(
         chains = survey.planned.chains + survey.bare * config.sampling.solutions
         estimator = _alone(estimator_for(config.estimator), chains)
         scratch = replace(config, run_dir=storage.place, budget=None, estimator=estimator.settings)
-        return measured(scratch, [*survey.drawn, *survey.drawn_bare], storage, identity_of_run, hiring, watch, stop)
+        return run_pilot(scratch, [*survey.drawn, *survey.drawn_bare], storage, identity_of_run, hiring, watch, stop)
 
 
 def _alone(estimator: Estimator, chains: int) -> Estimator:
@@ -204,26 +204,26 @@ def _initial(estimator: Estimator) -> Any:
     return None if estimator.learner is None else estimator.learner.initial()
 
 
-def _amounts(config: LabelConfig, ground: Ground, pilot: Measured | None, rng: np.random.Generator) -> Amounts:
+def _amounts(config: LabelConfig, ground: CostBasis, pilot: PilotResult | None, rng: np.random.Generator) -> Amounts:
     """What the run itself takes."""
     estimator, rollouts = estimator_for(config.estimator), config.sampling.rollouts
     if pilot is None:
         return _assumed_amounts(rollouts, ground, estimator, rng)
-    amounts = extrapolated(ground.sampled, pilot.rollouts, pilot.tokens)
+    amounts = extrapolate(ground.sampled, pilot.rollouts, pilot.tokens)
     if estimator.learner is None:
         return amounts
     alone = _alone(estimator, ground.planned.chains)
-    return with_learning(amounts, ground.sampled, pilot.trials, alone, rollouts, rng)
+    return amounts_with_learning(amounts, ground.sampled, pilot.trials, alone, rollouts, rng)
 
 
-def _others(config: LabelConfig, ground: Ground, rng: np.random.Generator) -> list[tuple[str, Amounts]]:
+def _others(config: LabelConfig, ground: CostBasis, rng: np.random.Generator) -> list[tuple[str, Amounts]]:
     """What our other estimators would take, with the settings as they were given, as far as they take them."""
     found, rollouts = [], config.sampling.rollouts
     for name in ESTIMATORS.ours:
         if name != config.estimator.name:
             wanted = estimator_for(ESTIMATORS.load(name).adapted(config.estimator))
             amounts = (
-                by_simulation(ground.sampled, wanted, rollouts, _initial(wanted), rng)
+                amounts_by_simulation(ground.sampled, wanted, rollouts, _initial(wanted), rng)
                 if ground.pilot.measured
                 else _assumed_amounts(rollouts, ground, wanted, rng)
             )
@@ -231,7 +231,7 @@ def _others(config: LabelConfig, ground: Ground, rng: np.random.Generator) -> li
     return found
 
 
-def _assumed_amounts(rollouts: int, ground: Ground, estimator: Estimator, rng: np.random.Generator) -> Amounts:
+def _assumed_amounts(rollouts: int, ground: CostBasis, estimator: Estimator, rng: np.random.Generator) -> Amounts:
     """What it takes where success is as likely as assumed, and between what it takes where it is rarer and likelier."""
     length, rate = ground.pilot.completion_tokens, ground.pilot.success_rate
     alone = _alone(estimator, ground.planned.chains)
@@ -239,7 +239,7 @@ def _assumed_amounts(rollouts: int, ground: Ground, estimator: Estimator, rng: n
     def taken(at: float) -> Range:
         believed = assumed_values(ground.sampled.labelled, length.expected, at)
         sampled = replace(ground.sampled, believed=believed)
-        return by_simulation(sampled, alone, rollouts, _initial(alone), rng).rollouts
+        return amounts_by_simulation(sampled, alone, rollouts, _initial(alone), rng).rollouts
 
     expected = taken(rate.expected)
     for other in (taken(rate.low), taken(rate.high)):
@@ -271,7 +271,7 @@ def _strata(survey: Survey, trees: Sequence[Tree | None]) -> list[Stratum]:
     ]
 
 
-def _with_drawn_chains(survey: Survey, drawn: Counter) -> Planned:
+def _with_drawn_chains(survey: Survey, drawn: Counter) -> PlannedWork:
     """What was counted, and for bare problems what the drawn ones of them come to."""
     planned, counted = survey.planned, drawn.counted
     factor = survey.bare / max(1, len(survey.drawn_bare))
@@ -287,11 +287,11 @@ def _with_drawn_chains(survey: Survey, drawn: Counter) -> Planned:
 
 
 async def _drawn_trees(
-    config: LabelConfig, policy: PolicyFacts, drawn: Sequence[Sequence[InputRow]], draws: Draws | None
+    config: LabelConfig, policy: PolicyFacts, drawn: Sequence[Sequence[InputRow]], draws: ChainDraws | None
 ) -> tuple[Counter, list[Tree | None]]:
     """The drawn problems counted by themselves; and the tree of each, None where nothing of one is left to label."""
     with checker_for(config.grader) as checker:
-        judge = Judge(checker, config.grader.processes)
+        judge = AsyncGrader(checker, config.grader.processes)
         try:
             counter = Counter(config, policy, judge)
             trees = await counter.count([row for rows in drawn for row in rows], draws)
@@ -301,9 +301,9 @@ async def _drawn_trees(
     return counter, [by_root.get(root_id(rows[0].problem.problem_id)) for rows in drawn]
 
 
-def _completed(believed: Mapping[str, Believed], trees: Sequence[Tree | None]) -> dict[str, Believed]:
+def _completed(believed: Mapping[str, BelievedValues], trees: Sequence[Tree | None]) -> dict[str, BelievedValues]:
     """With the prefixes of which the pilot saw nothing: they are as others are on average."""
-    usual = Believed(
+    usual = BelievedValues(
         mean=float(np.mean([each.mean for each in believed.values()] or [0.5])),
         sd=UNKNOWN_SD,
         tokens=float(np.mean([each.tokens for each in believed.values()] or [1.0])),

@@ -12,20 +12,20 @@ from itertools import groupby
 from pathlib import Path
 
 from pipeline.config.label import LabelConfig
-from pipeline.core.forecast import Planned
+from pipeline.core.forecast import PlannedWork
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Status
 from pipeline.core.records import InputRow, Reject, SampledSolution
 from pipeline.engines.base import PolicyFacts
 from pipeline.estimators.tree import Tree
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.hands import Watcher
+from pipeline.runtime.async_grader import AsyncGrader
+from pipeline.runtime.distinct_prompts import DistinctPrompts
 from pipeline.runtime.intake import stage
-from pipeline.runtime.judge import Judge
-from pipeline.runtime.planned import Planner, SolutionDrawer, UnitPlan
+from pipeline.runtime.planner import Planner, SolutionDrawer, UnitPlan
 from pipeline.runtime.stop import StopSignal
-from pipeline.runtime.unique import DistinctPrompts
-from pipeline.storage.commits import INPUT, Commit, State
+from pipeline.runtime.worker_handle import Watcher
+from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
@@ -42,14 +42,14 @@ class Survey:
     """What was counted of all rows, and the rows of the drawn problems: of those with chains, some or all of their chains, and
     of the `bare` ones, for which the policy draws chains. A problem with both kinds of rows counts as bare."""
 
-    planned: Planned
+    planned: PlannedWork
     bare: int
     drawn: Sequence[Sequence[InputRow]]
     drawn_bare: Sequence[Sequence[InputRow]]
 
 
 @dataclass(slots=True, kw_only=True)
-class Counted:
+class CountedRows:
     """Sums over rows that have been counted; `bare` are further problems, whose chains are yet to be drawn."""
 
     problems: int = 0
@@ -64,13 +64,13 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draws:
-    """Chains that the policy has drawn; see `planned.Drawn`."""
+class ChainDraws:
+    """Chains that the policy has drawn; see `plan_check.Drawn`."""
 
     solutions: Mapping[tuple[str, int], SampledSolution] = field(default_factory=dict)
 
 
-def surveyed(
+def survey_input(
     config: LabelConfig, policy: PolicyFacts, staged_id: str, most_rollouts: int, watch: Watcher, stop: StopSignal
 ) -> Survey:
     """Read and count the whole input. The drawn problems ask for about `most_rollouts` at most.
@@ -81,11 +81,16 @@ def surveyed(
         storage = LocalStorage(Path(folder))
         staged = stage(storage, staged_id, config.data, config.run, checker, stop.check)
         commit = Commit(
-            kind=INPUT, chain_id=staged_id, number=0, state=State.WHOLE, shards=staged.shards, totals=staged.totals
+            kind=INPUT,
+            chain_id=staged_id,
+            number=0,
+            state=CommitState.WHOLE,
+            shards=staged.shards,
+            totals=staged.totals,
         )
-        judge = Judge(checker, config.grader.processes)
+        judge = AsyncGrader(checker, config.grader.processes)
         counter = Counter(config, policy, judge)
-        draws = {bare: Draw(config.plan.pilot_problems, config.plan.seed) for bare in (False, True)}
+        draws = {bare: ProblemDraw(config.plan.pilot_problems, config.plan.seed) for bare in (False, True)}
         try:
             units = list(units_of(storage, commit))
             for number, unit in enumerate(units):
@@ -107,7 +112,7 @@ def surveyed(
     too_long = counted.rejects.total()
     drawn_bare = _share_of_bare(counted, config.plan.pilot_problems)
     return Survey(
-        planned=Planned(
+        planned=PlannedWork(
             rows=staged.totals.rows,
             used=staged.totals.used - too_long,
             rejected=staged.totals.rejected + too_long,
@@ -133,22 +138,22 @@ def surveyed(
 class Counter:
     """Counts rows unit by unit, all rows of a problem together."""
 
-    def __init__(self, config: LabelConfig, policy: PolicyFacts, judge: Judge) -> None:
+    def __init__(self, config: LabelConfig, policy: PolicyFacts, judge: AsyncGrader) -> None:
         drawer = SolutionDrawer(config.sampling, config.data, policy, judge)
         self._planner = Planner(config.policy.prompt, config.sampling, policy, judge, drawer)
         self._distinct = DistinctPrompts()
-        self.counted = Counted()
+        self.counted = CountedRows()
 
     @property
     def distinct_prompt_tokens(self) -> int:
         """Of all prompts: what several begin with, once."""
         return self._distinct.tokens
 
-    async def count(self, rows: Sequence[InputRow], draws: Draws | None = None) -> list[Tree]:
+    async def count(self, rows: Sequence[InputRow], draws: ChainDraws | None = None) -> list[Tree]:
         """Add rows; those without a chain need `draws`. The trees of their problems."""
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
-        await self._planner.plan_chains(plan, fitting, draws or Draws())
+        await self._planner.plan_chains(plan, fitting, draws or ChainDraws())
         counted = self.counted
         asked = [each for each in plan.asked.values() if each.fits]
         prompts = [each.prefix.prompt_ids for each in asked]
@@ -176,7 +181,7 @@ class Counter:
                 self.counted.unfit.append(f"{reject.place.file}:{reject.place.line}: {reject.detail}")
 
 
-class Draw:
+class ProblemDraw:
     """Some problems of many, drawn at random in one pass, with their rows: equal seeds draw the same ones."""
 
     def __init__(self, problems: int, seed: int) -> None:
@@ -201,13 +206,15 @@ class Draw:
         return content_id("pilot", str(self._seed), row.solution.chain_id if row.solution else "")
 
 
-def _share_of_bare(counted: Counted, drawn: int) -> int:
+def _share_of_bare(counted: CountedRows, drawn: int) -> int:
     """How many of the `drawn` problems are bare: their share of all, but not so few that they tell nothing."""
     share = round(drawn * counted.bare / max(1, counted.bare + counted.problems))
     return min(counted.bare, max(LEAST_PROBLEMS, share))
 
 
-def _affordable(draw: Draw, problems: int, counted: Counted, rollouts: int, most_rollouts: int) -> list[list[InputRow]]:
+def _affordable(
+    draw: ProblemDraw, problems: int, counted: CountedRows, rollouts: int, most_rollouts: int
+) -> list[list[InputRow]]:
     """So many drawn problems, with fewer of their chains and then fewer of them where they would ask for more."""
     of_a_chain = rollouts * max(1.0, counted.prefixes / max(1, counted.chains))
     chains = int(most_rollouts / of_a_chain)

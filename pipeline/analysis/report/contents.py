@@ -5,20 +5,26 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from pipeline.analysis.report import figures, sums
-from pipeline.analysis.report.gathered import EXAMPLES, Gathered
+from pipeline.analysis.report import aggregates, figures
+from pipeline.analysis.report.aggregates import by_value
 from pipeline.analysis.report.page import Figure, Inset, Page, Section, Table, Tile
-from pipeline.analysis.report.planned import Compared, course, device_hours, money, unpriced
-from pipeline.analysis.report.reading import TEXT, cut, last_end, missing_costs
-from pipeline.analysis.report.sums import by_value
+from pipeline.analysis.report.plan_check import (
+    PlannedAmount,
+    device_hours,
+    money,
+    speed_over_time,
+    starts_without_price,
+)
+from pipeline.analysis.report.run_data import EXAMPLES, RunData
+from pipeline.analysis.report.run_report import TEXT, cut, last_activity, missing_costs
 from pipeline.core.forecast import Forecast
-from pipeline.core.words import figure, percent, ranged
+from pipeline.core.formatting import format_number, format_percent, format_range
 
 KIND = "report"
 
 
-def page_of(
-    found: Gathered, plan: Sequence[Compared], *, banners: Sequence[str], inset: Inset | None, foot: Sequence[str]
+def build_page(
+    found: RunData, plan: Sequence[PlannedAmount], *, banners: Sequence[str], inset: Inset | None, foot: Sequence[str]
 ) -> Page:
     """The page; `banners` stand before its own."""
     sections = (_values(found), _rollouts(found), _planned(found, plan), _rejects(found))
@@ -34,7 +40,7 @@ def page_of(
     )
 
 
-def _facts(found: Gathered) -> tuple[tuple[str, str], ...]:
+def _facts(found: RunData) -> tuple[tuple[str, str], ...]:
     def made(column: str) -> str:
         return ", ".join(dict.fromkeys(str(value) for value in found.makers[column])) or "-"
 
@@ -51,18 +57,18 @@ def _facts(found: Gathered) -> tuple[tuple[str, str], ...]:
         hosts = ", ".join(dict.fromkeys(start.host for start in found.starts))
         count = len(found.starts)
         facts += [
-            ("when", f"{moment(first.began_at)} to {moment(last.at)} UTC"),
+            ("when", f"{format_time(first.began_at)} to {format_time(last.at)} UTC"),
             ("starts", f"{count} on {hosts}"),
         ]
     return tuple(facts)
 
 
-def moment(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """A point in time, given in seconds since 1970, as date and minute in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _state(found: Gathered) -> str:
+def _state(found: RunData) -> str:
     if not found.units:
         return "no row in work"
     if found.owed:
@@ -70,7 +76,7 @@ def _state(found: Gathered) -> str:
     return "finished"
 
 
-def _banners(found: Gathered) -> list[str]:
+def _banners(found: RunData) -> list[str]:
     if not found.units:
         return [
             "No row of the input is in work: none of those read so far could be used (see Rejects), or `label` was stopped "
@@ -79,7 +85,7 @@ def _banners(found: Gathered) -> list[str]:
     if found.owed:
         return [
             f"{found.owed:,} of {found.units:,} units are owed: everything below is about the other "
-            f"{found.units - found.owed:,}. {_sentence(last_end(found))}Finish the run with `label`, then write this "
+            f"{found.units - found.owed:,}. {_sentence(last_activity(found))}Finish the run with `label`, then write this "
             "page again."
         ]
     if not found.totals.chains:
@@ -91,10 +97,10 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}. " if text else ""
 
 
-def _tiles(found: Gathered) -> list[Tile]:
-    totals, whole = found.totals, sums.in_all(found.steps)
-    by_outcome = dict(sums.outcome_counts(found.chains).iter_rows())
-    outcomes = ", ".join(f"{by_outcome[name]:,} {name}" for name in sums.OUTCOMES if name in by_outcome)
+def _tiles(found: RunData) -> list[Tile]:
+    totals, whole = found.totals, aggregates.in_all(found.steps)
+    by_outcome = dict(aggregates.outcome_counts(found.chains).iter_rows())
+    outcomes = ", ".join(f"{by_outcome[name]:,} {name}" for name in aggregates.OUTCOMES if name in by_outcome)
     parts = [
         (totals.correct, "correct"),
         (totals.incorrect, "incorrect"),
@@ -107,25 +113,27 @@ def _tiles(found: Gathered) -> list[Tile]:
         f"; {found.unfinished.rollouts:,} more of units that are not whole" if found.unfinished.rollouts else ""
     )
     tiles = [
-        Tile(name="Rows", value=figure(totals.rows), note=f"{totals.used:,} used + {totals.rejected:,} rejected"),
+        Tile(
+            name="Rows", value=format_number(totals.rows), note=f"{totals.used:,} used + {totals.rejected:,} rejected"
+        ),
         Tile(
             name="Chains",
-            value=figure(totals.chains),
+            value=format_number(totals.chains),
             note=f"{outcomes}; {totals.problems:,} problems" if outcomes else f"{totals.problems:,} problems",
         ),
         Tile(
             name="Labelled steps",
-            value=figure(whole.labelled),
-            note=f"of {before_ends:,}; {whole.undecided:,} undecided"
-            + (f" ({percent(whole.undecided / before_ends)})" if whole.undecided else "")
+            value=format_number(whole.labelled),
+            note=f"of {before_ends:,}; {whole.uncertain:,} uncertain"
+            + (f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else "")
             + (f"; {whole.ends:,} ends of chains are not counted" if whole.ends else ""),
         ),
         Tile(
             name="Rollouts",
-            value=figure(totals.rollouts),
+            value=format_number(totals.rollouts),
             note=" + ".join(f"{count:,} {name}" for count, name in [*parts, *aborted]) + unfinished,
         ),
-        Tile(name="Tokens", value=figure(totals.tokens), note=_token_note(found, whole.labelled)),
+        Tile(name="Tokens", value=format_number(totals.tokens), note=_token_note(found, whole.labelled)),
     ]
     if whole.mean_right is not None or whole.mean_wrong is not None:
         means = [("right", whole.mean_right), ("wrong", whole.mean_wrong)]
@@ -141,20 +149,20 @@ def _tiles(found: Gathered) -> list[Tile]:
         tiles.append(
             Tile(
                 name="Device hours",
-                value=figure(hours, 2),
+                value=format_number(hours, 2),
                 note=f"{len(found.starts):,} start{'s' if len(found.starts) > 1 else ''} of label"
-                + ("" if paid is None else f"; {figure(paid, 2)} in money{_without_price(found)}"),
+                + ("" if paid is None else f"; {format_number(paid, 2)} in money{_without_price(found)}"),
             )
         )
     return tiles
 
 
-def _without_price(found: Gathered) -> str:
-    count = unpriced(found.starts)
+def _without_price(found: RunData) -> str:
+    count = starts_without_price(found.starts)
     return f" ({count:,} without a price)" if count else ""
 
 
-def _token_note(found: Gathered, labelled: int) -> str:
+def _token_note(found: RunData, labelled: int) -> str:
     totals = found.totals
     parts = [f"{totals.tokens / totals.chains:,.0f} a chain"] if totals.chains else []
     parts += [f"{totals.tokens / labelled:,.0f} a labelled step"] if labelled else []
@@ -162,34 +170,34 @@ def _token_note(found: Gathered, labelled: int) -> str:
     return "; ".join(parts)
 
 
-def _shown(found: Gathered) -> str:
+def _shown(found: RunData) -> str:
     return "the unbiased estimate" if by_value(found.makers["estimator"]) else "posterior means"
 
 
-def _values(found: Gathered) -> Section | None:
+def _values(found: RunData) -> Section | None:
     steps = found.steps
     return _section(
         "values",
         "Values and labels",
         f"A value is the share of the policy's continuations that end right. Shown: {_shown(found)}. The end of a chain with "
         "an outcome has that for its value and label: it says nothing of the policy, and is left out unless said otherwise.",
-        figures.values(sums.value_counts(steps), "value"),
-        figures.by_place(sums.value_by_place(steps)),
-        figures.drops(sums.drop_counts(found.chains)),
-        figures.labels(sums.label_counts(steps)),
-        figures.undecided(sums.undecided_by_place(steps)),
-        figures.widths(sums.widths(steps)),
+        figures.values(aggregates.value_counts(steps), "value"),
+        figures.by_position(aggregates.value_by_position(steps)),
+        figures.drops(aggregates.drop_counts(found.chains)),
+        figures.labels(aggregates.label_counts(steps)),
+        figures.uncertain(aggregates.uncertain_by_position(steps)),
+        figures.widths(aggregates.widths(steps)),
     )
 
 
-def _rollouts(found: Gathered) -> Section | None:
-    points = course(found.starts)
+def _rollouts(found: RunData) -> Section | None:
+    points = speed_over_time(found.starts)
     return _section(
         "rollouts",
         "Rollouts",
         "What was sampled from the prefixes, and what became of it.",
-        figures.verdicts(sums.verdict_counts(found.log)),
-        figures.truncation(sums.truncated_by_place(found.steps)),
+        figures.verdicts(aggregates.verdict_counts(found.log)),
+        figures.truncation(aggregates.truncated_by_position(found.steps)),
         figures.speed(points),
         figures.load(points),
     )
@@ -200,7 +208,7 @@ def _section(anchor: str, heading: str, intro: str, *charts: Figure | None) -> S
     return Section(anchor=anchor, heading=heading, intro=intro, figures=there) if there else None
 
 
-def _planned(found: Gathered, plan: Sequence[Compared]) -> Section | None:
+def _planned(found: RunData, plan: Sequence[PlannedAmount]) -> Section | None:
     if not plan or found.plan is None:
         return None
     rows = []
@@ -211,9 +219,9 @@ def _planned(found: Gathered, plan: Sequence[Compared]) -> Section | None:
             (
                 each.name,
                 verdict,
-                "-" if planned is None else figure(planned.expected, each.digits),
-                "-" if planned is None else ranged(planned.low, planned.high, each.digits),
-                "-" if each.actual is None else figure(each.actual, each.digits),
+                "-" if planned is None else format_number(planned.expected, each.digits),
+                "-" if planned is None else format_range(planned.low, planned.high, each.digits),
+                "-" if each.actual is None else format_number(each.actual, each.digits),
                 "-" if each.ratio is None else f"{each.ratio:.2f}",
             )
         )
@@ -229,22 +237,22 @@ def _planned(found: Gathered, plan: Sequence[Compared]) -> Section | None:
     )
 
 
-def _prices(found: Gathered, plan: Forecast) -> str:
+def _prices(found: RunData, plan: Forecast) -> str:
     """Which prices money goes by, where that is not the plan's alone."""
     if plan.gpu_hour_price is None:
         return ""
     of_starts = {start.price for start in found.starts if start.price is not None} - {plan.gpu_hour_price}
     own = " and ".join(f"{price:,g}" for price in sorted(of_starts))
-    told = f" Money: the plan counts {plan.gpu_hour_price:,g} for a device hour"
+    text = f" Money: the plan counts {plan.gpu_hour_price:,g} for a device hour"
     if own:
-        told += f", starts of the run {own}"
-    count = unpriced(found.starts)
+        text += f", starts of the run {own}"
+    count = starts_without_price(found.starts)
     if count:
-        told += f"; starts without a price ({count:,}) go by the plan's"
-    return f"{told}." if own or count else ""
+        text += f"; starts without a price ({count:,}) go by the plan's"
+    return f"{text}." if own or count else ""
 
 
-def _rejects(found: Gathered) -> Section | None:
+def _rejects(found: RunData) -> Section | None:
     if found.reject_counts.is_empty():
         return None
     counts = Table(

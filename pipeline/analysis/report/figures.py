@@ -9,9 +9,20 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline.analysis.report.page import ACCENT, BY_LABEL, BY_OUTCOME, LINE, TEXT, Figure, Table, drawn, rows_of, scale
-from pipeline.analysis.report.sums import OUTCOMES, PLACE_BINS
-from pipeline.core.words import percent
+from pipeline.analysis.report.aggregates import OUTCOMES, PLACE_BINS
+from pipeline.analysis.report.page import (
+    ACCENT,
+    BY_LABEL,
+    BY_OUTCOME,
+    LINE,
+    TEXT,
+    Figure,
+    Table,
+    draw_svg,
+    rows_of,
+    scale,
+)
+from pipeline.core.formatting import format_percent
 
 _PLACES = "0 is the bare problem, 1 the last step."
 _SHORT = 170
@@ -23,7 +34,7 @@ _FEW = 5
 
 
 def values(counts: pl.DataFrame, shown: str) -> Figure | None:
-    """`counts`: see `sums.value_counts`; `shown`: which value it is."""
+    """`counts`: see `aggregates.value_counts`; `shown`: which value it is."""
     return _histogram(
         counts,
         title="Values of steps",
@@ -35,7 +46,7 @@ def values(counts: pl.DataFrame, shown: str) -> Figure | None:
 
 
 def drops(counts: pl.DataFrame) -> Figure | None:
-    """`counts`: see `sums.drop_counts`."""
+    """`counts`: see `aggregates.drop_counts`."""
     return _histogram(
         counts,
         title="Largest drop of each chain",
@@ -46,8 +57,8 @@ def drops(counts: pl.DataFrame) -> Figure | None:
     )
 
 
-def by_place(found: pl.DataFrame) -> Figure | None:
-    """`found`: see `sums.value_by_place`."""
+def by_position(found: pl.DataFrame) -> Figure | None:
+    """`found`: see `aggregates.value_by_place`."""
     closed = found.filter(pl.col("outcome") != "open")
     if closed.is_empty():
         return None
@@ -64,7 +75,7 @@ def by_place(found: pl.DataFrame) -> Figure | None:
         title="Value along the chain",
         reading=f"Mean value, and the middle half of all values as a band, in right and in wrong chains. {_PLACES} At 1 stand "
         "ends of chains, whose value is the outcome.",
-        svg=drawn(band + lines + points),
+        svg=draw_svg(band + lines + points),
         numbers=Table(
             heads=("chains", "place", "mean", "lower quartile", "upper quartile", "values"),
             rows=tuple(
@@ -76,7 +87,7 @@ def by_place(found: pl.DataFrame) -> Figure | None:
 
 
 def labels(counts: pl.DataFrame) -> Figure | None:
-    """`counts`: see `sums.label_counts`."""
+    """`counts`: see `aggregates.label_counts`."""
     if counts.is_empty():
         return None
     totals = dict(counts.group_by("outcome").agg(pl.sum("steps")).iter_rows())
@@ -95,32 +106,34 @@ def labels(counts: pl.DataFrame) -> Figure | None:
     return Figure(
         title="Labels",
         reading="What the steps of right, wrong and open chains are labelled, their ends left out: good is 1, bad 0, neutral "
-        "2, undecided null.",
-        svg=drawn(chart, height=_BESIDE_BARS + (_BAR + 14) * len(totals)),
+        "2, uncertain null.",
+        svg=draw_svg(chart, height=_BESIDE_BARS + (_BAR + 14) * len(totals)),
         numbers=Table(
             heads=("chains", "label", "steps", "share"),
-            rows=tuple((row["outcome"], row["label"], f"{row['steps']:,}", percent(row["share"])) for row in rows),
+            rows=tuple(
+                (row["outcome"], row["label"], f"{row['steps']:,}", format_percent(row["share"])) for row in rows
+            ),
             words=2,
         ),
     )
 
 
-def undecided(found: pl.DataFrame) -> Figure | None:
-    """`found`: see `sums.undecided_by_place`."""
-    if not found["undecided"].sum():
+def uncertain(found: pl.DataFrame) -> Figure | None:
+    """`found`: see `aggregates.uncertain_by_position`."""
+    if not found["uncertain"].sum():
         return None
     return _shares(
         found,
-        title="Undecided steps",
+        title="Uncertain steps",
         reading=f"Share of the steps whose label the rollouts do not decide yet, along the chain; ends of chains are left out. "
         f"{_PLACES}",
-        part="undecided",
+        part="uncertain",
         whole="steps",
     )
 
 
 def truncation(found: pl.DataFrame) -> Figure | None:
-    """`found`: see `sums.truncated_by_place`."""
+    """`found`: see `aggregates.truncated_by_place`."""
     if not found["truncated"].sum():
         return None
     return _shares(
@@ -133,7 +146,7 @@ def truncation(found: pl.DataFrame) -> Figure | None:
 
 
 def widths(counts: pl.DataFrame) -> Figure | None:
-    """`counts`: see `sums.widths`."""
+    """`counts`: see `aggregates.widths`."""
     if counts.is_empty():
         return None
     chart = (
@@ -150,7 +163,7 @@ def widths(counts: pl.DataFrame) -> Figure | None:
     return Figure(
         title="Interval width against rollouts",
         reading="How sure values are for what was spent on them: the darker, the more prefixes. Low is sure.",
-        svg=drawn(chart),
+        svg=draw_svg(chart),
         numbers=Table(
             heads=("rollouts", "width", "prefixes"),
             rows=tuple(
@@ -163,19 +176,19 @@ def widths(counts: pl.DataFrame) -> Figure | None:
 
 
 def verdicts(counts: pl.DataFrame) -> Figure | None:
-    """`counts`: see `sums.verdict_counts`."""
+    """`counts`: see `aggregates.verdict_counts`."""
     if counts.is_empty():
         return None
     total = counts["rollouts"].sum()
     rows = [
-        {**row, "share": row["rollouts"] / total, "told": percent(row["rollouts"] / total)}
+        {**row, "share": row["rollouts"] / total, "told": format_percent(row["rollouts"] / total)}
         for row in counts.with_columns(pl.col("verdict").str.replace_all("_", " ")).iter_rows(named=True)
     ]
     base = alt.Chart(rows_of(rows)).encode(
         y=alt.Y("verdict:N", title=None, sort=None, axis=_names()),
         x=alt.X("share:Q", title=None, axis=None, scale=alt.Scale(domain=[0, 1.15])),
     )
-    svg = drawn(
+    svg = draw_svg(
         base.mark_bar(color=ACCENT, height=16) + base.mark_text(align="left", dx=5).encode(text="told:N"),
         height=20 + 26 * len(rows),
     )
@@ -191,7 +204,7 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
 
 
 def speed(course: Sequence[dict[str, float]]) -> Figure | None:
-    """`course`: see `planned.course`."""
+    """`course`: see `plan_check.course`."""
     return _over_time(
         course,
         ("tokens_per_second",),
@@ -203,7 +216,7 @@ def speed(course: Sequence[dict[str, float]]) -> Figure | None:
 
 
 def load(course: Sequence[dict[str, float]]) -> Figure | None:
-    """`course`: see `planned.course`."""
+    """`course`: see `plan_check.course`."""
     return _over_time(
         course,
         ("running", "waiting", "grading"),
@@ -237,7 +250,7 @@ def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, wha
     return Figure(
         title=title,
         reading=reading,
-        svg=drawn(chart),
+        svg=draw_svg(chart),
         numbers=Table(
             heads=("from", "to", *(f"{outcome} chains" for outcome in OUTCOMES), f"all {what}"),
             rows=tuple((f"{low:.2f}", f"{high:.2f}", *(f"{n:,}" for n in each)) for low, high, *each in counts.iter_rows()),
@@ -260,11 +273,11 @@ def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: 
     return Figure(
         title=title,
         reading=reading,
-        svg=drawn(chart),
+        svg=draw_svg(chart),
         numbers=Table(
             heads=("place", part, whole, "share"),
             rows=tuple(
-                (f"{row['at']:.1f}", f"{row[part]:,}", f"{row[whole]:,}", percent(row["share"])) for row in rows
+                (f"{row['at']:.1f}", f"{row[part]:,}", f"{row[whole]:,}", format_percent(row["share"])) for row in rows
             ),
         ),
     )
@@ -307,7 +320,7 @@ def _over_time(
     return Figure(
         title=title,
         reading=reading,
-        svg=drawn(chart),
+        svg=draw_svg(chart),
         numbers=Table(
             heads=(unit, *heads),
             rows=tuple((f"{row['hours'] * per:.2f}", *(f"{row[name]:,.0f}" for name in columns)) for row in course),

@@ -29,7 +29,7 @@ HEIGHT = 230
 """Of a chart with its axes, in units that are as wide as a pixel where it has room; on a phone it shrinks."""
 RIGHT: Final = "#a10001"
 WRONG: Final = "#a10002"
-UNDECIDED: Final = "#a10003"
+UNCERTAIN: Final = "#a10003"
 ACCENT: Final = "#a10004"
 TEXT: Final = "#a10005"
 MUTED: Final = "#a10006"
@@ -39,15 +39,15 @@ SURFACE: Final = "#a10008"
 _THEME = {
     RIGHT: "right",
     WRONG: "wrong",
-    UNDECIDED: "undecided",
+    UNCERTAIN: "uncertain",
     ACCENT: "accent",
     TEXT: "text",
     MUTED: "muted",
     LINE: "line",
     SURFACE: "surface",
 }
-BY_OUTCOME = {"right": RIGHT, "wrong": WRONG, "open": UNDECIDED}
-BY_LABEL = {"good": RIGHT, "bad": WRONG, "neutral": ACCENT, "undecided": UNDECIDED}
+BY_OUTCOME = {"right": RIGHT, "wrong": WRONG, "open": UNCERTAIN}
+BY_LABEL = {"good": RIGHT, "bad": WRONG, "neutral": ACCENT, "uncertain": UNCERTAIN}
 _NAMESPACES = re.compile(r' xmlns(:xlink)?="[^"]*"')
 _SIZE = re.compile(r'^<svg [^>]*viewBox="([^"]*)"[^>]*>')
 _LONG_FRACTION = re.compile(r"(\d\.\d{2})\d+")
@@ -186,7 +186,7 @@ def scale(colours: Mapping[str, str], used: set[str]) -> alt.Scale:
     return alt.Scale(domain=names, range=[colours[name] for name in names])
 
 
-def drawn(chart: alt.Chart | alt.LayerChart, *, height: int = HEIGHT) -> str:
+def draw_svg(chart: alt.Chart | alt.LayerChart, *, height: int = HEIGHT) -> str:
     """One `<svg>` element, as wide as what it is put into. Raises ValueError for a chart that cannot be drawn."""
     spec = chart.properties(width=WIDTH, height=height).to_dict()
     svg = vl_convert.vegalite_to_svg({**spec, "config": _LOOK}, allowed_base_urls=[])

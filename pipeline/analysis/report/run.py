@@ -5,14 +5,14 @@ import time
 from pathlib import Path
 
 from pipeline import __version__
-from pipeline.analysis.report.browser.build import built
-from pipeline.analysis.report.contents import moment, page_of
+from pipeline.analysis.report.browser.build import build_browser
+from pipeline.analysis.report.contents import build_page, format_time
 from pipeline.analysis.report.page import GENERATOR, Inset, html
-from pipeline.analysis.report.reading import Read, link_in, read_run
+from pipeline.analysis.report.run_report import RunReport, page_link, read_run
 from pipeline.analysis.report.terminal import totals_lines
 from pipeline.analysis.settings import ReportConfig
-from pipeline.storage.outputs import check_output_file, refuse_foreign, replaced_at_end
-from pipeline.storage.place import storage_at
+from pipeline.storage.location import storage_at
+from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign
 from pipeline.storage.starts import REPORT
 from pipeline.storage.storage import Storage
 
@@ -29,28 +29,30 @@ def report(config: ReportConfig) -> list[str]:
     read = read_run(storage, config.planned)
     page = page_data(storage, read, config)
     if out:
-        with replaced_at_end(out) as file:
+        with atomic_file(out) as file:
             file.write(page)
     else:
         storage.replace(REPORT, page)
-    link = out.resolve().as_uri() if out else link_in(storage)
+    link = out.resolve().as_uri() if out else page_link(storage)
     return [*totals_lines(read.found.totals), *read.short, f"report    {link}"]
 
 
-def page_data(storage: Storage, read: Read, config: ReportConfig) -> bytes:
+def page_data(storage: Storage, read: RunReport, config: ReportConfig) -> bytes:
     """The page of a run that was read from there, with at most `config.chains` of its chains. Raises StoreError for a
     damaged file."""
     named = {"run_dir": config.run_dir[0], "planned": config.planned}
     words = [f"{key}={value}" for key, value in named.items() if value is not None]
     command = shlex.join(["python", "-m", "pipeline", "report", *words])
-    foot = (f"stepvalue {__version__}, {moment(time.time())} UTC", command)
+    foot = (f"stepvalue {__version__}, {format_time(time.time())} UTC", command)
     return html(
-        page_of(read.found, read.beside, banners=read.banners, inset=_chains(storage, read, config.chains), foot=foot)
+        build_page(
+            read.found, read.beside, banners=read.banners, inset=_chains(storage, read, config.chains), foot=foot
+        )
     )
 
 
-def _chains(storage: Storage, read: Read, most: int) -> Inset | None:
-    browser = built(storage, read.run, chains=most)
+def _chains(storage: Storage, read: RunReport, most: int) -> Inset | None:
+    browser = build_browser(storage, read.run, chains=most)
     if not browser.shown:
         return None
     return Inset(html=browser.html, css=browser.css, js=browser.js, data=browser.data)

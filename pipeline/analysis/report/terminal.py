@@ -17,10 +17,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.core.formatting import format_duration, format_percent, printable, status_items, status_line
 from pipeline.core.hardware import Hardware, Throughput
 from pipeline.core.progress import Edited, Pace, Status, Summary, pace
 from pipeline.core.records import Totals
-from pipeline.core.words import duration, facts_of, line_of, percent, printable
 from pipeline.estimators.registry import value_column
 from pipeline.storage.starts import Course
 
@@ -78,7 +78,7 @@ class LiveView:
         if self._live and changed:
             self._live.refresh()
         elif self._live is None and (changed or status.rollouts or status.load.running or status.load.waiting):
-            self._console.print(Text(line_of(status, self._pace(), self._seconds(), self._price)), soft_wrap=True)
+            self._console.print(Text(status_line(status, self._pace(), self._seconds(), self._price)), soft_wrap=True)
 
     def _pace(self) -> Pace:
         return pace(self._course.samples, self._status.rollouts_expected if self._status else 0)
@@ -97,14 +97,14 @@ def panel(status: Status, pace: Pace, seconds: float, price: float | None, *, wi
     table = Table.grid(padding=(0, 1))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
-    for name, fact in facts_of(status, pace, price):
-        table.add_row(name, Text(fact))
+    for name, outcome in status_items(status, pace, price):
+        table.add_row(name, Text(outcome))
     if status.rollouts_expected:
         table.add_row(
             "done", Text(_progress_bar(status.rollouts / status.rollouts_expected, cells=min(BAR, width // 3)))
         )
     outer = min(PANEL_WIDTH, max(width - 1, 1))
-    title = Text(f"{printable(status.stage)} {duration(seconds)}")
+    title = Text(f"{printable(status.stage)} {format_duration(seconds)}")
     # A panel grows with its title.
     title.truncate(max(outer - 6, 1), overflow="ellipsis")
     return Panel(table, title=title, title_align="left", width=outer, padding=(0, 1))
@@ -185,33 +185,33 @@ def print_summary(console: Console, summary: Summary) -> None:
 def totals_lines(totals: Totals) -> list[str]:
     """Counts that add up."""
     lines: list[str] = []
-    tell = lines.append
-    tell(f"rows      {totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
-    tell(f"work      {totals.problems:,} problems, {totals.chains:,} chains, {totals.prefixes:,} distinct prefixes")
-    tell(
+    add = lines.append
+    add(f"rows      {totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
+    add(f"work      {totals.problems:,} problems, {totals.chains:,} chains, {totals.prefixes:,} distinct prefixes")
+    add(
         f"rollouts  {totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect "
         f"+ {totals.no_answer:,} without an answer + {totals.ungraded:,} ungraded"
         + (f" + {totals.aborted:,} stopped, for they no longer counted" if totals.aborted else "")
     )
     if totals.truncated:
-        tell(f"          {totals.truncated:,} of them cut by sampling.max_tokens")
+        add(f"          {totals.truncated:,} of them cut by sampling.max_tokens")
     if totals.engine_failed:
-        tell(f"          {totals.engine_failed:,} got no answer from any engine (finish engine_failed)")
-    if totals.undecided:
-        tell(
-            f"undecided {totals.undecided:,} chains: their budget was spent before their values were known to "
+        add(f"          {totals.engine_failed:,} got no answer from any engine (finish engine_failed)")
+    if totals.spent:
+        add(
+            f"spent     {totals.spent:,} chains: their budget was spent before their values were known to "
             "estimator.target_sd; raise estimator.budget, estimator.run_budget or sampling.rollouts to go on"
         )
     if totals.too_long:
-        tell(f"          {totals.too_long:,} prefixes were too long for the policy's context: see rejects/")
-    tell(
+        add(f"          {totals.too_long:,} prefixes were too long for the policy's context: see rejects/")
+    add(
         f"tokens    {totals.tokens:,} in rollouts"
         + (f", {totals.solution_tokens:,} in sampled solutions" if totals.solution_tokens else "")
     )
     return lines
 
 
-def print_edited(console: Console, edited: Edited) -> None:
+def print_new_labels(console: Console, edited: Edited) -> None:
     """What `relabel` or `regrade` has changed."""
 
     def line(text: str) -> None:
@@ -247,21 +247,23 @@ def speed_lines(speed: Throughput) -> list[str]:
     if speed.share is None or speed.prefill_share is None:
         first += f" at {where}; no bound: {speed.hardware.unknown}"
     else:
-        with_prompts = percent(speed.share + speed.prefill_share)
+        with_prompts = format_percent(speed.share + speed.prefill_share)
         first += (
-            f" = {percent(speed.share)} of the decode bound of {_name(speed.hardware)} at {where} "
+            f" = {format_percent(speed.share)} of the decode bound of {_name(speed.hardware)} at {where} "
             f"({with_prompts} with prompts)"
         )
-    parts = [f"idle {percent(speed.idle)}" + ("" if speed.tail is None else f" (tail {percent(speed.tail)})")]
+    parts = [
+        f"idle {format_percent(speed.idle)}" + ("" if speed.tail is None else f" (tail {format_percent(speed.tail)})")
+    ]
     if speed.prefill_ratio is not None:
         parts.append(f"prompt tokens computed {speed.prefill_ratio:.2f} x distinct")
-    parts.append(f"grading {percent(speed.grading)}")
+    parts.append(f"grading {format_percent(speed.grading)}")
     return [first, "; ".join(parts)]
 
 
 def _progress_bar(share: float, *, cells: int) -> str:
     full = round(min(1.0, share) * cells)
-    return f"{'█' * full}{'·' * (cells - full)} {percent(share)}"
+    return f"{'█' * full}{'·' * (cells - full)} {format_percent(share)}"
 
 
 def _plain(text: str) -> str:

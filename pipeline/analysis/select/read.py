@@ -7,12 +7,12 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.analysis.select.compared import Candidate, Contest
+from pipeline.analysis.select.methods import Candidate, Contest
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.schemas import SCORES
 from pipeline.storage.editions import current_shards
-from pipeline.storage.place import storage_at
+from pipeline.storage.location import storage_at
 from pipeline.storage.shards import read_shard
 from pipeline.storage.stored_run import refuse_unfinished
 
@@ -28,7 +28,7 @@ _COLUMNS = ["problem_id", "source_id", "problem", "gold_answer", "chain_id", "st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class ScoredChains:
     """A score file's rows; their column `score` is the one that was asked for, null where there is none."""
 
     frame: pl.DataFrame
@@ -41,7 +41,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownAnswers:
     """The problems whose answer is known, and what there is to tell of them and the others.
 
     `unjudged`: candidates without an outcome; `empty`: draws of the run without a step; both count as wrong. `unscored` and
@@ -63,17 +63,17 @@ class Known:
         return [len(contest.candidates) for contest in self.contests]
 
 
-def scored(config: SelectConfig) -> Scored:
+def read_scores(config: SelectConfig) -> ScoredChains:
     """The candidates. Raises InputError for a file that is none of `score`."""
     column = SCORE if config.aggregation is None else f"{SCORE}_{config.aggregation.value}"
     frame = _read("scores", Path(config.scores), [*_KEYS, *_JUDGED, *_CHOSEN, column, "model"])
-    return Scored(
+    return ScoredChains(
         frame=frame.with_columns(pl.col(column).fill_nan(None).alias(SCORE)),
         model=", ".join(frame["model"].drop_nulls().unique().sort()),
     )
 
 
-def known(candidates: Scored, config: SelectConfig) -> Known:
+def match_answers(candidates: ScoredChains, config: SelectConfig) -> KnownAnswers:
     """What can be compared. Raises InputError where no answer is known or files do not fit each other, UsageError where
     `run_dir` is not the run of these chains, and what `refuse_unfinished` raises."""
     frame, absent = candidates.frame.select(*_KEYS, *_JUDGED, SCORE).with_columns(pl.lit(False).alias("empty")), 0
@@ -85,12 +85,12 @@ def known(candidates: Scored, config: SelectConfig) -> Known:
     if config.run_dir is not None:
         draws = _draws(config.run_dir)
         _check_same_run(frame, draws, config)
-        frame, absent = as_often_as_drawn(frame, draws)
+        frame, absent = repeat_drawn(frame, draws)
     # Whoever samples chains knows the answer, also to what came out empty.
     answered = frame.filter((pl.col("gold_answer").is_not_null().any() | pl.col("empty").all()).over("problem_id"))
     scores = None if config.outcome_scores is None else _outcome_scores(config.outcome_scores, answered)
     found = answered if scores is None else answered.join(scores, on="chain_id", how="left")
-    return Known(
+    return KnownAnswers(
         contests=_contests(found),
         unknown=frame["problem_id"].n_unique() - answered["problem_id"].n_unique(),
         absent=absent,
@@ -101,7 +101,7 @@ def known(candidates: Scored, config: SelectConfig) -> Known:
     )
 
 
-def chosen_lines(candidates: Scored) -> list[bytes]:
+def best_chain_lines(candidates: ScoredChains) -> list[bytes]:
     """JSON lines, one per problem in the order of the file; of equal scores the first by chain_id."""
     best = (
         candidates.frame.with_row_index("place")
@@ -153,7 +153,7 @@ def _check_same_run(frame: pl.DataFrame, draws: pl.DataFrame, config: SelectConf
         )
 
 
-def as_often_as_drawn(frame: pl.DataFrame, draws: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+def repeat_drawn(frame: pl.DataFrame, draws: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """A row for every draw, and how many problems were left out because no chain of theirs is in `frame`.
 
     Draws without a step have neither answer nor score; problems that have no others are not left out.

@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.analysis.select.compared import AGAINST, Method, Row, compared
-from pipeline.analysis.select.read import Known, chosen_lines, known, scored
+from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods
+from pipeline.analysis.select.read import KnownAnswers, best_chain_lines, match_answers, read_scores
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Estimated
-from pipeline.storage.outputs import check_output_file, refuse_overwriting, replaced_at_end
-from pipeline.storage.place import folder_at
+from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Interval
+from pipeline.storage.location import folder_at
+from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 
 _NAMES = {
     Method.prm: "PRM",
@@ -30,15 +30,15 @@ def select(config: SelectConfig, console: Console) -> None:
     """Write the best chains; compare ways to choose, print and write what came out. Raises InputError, UsageError and
     StoreError."""
     _check_outputs(config)
-    candidates = scored(config)
+    candidates = read_scores(config)
     if config.best is not None:
-        _write(config.best, chosen_lines(candidates))
+        _write(config.best, best_chain_lines(candidates))
         console.print(Text(f"chosen    {config.best}"), soft_wrap=True)
     if config.best is not None and config.out is None and not candidates.has_answers:
         console.print(Text("No problem has a known answer: there is nothing to compare."), soft_wrap=True)
         return
-    found = known(candidates, config)
-    rows = compared(found.contests, _sizes(config.n, max(found.counts)), config.seed)
+    found = match_answers(candidates, config)
+    rows = compare_methods(found.contests, _sizes(config.n, max(found.counts)), config.seed)
     for line in facts(candidates.model, found, rows):
         console.print(Text(line), soft_wrap=True)
     console.print(f"\naccuracy of a choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
@@ -50,7 +50,7 @@ def select(config: SelectConfig, console: Console) -> None:
         console.print(Text(f"figures   {config.out}"), soft_wrap=True)
 
 
-def facts(model: str, found: Known, rows: Sequence[Row]) -> list[str]:
+def facts(model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> list[str]:
     """What the candidates are, and what of them a reader has to know."""
     fewest, most = min(found.counts), max(found.counts)
     each = f"{most}" if fewest == most else f"{fewest} to {most}"
@@ -74,7 +74,7 @@ def facts(model: str, found: Known, rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def accuracy_table(rows: Sequence[Row]) -> Table:
+def accuracy_table(rows: Sequence[SizeResult]) -> Table:
     """Accuracy by method, a row for each n, intervals below the means."""
     methods = [method for method in Method if method in rows[0].accuracy]
     table = _table(methods)
@@ -83,7 +83,7 @@ def accuracy_table(rows: Sequence[Row]) -> Table:
     return table
 
 
-def lead_table(rows: Sequence[Row]) -> Table:
+def lead_table(rows: Sequence[SizeResult]) -> Table:
     """By how much best-of-n by the PRM exceeds the others, over the same problems."""
     rivals = [method for method in AGAINST if method in rows[0].ahead]
     table = _table(rivals)
@@ -92,7 +92,7 @@ def lead_table(rows: Sequence[Row]) -> Table:
     return table
 
 
-def record(config: SelectConfig, model: str, found: Known, rows: Sequence[Row]) -> dict[str, object]:
+def record(config: SelectConfig, model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> dict[str, object]:
     """All of it as one object; an interval without ends is null."""
     return {
         "scores": config.scores,
@@ -136,7 +136,7 @@ def _check_outputs(config: SelectConfig) -> None:
 
 
 def _write(name: str, lines: Sequence[bytes]) -> None:
-    with replaced_at_end(Path(name)) as file:
+    with atomic_file(Path(name)) as file:
         file.writelines(lines)
 
 
@@ -148,14 +148,14 @@ def _table(methods: Sequence[Method]) -> Table:
     return table
 
 
-def _plain(estimates: Mapping[Method, Estimated]) -> dict[str, dict[str, float | None]]:
+def _plain(estimates: Mapping[Method, Interval]) -> dict[str, dict[str, float | None]]:
     return {
         method.value: {"mean": estimate.value, "low": estimate.low, "high": estimate.high}
         for method, estimate in estimates.items()
     }
 
 
-def _shown(estimate: Estimated, sign: str = "") -> Text:
+def _shown(estimate: Interval, sign: str = "") -> Text:
     assert estimate.value is not None, "a mean over at least one problem"
     mean = _rounded(estimate.value, 3, sign)
     if estimate.low is None or estimate.high is None:

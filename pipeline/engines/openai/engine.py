@@ -22,12 +22,12 @@ from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
-from pipeline.engines.base import attended, unanswered
+from pipeline.engines.base import attended_tokens, empty_completion
 from pipeline.engines.hugging_face import load_tokenizer
-from pipeline.engines.openai.greeting import context_for, greetings, model_context
+from pipeline.engines.openai.handshake import context_for, model_context, shake_hands
 from pipeline.engines.openai.http import Http, key_from
 from pipeline.engines.openai.queues import Queues
-from pipeline.engines.openai.wire import COMPLETIONS, Answer, BadAnswer, Choice, Kind, Trouble, Wire, pause
+from pipeline.engines.openai.wire import COMPLETIONS, Answer, BadAnswer, Choice, ErrorKind, ServerError, Wire, pause
 from pipeline.engines.settings import OpenAiPolicyConfig
 
 LOOK_SECONDS = 0.05
@@ -79,7 +79,7 @@ class OpenAiEngine:
         self._setbacks = [0] * len(policy.openai.urls)
         self._running = 0
         self._silent_since: float | None = None
-        self._last_trouble = ""
+        self._last_error = ""
         self._death = ""
         self._work = EngineWork()
         self._empty = 0.0
@@ -116,15 +116,15 @@ class OpenAiEngine:
         urls = self._servers.urls
         self._connection = Http(urls, key, timeout_seconds=self._servers.timeout_seconds)
         try:
-            found = await greetings(self._connection, urls, config.model, self._wire, tokenizer)
-            told = [greeting.context for greeting in found if greeting.context is not None]
-            self.max_model_len = context_for(told, config.max_model_len, self._max_tokens)
+            found = await shake_hands(self._connection, urls, config.model, self._wire, tokenizer)
+            stated = [handshake.context for handshake in found if handshake.context is not None]
+            self.max_model_len = context_for(stated, config.max_model_len, self._max_tokens)
         except PolicyError:
             await self.close()
             raise
         self._tokenizer = tokenizer
-        for at, greeting in enumerate(found):
-            if greeting.trouble:
+        for at, handshake in enumerate(found):
+            if handshake.server_error:
                 self._leave_out(at)
         self._empty, self._counted_at = 1.0, _now()
 
@@ -164,7 +164,7 @@ class OpenAiEngine:
         for request_id in request_ids:
             for call in self._calls:
                 if request := call.owed.get(request_id):
-                    _give(call, unanswered(request, Finish.ABORT))
+                    _give(call, empty_completion(request, Finish.ABORT))
         self._cancel_unwanted()
 
     async def close(self) -> None:
@@ -210,12 +210,12 @@ class OpenAiEngine:
             answer = self._wire.answer(await connection.post(at, COMPLETIONS, body, limit=limit), len(requests))
             self._succeeded(at, ask, requests, answer)
         except BadAnswer as error:
-            self._failed(at, ask, Trouble(Kind.FAULT, f"{self._servers.urls[at]}: {error}"))
-        except Trouble as trouble:
-            self._failed(at, ask, trouble)
+            self._failed(at, ask, ServerError(ErrorKind.FAULT, f"{self._servers.urls[at]}: {error}"))
+        except ServerError as server_error:
+            self._failed(at, ask, server_error)
         except Exception as error:  # noqa: BLE001  whoever waits for this request would wait for ever
-            told = f"{requests[0].request_id} could not be sampled: {type(error).__name__}: {error}"
-            ask.call.arrived.put_nowait(EngineDied(told))
+            stated = f"{requests[0].request_id} could not be sampled: {type(error).__name__}: {error}"
+            ask.call.arrived.put_nowait(EngineDied(stated))
 
     def _succeeded(self, at: int, ask: _Ask, requests: tuple[Request, ...], answer: Answer) -> None:
         self._silent_since = None
@@ -225,7 +225,7 @@ class OpenAiEngine:
         for request, choice in zip(requests, answer.choices, strict=False):  # a server may give fewer
             completion = self._completion(request, choice, answer, keep_tokens=ask.call.keep_tokens)
             n = completion.n_tokens
-            generated, behind = generated + n, behind + attended(before, n)
+            generated, behind = generated + n, behind + attended_tokens(before, n)
             if request.request_id in ask.call.owed:
                 _give(ask.call, completion)
         prompt = len(answer.choices) * before
@@ -239,40 +239,40 @@ class OpenAiEngine:
         alone = len(answer.choices) == 1
         if ids is None and (keep_tokens or not alone or answer.generated is None):
             ids = tuple(self.tokenizer.encode(choice.text))
-        told = answer.generated if alone and choice.token_ids is None else None
+        stated = answer.generated if alone and choice.token_ids is None else None
         return Completion(
             request=request,
             text=choice.text,
             finish=choice.finish,
-            n_tokens=len(ids or ()) if told is None else told,
+            n_tokens=len(ids or ()) if stated is None else stated,
             token_ids=(ids or ()) if keep_tokens else (),
         )
 
-    def _failed(self, at: int, ask: _Ask, trouble: Trouble) -> None:
+    def _failed(self, at: int, ask: _Ask, server_error: ServerError) -> None:
         """What becomes of a request and of its server when a try has failed."""
         now = _now()
-        self._last_trouble = str(trouble)
-        if trouble.kind is Kind.REFUSED:
+        self._last_error = str(server_error)
+        if server_error.kind is ErrorKind.REFUSED:
             for request in ask.owed():
-                _give(ask.call, unanswered(request, Finish.ENGINE_FAILED))
+                _give(ask.call, empty_completion(request, Finish.ENGINE_FAILED))
             return
         if self._silent_since is None:
             self._silent_since = now
-        if trouble.kind in (Kind.DROPPED, Kind.GONE):
+        if server_error.kind in (ErrorKind.DROPPED, ErrorKind.GONE):
             self._leave_out(at)
-        if trouble.kind is Kind.BUSY:
+        if server_error.kind is ErrorKind.BUSY:
             # What was under way with the first that came back is no further setback.
             self._setbacks[at] += not self._queues.rests(at, now)
-            seconds = pause(self._setbacks[at], random.random()) if trouble.wait is None else trouble.wait
+            seconds = pause(self._setbacks[at], random.random()) if server_error.wait is None else server_error.wait
             self._queues.rest(at, now, seconds)
             self._after(seconds, self._send)
-        if trouble.kind in (Kind.BUSY, Kind.GONE):
+        if server_error.kind in (ErrorKind.BUSY, ErrorKind.GONE):
             self._queues.add_again(ask, ask.problem_id, failed_at=at)
             return
         ask.failures += 1
         if ask.failures > self._servers.retries:
             name = ask.requests[0].request_id
-            death = f"{name} failed {ask.failures} times (policy.openai.retries), the last time: {trouble}"
+            death = f"{name} failed {ask.failures} times (policy.openai.retries), the last time: {server_error}"
             ask.call.arrived.put_nowait(EngineDied(death))
             return
         self._after(pause(ask.failures, random.random()), lambda: self._ask_again(ask, at))
@@ -298,9 +298,9 @@ class OpenAiEngine:
                     self._queues.up(at)
                     self._send()
                     return
-                self._last_trouble = f"{self._servers.urls[at]} came back with a context of {context} tokens"
-            except (Trouble, PolicyError) as error:
-                self._last_trouble = str(error)
+                self._last_error = f"{self._servers.urls[at]} came back with a context of {context} tokens"
+            except (ServerError, PolicyError) as error:
+                self._last_error = str(error)
             self._check_alive()
 
     def _check_alive(self) -> None:
@@ -311,7 +311,7 @@ class OpenAiEngine:
             return
         self._death = (
             f"no server of policy.openai.urls gave an answer for {patience:g} s (policy.openai.patience_seconds): "
-            f"{self._last_trouble}"
+            f"{self._last_error}"
         )
         for call in self._calls:
             call.arrived.put_nowait(EngineDied(self._death))

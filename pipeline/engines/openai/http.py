@@ -1,4 +1,4 @@
-"""HTTP to servers of a policy: the only file that imports aiohttp. One try per call; what failed comes back as `Trouble`.
+"""HTTP to servers of a policy: the only file that imports aiohttp. One try per call; what failed comes back as `ServerError`.
 
 The key goes into one header and nowhere else. Redirects are not followed, proxies of the environment are not used, no cookie
 is kept, and nothing is read past a limit.
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import aiohttp
 
 from pipeline.core.errors import PolicyError
-from pipeline.engines.openai.wire import Kind, Trouble, asked_pause, complaint, kind_of
+from pipeline.engines.openai.wire import ErrorKind, ServerError, error_kind, error_text, retry_after_seconds
 from pipeline.engines.settings import DEFAULT_KEY_VARIABLE
 
 CONNECT_SECONDS = 10.0
@@ -92,29 +92,31 @@ class Http:
                 method, url, data=body, headers=self._key.headers(), allow_redirects=False
             ) as response:
                 if response.status != 200:
-                    raise await self._trouble(url, response)
+                    raise await self._server_error(url, response)
                 content, is_whole = await _content(response, limit)
                 if not is_whole:
-                    raise Trouble(Kind.FAULT, f"{url} answers with more than {limit} bytes")
+                    raise ServerError(ErrorKind.FAULT, f"{url} answers with more than {limit} bytes")
                 return self._key.hidden_if_secret(content)
         except aiohttp.ConnectionTimeoutError as error:
-            raise Trouble(Kind.GONE, f"{url} lets nobody connect within {CONNECT_SECONDS:g} s") from error
+            raise ServerError(ErrorKind.GONE, f"{url} lets nobody connect within {CONNECT_SECONDS:g} s") from error
         except TimeoutError as error:
-            told = f"{url} gave no answer within policy.openai.timeout_seconds={self._timeout_seconds:g}"
-            raise Trouble(Kind.FAULT, told) from error
+            text = f"{url} gave no answer within policy.openai.timeout_seconds={self._timeout_seconds:g}"
+            raise ServerError(ErrorKind.FAULT, text) from error
         except aiohttp.ClientConnectorError as error:
             # From None: what aiohttp raises may carry the request with its headers.
-            raise Trouble(Kind.GONE, f"nothing answers at {url}: {error}") from None
+            raise ServerError(ErrorKind.GONE, f"nothing answers at {url}: {error}") from None
         except (aiohttp.ClientError, OSError) as error:
-            told = f"{url} broke off its answer: {type(error).__name__}"
-            raise Trouble(Kind.DROPPED, told) from None
+            text = f"{url} broke off its answer: {type(error).__name__}"
+            raise ServerError(ErrorKind.DROPPED, text) from None
 
-    async def _trouble(self, url: str, response: aiohttp.ClientResponse) -> Trouble:
+    async def _server_error(self, url: str, response: aiohttp.ClientResponse) -> ServerError:
         status = response.status
         words, _ = await _content(response, _MAX_COMPLAINT_BYTES)
-        said = complaint(self._key.hidden(words))
-        told = f"{url} answers {status}{': ' if said else ''}{said}"
-        return Trouble(kind_of(status), told, status=status, wait=asked_pause(response.headers, time.time()))
+        said = error_text(self._key.hidden(words))
+        text = f"{url} answers {status}{': ' if said else ''}{said}"
+        return ServerError(
+            error_kind(status), text, status=status, wait=retry_after_seconds(response.headers, time.time())
+        )
 
 
 async def _content(response: aiohttp.ClientResponse, limit: int) -> tuple[bytes, bool]:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Server(Generic[T]):
-    room: int
+    slots: int
     queue: deque[tuple[T, str]] = field(default_factory=deque)
     in_flight: int = 0
     down: bool = False
@@ -29,11 +29,11 @@ class _Server(Generic[T]):
 
 
 class Queues(Generic[T]):
-    """Requests for `servers` servers, each of which takes at most `room` at once."""
+    """Requests for `servers` servers, each of which takes at most `slots` at once."""
 
-    def __init__(self, servers: int, room: int) -> None:
-        self._room = room
-        self._servers: list[_Server[T]] = [_Server(room=room) for _ in range(servers)]
+    def __init__(self, servers: int, slots: int) -> None:
+        self._slots = slots
+        self._servers: list[_Server[T]] = [_Server(slots=slots) for _ in range(servers)]
         self._homes: OrderedDict[str, int] = OrderedDict()
 
     @property
@@ -52,7 +52,7 @@ class Queues(Generic[T]):
 
     def take(self, now: float) -> tuple[int, T] | None:
         """The next request to send, and where; None where no server has room or nothing waits for one that has."""
-        free = [at for at, each in enumerate(self._servers) if each.available(now) and each.in_flight < each.room]
+        free = [at for at, each in enumerate(self._servers) if each.available(now) and each.in_flight < each.slots]
         for at in sorted(free, key=lambda at: (not self._servers[at].queue, self._burden(at))):
             server = self._servers[at]
             longest = max(self._servers, key=lambda each: len(each.queue))
@@ -73,13 +73,13 @@ class Queues(Generic[T]):
     def answered(self, at: int) -> None:
         """A request got its answer there."""
         server = self._servers[at]
-        server.room = min(self._room, server.room + 1)
+        server.slots = min(self._slots, server.slots + 1)
 
     def rest(self, at: int, now: float, seconds: float) -> None:
         """Send nothing there for so long."""
         server = self._servers[at]
         if server.rests_until <= now:
-            server.room = max(1, server.room // 2)
+            server.slots = max(1, server.slots // 2)
         server.rests_until = max(server.rests_until, now + seconds)
 
     def rests(self, at: int, now: float) -> bool:

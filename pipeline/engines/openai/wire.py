@@ -21,18 +21,18 @@ FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
 LONGEST_ASKED_PAUSE_SECONDS = 120.0
 """Of a server that says when to come back."""
-_ROOM_BYTES = 1024 * 1024
+_SPARE_BYTES = 1024 * 1024
 _BYTES_PER_TOKEN = 1024
 """Of an answer: a token's text may be 128 blanks or letters, each escaped in six bytes, and its id stands beside it."""
 _BYTES_PER_PROMPT_ID = 16
 _MAX_ID = 2**31 - 1
-_MAX_TOLD_CHARACTERS = 200
+_MAX_SHOWN_CHARACTERS = 200
 _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Finish.ENGINE_FAILED}
 _ALL_TOKENS = -1
 """top_k for all tokens, as both vLLM and SGLang write it."""
 
 
-class Kind(Enum):
+class ErrorKind(Enum):
     """What a failed request says of itself and of its server."""
 
     REFUSED = auto()
@@ -47,11 +47,11 @@ class Kind(Enum):
     """The server does not serve any more; the request has nothing to do with it."""
 
 
-class Trouble(Exception):
+class ServerError(Exception):
     """Why a request has no answer, in words that hold no key. `wait`: seconds that the server asked for."""
 
-    def __init__(self, kind: Kind, told: str, *, status: int = 0, wait: float | None = None) -> None:
-        super().__init__(told)
+    def __init__(self, kind: ErrorKind, text: str, *, status: int = 0, wait: float | None = None) -> None:
+        super().__init__(text)
         self.kind = kind
         self.status = status
         self.wait = wait
@@ -115,14 +115,14 @@ class Wire:
 
     def max_bytes(self, prompt_ids: Sequence[int], n: int) -> int:
         """What an answer to such a request may take."""
-        return _ROOM_BYTES + n * (self._max_tokens * _BYTES_PER_TOKEN + len(prompt_ids) * _BYTES_PER_PROMPT_ID)
+        return _SPARE_BYTES + n * (self._max_tokens * _BYTES_PER_TOKEN + len(prompt_ids) * _BYTES_PER_PROMPT_ID)
 
     def answer(self, raw: bytes, n: int) -> Answer:
         """The 1 to `n` completions of an answer. Raises BadAnswer."""
         fields = _object(_parsed(raw), "the answer")
         named = fields.get("model")
         if named is not None and named != self._model:
-            raise BadAnswer(f"it answers as another model, {shown(named)}")
+            raise BadAnswer(f"it answers as another model, {printable_value(named)}")
         choices = _list(fields.get("choices"), "choices")
         if not 1 <= len(choices) <= n:
             raise BadAnswer(f"it gives {len(choices)} choices where {n} were asked for")
@@ -143,7 +143,7 @@ class Wire:
             raise BadAnswer("a choice has no text")
         finish = _FINISHES.get(reason) if isinstance(reason, str) else None
         if finish is None:
-            raise BadAnswer(f"a choice ended with finish_reason={shown(reason)}")
+            raise BadAnswer(f"a choice ended with finish_reason={printable_value(reason)}")
         if finish is Finish.ENGINE_FAILED:
             return Choice(text="", finish=finish, token_ids=())
         ids = fields.get("token_ids")
@@ -170,39 +170,39 @@ def contexts(raw: bytes) -> dict[str, int | None]:
     return found
 
 
-def complaint(raw: bytes) -> str:
+def error_text(raw: bytes) -> str:
     """What a server says in an answer that is an error, in a form to be shown; empty where it says nothing."""
     try:
-        told: Any = json.loads(raw)
+        text: Any = json.loads(raw)
         for key in ("error", "message", "detail"):
-            if isinstance(told, dict) and told.get(key):
-                told = told[key]
+            if isinstance(text, dict) and text.get(key):
+                text = text[key]
     except (ValueError, RecursionError):
-        told = raw.decode("utf-8", "replace")
-    return shown(told) if told else ""
+        text = raw.decode("utf-8", "replace")
+    return printable_value(text) if text else ""
 
 
-def shown(value: object) -> str:
+def printable_value(value: object) -> str:
     """A value that a server sent, in one short line without control characters."""
     text = value if isinstance(value, str) else json.dumps(value)
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return line if len(line) <= _MAX_TOLD_CHARACTERS else line[: _MAX_TOLD_CHARACTERS - 4] + " ..."
+    return line if len(line) <= _MAX_SHOWN_CHARACTERS else line[: _MAX_SHOWN_CHARACTERS - 4] + " ..."
 
 
 _KINDS = {
-    **dict.fromkeys((400, 413, 414, 422), Kind.REFUSED),
-    **dict.fromkeys((429, 503), Kind.BUSY),
+    **dict.fromkeys((400, 413, 414, 422), ErrorKind.REFUSED),
+    **dict.fromkeys((429, 503), ErrorKind.BUSY),
     # A route, a key or a model that was there at the start; or a proxy that has lost its server.
-    **dict.fromkeys((301, 302, 303, 307, 308, 401, 403, 404, 405, 502), Kind.GONE),
+    **dict.fromkeys((301, 302, 303, 307, 308, 401, 403, 404, 405, 502), ErrorKind.GONE),
 }
 
 
-def kind_of(status: int) -> Kind:
+def error_kind(status: int) -> ErrorKind:
     """What a status other than 200 means."""
-    return _KINDS.get(status, Kind.FAULT)
+    return _KINDS.get(status, ErrorKind.FAULT)
 
 
-def asked_pause(headers: Mapping[str, str], now: float) -> float | None:
+def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds that `Retry-After` asks for, as a number or as a date; `now` is the Unix time. None where it does not say."""
     asked = headers.get("Retry-After", "").strip()
     try:
@@ -227,7 +227,7 @@ def _parsed(raw: bytes) -> object:
     try:
         parsed: object = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        begin = shown(raw[:_MAX_TOLD_CHARACTERS].decode("utf-8", "replace"))
+        begin = printable_value(raw[:_MAX_SHOWN_CHARACTERS].decode("utf-8", "replace"))
         raise BadAnswer(f"it does not answer in JSON: {begin}") from error
     return parsed
 
@@ -248,7 +248,7 @@ def _count(value: object, name: str, most: int) -> int | None:
     if value is None:
         return None
     if type(value) is not int or not 0 <= value <= most:
-        raise BadAnswer(f"{name} is {shown(value)}")
+        raise BadAnswer(f"{name} is {printable_value(value)}")
     return value
 
 

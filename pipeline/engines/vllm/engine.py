@@ -22,14 +22,14 @@ from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
-from pipeline.engines.base import attended, unanswered
+from pipeline.engines.base import attended_tokens, empty_completion
+from pipeline.engines.detected_hardware import cpu_hardware, gpu_hardware
 from pipeline.engines.hugging_face import HfTokenizer
-from pipeline.engines.running_on import cpu_hardware, gpu_hardware
 from pipeline.engines.settings import VllmConfig
 from pipeline.engines.vllm.arguments import engine_arguments, policy_name
-from pipeline.engines.vllm.blame import captured_output, check_context, load_failure
 from pipeline.engines.vllm.detokenize import AnswerStop, completion_text, stop_at_answers
 from pipeline.engines.vllm.guard import EngineGuard
+from pipeline.engines.vllm.load_errors import capture_output, check_context, load_failure
 from pipeline.engines.vllm.meter import PlaceMeter, TokenMeter, leave_prometheus_out
 from pipeline.graders.base import Ending
 
@@ -67,7 +67,7 @@ class VllmEngine:
         self._engine: Any = None
         self._guard: EngineGuard | None = None
         self._tokenizer: HfTokenizer | None = None
-        self._room: asyncio.Semaphore | None = None
+        self._slots: asyncio.Semaphore | None = None
         self._params: Any = None
         self._places = PlaceMeter()
         self._meter = TokenMeter(self._places)
@@ -123,7 +123,7 @@ class VllmEngine:
         arguments = engine_arguments(config, model=model, dtype=dtype, device=device, seed=secrets.randbits(SEED_BITS))
         self._guard = EngineGuard()
         # vLLM prints the root cause of a failed start in a child and leaves it out of its exception.
-        with captured_output() as log:
+        with capture_output() as log:
             try:
                 self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._meter])
             except Exception as error:  # vLLM raises anything from OSError to RuntimeError here; all mean "cannot load"
@@ -137,7 +137,7 @@ class VllmEngine:
         check_context(self._name, context=self.max_model_len, max_tokens=self._sampling.max_tokens)
         self.capacity = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
         self.hardware = self._running_on(None if on_cpu else device)
-        self._room = asyncio.Semaphore(max(self.capacity + 1, int(BACKLOG * self.capacity)))
+        self._slots = asyncio.Semaphore(max(self.capacity + 1, int(BACKLOG * self.capacity)))
         self._places.open(self.capacity)
         sampling = self._sampling
         self._params = SamplingParams(
@@ -187,11 +187,11 @@ class VllmEngine:
 
     def _running_on(self, gpu: str | None) -> Hardware:
         """What the started engine runs on: GPUs of that name, or this machine's processor."""
-        model, told = self._engine.model_config, self._config.device
+        model, stated = self._engine.model_config, self._config.device
         sizes, dtype = model.hf_config.to_dict(), str(model.dtype).removeprefix("torch.")
         kv_dtype = str(self._engine.vllm_config.cache_config.cache_dtype)
         if gpu is None:
-            return cpu_hardware(sizes, dtype=dtype, kv_dtype=kv_dtype, threads=self._cpus, told=told)
+            return cpu_hardware(sizes, dtype=dtype, kv_dtype=kv_dtype, threads=self._cpus, stated=stated)
         return gpu_hardware(
             sizes,
             dtype=dtype,
@@ -199,7 +199,7 @@ class VllmEngine:
             kv_dtype=kv_dtype,
             name=gpu,
             devices=self._config.tensor_parallel or 1,
-            told=told,
+            stated=stated,
         )
 
     def abort(self, request_ids: Iterable[str]) -> None:
@@ -221,10 +221,10 @@ class VllmEngine:
     async def _sample(
         self, request: Request, keep_tokens: bool, finished: "asyncio.Queue[Completion | EngineDied]"
     ) -> None:
-        assert self._room is not None
+        assert self._slots is not None
         self._count(waiting=1)
         try:
-            await self._room.acquire()
+            await self._slots.acquire()
         finally:
             self._count(waiting=-1)
         self._count(running=1)
@@ -235,13 +235,13 @@ class VllmEngine:
             finished.put_nowait(death)
         except Exception as error:  # noqa: BLE001  what is no refusal leaves the engine in doubt: its owner replaces it
             if self._is_refusal(error):
-                finished.put_nowait(unanswered(request, Finish.ENGINE_FAILED))
+                finished.put_nowait(empty_completion(request, Finish.ENGINE_FAILED))
             else:
                 finished.put_nowait(EngineDied(f"vLLM failed on {request.request_id}: {type(error).__name__}: {error}"))
         finally:
             self._in_engine.discard(request.request_id)
             self._count(running=-1)
-            self._room.release()
+            self._slots.release()
 
     def _count(self, *, running: int = 0, waiting: int = 0) -> None:
         self._running += running
@@ -250,21 +250,21 @@ class VllmEngine:
 
     async def _complete(self, request: Request, keep_tokens: bool) -> Completion:
         if request.request_id in self._aborted:
-            return unanswered(request, Finish.ABORT)
+            return empty_completion(request, Finish.ABORT)
         prompt = {"prompt_token_ids": list(request.prefix.prompt_ids)}
         async for output in self._engine.generate(prompt, self._params, request.request_id):
             if output.finished:
                 sample = output.outputs[0]
                 if sample.finish_reason == _FAILED:
-                    return unanswered(request, Finish.ENGINE_FAILED)
+                    return empty_completion(request, Finish.ENGINE_FAILED)
                 if request.request_id in self._aborted:
-                    return unanswered(request, Finish.ABORT)
+                    return empty_completion(request, Finish.ABORT)
                 if sample.finish_reason not in _FINISHES:
                     # An engine that aborts what it was not told to is shutting down, and its text is cut.
                     raise EngineDied(f"vLLM ended {request.request_id} with finish_reason={sample.finish_reason}")
                 n_tokens, prompt_ids, decode = len(sample.token_ids), request.prefix.prompt_ids, self.tokenizer.decode
                 self._finished += n_tokens
-                self._attended += attended(len(prompt_ids), n_tokens)
+                self._attended += attended_tokens(len(prompt_ids), n_tokens)
                 return Completion(
                     request=request,
                     text=sample.text if self._sampling.stop else completion_text(decode, prompt_ids, sample.token_ids),

@@ -40,7 +40,7 @@ class EngineGuard:
     """
 
     def __init__(self) -> None:
-        end_leftovers()
+        end_orphans()
         mark = mark_of_this_process()
         os.environ[reaper.MARK] = mark
         os.environ["SPT_NOENV"] = "1"  # else a process that renames itself overwrites the mark
@@ -78,7 +78,7 @@ def mark_of_this_process() -> str:
     return f"{_pid_namespace()}-{owner.pid}-{owner.started}-{secrets.token_hex(16)}"
 
 
-def end_leftovers(seconds: float = END_SECONDS) -> None:
+def end_orphans(seconds: float = END_SECONDS) -> None:
     """Kill every process of this user that carries the mark of a dead owner, and wait until they are gone.
 
     Raises PolicyError, which names them, when some are still there after `seconds`.
@@ -104,7 +104,7 @@ def end_leftovers(seconds: float = END_SECONDS) -> None:
 
 
 def _orphans() -> Iterator[ProcessName]:
-    found = reaper.marks()
+    found = reaper.process_marks()
     for pid, mark in found.items():
         named = _MARK.fullmatch(mark)
         if named and int(named["namespace"]) == _pid_namespace() and mark != found.get(os.getpid()):

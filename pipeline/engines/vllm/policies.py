@@ -7,10 +7,10 @@ from pipeline.core.errors import ClusterError
 from pipeline.core.hardware import Architecture, device_named
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings
+from pipeline.engines.detected_hardware import planned_hardware
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import folder_fingerprint, load_tokenizer, planned_architecture, planned_context
 from pipeline.engines.roofline import decode_bound, least_devices, weight_bytes
-from pipeline.engines.running_on import planned_hardware
 from pipeline.engines.settings import EmbeddedConfig, HfConfig, VllmConfig
 from pipeline.engines.vllm.arguments import EMBEDDED, GPU_MEMORY_SHARE, RANDOM_WEIGHTS, defaults_for
 from pipeline.graders.base import Ending
@@ -66,9 +66,9 @@ class VllmPolicy(Policy):
         return self.settings.tensor_parallel
 
     def spread(self, gpus: int, memory: float | None) -> int:
-        settings, told = self.settings, self.settings.device
-        named = device_named(told.name)
-        memory = told.memory or (named.memory if named else memory)
+        settings, stated = self.settings, self.settings.device
+        named = device_named(stated.name)
+        memory = stated.memory or (named.memory if named else memory)
         architecture = self.architecture()
         if architecture is None or memory is None:
             return 1

@@ -15,7 +15,7 @@ MARK = "STEPVALUE_ENGINE_OWNER"
 _LOOK_SECONDS = 0.02
 
 
-def marks() -> dict[int, str]:
+def process_marks() -> dict[int, str]:
     """The marks that processes of this user carry, by their pids. A process that is ending carries none any more."""
     name = f"{MARK}=".encode()
     found = {}
@@ -29,15 +29,15 @@ def marks() -> dict[int, str]:
     return found
 
 
-def marked(mark: str) -> list[int]:
+def marked_processes(mark: str) -> list[int]:
     """Processes of this user that carry this mark."""
-    return [pid for pid, carried in marks().items() if carried == mark]
+    return [pid for pid, carried in process_marks().items() if carried == mark]
 
 
 def _reap(mark: str) -> None:
     sys.stdin.buffer.read()
     # A process may be started while its parent is being killed: look again until there is none.
-    while pids := marked(mark):
+    while pids := marked_processes(mark):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -29,12 +29,12 @@ from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import fixed
 from pipeline.estimators.base import Budget, Estimator, Need
 from pipeline.estimators.intervals import interval
-from pipeline.estimators.pooled import choice
-from pipeline.estimators.pooled.beliefs import Beliefs, beliefs
+from pipeline.estimators.pooled import allocation
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import mass_above, mean_of, quantiles_of, variance_of
-from pipeline.estimators.pooled.kernel import Kernel, motion
+from pipeline.estimators.pooled.kernel import Kernel, transition_model
 from pipeline.estimators.pooled.learning import KernelLearner
+from pipeline.estimators.pooled.posterior import Posterior, posterior
 from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import NONE, Ints, Tree, counts_of, trees_of
 
@@ -47,7 +47,7 @@ def values(
     if not trees:
         return []
     forest = forest_of(trees, trials)
-    said = _Said(beliefs(forest, motion(kernel)), config)
+    said = _Decision(posterior(forest, transition_model(kernel)), config)
     by_chain: dict[ChainShape, list[StepValue]] = {}
     for tree, numbers in zip(trees, forest.numbers, strict=True):
         for chain, path in zip(tree.chains, tree.paths, strict=True):
@@ -55,10 +55,10 @@ def values(
     return [by_chain[chain] for chain in chains]
 
 
-class _Said:
+class _Decision:
     """Beliefs in numbers, of each node."""
 
-    def __init__(self, found: Beliefs, config: EstimatorConfig) -> None:
+    def __init__(self, found: Posterior, config: EstimatorConfig) -> None:
         low, high = quantiles_of(found.mass, config.confidence)
         variance = variance_of(found.mass)
         self.mean = mean_of(found.mass).tolist()
@@ -69,7 +69,7 @@ class _Said:
 
 
 def _along(
-    chain: ChainShape, path: Ints, parents: Ints, trials: Mapping[str, Trials], said: _Said, config: EstimatorConfig
+    chain: ChainShape, path: Ints, parents: Ints, trials: Mapping[str, Trials], said: _Decision, config: EstimatorConfig
 ) -> list[StepValue]:
     steps: list[StepValue] = []
     before = None
@@ -86,12 +86,12 @@ def _along(
     if chain.outcome is not None:
         last = steps[-1]
         assert last.posterior_mean is not None
-        end = fixed.terminal(chain.outcome, config.threshold)
+        end = fixed.terminal_value(chain.outcome, config.threshold)
         steps.append(replace(end, advantage=float(chain.outcome) - last.posterior_mean, advantage_sd=last.posterior_sd))
     return steps
 
 
-def _value(node: int, have: Trials, said: _Said, config: EstimatorConfig) -> StepValue:
+def _value(node: int, have: Trials, said: _Decision, config: EstimatorConfig) -> StepValue:
     first = _first_graded_round(have)
     low: float | None = said.low[node]
     high: float | None = said.high[node]
@@ -133,7 +133,7 @@ class Pooled(Estimator):
     def next_rollouts(
         self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any
     ) -> list[dict[str, int]]:
-        return choice.next_rollouts(problems, trials, rollouts, self.settings, state)
+        return allocation.next_rollouts(problems, trials, rollouts, self.settings, state)
 
     def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
         return values(chains, trials, self.settings, state)

@@ -93,13 +93,13 @@ def forest_of(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Forest:
     )
 
 
-_FACTS = attrgetter("counts.correct", "counts.graded", "counts.ungraded", "counts.tokens")
+_OUTCOMES = attrgetter("counts.correct", "counts.graded", "counts.ungraded", "counts.tokens")
 
 
 def _counted(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Ints:
-    """(N, 4), as in `_FACTS`."""
+    """(N, 4), as in `_OUTCOMES`."""
     found = [trials.get(prefix, NONE) for tree in trees for prefix in tree.prefix_ids]
-    facts = chained.from_iterable(map(_FACTS, found))
+    facts = chained.from_iterable(map(_OUTCOMES, found))
     return np.fromiter(facts, dtype=np.int64, count=4 * len(found)).reshape(-1, 4)
 
 

@@ -30,10 +30,10 @@ def likelihood(correct: Ints, graded: Ints) -> Floats:
 def _likelihood(correct: Ints, graded: Ints) -> Floats:
     right = np.where(correct[:, None] > 0, correct[:, None] * _LOG, 0.0)
     wrong = np.where((graded > correct)[:, None], (graded - correct)[:, None] * _LOG[::-1], 0.0)
-    return scaled(right + wrong)
+    return exp_scaled(right + wrong)
 
 
-def scaled(logs: Floats) -> Floats:
+def exp_scaled(logs: Floats) -> Floats:
     """Rows of logarithms -> what they are of, up to a factor: from `LEAST` to 1."""
     return np.asarray(np.maximum(np.exp(logs - logs.max(axis=1, keepdims=True)), LEAST))
 

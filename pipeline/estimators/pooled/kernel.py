@@ -46,7 +46,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Motion:
+class TransitionModel:
     """Probabilities: of the first value (POINTS,), of the next value given this one (POINTS, POINTS), of a right outcome
     given the value of the last measured prefix (POINTS,)."""
 
@@ -72,25 +72,25 @@ def _near(sd: float) -> Floats:
     return np.asarray(mass / mass.sum(axis=1, keepdims=True))
 
 
-def _decisive() -> Floats:
+def _decisive_weight() -> Floats:
     value = np.clip(GRID, EDGES[1] / 2, 1 - EDGES[1] / 2)[:, None]
     return np.diff(betainc(value * _OPEN, (1 - value) * _OPEN, EDGES), axis=1)
 
 
 _ANYWHERE = _anywhere()
-_SETTLED = np.stack([np.eye(POINTS), _near(_SMALL_SD), _near(_LARGE_SD), _decisive()])
+_SETTLED = np.stack([np.eye(POINTS), _near(_SMALL_SD), _near(_LARGE_SD), _decisive_weight()])
 """The kinds of steps of which it is known where they lead: (4, POINTS, POINTS)."""
 
 
 @lru_cache(maxsize=4)
-def motion(kernel: Kernel) -> Motion:
+def transition_model(kernel: Kernel) -> TransitionModel:
     """The posterior mean of the probabilities, under Dirichlet priors. That of the steps is centred on the mixture of kinds
     that explains the counts best, so that it says little where a run is not what was believed of it."""
     start = kernel.start + _START_WEIGHT * _ANYWHERE
     steps = kernel.steps + _STEP_WEIGHT * _mixture(kernel.steps)
     ended = kernel.last.sum(axis=0) + _LAST_WEIGHT
     right = _BLUNDER + (1 - 2 * _BLUNDER) * GRID
-    return Motion(
+    return TransitionModel(
         start=start / start.sum(),
         step=steps / steps.sum(axis=1, keepdims=True),
         right=(kernel.last[1] + _LAST_WEIGHT * right) / ended,
@@ -115,7 +115,7 @@ def _mixture(steps: Floats) -> Floats:
 @lru_cache(maxsize=4)
 def correlation(kernel: Kernel) -> float:
     """Of a value and the next one, over all steps seen: 0 where steps carry no information about each other."""
-    steps = motion(kernel).step
+    steps = transition_model(kernel).step
     before = kernel.steps.sum(axis=1) + _START_WEIGHT * _ANYWHERE
     joint = steps * (before / before.sum())[:, None]
     after = joint.sum(axis=0)

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from pipeline.core.records import Trials
 from pipeline.core.schemas import SCHEMAS
-from pipeline.estimators.pooled.beliefs import expected
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import POINTS
-from pipeline.estimators.pooled.kernel import PRIOR, PRIOR_VERSION, Kernel, motion
+from pipeline.estimators.pooled.kernel import PRIOR, PRIOR_VERSION, Kernel, transition_model
+from pipeline.estimators.pooled.posterior import expected_moves
 from pipeline.estimators.tree import Tree
 
 _ITERATIONS = 5
@@ -28,14 +28,14 @@ _KNOWN_WELL = 64
 """Chains behind which the pooled estimator trusts what it has learnt: what it is taken to know for most of a large run."""
 
 
-def learnt(known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Kernel:
+def learn_kernel(known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Kernel:
     """What is known with these trees added; for the units behind this one, and for this one's own values."""
     if not trees:
         return known
     forest = forest_of(trees, trials)
     kernel = known
     for _ in range(_ITERATIONS):
-        mass, moves = expected(forest, motion(kernel))
+        mass, moves = expected_moves(forest, transition_model(kernel))
         last = np.zeros((2, POINTS))
         for outcome in (0, 1):
             last[outcome] = mass[forest.ends[forest.right == outcome]].sum(axis=0)
@@ -85,7 +85,7 @@ class KernelLearner:
         return PRIOR
 
     def learn(self, known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Kernel:
-        return learnt(known, trees, trials)
+        return learn_kernel(known, trees, trials)
 
     def familiar(self, known: Kernel) -> Kernel:
         return replace(known, chains=max(known.chains, _KNOWN_WELL))

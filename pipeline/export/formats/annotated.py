@@ -20,9 +20,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pipeline.export.example import Example, StepTarget
-from pipeline.export.formats.base import Format, Marks, Offence, Row, no_steps, not_of_tokens
-from pipeline.export.settings import Target
+from pipeline.export.example import StepTarget, TrainingExample
+from pipeline.export.formats.base import Format, FormatError, Marks, Row, no_steps, not_of_tokens
+from pipeline.export.settings import TargetKind
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 NEVER = "1970-01-01T00:00:00.000000"
@@ -35,7 +35,7 @@ _QUESTION = pa.struct([("problem", pa.string()), ("ground_truth_answer", pa.stri
 _LABEL = pa.struct([("steps", pa.list_(_STEP)), ("total_time", pa.int64()), ("finish_reason", pa.string())])
 
 
-def _prm800k_row(example: Example, _marks: Marks) -> Row:
+def _prm800k_row(example: TrainingExample, _marks: Marks) -> Row:
     return {
         "labeler": NOBODY,
         "timestamp": NEVER,
@@ -61,13 +61,13 @@ def _prm800k_row(example: Example, _marks: Marks) -> Row:
     }
 
 
-def _finish_reason(example: Example) -> str:
+def _finish_reason(example: TrainingExample) -> str:
     if 0 in example.targets:
         return "found_error"
     return "solution" if example.outcome else "give_up"
 
 
-def _prm800k_schema(_target: Target) -> pa.Schema:
+def _prm800k_schema(_target: TargetKind) -> pa.Schema:
     columns: list[tuple[str, pa.DataType]] = [
         ("labeler", pa.string()),
         ("timestamp", pa.string()),
@@ -80,12 +80,12 @@ def _prm800k_schema(_target: Target) -> pa.Schema:
     return pa.schema(columns)
 
 
-def _prm800k_offences(example: Example, _marks: Marks) -> Iterator[Offence]:
+def _prm800k_offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
     return no_steps(example)
 
 
 PRM800K = Format(
-    targets=(Target.hard,),
+    targets=(TargetKind.hard,),
     row=_prm800k_row,
     schema=_prm800k_schema,
     offences=_prm800k_offences,
@@ -98,7 +98,7 @@ PRM800K = Format(
 NO_ERROR = -1
 
 
-def _processbench_row(example: Example, _marks: Marks) -> Row:
+def _processbench_row(example: TrainingExample, _marks: Marks) -> Row:
     return {
         "id": example.chain_id,
         "problem": example.problem,
@@ -108,7 +108,7 @@ def _processbench_row(example: Example, _marks: Marks) -> Row:
     }
 
 
-def _processbench_schema(_target: Target) -> pa.Schema:
+def _processbench_schema(_target: TargetKind) -> pa.Schema:
     return pa.schema(
         [
             ("id", pa.string()),
@@ -120,20 +120,20 @@ def _processbench_schema(_target: Target) -> pa.Schema:
     )
 
 
-def _processbench_offences(example: Example, _marks: Marks) -> Iterator[Offence]:
+def _processbench_offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
     yield from no_steps(example)
     targets = example.targets
     if None in targets and not (0 in targets and targets.index(0) < targets.index(None)):
         number = targets.index(None) + 1
         detail = (
             f"step {number} has no label and no step before it is bad, so its first error is not known; say what such steps "
-            "are with undecided=positive or negative, or label anew with threshold=..."
+            "are with uncertain=positive or negative, or label anew with threshold=..."
         )
-        yield Offence(kind="first_error_unknown", detail=detail, fatal=True)
+        yield FormatError(kind="first_error_unknown", detail=detail, fatal=True)
 
 
 PROCESSBENCH = Format(
-    targets=(Target.hard,),
+    targets=(TargetKind.hard,),
     row=_processbench_row,
     schema=_processbench_schema,
     offences=_processbench_offences,

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from pipeline.export.example import Example
-from pipeline.export.settings import FileType, Target
+from pipeline.export.example import TrainingExample
+from pipeline.export.settings import FileType, TargetKind
 
 Row = dict[str, object]
 
@@ -23,7 +23,7 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offence:
+class FormatError:
     """Why a trainer would misread a row, in a word by which offences are counted and a sentence about this one.
 
     `fatal`: labels would be misplaced, or the row cannot be written. Else the trainer cuts it, leaves it out, or sees other
@@ -66,12 +66,12 @@ class Format:
     of its rows as Parquet.
     """
 
-    targets: tuple[Target, ...]
-    row: Callable[[Example, Marks], Row]
-    schema: Callable[[Target], pa.Schema]
-    offences: Callable[[Example, Marks], Iterator[Offence]]
+    targets: tuple[TargetKind, ...]
+    row: Callable[[TrainingExample, Marks], Row]
+    schema: Callable[[TargetKind], pa.Schema]
+    offences: Callable[[TrainingExample, Marks], Iterator[FormatError]]
     """What the texts alone show."""
-    token_offences: Callable[[Row, Marks, Encoder, int | None], Iterator[Offence]]
+    token_offences: Callable[[Row, Marks, Encoder, int | None], Iterator[FormatError]]
     """What the tokens of a row show; the last argument is how many of them the trainer takes."""
     ignores: bool = False
     neutral: bool = False
@@ -82,47 +82,51 @@ class Format:
     max_length: int | None = None
 
 
-def not_of_tokens(_row: Row, _marks: Marks, _encoder: Encoder, _max_length: int | None) -> Iterator[Offence]:
+def not_of_tokens(_row: Row, _marks: Marks, _encoder: Encoder, _max_length: int | None) -> Iterator[FormatError]:
     """For formats that no tokenizer reads as they are."""
     return iter(())
 
 
-def no_steps(example: Example) -> Iterator[Offence]:
+def no_steps(example: TrainingExample) -> Iterator[FormatError]:
     if not example.steps:
-        yield Offence(kind="no_steps", detail="it has no steps", fatal=True)
+        yield FormatError(kind="no_steps", detail="it has no steps", fatal=True)
 
 
-def separator_in_step(example: Example, marks: Marks) -> Iterator[Offence]:
+def separator_in_step(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
     """Training sees no step end there, but who splits a text at the separator to score it does."""
     for number, step in enumerate(example.steps, start=1):
         if marks.separator in step:
             detail = f"step {number} holds the separator {marks.separator!r}"
-            yield Offence(kind="separator_in_step", detail=detail, fatal=False)
+            yield FormatError(kind="separator_in_step", detail=detail, fatal=False)
             return
 
 
-def mark_in_text(example: Example, mark: str, remedy: str = "choose another placeholder") -> Iterator[Offence]:
+def mark_in_text(
+    example: TrainingExample, mark: str, remedy: str = "choose another placeholder"
+) -> Iterator[FormatError]:
     """The trainer takes every mark for the end of a step. Blanks around it do not make it another one."""
     bare = mark.strip() or mark
     if bare in example.problem:
-        yield Offence(kind="mark_in_text", detail=f"the problem holds the mark {bare!r}: {remedy}", fatal=True)
+        yield FormatError(kind="mark_in_text", detail=f"the problem holds the mark {bare!r}: {remedy}", fatal=True)
         return
     for number, step in enumerate(example.steps, start=1):
         if bare in step:
-            yield Offence(kind="mark_in_text", detail=f"step {number} holds the mark {bare!r}: {remedy}", fatal=True)
+            yield FormatError(
+                kind="mark_in_text", detail=f"step {number} holds the mark {bare!r}: {remedy}", fatal=True
+            )
             return
 
 
-def special_tokens(example: Example, encoder: Encoder) -> Iterator[Offence]:
+def special_tokens(example: TrainingExample, encoder: Encoder) -> Iterator[FormatError]:
     """Text that a tokenizer takes for a control token: a turn may end there, or the text."""
     for place, text in (("the problem", example.problem), *((f"step {n}", s) for n, s in enumerate(example.steps, 1))):
         if token := encoder.special_in(text):
             detail = f"{place} spells out the token {token!r}, which the tokenizer takes for a control token"
-            yield Offence(kind="special_token", detail=detail, fatal=False)
+            yield FormatError(kind="special_token", detail=detail, fatal=False)
             return
 
 
-def marks_among(ids: Sequence[int], mark: int, labels: int, max_length: int | None) -> Iterator[Offence]:
+def marks_among(ids: Sequence[int], mark: int, labels: int, max_length: int | None) -> Iterator[FormatError]:
     """Whether the token `mark` stands once for each of `labels` among the tokens of a row, and how many the trainer takes."""
     found = ids.count(mark)
     if found != labels:
@@ -130,29 +134,29 @@ def marks_among(ids: Sequence[int], mark: int, labels: int, max_length: int | No
             f"its {labels} labels stand at {found} tokens, since the placeholder merges with what is around it: choose one "
             "that the tokenizer always takes as a token of its own, such as an added one"
         )
-        yield Offence(kind="placeholder_count", detail=detail, fatal=True)
+        yield FormatError(kind="placeholder_count", detail=detail, fatal=True)
     elif max_length is not None and len(ids) > max_length:
         yield from labels_lost(labels, ids[:max_length].count(mark), max_length)
 
 
-def one_token(text: str, encoder: Encoder) -> Iterator[Offence]:
+def one_token(text: str, encoder: Encoder) -> Iterator[FormatError]:
     """The trainer looks for the token of `text`, so it has to be one."""
     count = len(encoder.ids(text))
     if count != 1:
         detail = f"{text!r} is {count} tokens: choose one that the tokenizer knows as one, or add it to the tokenizer"
-        yield Offence(kind="not_one_token", detail=detail, fatal=True)
+        yield FormatError(kind="not_one_token", detail=detail, fatal=True)
 
 
-def labels_lost(labels: int, kept: int, max_length: int) -> Iterator[Offence]:
+def labels_lost(labels: int, kept: int, max_length: int) -> Iterator[FormatError]:
     """The trainer cuts the row, and the labels behind the cut go."""
     if kept < labels:
         lost = f"{labels - kept} of {labels} labels lost" if kept else "no label is left"
         kind = "labels_lost" if kept else "all_labels_lost"
-        yield Offence(kind=kind, detail=f"{lost} behind {max_length:,} tokens: raise max_length", fatal=False)
+        yield FormatError(kind=kind, detail=f"{lost} behind {max_length:,} tokens: raise max_length", fatal=False)
 
 
-def too_long(tokens: int, max_length: int | None) -> Iterator[Offence]:
+def too_long(tokens: int, max_length: int | None) -> Iterator[FormatError]:
     """The trainer leaves the row out."""
     if max_length is not None and tokens > max_length:
         detail = f"it has {tokens:,} tokens, and the trainer leaves out what has over {max_length:,}: raise max_length"
-        yield Offence(kind="too_long", detail=detail, fatal=False)
+        yield FormatError(kind="too_long", detail=detail, fatal=False)

@@ -18,19 +18,19 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from pipeline.export.example import Example
+from pipeline.export.example import TrainingExample
 from pipeline.export.formats.base import (
     Encoder,
     Format,
+    FormatError,
     Marks,
-    Offence,
     Row,
     mark_in_text,
     marks_among,
     no_steps,
     one_token,
 )
-from pipeline.export.settings import FileType, Target
+from pipeline.export.settings import FileType, TargetKind
 
 FIRST = "Step 1: "
 _OWN_NUMBER = re.compile(r"(?P<ornament>[#*_ ]*)[Ss]tep[ ]?(?P<number>\d+)[ ]*:(?P<closed>[*_]*)\s*")
@@ -40,7 +40,7 @@ _WORD_WITHIN = 16
 """Characters from a step's begin. Looking for the word first makes steps without a number three times as fast."""
 
 
-def numbered(steps: Sequence[str]) -> list[str]:
+def number_steps(steps: Sequence[str]) -> list[str]:
     """Each step behind its number. A step that begins with a number keeps that one, written in the same way as the others."""
     return [with_number(step, number) for number, step in enumerate(steps, start=1)]
 
@@ -75,8 +75,8 @@ RENUMBERED = (
 _NUMBER = re.compile(r"Step \d*:")
 
 
-def _row(example: Example, marks: Marks) -> Row:
-    steps = numbered(example.steps)
+def _row(example: TrainingExample, marks: Marks) -> Row:
+    steps = number_steps(example.steps)
     signs = ["+" if target else "-" for target in example.targets]
     return {
         "input": f"{example.problem} " + "\n".join([f"{step} {marks.placeholder}" for step in steps]),
@@ -85,11 +85,11 @@ def _row(example: Example, marks: Marks) -> Row:
     }
 
 
-def _schema(_target: Target) -> pa.Schema:
+def _schema(_target: TargetKind) -> pa.Schema:
     return pa.schema([("input", pa.string()), ("label", pa.string()), ("task", pa.string())])
 
 
-def _offences(example: Example, marks: Marks) -> Iterator[Offence]:
+def _offences(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
     yield from no_steps(example)
     yield from mark_in_text(example, marks.placeholder, "every reader takes it for the end of a step")
     if not (example.problem.isascii() and all(map(str.isascii, example.steps))):
@@ -97,12 +97,12 @@ def _offences(example: Example, marks: Marks) -> Iterator[Offence]:
     yield from _numbers(example)
     if example.problem.startswith(RENUMBERED):
         detail = "TRL's script takes the first step of a problem that begins so for a part of the problem"
-        yield Offence(kind="first_step_lost", detail=detail, fatal=False)
+        yield FormatError(kind="first_step_lost", detail=detail, fatal=False)
 
 
-def _numbers(example: Example) -> Iterator[Offence]:
+def _numbers(example: TrainingExample) -> Iterator[FormatError]:
     if "Step 1:" in example.problem:
-        yield Offence(
+        yield FormatError(
             kind="problem_end", detail="the problem holds 'Step 1:', where readers take it to end", fatal=True
         )
         return
@@ -114,19 +114,19 @@ def _numbers(example: Example) -> Iterator[Offence]:
             detail = (
                 f"its first step begins with another number than {FIRST!r}, by which readers find the problem's end"
             )
-            yield Offence(kind="problem_end", detail=detail, fatal=True)
+            yield FormatError(kind="problem_end", detail=detail, fatal=True)
             return
         if "Step 1:" in written[number == 1 :]:
             detail = f"step {number} holds 'Step 1:', where readers take the problem to end"
-            yield Offence(kind="problem_end", detail=detail, fatal=True)
+            yield FormatError(kind="problem_end", detail=detail, fatal=True)
             return
         if _NUMBER.search(written, len("Step ")):
             detail = f"step {number} holds the number of another step: OpenR leaves the row out"
-            yield Offence(kind="number_in_step", detail=detail, fatal=False)
+            yield FormatError(kind="number_in_step", detail=detail, fatal=False)
             return
 
 
-def _token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+def _token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
     text = row["input"]
     assert isinstance(text, str)
     wrong = list(one_token(marks.placeholder, encoder))
@@ -138,7 +138,7 @@ def _token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | 
 
 
 MATH_SHEPHERD = Format(
-    targets=(Target.hard,),
+    targets=(TargetKind.hard,),
     row=_row,
     schema=_schema,
     offences=_offences,
@@ -151,36 +151,36 @@ TAG = "\n\n\n\n\n"
 MAX_LENGTH = 2048
 
 
-def _openr_row(example: Example, marks: Marks) -> Row:
+def _openr_row(example: TrainingExample, marks: Marks) -> Row:
     return {
         "question": example.problem,
-        "process": " ".join([f"{step} {marks.placeholder}" for step in numbered(example.steps)]),
+        "process": " ".join([f"{step} {marks.placeholder}" for step in number_steps(example.steps)]),
         "label": ["+" if target else "-" for target in example.targets],
     }
 
 
-def _openr_schema(_target: Target) -> pa.Schema:
+def _openr_schema(_target: TargetKind) -> pa.Schema:
     return pa.schema([("question", pa.string()), ("process", pa.string()), ("label", pa.list_(pa.string()))])
 
 
-def _openr_offences(example: Example, marks: Marks) -> Iterator[Offence]:
+def _openr_offences(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
     yield from no_steps(example)
     yield from mark_in_text(example, marks.placeholder)
 
 
-def _openr_token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+def _openr_token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
     labels = row["label"]
     assert isinstance(labels, list)
     if len(encoder.ids(" + -")) != len("+-"):
         detail = "' + -' is not two tokens, which OpenR takes for good and bad: use another tokenizer"
-        yield Offence(kind="not_one_token", detail=detail, fatal=True)
+        yield FormatError(kind="not_one_token", detail=detail, fatal=True)
         return
     ids = encoder.ids(f"{row['question']} {row['process']}")
     yield from marks_among(ids, encoder.ids(f" {marks.placeholder}")[-1], len(labels), max_length)
 
 
 OPENR = Format(
-    targets=(Target.hard,),
+    targets=(TargetKind.hard,),
     row=_openr_row,
     schema=_openr_schema,
     offences=_openr_offences,

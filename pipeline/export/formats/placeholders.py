@@ -19,19 +19,19 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pipeline.export.example import Example
+from pipeline.export.example import TrainingExample
 from pipeline.export.formats.base import (
     Encoder,
     Format,
+    FormatError,
     Marks,
-    Offence,
     Row,
     mark_in_text,
     marks_among,
     no_steps,
     one_token,
 )
-from pipeline.export.settings import Target
+from pipeline.export.settings import TargetKind
 
 PLACEHOLDER = "ки"
 """Math-Shepherd's, which OpenRLHF's examples use."""
@@ -39,7 +39,7 @@ MAX_LENGTH = 2048
 """`--max_len`."""
 
 
-def _row(example: Example, marks: Marks) -> Row:
+def _row(example: TrainingExample, marks: Marks) -> Row:
     mark = marks.placeholder
     behind = mark if mark[0].isspace() else f" {mark}"
     texts = [
@@ -53,17 +53,17 @@ def _row(example: Example, marks: Marks) -> Row:
     }
 
 
-def _schema(target: Target) -> pa.Schema:
-    value = pa.float64() if target is Target.soft else pa.string()
+def _schema(target: TargetKind) -> pa.Schema:
+    value = pa.float64() if target is TargetKind.soft else pa.string()
     return pa.schema([("input", pa.string()), ("value", pa.list_(value))])
 
 
-def _offences(example: Example, marks: Marks) -> Iterator[Offence]:
+def _offences(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
     yield from no_steps(example)
     yield from mark_in_text(example, marks.placeholder)
 
 
-def _token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+def _token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
     text, value = row["input"], row["value"]
     assert isinstance(text, str)
     assert isinstance(value, list)
@@ -76,7 +76,7 @@ def _token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | 
 
 
 OPENRLHF = Format(
-    targets=(Target.hard, Target.soft),
+    targets=(TargetKind.hard, TargetKind.soft),
     row=_row,
     schema=_schema,
     offences=_offences,
@@ -103,17 +103,17 @@ def messages(row: Row, marks: Marks) -> list[dict[str, str]]:
     ]
 
 
-def _qwen_row(example: Example, _marks: Marks) -> Row:
+def _qwen_row(example: TrainingExample, _marks: Marks) -> Row:
     return {"system": SYSTEM, "query": example.problem, "response": example.steps, "labels": example.targets}
 
 
-def _qwen_schema(target: Target) -> pa.Schema:
-    label = pa.float64() if target is Target.soft else pa.int64()
+def _qwen_schema(target: TargetKind) -> pa.Schema:
+    label = pa.float64() if target is TargetKind.soft else pa.int64()
     texts = [("system", pa.string()), ("query", pa.string()), ("response", pa.list_(pa.string()))]
     return pa.schema([*texts, ("labels", pa.list_(label))])
 
 
-def _qwen_token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+def _qwen_token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
     labels = row["labels"]
     assert isinstance(labels, list)
     wrong = list(one_token(marks.placeholder, encoder))
@@ -125,7 +125,7 @@ def _qwen_token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: i
 
 
 QWEN = Format(
-    targets=(Target.hard, Target.soft),
+    targets=(TargetKind.hard, TargetKind.soft),
     row=_qwen_row,
     schema=_qwen_schema,
     offences=_offences,

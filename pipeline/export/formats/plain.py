@@ -16,19 +16,19 @@ import pyarrow as pa
 from pipeline.core.errors import UsageError
 from pipeline.core.schemas import LABELS
 from pipeline.export.base import LayoutExporter, Plan, labels_as_they_are
-from pipeline.export.example import Example
-from pipeline.export.formats.base import Encoder, Format, Marks, Offence, Row, no_steps, not_of_tokens
-from pipeline.export.settings import ExportConfig, FileType, Target
+from pipeline.export.example import TrainingExample
+from pipeline.export.formats.base import Encoder, Format, FormatError, Marks, Row, no_steps, not_of_tokens
+from pipeline.export.settings import ExportConfig, FileType, TargetKind
 
 _NUMBERS = pa.list_(pa.int64())
-_COLUMNS: dict[Target, list[tuple[str, pa.DataType]]] = {
-    Target.hard: [("labels", _NUMBERS)],
-    Target.soft: [("scores", pa.list_(pa.float64()))],
-    Target.counts: [("n_correct", _NUMBERS), ("n_rollouts", _NUMBERS)],
+_COLUMNS: dict[TargetKind, list[tuple[str, pa.DataType]]] = {
+    TargetKind.hard: [("labels", _NUMBERS)],
+    TargetKind.soft: [("scores", pa.list_(pa.float64()))],
+    TargetKind.counts: [("n_correct", _NUMBERS), ("n_rollouts", _NUMBERS)],
 }
 
 
-def _row(example: Example, _marks: Marks) -> Row:
+def _row(example: TrainingExample, _marks: Marks) -> Row:
     return {
         "chain_id": example.chain_id,
         "problem_id": example.problem_id,
@@ -42,7 +42,7 @@ def _row(example: Example, _marks: Marks) -> Row:
     }
 
 
-def _targets(example: Example) -> Row:
+def _targets(example: TrainingExample) -> Row:
     targets = example.targets
     known = next((target for target in targets if target is not None), 0)
     if isinstance(known, tuple):
@@ -51,7 +51,7 @@ def _targets(example: Example) -> Row:
     return {"scores" if isinstance(known, float) else "labels": targets}
 
 
-def _schema(target: Target) -> pa.Schema:
+def _schema(target: TargetKind) -> pa.Schema:
     columns: list[tuple[str, pa.DataType]] = [
         ("chain_id", pa.string()),
         ("problem_id", pa.string()),
@@ -66,12 +66,12 @@ def _schema(target: Target) -> pa.Schema:
     return pa.schema(columns)
 
 
-def _offences(example: Example, _marks: Marks) -> Iterator[Offence]:
+def _offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
     return no_steps(example)
 
 
 STEPS = Format(
-    targets=(Target.hard, Target.soft, Target.counts),
+    targets=(TargetKind.hard, TargetKind.soft, TargetKind.counts),
     row=_row,
     schema=_schema,
     offences=_offences,
@@ -109,7 +109,7 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
     unknown = [column for column in config.columns if column not in LABELS.names]
     if unknown:
         raise UsageError(f"columns: labels have no column {unknown[0]}; they have {', '.join(LABELS.names)}")
-    for key in ("undecided", "neutral", "after_error", "threshold", "soft"):
+    for key in ("uncertain", "neutral", "after_error", "threshold", "soft"):
         if getattr(config, key) is not None:
             raise UsageError(
                 f"{key}: format=parquet without a target writes labels as they are; add target=hard, soft or counts"
@@ -121,7 +121,7 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
     return Plan(make=labels_as_they_are, schema=schema, file=FileType.parquet, marks=Marks(), columns=columns)
 
 
-def _orm_row(example: Example, marks: Marks) -> Row:
+def _orm_row(example: TrainingExample, marks: Marks) -> Row:
     return {
         "prompt": example.problem,
         "response": marks.separator.join(example.steps),
@@ -129,28 +129,28 @@ def _orm_row(example: Example, marks: Marks) -> Row:
     }
 
 
-def _orm_schema(_target: Target) -> pa.Schema:
+def _orm_schema(_target: TargetKind) -> pa.Schema:
     columns: list[tuple[str, pa.DataType]] = [("prompt", pa.string()), ("response", pa.string()), ("label", pa.int64())]
     return pa.schema(columns)
 
 
-def _orm_offences(example: Example, _marks: Marks) -> Iterator[Offence]:
+def _orm_offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
     yield from no_steps(example)
     if example.outcome is None:
-        yield Offence(kind="no_outcome", detail="its final answer was not judged", fatal=True)
+        yield FormatError(kind="no_outcome", detail="its final answer was not judged", fatal=True)
 
 
-def _orm_token_offences(row: Row, _marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+def _orm_token_offences(row: Row, _marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
     if max_length is None:
         return
     tokens = len(encoder.ids(str(row["prompt"]))) + len(encoder.ids(str(row["response"])))
     if tokens > max_length:
         detail = f"it has {tokens:,} tokens, and its end, where the answer stands, goes behind {max_length:,}: raise max_length"
-        yield Offence(kind="end_lost", detail=detail, fatal=False)
+        yield FormatError(kind="end_lost", detail=detail, fatal=False)
 
 
 ORM = Format(
-    targets=(Target.hard,),
+    targets=(TargetKind.hard,),
     row=_orm_row,
     schema=_orm_schema,
     offences=_orm_offences,

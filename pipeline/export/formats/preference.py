@@ -22,34 +22,34 @@ import pyarrow as pa
 
 from pipeline.core.errors import UsageError
 from pipeline.export.base import Exporter, Made, Plan, marks_of
-from pipeline.export.choose import PLACE, VALUES, Choice, LabelRow, LeftOut, hard_labels, soft_values
 from pipeline.export.example import LabelCounts
-from pipeline.export.formats.base import Encoder, Marks, Offence, Row
+from pipeline.export.formats.base import Encoder, FormatError, Marks, Row
 from pipeline.export.settings import (
     Balance,
     ExportConfig,
     FileType,
-    Neutral,
+    NeutralSteps,
     PairReader,
     PairSpan,
     PreferenceConfig,
-    Target,
-    Undecided,
+    TargetKind,
+    UncertainSteps,
 )
+from pipeline.export.targets import PLACE, VALUES, LabelRow, LeftOutChains, TargetChoice, hard_labels, soft_values
 
 SEPARATOR = "\n"
 MAX_LENGTH = 1024
 """`DPOConfig.max_length`."""
 ROUNDING = 1e-9
 """By so much a difference of two values may miss what it would be without rounding."""
-NO_PAIR = LeftOut(
+NO_PAIR = LeftOutChains(
     kind="no_pair",
     detail="no step has a sibling with the other label; preference.margin=... pairs by values, threshold=... labels anew",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Branching:
+class BranchPoint:
     """A chain as far as pairs need it.
 
     `prefix_ids`: of the bare problem, then of each step, so one more than `steps`. `scores` (probabilities) and `labels` (1, 0,
@@ -71,7 +71,7 @@ class Branching:
 class Sibling:
     """One of the steps behind a prefix: step `index`, counted from 0, of a chain. `score` is its value."""
 
-    chain: Branching
+    chain: BranchPoint
     index: int
     text: str
     """The step, and what follows where that was asked for; with separators."""
@@ -91,7 +91,7 @@ class Pair:
         return self.chosen.score - self.rejected.score
 
 
-def pairs(chains: Sequence[Branching], config: PreferenceConfig, separator: str) -> Iterator[Pair]:
+def preference_pairs(chains: Sequence[BranchPoint], config: PreferenceConfig, separator: str) -> Iterator[Pair]:
     """All pairs of one problem, given all its chains: by prefix in the order of the chains, then by how far values are apart.
 
     A pair whose values contradict its labels is left out. No two have the same three texts.
@@ -106,12 +106,12 @@ def pairs(chains: Sequence[Branching], config: PreferenceConfig, separator: str)
                 yield pair
 
 
-def span(config: PreferenceConfig) -> PairSpan:
+def pair_span(config: PreferenceConfig) -> PairSpan:
     """What the texts of a pair hold: as set, else what suits the reader."""
     return config.span or (PairSpan.rest if config.reader is PairReader.trl else PairSpan.step)
 
 
-def row(pair: Pair, reader: PairReader, separator: str) -> Row:
+def pair_row(pair: Pair, reader: PairReader, separator: str) -> Row:
     """The pair as its reader takes it; `step`, counted from 1, is where the chains part."""
     chain = pair.chosen.chain
     before = _before(pair.chosen, separator)
@@ -133,7 +133,7 @@ def row(pair: Pair, reader: PairReader, separator: str) -> Row:
     }
 
 
-def schema(reader: PairReader) -> pa.Schema:
+def pair_schema(reader: PairReader) -> pa.Schema:
     """Of the rows as Parquet."""
     second = "problem" if reader is PairReader.trl else "initial_reason_steps"
     columns: list[tuple[str, pa.DataType]] = [
@@ -153,17 +153,17 @@ def schema(reader: PairReader) -> pa.Schema:
     return pa.schema(columns)
 
 
-def offences(pair: Pair, separator: str) -> Iterator[Offence]:
+def pair_errors(pair: Pair, separator: str) -> Iterator[FormatError]:
     """What the texts alone show: a separator within a step makes the reader see a step end there."""
     for role, sibling in (("chosen", pair.chosen), ("rejected", pair.rejected)):
         steps = sibling.chain.steps[: sibling.index + 1]
         number = next((number for number, step in enumerate(steps, start=1) if separator in step), None)
         if separator and number is not None:
             detail = f"step {number} of the {role} chain holds the separator {separator!r}"
-            yield Offence(kind="separator_in_step", detail=detail, fatal=False)
+            yield FormatError(kind="separator_in_step", detail=detail, fatal=False)
 
 
-def token_offences(row: Row, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+def pair_token_errors(row: Row, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
     """What the tokens of a row for TRL show; `max_length` is how many of them its trainer takes."""
     prompt = encoder.ids(str(row["prompt"]))
     begin = 1 if encoder.bos is not None else 0
@@ -171,11 +171,11 @@ def token_offences(row: Row, encoder: Encoder, max_length: int | None) -> Iterat
         whole = encoder.ids(f"{row['prompt']}{row[role]}")
         if whole[: len(prompt)] != prompt:
             detail = f"the tokens of the prompt change where {role} follows, so that the answer's begin elsewhere"
-            yield Offence(kind="boundary", detail=detail, fatal=True)
+            yield FormatError(kind="boundary", detail=detail, fatal=True)
         length = begin + len(whole) + 1
         if max_length is not None and length > max_length:
             detail = f"prompt and {role} have {length} tokens, with those around them, of which {max_length} are taken"
-            yield Offence(kind="too_long", detail=detail, fatal=False)
+            yield FormatError(kind="too_long", detail=detail, fatal=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +185,7 @@ class PairRows:
     Tokens are looked at for TRL alone: Step-DPO's reader puts a template of its own around the problem.
     """
 
-    choice: Choice
+    choice: TargetChoice
     config: PreferenceConfig
     separator: str
     encoder: Encoder | None
@@ -194,11 +194,11 @@ class PairRows:
     def __call__(self, chains: Sequence[LabelRow]) -> Iterator[Made]:
         by_id = {chain.chain_id: chain for chain in chains}
         paired: set[str] = set()
-        for pair in pairs([self._branching(chain) for chain in chains], self.config, self.separator):
-            written = row(pair, self.config.reader, self.separator)
-            found = tuple(offences(pair, self.separator))
+        for pair in preference_pairs([self._branching(chain) for chain in chains], self.config, self.separator):
+            written = pair_row(pair, self.config.reader, self.separator)
+            found = tuple(pair_errors(pair, self.separator))
             if self.encoder is not None and self.config.reader is PairReader.trl:
-                found += tuple(token_offences(written, self.encoder, self.max_length))
+                found += tuple(pair_token_errors(written, self.encoder, self.max_length))
             paired |= {pair.chosen.chain.chain_id, pair.rejected.chain.chain_id}
             yield Made(
                 chain=by_id[pair.chosen.chain.chain_id], row=written, labels=LabelCounts(good=1, bad=1), offences=found
@@ -207,8 +207,8 @@ class PairRows:
             if chain.chain_id not in paired:
                 yield Made(chain=chain, left_out=NO_PAIR)
 
-    def _branching(self, chain: LabelRow) -> Branching:
-        return Branching(
+    def _branching(self, chain: LabelRow) -> BranchPoint:
+        return BranchPoint(
             chain_id=chain.chain_id,
             problem_id=chain.problem_id,
             problem=chain.problem,
@@ -227,18 +227,18 @@ class PairExporter(Exporter):
     Config = PreferenceConfig
 
     def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
-        for key in ("target", "undecided", "after_error"):
+        for key in ("target", "uncertain", "after_error"):
             if getattr(config, key) is not None:
                 raise UsageError(f"{key}: format=preference pairs single steps by their labels or values; leave it out")
         if config.balance is not Balance.none:
             raise UsageError(f"balance={config.balance.value}: every pair has a good step and a bad one; leave it out")
         marks = marks_of(config, Marks(separator=SEPARATOR))
-        choice = Choice(
-            target=Target.hard,
+        choice = TargetChoice(
+            target=TargetKind.hard,
             soft=config.soft,
             threshold=config.threshold,
-            undecided=Undecided.ignore,
-            neutral=config.neutral or Neutral.keep,
+            uncertain=UncertainSteps.ignore,
+            neutral=config.neutral or NeutralSteps.keep,
             after_error=True,
             whole=True,
         )
@@ -252,7 +252,7 @@ class PairExporter(Exporter):
                 encoder=encoder,
                 max_length=config.max_length or MAX_LENGTH,
             ),
-            schema=schema(own.reader),
+            schema=pair_schema(own.reader),
             file=config.file or FileType.jsonl,
             marks=marks,
             reads=(*VALUES, *PLACE),
@@ -262,9 +262,9 @@ class PairExporter(Exporter):
 PREFERENCE = PairExporter()
 
 
-def _branches(chains: Sequence[Branching]) -> Iterator[list[tuple[Branching, int]]]:
+def _branches(chains: Sequence[BranchPoint]) -> Iterator[list[tuple[BranchPoint, int]]]:
     """(chain, index of the step) of all steps behind a prefix that more than one text follows."""
-    behind: dict[str, list[tuple[Branching, int]]] = {}
+    behind: dict[str, list[tuple[BranchPoint, int]]] = {}
     for chain in chains:
         for index in range(len(chain.steps)):
             behind.setdefault(chain.prefix_ids[index], []).append((chain, index))
@@ -273,14 +273,14 @@ def _branches(chains: Sequence[Branching]) -> Iterator[list[tuple[Branching, int
             yield steps
 
 
-def _paired(branch: list[tuple[Branching, int]], config: PreferenceConfig, separator: str) -> Iterator[Pair]:
+def _paired(branch: list[tuple[BranchPoint, int]], config: PreferenceConfig, separator: str) -> Iterator[Pair]:
     if config.margin:
         better = worse = branch
     else:
         better = [(chain, index) for chain, index in branch if chain.labels[index] == 1]
         worse = [(chain, index) for chain, index in branch if chain.labels[index] == 0]
-    chosen = _siblings(better, span(config), separator, outcome=True)
-    rejected = _siblings(worse, span(config), separator, outcome=False)
+    chosen = _siblings(better, pair_span(config), separator, outcome=True)
+    rejected = _siblings(worse, pair_span(config), separator, outcome=False)
     for good in chosen:
         for bad in rejected:
             pair = Pair(chosen=good, rejected=bad)
@@ -295,7 +295,7 @@ def _apart(pair: Pair, margin: float) -> bool:
     return not known or pair.gap > 0
 
 
-def _siblings(steps: list[tuple[Branching, int]], span: PairSpan, separator: str, *, outcome: bool) -> list[Sibling]:
+def _siblings(steps: list[tuple[BranchPoint, int]], span: PairSpan, separator: str, *, outcome: bool) -> list[Sibling]:
     """One per text of the step: of the first chain that has it, or, where the rest belongs to it, the first that ends so."""
     found: dict[str, Sibling] = {}
     for chain, index in steps:

@@ -28,26 +28,26 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline.export.base import LayoutExporter, Plan
-from pipeline.export.example import Example
+from pipeline.export.example import TrainingExample
 from pipeline.export.formats.base import (
     Encoder,
     Format,
+    FormatError,
     Marks,
-    Offence,
     Row,
     labels_lost,
     no_steps,
     separator_in_step,
     too_long,
 )
-from pipeline.export.settings import ExportConfig, FileType, Target
+from pipeline.export.settings import ExportConfig, FileType, TargetKind
 
 IGNORED = -100
 TRL_MAX_LENGTH = 1024
 """`PRMConfig.max_length`."""
 
 
-def stepwise_row(example: Example, _marks: Marks) -> Row:
+def stepwise_row(example: TrainingExample, _marks: Marks) -> Row:
     """The columns `prompt`, `completions` and `labels`."""
     return {
         "prompt": example.problem,
@@ -56,18 +56,18 @@ def stepwise_row(example: Example, _marks: Marks) -> Row:
     }
 
 
-def stepwise_schema(_target: Target) -> pa.Schema:
+def stepwise_schema(_target: TargetKind) -> pa.Schema:
     return pa.schema(
         [("prompt", pa.string()), ("completions", pa.list_(pa.string())), ("labels", pa.list_(pa.int64()))]
     )
 
 
-def stepwise_tokens(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+def stepwise_tokens(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
     """Labels behind the cut, and a separator that leaves no token to put a label on."""
     between = len(encoder.ids(marks.separator))
     if not between:
         detail = f"the separator {marks.separator!r} is no token: choose one that the tokenizer does not drop"
-        yield Offence(kind="no_separator_token", detail=detail, fatal=True)
+        yield FormatError(kind="no_separator_token", detail=detail, fatal=True)
         return
     if max_length is None:
         return
@@ -83,25 +83,25 @@ def stepwise_tokens(row: Row, marks: Marks, encoder: Encoder, max_length: int | 
     yield from labels_lost(len(labels) - labels.count(IGNORED), kept, max_length)
 
 
-def _offences(example: Example, marks: Marks) -> Iterator[Offence]:
+def _offences(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
     yield from no_steps(example)
     yield from separator_in_step(example, marks)
 
 
-def _with_separator(trainer: str, separator: str) -> Callable[[Example, Marks], Iterator[Offence]]:
+def _with_separator(trainer: str, separator: str) -> Callable[[TrainingExample, Marks], Iterator[FormatError]]:
     """What the texts show to a trainer that knows no other separator."""
 
-    def offences(example: Example, marks: Marks) -> Iterator[Offence]:
+    def offences(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
         if marks.separator != separator:
             detail = f"{trainer} would put {separator!r} between its steps, whatever is asked for: leave separator out"
-            yield Offence(kind="other_separator", detail=detail, fatal=True)
+            yield FormatError(kind="other_separator", detail=detail, fatal=True)
         yield from _offences(example, marks)
 
     return offences
 
 
 TRL = Format(
-    targets=(Target.hard,),
+    targets=(TargetKind.hard,),
     row=stepwise_row,
     schema=stepwise_schema,
     offences=_offences,
@@ -184,16 +184,16 @@ SCAN_SEPARATOR = "\n\n"
 SCAN_MAX_LENGTH = 8192
 
 
-def _scan_row(example: Example, _marks: Marks) -> Row:
+def _scan_row(example: TrainingExample, _marks: Marks) -> Row:
     scores = [float(target) for target in example.targets if isinstance(target, int | float)]
     return {"question": example.problem, "steps": example.steps, "scores": scores}
 
 
-def _scan_schema(_target: Target) -> pa.Schema:
+def _scan_schema(_target: TargetKind) -> pa.Schema:
     return pa.schema([("question", pa.string()), ("steps", pa.list_(pa.string())), ("scores", pa.list_(pa.float64()))])
 
 
-def _scan_token_offences(row: Row, _marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[Offence]:
+def _scan_token_offences(row: Row, _marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
     if max_length is None:
         return
     question, steps = row["question"], row["steps"]
@@ -208,7 +208,7 @@ def _scan_token_offences(row: Row, _marks: Marks, encoder: Encoder, max_length: 
 
 
 SCAN = Format(
-    targets=(Target.soft, Target.hard),
+    targets=(TargetKind.soft, TargetKind.hard),
     row=_scan_row,
     schema=_scan_schema,
     offences=_with_separator("SCAN", SCAN_SEPARATOR),
@@ -223,7 +223,7 @@ RLHFLOW_MAX_LENGTH = 8192
 _TURNS = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 
 
-def _conversation_row(example: Example, _marks: Marks) -> Row:
+def _conversation_row(example: TrainingExample, _marks: Marks) -> Row:
     turns: list[dict[str, str]] = []
     before = f"{example.problem} "
     for step, target in zip(example.steps, example.targets, strict=True):
@@ -233,24 +233,24 @@ def _conversation_row(example: Example, _marks: Marks) -> Row:
     return {"conversations": turns}
 
 
-def _conversation_schema(_target: Target) -> pa.Schema:
+def _conversation_schema(_target: TargetKind) -> pa.Schema:
     return pa.schema([("conversations", _TURNS)])
 
 
-def _conversation_offences(example: Example, _marks: Marks) -> Iterator[Offence]:
+def _conversation_offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
     return no_steps(example)
 
 
 def _conversation_token_offences(
     row: Row, _marks: Marks, encoder: Encoder, max_length: int | None
-) -> Iterator[Offence]:
+) -> Iterator[FormatError]:
     turns = row["conversations"]
     assert isinstance(turns, list)
     return too_long(len(encoder.chat(turns)), max_length)
 
 
 RLHFLOW = Format(
-    targets=(Target.hard,),
+    targets=(TargetKind.hard,),
     row=_conversation_row,
     schema=_conversation_schema,
     offences=_conversation_offences,

@@ -25,7 +25,7 @@ from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
 from pipeline.graders.code.output import same_output
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS, program_in
-from pipeline.graders.code.slot import Slot, content_of, memory_file
+from pipeline.graders.code.slot import Slot, memory_file, read_memory_file
 from pipeline.graders.code.suite import (
     Assertions,
     Calls,
@@ -34,8 +34,8 @@ from pipeline.graders.code.suite import (
     UnreadableSuiteError,
     read_suite,
 )
-from pipeline.graders.code.wire import Kind, Report, Statement, Task
-from pipeline.graders.pooled import Memo, PooledChecker
+from pipeline.graders.code.wire import ProgramReport, ProgramTask, Statement, TaskKind
+from pipeline.graders.process_pool import PooledChecker, VerdictCache
 from pipeline.graders.settings import CodeConfig
 
 SUITES_KEPT = 16
@@ -53,7 +53,7 @@ class CodeChecker(PooledChecker[Slot]):
     def __init__(self, config: CodeConfig) -> None:
         super().__init__([Slot(config) for _ in range(config.processes)])
         self._config = config
-        self._memo: Memo[str] = Memo()
+        self._cache: VerdictCache[str] = VerdictCache()
         self._suite = lru_cache(SUITES_KEPT)(read_suite)
         self._golds_id = lru_cache(SUITES_KEPT)(lambda golds: content_id(*golds))
         self._children[0].start()
@@ -68,7 +68,7 @@ class CodeChecker(PooledChecker[Slot]):
             return Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
         if len(answer) > MAX_PROGRAM_CHARS:
             return Grade(verdict=Verdict.OVER_LIMIT, answer=answer[:MAX_ANSWER_KEPT], ms=0.0)
-        return self._memo.get(self._key(golds, answer))
+        return self._cache.get(self._key(golds, answer))
 
     def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
         """The verdict on a bare program: correct if it passes any of the suites.
@@ -87,7 +87,7 @@ class CodeChecker(PooledChecker[Slot]):
         final = of_any(verdicts)
         grade = Grade(verdict=final, answer=answer[:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)
         if final not in _PASSING:
-            self._memo.keep(self._key(golds, answer), grade)
+            self._cache.keep(self._key(golds, answer), grade)
         return grade
 
     def parses(self, gold: str) -> bool:
@@ -99,7 +99,7 @@ class CodeChecker(PooledChecker[Slot]):
         if not isinstance(suite, Assertions):
             return True
         with self._child() as slot, _content(_tests(suite, 0.0)) as tests, memory_file() as statement:
-            slot.run(self._task(Kind.TESTS), [tests, statement])
+            slot.run(self._task(TaskKind.TESTS), [tests, statement])
             return _stated(statement) is Statement.PASSED
 
     def _key(self, golds: tuple[str, ...], answer: str) -> str:
@@ -127,11 +127,11 @@ class CodeChecker(PooledChecker[Slot]):
                 if time.monotonic() >= deadline:
                     return Verdict.TIMEOUT
                 with memory_file(test.given.encode("utf-8", "surrogatepass")) as given, memory_file() as output:
-                    report = slot.run(self._task(Kind.SCRIPT), [content, given, output])
+                    report = slot.run(self._task(TaskKind.SCRIPT), [content, given, output])
                     fault = _fault(report)
                     if fault is not None:
                         return fault
-                    if not same_output(test.wanted, content_of(output), tolerance=tolerance):
+                    if not same_output(test.wanted, read_memory_file(output), tolerance=tolerance):
                         return Verdict.INCORRECT
         return Verdict.CORRECT
 
@@ -142,7 +142,7 @@ class CodeChecker(PooledChecker[Slot]):
             _content(_tests(suite, self._config.relative_tolerance)) as tests,
             memory_file() as statement,
         ):
-            report = slot.run(self._task(Kind.SUITE), [content, tests, statement])
+            report = slot.run(self._task(TaskKind.SUITE), [content, tests, statement])
             stated = _stated(statement)
         if stated is Statement.PASSED:
             return Verdict.CORRECT
@@ -153,9 +153,9 @@ class CodeChecker(PooledChecker[Slot]):
             return fault
         return Verdict.INCORRECT if stated is Statement.FAILED else Verdict.CRASHED
 
-    def _task(self, kind: Kind) -> Task:
+    def _task(self, kind: TaskKind) -> ProgramTask:
         config = self._config
-        return Task(
+        return ProgramTask(
             kind=kind,
             cpu_seconds=config.cpu_seconds,
             wall_seconds=config.deadline_seconds,
@@ -163,7 +163,7 @@ class CodeChecker(PooledChecker[Slot]):
         )
 
 
-def _fault(report: Report | None, *, serves: bool = False) -> Verdict | None:
+def _fault(report: ProgramReport | None, *, serves: bool = False) -> Verdict | None:
     """What went wrong with the program of a run, None where it ended well; one that `serves` is ended from outside."""
     if report is None or not report.began:
         return Verdict.CRASHED
@@ -194,6 +194,6 @@ def _content(value: dict[str, Any]) -> Iterator[int]:
 def _stated(descriptor: int) -> Statement | None:
     """What the process with the tests has stated, None where it ended before or wrote something else."""
     try:
-        return Statement(content_of(descriptor))
+        return Statement(read_memory_file(descriptor))
     except ValueError:
         return None

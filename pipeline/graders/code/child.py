@@ -38,7 +38,7 @@ from pipeline.graders.code.runs import (
     serve_program,
 )
 from pipeline.graders.code.sandbox import Confinement, Limits, confine
-from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, Kind, Report, Task
+from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, ProgramReport, ProgramTask, TaskKind
 
 MAX_TASK_BYTES = 4096
 MAX_GIVEN = 3
@@ -59,11 +59,11 @@ _WARM = (
 
 Role = Callable[[], None]
 # What runs for each kind of task; the end of the last ends the run.
-_ROLES: dict[Kind, tuple[Role, ...]] = {
-    Kind.SCRIPT: (run_program,),
-    Kind.SUITE: (serve_program, run_tests),
-    Kind.TESTS: (read_tests,),
-    Kind.PROBE: (probe,),
+_ROLES: dict[TaskKind, tuple[Role, ...]] = {
+    TaskKind.SCRIPT: (run_program,),
+    TaskKind.SUITE: (serve_program, run_tests),
+    TaskKind.TESTS: (read_tests,),
+    TaskKind.PROBE: (probe,),
 }
 _OF_PROGRAMS = (run_program, serve_program, probe)
 
@@ -101,7 +101,7 @@ def serve(control: socket.socket, folder: str, required: Confinement) -> Role | 
     return None
 
 
-def _receive(control: socket.socket, parent: int) -> tuple[Task, list[int]] | None:
+def _receive(control: socket.socket, parent: int) -> tuple[ProgramTask, list[int]] | None:
     """The next task and what came with it, None when the parent is gone (a fork of it may hold the socket open)."""
     poller = select.poll()
     poller.register(control, select.POLLIN)
@@ -112,7 +112,7 @@ def _receive(control: socket.socket, parent: int) -> tuple[Task, list[int]] | No
         message, given, _, _ = socket.recv_fds(control, MAX_TASK_BYTES, MAX_GIVEN)
     except OSError:
         return None
-    return (Task(**json.loads(message)), given) if message else None
+    return (ProgramTask(**json.loads(message)), given) if message else None
 
 
 def _descriptors(role: Role, given: list[int], announce: int, wires: list[int]) -> dict[int, int]:
@@ -148,7 +148,7 @@ def _lay_out(wanted: dict[int, int]) -> None:
     os.closerange(top, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
-def _be(role: Role, task: Task, work: str, parent: int, required: Confinement) -> None:
+def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Confinement) -> None:
     """Confine this process, and do its part if the confinement is as strict as required."""
     os.setsid()
     program = role in _OF_PROGRAMS
@@ -186,7 +186,7 @@ class Watched:
         return self.status is not None
 
 
-def watch(task: Task, processes: list[Watched], folder: str, control: int, ready: int) -> Report:
+def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int, ready: int) -> ProgramReport:
     """Wait for the last process to end, or for a limit; then end all. The first process is the program."""
     program, last = processes[0], processes[-1]
     deadline = time.monotonic() + task.wall_seconds
@@ -207,7 +207,7 @@ def watch(task: Task, processes: list[Watched], folder: str, control: int, ready
     _end(processes)
     if program.cpu_seconds >= task.cpu_seconds:
         exhausted = True
-    return Report(began=_begun(ready) == len(processes), status=status, exhausted=exhausted, late=late)
+    return ProgramReport(began=_begun(ready) == len(processes), status=status, exhausted=exhausted, late=late)
 
 
 def _readable(descriptor: int, seconds: float) -> bool:
@@ -216,7 +216,7 @@ def _readable(descriptor: int, seconds: float) -> bool:
     return bool(poller.poll(seconds * 1000))
 
 
-def _exhausts(task: Task, program: Watched, folder: str) -> bool:
+def _exhausts(task: ProgramTask, program: Watched, folder: str) -> bool:
     try:
         # The clock of another process, as clock_getcpuclockid(3) computes its number.
         cpu_seconds = time.clock_gettime((~program.pid << 3) | 2)

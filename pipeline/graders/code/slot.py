@@ -18,7 +18,7 @@ from pathlib import Path
 import pipeline
 from pipeline.config.choices import Sandbox
 from pipeline.core.errors import StepvalueError
-from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, Kind, Report, Task
+from pipeline.graders.code.wire import MAX_OUTPUT_BYTES, ProgramReport, ProgramTask, TaskKind
 from pipeline.graders.settings import CodeConfig
 
 START_SECONDS = 60.0
@@ -79,14 +79,14 @@ class Slot:
             theirs.close()
             if not self._heard(START_SECONDS):
                 self.kill()
-                last = content_of(errors).strip().rpartition("\n")[2] or "it says nothing"
+                last = read_memory_file(errors).strip().rpartition("\n")[2] or "it says nothing"
                 raise StepvalueError(
                     f"the process that runs programs does not start: {last}"
                     f" (grader.memory_mib={self._config.memory_mib}, Python {sys.executable})"
                 )
         self._check(required)
 
-    def run(self, task: Task, descriptors: Sequence[int]) -> Report | None:
+    def run(self, task: ProgramTask, descriptors: Sequence[int]) -> ProgramReport | None:
         """Run a task with these open files; None where the process was lost. Raises StepvalueError like `start`."""
         self.start()
         return self._run(task, descriptors)
@@ -104,7 +104,7 @@ class Slot:
         if folder is not None:
             _remove(folder)
 
-    def _run(self, task: Task, descriptors: Sequence[int]) -> Report | None:
+    def _run(self, task: ProgramTask, descriptors: Sequence[int]) -> ProgramReport | None:
         assert self._control is not None
         try:
             socket.send_fds(self._control, [json.dumps(asdict(task)).encode()], descriptors)
@@ -115,7 +115,7 @@ class Slot:
         if not reply:
             self.kill()
             return None
-        return Report(**json.loads(reply))
+        return ProgramReport(**json.loads(reply))
 
     def _heard(self, seconds: float) -> bytes:
         """The next message of the process, b"" if it ended or said nothing in time."""
@@ -129,13 +129,15 @@ class Slot:
 
     def _check(self, required: Sequence[str]) -> None:
         memory_bytes = self._config.memory_mib << 20
-        task = Task(kind=Kind.PROBE, cpu_seconds=START_SECONDS, wall_seconds=START_SECONDS, memory_bytes=memory_bytes)
+        task = ProgramTask(
+            kind=TaskKind.PROBE, cpu_seconds=START_SECONDS, wall_seconds=START_SECONDS, memory_bytes=memory_bytes
+        )
         with memory_file(b"{}") as content, memory_file() as statement:
             if self._run(task, [content, statement]) is None:
                 raise StepvalueError(
                     "the process that runs programs was lost at its first task: it needs Linux 5.3 or newer"
                 )
-            found = content_of(statement).split()
+            found = read_memory_file(statement).split()
         missing = [_MISSING[name] for name in required if name not in found]
         if missing:
             self.kill()
@@ -158,7 +160,7 @@ def memory_file(content: bytes | None = None) -> Iterator[int]:
         os.close(descriptor)
 
 
-def content_of(descriptor: int) -> str:
+def read_memory_file(descriptor: int) -> str:
     """The text of a memory file; bytes that are no UTF-8 are replaced."""
     return os.pread(descriptor, MAX_OUTPUT_BYTES, 0).decode("utf-8", "replace")
 

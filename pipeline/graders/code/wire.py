@@ -1,6 +1,6 @@
 """What the processes of a code problem tell each other: the checker and its child, and the tests and the program.
 
-The checker sends a `Task` and gets a `Report`. The tests and the program, neither in the memory of the other, call each other.
+The checker sends a `ProgramTask` and gets a `ProgramReport`. The tests and the program, neither in the memory of the other, call each other.
 Plain values (None, numbers, texts, bytes, lists, tuples, sets, dicts) are copied. Everything else stays where it is, and the
 other side holds a `Remote` for it, which forwards calls, attributes, items, iteration and texts. So a program's claim
 about a value is a plain value, compared where the program has no say: a `Remote` equals no plain value and has no
@@ -48,7 +48,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-class Kind(StrEnum):
+class TaskKind(StrEnum):
     """What a task runs, and the files that come with it."""
 
     SCRIPT = "script"
@@ -70,17 +70,17 @@ class Statement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class ProgramTask:
     """One run and its limits."""
 
-    kind: Kind
+    kind: TaskKind
     cpu_seconds: float
     wall_seconds: float
     memory_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ProgramReport:
     """How a run ended.
 
     `began` is false where the sandbox could not be set up. `status` is the program's exit code, negative for a signal, None

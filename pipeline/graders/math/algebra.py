@@ -117,7 +117,7 @@ def equal(gold: Any, answer: Any, tolerance: float) -> bool:
     except MemoryError:
         raise
     except Exception as error:
-        # Undecided is not wrong.
+        # Not settled is not wrong.
         raise UnparseableError from error
 
 

@@ -5,7 +5,7 @@ What it holds to:
 - "50%" equals "50" (the sign is often left out) and "0.5" (the same number), but "50%" never equals "0.5%";
 - a unit behind a number is ignored, unless both sides name different well-known units: then one is converted;
 - answers of different kinds are different: a set is no pair, an open interval no closed one.
-Anything else is None: undecided here, not wrong.
+Anything else is None: not settled here, not wrong.
 
 Whether computer algebra could read a text is told here too. Its LaTeX grammar takes words for products of letters, "5 6" for a
 sum, "1e5" for 5e, "52_8" for 52, a:b for a, 2^2^3 from the left, and drops the names behind \triangle and the prime of x': such
@@ -20,7 +20,7 @@ from pipeline.core.records import Verdict
 from pipeline.graders.math.exact import (
     COUNTED,
     Exact,
-    converted,
+    convert_unit,
     decimal_comma,
     exact_value,
     number_before_letter,
@@ -28,8 +28,8 @@ from pipeline.graders.math.exact import (
     without_unit,
 )
 from pipeline.graders.math.expression import Expression, close, equal, expression
-from pipeline.graders.math.extract import unwrapped
-from pipeline.graders.math.forms import Form, Kind, is_label, read_form
+from pipeline.graders.math.extract import unwrap
+from pipeline.graders.math.forms import Form, FormKind, is_label, read_form
 from pipeline.graders.math.normal import normal_form
 from pipeline.graders.math.phrases import (
     choice,
@@ -115,7 +115,7 @@ def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) ->
 @lru_cache(maxsize=4096)
 def gold_form(gold: str) -> str:
     """The normal form of a gold answer, without wrappers."""
-    return normal_form(unwrapped(gold))
+    return normal_form(unwrap(gold))
 
 
 def is_plain(gold: str) -> bool:
@@ -125,10 +125,10 @@ def is_plain(gold: str) -> bool:
 
 
 def _is_read(form: Form) -> bool:
-    if form.kind is Kind.EXPRESSION:
+    if form.kind is FormKind.EXPRESSION:
         return bool(exact_value(form.text) or expression(without_unit(form.text)) or is_phrase(form.text))
     return all(_is_read(item) for item in form.items if not is_label(item.text)) and bool(
-        form.items or form.kind is Kind.SET
+        form.items or form.kind is FormKind.SET
     )
 
 
@@ -221,7 +221,7 @@ def _number_of_sentence(given: str) -> Exact | None:
 
 def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
     if right.unit and number.unit and right.unit != number.unit and _are_comparable(right.unit, number.unit):
-        return converted(number, right.unit) == right.value
+        return convert_unit(number, right.unit) == right.value
     given, wanted = {number.value}, {right.value}
     if right.percent != number.percent:
         given |= {number.value / 100} if number.percent else set()
@@ -280,7 +280,7 @@ def without_algebra(wanted: str, given: str) -> Verdict | None:
 
     Words that are not the gold's words are INCORRECT, and so is anything where the gold is words. Else it is UNPARSEABLE.
     """
-    if not {read_form(wanted).kind, read_form(given).kind} <= {Kind.EXPRESSION, Kind.RELATION}:
+    if not {read_form(wanted).kind, read_form(given).kind} <= {FormKind.EXPRESSION, FormKind.RELATION}:
         return None
     if for_grammar(wanted) is None:
         return Verdict.INCORRECT if _has_words(wanted) else Verdict.UNPARSEABLE

@@ -245,7 +245,7 @@ def decimal_comma(normal: str, *, sure: bool) -> Fraction | None:
     return Fraction(normal.replace(",", "."))
 
 
-def converted(number: Exact, unit: str) -> Fraction | None:
+def convert_unit(number: Exact, unit: str) -> Fraction | None:
     """The value of a number with a unit in another unit of the same quantity, None where there is none."""
     have, want = _SIZE_OF.get(number.unit or ""), _SIZE_OF.get(unit)
     return number.value * have[1] / want[1] if have and want and have[0] == want[0] else None

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from pipeline.config.choices import Fallback
-from pipeline.graders.math.closing import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
+from pipeline.graders.math.fallback_answer import MAX_BARE, MAX_SCAN, TAIL, closing_statement, last_number
 
 MAX_STATEMENT = 2_000
 MAX_MENTIONS = 500
@@ -91,7 +91,7 @@ def final_answer(
     if pattern is not None:
         matches = list(pattern.finditer(text))
         if matches and matches[-1].group(1):
-            return unwrapped(matches[-1].group(1)) or None
+            return unwrap(matches[-1].group(1)) or None
     thought = text.rfind(_THINKING_ENDS)
     if thought >= 0:
         text = text[thought + len(_THINKING_ENDS) :]
@@ -105,7 +105,7 @@ def final_answer(
         return last_number(text)
     if answer is None and fallback is Fallback.closing_statement:
         closing = closing_statement(text)
-        return unwrapped(closing) or None if closing else None
+        return unwrap(closing) or None if closing else None
     return answer
 
 
@@ -123,7 +123,7 @@ def _stated(text: str) -> str | None:
         inside = _TAGGED.match(text, tag)
         if inside:
             text = inside.group(1)
-            return _stated_plainly(text) or unwrapped(text) or None
+            return _stated_plainly(text) or unwrap(text) or None
     return _stated_plainly(text)
 
 
@@ -138,7 +138,7 @@ def _stated_plainly(text: str) -> str | None:
         return None if content is None else _join_boxes(text, box, content)
     said = _last_statement(text, 0)
     if said is None and len(text) <= MAX_BARE and _BARE_ANSWER.fullmatch(text.strip()):
-        return unwrapped(text) or None
+        return unwrap(text) or None
     return said
 
 
@@ -153,7 +153,7 @@ def _last_statement(text: str, start: int) -> str | None:
         heading = stop >= 0 and payload[:2].isalpha() and bool(line[stop:].strip())
         if not heading and payload.strip():
             said = _in_words(text, hashes)
-            return unwrapped(payload) or None if said is None else said
+            return unwrap(payload) or None if said is None else said
     said = _in_words(text, start)
     if said is None:
         line_start = max(text.rfind("\nA: ", start), 0 if text.startswith("A: ") and start == 0 else -1)
@@ -161,7 +161,7 @@ def _last_statement(text: str, start: int) -> str | None:
             line_start += 3 if text[line_start] == "\n" else 2
             rest = _CLOSING_LINE.match(text, line_start)
             if rest and not text[rest.end() : rest.end() + TAIL].strip():
-                return unwrapped(rest.group()) or None
+                return unwrap(rest.group()) or None
     return said
 
 
@@ -201,10 +201,10 @@ def _payload(text: str, start: int) -> str:
     if closer:
         close = chunk.find(closer, 2)
         if close >= 0:
-            return unwrapped(chunk[2:close])
+            return unwrap(chunk[2:close])
     stop = _SENTENCE_END.search(chunk)
     # In prose the mark behind 42! is punctuation.
-    return unwrapped((chunk[: stop.start()] if stop else chunk).rstrip("! "))
+    return unwrap((chunk[: stop.start()] if stop else chunk).rstrip("! "))
 
 
 def _box_at(text: str, box: int) -> tuple[str | None, int]:
@@ -230,7 +230,7 @@ def _box_at(text: str, box: int) -> tuple[str | None, int]:
 
 def _join_boxes(text: str, box: int, content: str) -> str | None:
     """The last box, with those before it that are joined to it by commas or words alone."""
-    parts = [unwrapped(content)]
+    parts = [unwrap(content)]
     for _ in range(MAX_BOXES):
         earlier = max(text.rfind("\\boxed", 0, box), text.rfind("\\fbox", 0, box))
         if earlier < 0:
@@ -241,13 +241,13 @@ def _join_boxes(text: str, box: int, content: str) -> str | None:
         between = text[end:box]
         if not _JOINER.search(between) or not _JOINT.fullmatch(between):
             break
-        parts.append(unwrapped(inside))
+        parts.append(unwrap(inside))
         box = earlier
     distinct = list(dict.fromkeys(part for part in reversed(parts) if part))
     return ", ".join(distinct) or None
 
 
-def unwrapped(answer: str) -> str:
+def unwrap(answer: str) -> str:
     """An answer without the wrappers that carry no meaning: `**`, quotes, `$`, `\\(`, a trailing full stop."""
     if _PLAIN.fullmatch(answer):
         return answer
@@ -270,7 +270,7 @@ def unwrapped(answer: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class AnswerSeen:
     """`pattern`: the grader's own, which comes before all built-in markers; its time is the caller's."""
 
     pattern: re.Pattern[str] | None = None

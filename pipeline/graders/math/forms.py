@@ -12,7 +12,7 @@ from functools import lru_cache
 from pipeline.graders.math.limits import MAX_CELLS, MAX_ITEMS
 
 
-class Kind(Enum):
+class FormKind(Enum):
     """What an answer is."""
 
     EXPRESSION = auto()
@@ -28,7 +28,7 @@ class Kind(Enum):
 class Form:
     """A text and its parts. `marks`: the brackets of a tuple, the operators of a relation, the columns of a matrix."""
 
-    kind: Kind
+    kind: FormKind
     text: str
     items: tuple["Form", ...] = ()
     marks: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ def read_form(normal: str, *, thousands: bool = True) -> Form:
         return _matrix(text, matrix.group(2))
     marks = _top_level(text)
     if marks is None:
-        return Form(Kind.EXPRESSION, text)
+        return Form(FormKind.EXPRESSION, text)
     parts = _split(text, marks, _COMMAS, thousands)
     if len(parts) > 1:
         return _list(text, parts, thousands)
@@ -95,14 +95,14 @@ def read_form(normal: str, *, thousands: bool = True) -> Form:
         return _relation(text, sides, operators)
     parts = _split(text, marks, frozenset({"\\cup"}), thousands)
     if len(parts) > 1:
-        return Form(Kind.UNION, text, tuple(read_form(part, thousands=thousands) for part in parts))
+        return Form(FormKind.UNION, text, tuple(read_form(part, thousands=thousands) for part in parts))
     bracketed = _bracketed(text, marks, thousands)
     if bracketed:
         return bracketed
     if "\\pm" in text or "\\mp" in text:
         both = (text.replace("\\pm", "+").replace("\\mp", "-"), text.replace("\\pm", "-").replace("\\mp", "+"))
-        return Form(Kind.LIST, text, tuple(Form(Kind.EXPRESSION, one) for one in both))
-    return Form(Kind.EXPRESSION, text)
+        return Form(FormKind.LIST, text, tuple(Form(FormKind.EXPRESSION, one) for one in both))
+    return Form(FormKind.EXPRESSION, text)
 
 
 def is_label(text: str) -> bool:
@@ -110,9 +110,9 @@ def is_label(text: str) -> bool:
     return bool(_LABEL.fullmatch(text)) and text not in _NOT_NAMES
 
 
-def labelled(form: Form) -> tuple[str, str] | None:
+def split_label(form: Form) -> tuple[str, str] | None:
     """Label and value of `x = 5` or `x = 2+3 = 5` (the last side is the value); None for other forms."""
-    if form.kind is not Kind.RELATION or set(form.marks) != {"="}:
+    if form.kind is not FormKind.RELATION or set(form.marks) != {"="}:
         return None
     sides = [item.text for item in form.items]
     if is_label(sides[0]):
@@ -122,7 +122,7 @@ def labelled(form: Form) -> tuple[str, str] | None:
 
 def interval_of(form: Form) -> Form | None:
     """The interval that `x < 3` or `1 <= x < 2` describes, the two of `x \\ne 3`; None for other forms."""
-    if form.kind is not Kind.RELATION or not set(form.marks) <= {"<", ">", "\\le", "\\ge", "\\ne"}:
+    if form.kind is not FormKind.RELATION or not set(form.marks) <= {"<", ">", "\\le", "\\ge", "\\ne"}:
         return None
     sides, marks = [item.text for item in form.items], form.marks
     if marks == ("\\ne",):
@@ -141,19 +141,19 @@ def interval_of(form: Form) -> Form | None:
     return None
 
 
-def flipped(operator: str) -> str:
+def flip_operator(operator: str) -> str:
     """The operator read from the right."""
     return _FLIPPED[operator]
 
 
 def _interval(opener: str, low: str, high: str, closer: str) -> Form:
-    ends = (Form(Kind.EXPRESSION, low), Form(Kind.EXPRESSION, high))
-    return Form(Kind.TUPLE, f"{opener}{low},{high}{closer}", ends, (opener, closer))
+    ends = (Form(FormKind.EXPRESSION, low), Form(FormKind.EXPRESSION, high))
+    return Form(FormKind.TUPLE, f"{opener}{low},{high}{closer}", ends, (opener, closer))
 
 
 def _all_but(sides: list[str]) -> Form:
     below, above = _interval("(", "-\\infty", sides[1], ")"), _interval("(", sides[1], "\\infty", ")")
-    return Form(Kind.UNION, f"{below.text}\\cup{above.text}", (below, above))
+    return Form(FormKind.UNION, f"{below.text}\\cup{above.text}", (below, above))
 
 
 def _top_level(text: str) -> list[tuple[int, str]] | None:
@@ -191,37 +191,39 @@ def _split(
 
 def _list(text: str, parts: list[str], thousands: bool) -> Form:
     if len(parts) > MAX_ITEMS:
-        return Form(Kind.EXPRESSION, text)
+        return Form(FormKind.EXPRESSION, text)
     items: list[Form] = []
     for part in parts:
         form = read_form(part, thousands=thousands)
         # "\\pm 1, \\pm 2" is one list of four.
-        items += form.items if form.kind is Kind.LIST else (form,)
+        items += form.items if form.kind is FormKind.LIST else (form,)
     intervals = [interval_of(item) or (item if _is_interval(item) else None) for item in items]
     if all(intervals) and len(items) == 2 and " and " in f" {re.sub('[^a-z]', ' ', text)} ":
         return _intersection(text, [interval for interval in intervals if interval])
     if all(intervals) and len(items) > 1 and " or " in f" {re.sub('[^a-z]', ' ', text)} ":
-        return Form(Kind.UNION, text, tuple(interval for interval in intervals if interval))
-    return Form(Kind.LIST, text, tuple(items))
+        return Form(FormKind.UNION, text, tuple(interval for interval in intervals if interval))
+    return Form(FormKind.LIST, text, tuple(items))
 
 
 def _intersection(text: str, intervals: list[Form]) -> Form:
     """x>1 and x<5 as (1,5), where one has no lower end and the other no upper one."""
     for low, high in (intervals, intervals[::-1]):
-        ends = [interval.items for interval in (low, high) if len(interval.items) == 2 and interval.kind is Kind.TUPLE]
+        ends = [
+            interval.items for interval in (low, high) if len(interval.items) == 2 and interval.kind is FormKind.TUPLE
+        ]
         if len(ends) == 2 and ends[0][1].text == "\\infty" and ends[1][0].text == "-\\infty":
-            return Form(Kind.TUPLE, text, (ends[0][0], ends[1][1]), (low.marks[0], high.marks[1]))
-    return Form(Kind.EXPRESSION, text)
+            return Form(FormKind.TUPLE, text, (ends[0][0], ends[1][1]), (low.marks[0], high.marks[1]))
+    return Form(FormKind.EXPRESSION, text)
 
 
 def _is_interval(form: Form) -> bool:
     """Whether a pair in brackets can only be an interval."""
-    return form.kind is Kind.TUPLE and len(form.items) == 2 and (form.marks not in _PAIRS or "\\infty" in form.text)
+    return form.kind is FormKind.TUPLE and len(form.items) == 2 and (form.marks not in _PAIRS or "\\infty" in form.text)
 
 
 def _relation(text: str, sides: list[str], operators: list[str]) -> Form:
     if "" in sides:
-        return Form(Kind.EXPRESSION, text)
+        return Form(FormKind.EXPRESSION, text)
     if "\\approx" in operators:
         cut = operators.index("\\approx")
         if cut == 0 and is_label(sides[0]):
@@ -230,7 +232,7 @@ def _relation(text: str, sides: list[str], operators: list[str]) -> Form:
             sides, operators = sides[: cut + 1], operators[:cut]
         if not operators:
             return read_form(sides[0])
-    return Form(Kind.RELATION, text, tuple(Form(Kind.EXPRESSION, side) for side in sides), tuple(operators))
+    return Form(FormKind.RELATION, text, tuple(Form(FormKind.EXPRESSION, side) for side in sides), tuple(operators))
 
 
 def _bracketed(text: str, marks: list[tuple[int, str]], thousands: bool) -> Form | None:
@@ -243,12 +245,12 @@ def _bracketed(text: str, marks: list[tuple[int, str]], thousands: bool) -> Form
         return None
     inside = text[len(opener) : end].strip()
     if (opener, closer) == ("\\{", "\\}"):
-        return Form(Kind.SET, text, _items(inside, thousands) if inside else ())
+        return Form(FormKind.SET, text, _items(inside, thousands) if inside else ())
     if "\\{" in (opener, closer) or "\\}" in (opener, closer):
         return None
     items = _items(inside, thousands)
     # One item in brackets is the item: (9+1), [53].
-    return Form(Kind.TUPLE, text, items, (opener, closer)) if len(items) > 1 else items[0] if items else None
+    return Form(FormKind.TUPLE, text, items, (opener, closer)) if len(items) > 1 else items[0] if items else None
 
 
 def _items(inside: str, thousands: bool) -> tuple[Form, ...]:
@@ -265,6 +267,6 @@ def _matrix(text: str, body: str) -> Form:
     rows = [[cell.strip() for cell in row.split("&")] for row in body.split("\\\\") if row.strip()]
     widths = {len(row) for row in rows}
     if len(widths) != 1 or len(rows) * max(widths) > MAX_CELLS:
-        return Form(Kind.EXPRESSION, text)
-    cells = tuple(Form(Kind.EXPRESSION, cell) for row in rows for cell in row)
-    return Form(Kind.MATRIX, text, cells, (str(widths.pop()),))
+        return Form(FormKind.EXPRESSION, text)
+    cells = tuple(Form(FormKind.EXPRESSION, cell) for row in rows for cell in row)
+    return Form(FormKind.MATRIX, text, cells, (str(widths.pop()),))

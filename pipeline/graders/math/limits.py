@@ -32,7 +32,7 @@ _FACTORIAL_OF_EXPRESSION = re.compile(r"[})!]!")
 _BRACKETS = re.compile(r"[{(\[]|[})\]]")
 
 
-def exceeded(answer: str) -> str | None:
+def exceeded_limit(answer: str) -> str | None:
     """Name the limit that `answer` is over, or None. Linear in the text, never raises."""
     if len(answer) > MAX_CHARS:
         return "characters"

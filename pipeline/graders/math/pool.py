@@ -22,7 +22,7 @@ from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
 from pipeline.graders.math import compare, extract, limits
 from pipeline.graders.math.normal import normal_form
-from pipeline.graders.pooled import Memo, PooledChecker
+from pipeline.graders.process_pool import PooledChecker, VerdictCache
 from pipeline.graders.settings import MathConfig
 
 START_SECONDS = 120.0
@@ -135,7 +135,7 @@ def _bare(answer: str) -> str:
     answer = answer.strip()
     if answer.isalnum() or len(answer) > limits.MAX_CHARS:
         return answer
-    return (extract.final_answer(answer) if "\\boxed" in answer else None) or extract.unwrapped(answer)
+    return (extract.final_answer(answer) if "\\boxed" in answer else None) or extract.unwrap(answer)
 
 
 class MathChecker(PooledChecker[_Child]):
@@ -144,8 +144,8 @@ class MathChecker(PooledChecker[_Child]):
     Config = MathConfig
 
     @classmethod
-    def ending(cls, config: MathConfig) -> extract.Answered:
-        return extract.Answered(pattern=re.compile(config.answer_pattern) if config.answer_pattern else None)
+    def ending(cls, config: MathConfig) -> extract.AnswerSeen:
+        return extract.AnswerSeen(pattern=re.compile(config.answer_pattern) if config.answer_pattern else None)
 
     @classmethod
     def ends_by_default(cls, config: MathConfig) -> bool:
@@ -155,7 +155,7 @@ class MathChecker(PooledChecker[_Child]):
         super().__init__([_Child(config) for _ in range(config.processes)])
         self._config = config
         self._pattern = re.compile(config.answer_pattern) if config.answer_pattern else None
-        self._memo: Memo[tuple[tuple[str, ...], str]] = Memo()
+        self._cache: VerdictCache[tuple[tuple[str, ...], str]] = VerdictCache()
 
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
         """The answer that a text states, by the settings of this checker.
@@ -178,7 +178,7 @@ class MathChecker(PooledChecker[_Child]):
 
     def parses(self, gold: str) -> bool:
         """Whether answers can be compared with `gold`: a number, words, a letter, or LaTeX that is read whole."""
-        if not compare.gold_form(gold) or limits.exceeded(gold):
+        if not compare.gold_form(gold) or limits.exceeded_limit(gold):
             return False
         return compare.is_plain(gold) or self._ask({"parse": gold}) is Verdict.CORRECT
 
@@ -196,7 +196,7 @@ class MathChecker(PooledChecker[_Child]):
         if not answer:
             return NO_ANSWER
         key = (golds, answer)
-        known = self._memo.get(key)
+        known = self._cache.get(key)
         if known is not None:
             return known
         began = time.perf_counter()
@@ -204,7 +204,7 @@ class MathChecker(PooledChecker[_Child]):
         return None if verdict is None else self._remember(key, verdict, began)
 
     def _quick_verdict(self, golds: tuple[str, ...], answer: str) -> Verdict | None:
-        if limits.exceeded(answer):
+        if limits.exceeded_limit(answer):
             return Verdict.OVER_LIMIT
         tolerance = self._config.relative_tolerance
         verdicts = {compare.quick_verdict(gold, answer, relative_tolerance=tolerance) for gold in golds}
@@ -220,7 +220,7 @@ class MathChecker(PooledChecker[_Child]):
         for gold in golds:
             verdict = compare.quick_verdict(gold, answer, relative_tolerance=tolerance)
             if verdict is None:
-                over = limits.exceeded(gold)
+                over = limits.exceeded_limit(gold)
                 verdict = Verdict.OVER_LIMIT if over else self._ask({"gold": gold, "answer": answer})
             verdicts.add(verdict)
             if verdict is Verdict.CORRECT:
@@ -235,5 +235,5 @@ class MathChecker(PooledChecker[_Child]):
         grade = Grade(verdict=verdict, answer=key[1][:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)
         # A crash may be the machine's doing, so the next such answer is tried again. A text of any length would fill memory.
         if verdict is not Verdict.CRASHED and len(key[1]) <= MAX_ANSWER_KEPT:
-            self._memo.keep(key, grade)
+            self._cache.keep(key, grade)
         return grade

@@ -7,38 +7,38 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from pipeline.graders.math.expression import Expression, expression, same_zeros, scale_sign
-from pipeline.graders.math.forms import Form, Kind, flipped, interval_of, is_label, labelled, read_form
+from pipeline.graders.math.forms import Form, FormKind, flip_operator, interval_of, is_label, read_form, split_label
 
 Leaf = Callable[[str, str], bool | None]
 
 MAX_PAIRS = 400
-_UNORDERED = frozenset({Kind.LIST, Kind.SET})
+_UNORDERED = frozenset({FormKind.LIST, FormKind.SET})
 
 
 def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     """Compare two forms; `leaf` compares two expressions."""
-    if Kind.RELATION in (wanted.kind, given.kind):
+    if FormKind.RELATION in (wanted.kind, given.kind):
         return _relations(wanted, given, leaf)
     wanted, given = _unwrapped(wanted), _unwrapped(given)
     kinds = {wanted.kind, given.kind}
-    if kinds == {Kind.EXPRESSION}:
+    if kinds == {FormKind.EXPRESSION}:
         return leaf(wanted.text, given.text)
-    if Kind.UNION in kinds:
+    if FormKind.UNION in kinds:
         return _unions(wanted, given, leaf)
-    if kinds == {Kind.TUPLE}:
+    if kinds == {FormKind.TUPLE}:
         return _tuples(wanted, given, leaf)
-    if kinds == {Kind.MATRIX}:
+    if kinds == {FormKind.MATRIX}:
         return wanted.marks == given.marks and _ordered(wanted.items, given.items, leaf)
     if kinds <= _UNORDERED:
         return _lists(wanted.items, given.items, leaf)
-    if kinds == {Kind.LIST, Kind.TUPLE}:
-        pair, values = (given, wanted) if given.kind is Kind.TUPLE else (wanted, given)
-        if any(item.kind is Kind.RELATION and not labelled(item) for item in values.items):
+    if kinds == {FormKind.LIST, FormKind.TUPLE}:
+        pair, values = (given, wanted) if given.kind is FormKind.TUPLE else (wanted, given)
+        if any(item.kind is FormKind.RELATION and not split_label(item) for item in values.items):
             return None
         in_any_order = pair.marks == ("[", "]")
         return (_lists if in_any_order else _ordered)(wanted.items, given.items, leaf)
-    if Kind.EXPRESSION in kinds:
-        plain, other = (wanted, given) if wanted.kind is Kind.EXPRESSION else (given, wanted)
+    if FormKind.EXPRESSION in kinds:
+        plain, other = (wanted, given) if wanted.kind is FormKind.EXPRESSION else (given, wanted)
         if other.kind in _UNORDERED and other.text.count(plain.text) > 1 and "," in other.text:
             # 5,5 is more than the value 5, or less than 5.5.
             return False
@@ -63,17 +63,17 @@ def _all(results: Sequence[bool | None]) -> bool | None:
 def _ordered(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | None:
     if len(wanted) != len(given):
         return False
-    undecided = False
+    uncertain = False
     for left, right in zip(wanted, given, strict=True):
         right_here = same_form(_value(left), _value(right), leaf)
         if right_here is False:
             return False
-        undecided |= right_here is None
-    return None if undecided else True
+        uncertain |= right_here is None
+    return None if uncertain else True
 
 
 def _value(form: Form) -> Form:
-    pair = labelled(form)
+    pair = split_label(form)
     return read_form(pair[1]) if pair else form
 
 
@@ -96,7 +96,7 @@ def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | 
 
 def _named(items: Sequence[Form]) -> bool | None:
     """Whether the items carry a label each (a=1, b=2); None where they share one, as roots do (x_1=1, x_2=2)."""
-    labels = [pair[0] if (pair := labelled(item)) else None for item in items]
+    labels = [pair[0] if (pair := split_label(item)) else None for item in items]
     if not any(labels):
         return False
     roots = [label.partition("_")[0] for label in labels if label]
@@ -121,13 +121,13 @@ def _unions(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
 
 def _pieces(form: Form) -> list[Form] | None:
     """The intervals and points of a union from left to right, None where some touch or have no numeric ends."""
-    parts = form.items if form.kind is Kind.UNION else (form,)
+    parts = form.items if form.kind is FormKind.UNION else (form,)
     placed: list[tuple[float, float, Form]] = []
     for part in parts:
         inside = interval_of(part) or part
-        if inside.kind is Kind.SET:
+        if inside.kind is FormKind.SET:
             ends = [(item, item, item) for item in inside.items]
-        elif inside.kind is Kind.TUPLE and len(inside.items) == 2:
+        elif inside.kind is FormKind.TUPLE and len(inside.items) == 2:
             ends = [(inside.items[0], inside.items[1], inside)]
         else:
             return None
@@ -141,7 +141,7 @@ def _pieces(form: Form) -> list[Form] | None:
             placed.append((start, end, piece))
     placed.sort(key=lambda piece: piece[:2])
     for (_, end, left), (start, _, right) in pairwise(placed):
-        open_point = left.kind is right.kind is Kind.TUPLE and left.marks[1] == ")" and right.marks[0] == "("
+        open_point = left.kind is right.kind is FormKind.TUPLE and left.marks[1] == ")" and right.marks[0] == "("
         if start < end or (start == end and not open_point):
             return None
     return [piece for _, _, piece in placed]
@@ -153,14 +153,14 @@ def _number(text: str) -> float | None:
 
 
 def _relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
-    if wanted.kind is given.kind is Kind.RELATION:
+    if wanted.kind is given.kind is FormKind.RELATION:
         return _two_relations(wanted, given, leaf)
-    relation, other = (wanted, given) if wanted.kind is Kind.RELATION else (given, wanted)
+    relation, other = (wanted, given) if wanted.kind is FormKind.RELATION else (given, wanted)
     interval = interval_of(relation)
     if interval:
         return same_form(interval, other, leaf) if relation is wanted else same_form(other, interval, leaf)
     if set(relation.marks) != {"="}:
-        return False if other.kind is Kind.EXPRESSION and expression(other.text) else None
+        return False if other.kind is FormKind.EXPRESSION and expression(other.text) else None
     value = _equated(relation, leaf)
     if not isinstance(value, Form):
         return value
@@ -170,7 +170,7 @@ def _relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
 def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
     """The value that an equation states; False where its sides contradict each other, None where it states none."""
     sides = [item.text for item in relation.items]
-    pair = labelled(relation)
+    pair = split_label(relation)
     if pair and len(sides) == 2:
         return read_form(pair[1])
     values = [side for side in sides if not is_label(side)]
@@ -183,7 +183,7 @@ def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
 
 
 def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
-    left, right = labelled(wanted), labelled(given)
+    left, right = split_label(wanted), split_label(given)
     if left and right and _plain(left[0]) == _plain(right[0]):
         return same_form(read_form(left[1]), read_form(right[1]), leaf)
     if len(wanted.items) == len(given.items) == 2:
@@ -226,12 +226,12 @@ def _same_relation(wanted: str, left: Expression, given: str, right: Expression)
     sign = scale_sign(left, right)
     if not sign:
         return None if sign is None or left.variables != right.variables else False
-    return wanted == (given if sign > 0 else flipped(given))
+    return wanted == (given if sign > 0 else flip_operator(given))
 
 
 def _chains(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     """a < x < b, read from either end."""
     items, marks = given.items, given.marks
     if wanted.marks != marks:
-        items, marks = items[::-1], tuple(flipped(mark) for mark in reversed(marks))
+        items, marks = items[::-1], tuple(flip_operator(mark) for mark in reversed(marks))
     return wanted.marks == marks and _ordered(wanted.items, items, leaf)

@@ -20,7 +20,7 @@ _SENTENCE_END = re.compile(r"[.!?] ")
 class Mlflow:
     """At MLFLOW_TRACKING_URI; each start is one of its runs, in the experiment MLFLOW_EXPERIMENT_NAME or `stepvalue`.
 
-    See `tracked.Sink`. Raises UsageError for a place that this installation of MLflow cannot write to.
+    See `tracking.Sink`. Raises UsageError for a place that this installation of MLflow cannot write to.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Mlflow:
 
 
 class TensorBoard:
-    """Event files, those of all starts in one folder, so that its curves go on. See `tracked.Sink`."""
+    """Event files, those of all starts in one folder, so that its curves go on. See `tracking.Sink`."""
 
     def __init__(self) -> None:
         from tensorboardX import SummaryWriter
@@ -81,7 +81,7 @@ _NOT_ONLINE = ("offline", "disabled", "dryrun")
 class WeightsAndBiases:
     """As its own environment says: WANDB_PROJECT or `stepvalue`, WANDB_MODE, WANDB_DIR, WANDB_API_KEY.
 
-    See `tracked.Sink`. Raises UsageError where it would have to ask for a key.
+    See `tracking.Sink`. Raises UsageError where it would have to ask for a key.
     """
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.config.label import EstimatorConfig
-from pipeline.core.records import Fact, Finish, Trials, Verdict
+from pipeline.core.records import Finish, RolloutOutcome, Trials, Verdict
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import Tree, tree_of, trials_of
@@ -65,13 +65,15 @@ def compared(config: EstimatorConfig, *, rollouts: int, count: int = CHAINS) -> 
     )
 
 
-def on_the_clock(trees: Sequence[Tree], drawn: Rollouts, config: EstimatorConfig, *, rollouts: int) -> list[Fact]:
+def on_the_clock(
+    trees: Sequence[Tree], drawn: Rollouts, config: EstimatorConfig, *, rollouts: int
+) -> list[RolloutOutcome]:
     """The facts of all rollouts, in the order of completion."""
     waiting: deque[_Due] = deque()
     working: list[_Due] = []
-    came: list[list[Fact]] = [[] for _ in trees]
+    came: list[list[RolloutOutcome]] = [[] for _ in trees]
     missing = [0] * len(trees)
-    everything: list[Fact] = []
+    everything: list[RolloutOutcome] = []
     rounds = [0] * len(trees)
 
     def ask(problem: int) -> None:
@@ -95,9 +97,9 @@ def on_the_clock(trees: Sequence[Tree], drawn: Rollouts, config: EstimatorConfig
             heapq.heappush(working, _Due(end, number, due.problem, due.prefix, due.issue_index, due.round))
         due = heapq.heappop(working)
         tick = due.tick
-        fact = _fact(drawn, due)
-        came[due.problem].append(fact)
-        everything.append(fact)
+        outcome = _outcome(drawn, due)
+        came[due.problem].append(outcome)
+        everything.append(outcome)
         missing[due.problem] -= 1
         if not missing[due.problem]:
             ask(due.problem)
@@ -109,12 +111,12 @@ def _tokens(drawn: Rollouts, due: _Due) -> int:
     return int(drawn.first(due.issue_index + 1).tokens[chain, step, due.issue_index])
 
 
-def _fact(drawn: Rollouts, due: _Due) -> Fact:
+def _outcome(drawn: Rollouts, due: _Due) -> RolloutOutcome:
     chain, step = map(int, due.prefix.split("."))
     block = drawn.first(due.issue_index + 1)
     outcome = block.outcomes[chain, step, due.issue_index]
     reached = int(block.reached[chain, step, due.issue_index])
-    return Fact(
+    return RolloutOutcome(
         prefix_id=due.prefix,
         issue_index=due.issue_index,
         round=due.round,
@@ -125,11 +127,11 @@ def _fact(drawn: Rollouts, due: _Due) -> Fact:
     )
 
 
-def _overtaken(facts: Sequence[Fact]) -> int:
+def _overtaken(facts: Sequence[RolloutOutcome]) -> int:
     latest: dict[str, int] = {}
     overtaken = 0
-    for fact in reversed(facts):
-        earliest_behind = latest.get(fact.prefix_id)
-        overtaken += earliest_behind is not None and earliest_behind < fact.issue_index
-        latest[fact.prefix_id] = min(fact.issue_index, latest.get(fact.prefix_id, fact.issue_index))
+    for outcome in reversed(facts):
+        earliest_behind = latest.get(outcome.prefix_id)
+        overtaken += earliest_behind is not None and earliest_behind < outcome.issue_index
+        latest[outcome.prefix_id] = min(outcome.issue_index, latest.get(outcome.prefix_id, outcome.issue_index))
     return overtaken

@@ -14,7 +14,7 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, ChainValues, Counts, StepValue, Trials
 from pipeline.estimators.labelling import chain_values
 from pipeline.estimators.pooled.kernel import PRIOR, Kernel
-from pipeline.estimators.pooled.learning import learnt
+from pipeline.estimators.pooled.learning import learn_kernel
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import Tree, tree_of
 from tests.bench.estimators.chains import Chains, shapes
@@ -95,7 +95,7 @@ def replay(chains: Chains, drawn: Rollouts, config: EstimatorConfig, *, rollouts
         seconds += decided.seconds
         last_round = max(last_round, decided.rounds)
         if config.name == "pooled":
-            kernel = learnt(kernel, trees, ledger.trials)
+            kernel = learn_kernel(kernel, trees, ledger.trials)
         values += chain_values(together, ledger.trials, estimator_for(config), kernel)
     counts = [[ledger.trials.get(prefix, Trials()) for prefix in chain.prefix_ids[:-1]] for chain in shapes(chains)]
     return Replayed(

@@ -21,15 +21,15 @@ from pipeline.__main__ import compose_label
 from pipeline.config.label import LabelConfig
 from pipeline.core.ids import content_id, shard_name
 from pipeline.core.progress import EngineWork, Load
-from pipeline.core.records import InputRow, Place, Problem, Totals
+from pipeline.core.records import InputRow, Problem, RowLocation, Totals
 from pipeline.estimators.pooled.learning import TABLE as KERNELS
 from pipeline.runtime.driver import label_held
-from pipeline.runtime.hands import Offer
 from pipeline.runtime.sampling import LOW
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
-from pipeline.runtime.worker import Learnt, Receipt, Snapshot, Task
-from pipeline.storage.commits import INPUT, UNIT, Commit, State, publish
+from pipeline.runtime.worker import LearnedState, Receipt, Snapshot, UnitTask
+from pipeline.runtime.worker_handle import WorkerPool
+from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, publish
 from pipeline.storage.editions import LABELS
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT, claim
@@ -91,7 +91,7 @@ class _Outside:
 
     messages: int = 0
     busy_seconds: float = 0.0
-    done: list[Task] = field(default_factory=list)
+    done: list[UnitTask] = field(default_factory=list)
 
 
 def live(units: int, replicas: int, unit_seconds: float = UNIT_SECONDS) -> Lived:
@@ -107,10 +107,10 @@ def live(units: int, replicas: int, unit_seconds: float = UNIT_SECONDS) -> Lived
         clock = [time.process_time()]
 
         @contextmanager
-        def hiring(_config: LabelConfig) -> Iterator[Offer]:
+        def hiring(_config: LabelConfig) -> Iterator[WorkerPool]:
             numbers = iter(range(sys.maxsize))
-            yield Offer(
-                hire=lambda _attempt: _SimulatedHand(outside, unit_seconds, Random(next(numbers))), workers=replicas
+            yield WorkerPool(
+                hire=lambda _attempt: _SimulatedWorker(outside, unit_seconds, Random(next(numbers))), workers=replicas
             )
 
         def run(work: Coroutine[Any, Any, None]) -> None:
@@ -135,8 +135,8 @@ def live(units: int, replicas: int, unit_seconds: float = UNIT_SECONDS) -> Lived
     )
 
 
-class _SimulatedHand:
-    """A worker whose engine does units one after the other; implements `hands.Hand`."""
+class _SimulatedWorker:
+    """A worker whose engine does units one after the other; implements `worker_handle.Hand`."""
 
     def __init__(self, outside: _Outside, unit_seconds: float, random: Random) -> None:
         self._outside = outside
@@ -151,12 +151,12 @@ class _SimulatedHand:
         await asyncio.sleep(START_SECONDS)
         return "simulated"
 
-    async def room(self, begun: int) -> None:
+    async def wait_for_capacity(self, begun: int) -> None:
         self._outside.messages += 1
         enough = CALL_SECONDS + self._unit_seconds * (1 + LOW) * CAPACITY / ROLLOUTS_PER_UNIT
         await asyncio.sleep(max(CALL_SECONDS, self._free_at - asyncio.get_running_loop().time() - enough))
 
-    async def label_unit(self, task: Task) -> Receipt:
+    async def label_unit(self, task: UnitTask) -> Receipt:
         self._outside.messages += 1
         self._begun += 1
         now = asyncio.get_running_loop().time()
@@ -166,10 +166,10 @@ class _SimulatedHand:
         await asyncio.sleep(self._free_at - now + CALL_SECONDS)
         self._done += 1
         self._outside.done.append(task)
-        learnt = Learnt(shard=_shard(KERNELS, task.unit.unit_id), chains=_learnt_from(task))
-        return Receipt(unit_id=task.unit.unit_id, whole=True, learnt=learnt)
+        learned = LearnedState(shard=_shard(KERNELS, task.unit.unit_id), chains=_learnt_from(task))
+        return Receipt(unit_id=task.unit.unit_id, whole=True, learned=learned)
 
-    async def owed(self, task: Task) -> list[str]:
+    async def owed(self, task: UnitTask) -> list[str]:
         return []
 
     async def snapshot(self) -> Snapshot:
@@ -194,24 +194,24 @@ class _SimulatedHand:
         return
 
 
-def _whole(task: Task) -> Commit:
+def _whole(task: UnitTask) -> Commit:
     """The record that a worker would have published before its receipt."""
     unit_id = task.unit.unit_id
     return Commit(
         kind=UNIT,
         chain_id=unit_id,
         number=0,
-        state=State.WHOLE,
+        state=CommitState.WHOLE,
         shards=tuple(_shard(table, unit_id) for table in ("rollouts", LABELS, KERNELS)),
         totals=Totals(problems=32, chains=32, prefixes=320, rollouts=ROLLOUTS_PER_UNIT, tokens=ROLLOUTS_PER_UNIT),
-        goal=task.goal,
-        base=(task.learnt.shard,) if task.learnt else (),
-        learnt_from=_learnt_from(task),
+        unit_target=task.unit_target,
+        base=(task.learned.shard,) if task.learned else (),
+        learned_from=_learnt_from(task),
     )
 
 
-def _learnt_from(task: Task) -> int:
-    return 32 + (task.learnt.chains if task.learnt else 0)
+def _learnt_from(task: UnitTask) -> int:
+    return 32 + (task.learned.chains if task.learned else 0)
 
 
 def _shard(table: str, unit_id: str) -> ShardRecord:
@@ -224,12 +224,12 @@ def _stage(storage: Storage, input_id: str, units: int) -> None:
     rows = [[_row(number)] for number in range(units)]
     files = [rows[start : start + UNITS_PER_FILE] for start in range(0, units, UNITS_PER_FILE)]
     shards = [write_units(storage, content_id("inputs", str(number)), file) for number, file in enumerate(files)]
-    publish(storage, Commit(kind=INPUT, chain_id=input_id, number=0, state=State.WHOLE, shards=tuple(shards)))
+    publish(storage, Commit(kind=INPUT, chain_id=input_id, number=0, state=CommitState.WHOLE, shards=tuple(shards)))
 
 
 def _row(number: int) -> InputRow:
     problem = Problem(problem_id=content_id("problem", str(number)), text=f"Sum {number}.", golds=("1",))
-    return InputRow(place=Place(file="none", line=number), source_id=None, problem=problem, solution=None)
+    return InputRow(place=RowLocation(file="none", line=number), source_id=None, problem=problem, solution=None)
 
 
 def _peak_mib() -> float:

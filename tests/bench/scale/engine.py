@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
-from pipeline.engines.base import unanswered
+from pipeline.engines.base import empty_completion
 from pipeline.engines.oracle import ByteTokenizer
 from tests.bench.scale.cache import PrefixCache
 from tests.bench.scale.pace import Pace
@@ -171,7 +171,7 @@ class VirtualEngine:
         self._waiting = deque(each for each in self._waiting if each.request.request_id not in self._aborted)
         self._aborted.clear()
         for sequence in gone:
-            self._deliver(sequence, unanswered(sequence.request, Finish.ABORT))
+            self._deliver(sequence, empty_completion(sequence.request, Finish.ABORT))
 
     def _end(self, sequence: _Sequence) -> None:
         reply, prompt = sequence.reply, len(sequence.request.prefix.prompt_ids)

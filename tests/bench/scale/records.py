@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.core.ids import content_id, shard_name
-from pipeline.storage.commits import UNIT, Commit, State, publish
+from pipeline.storage.commits import UNIT, Commit, CommitState, publish
 from pipeline.storage.editions import LABELS
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import ShardRecord
@@ -51,4 +51,4 @@ def _record(unit_id: str) -> Commit:
         ShardRecord(table=table, file=f"{table}/{shard_name(table, unit_id, digest)}", sha256=digest, rows=1)
         for table in ("rollouts", LABELS)
     )
-    return Commit(kind=UNIT, chain_id=unit_id, number=0, state=State.WHOLE, shards=shards)
+    return Commit(kind=UNIT, chain_id=unit_id, number=0, state=CommitState.WHOLE, shards=shards)

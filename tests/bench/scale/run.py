@@ -17,10 +17,10 @@ from pipeline.core.progress import EngineWork, Summary
 from pipeline.core.records import Request
 from pipeline.data.rows import input_digest
 from pipeline.runtime.driver import label_held
-from pipeline.runtime.hands import Hand, Offer
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
-from pipeline.runtime.worker import Receipt, Task, Worker
+from pipeline.runtime.worker import Receipt, UnitTask, Worker
+from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
 from pipeline.storage.disk import OsDisk
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
@@ -29,7 +29,7 @@ from tests.bench.scale.chains import MAX_TOKENS, reply_to, steps_in
 from tests.bench.scale.engine import Reply, VirtualEngine
 from tests.bench.scale.pace import Pace
 from tests.faults.loop import VirtualLoop, pause
-from tests.runtime.in_process import InProcessHand
+from tests.runtime.in_process import InProcessWorker
 
 CAPACITY = 1024
 """Sequences at once: vLLM's default on an H100."""
@@ -80,7 +80,7 @@ def play(data: Path, pace: Pace, *, workers: int, settings: Sequence[str] = ()) 
         storage = LocalStorage(Path(folder) / "run", _FarDisk())
         facts = identity(config, input_digest(config.data.path))
         claim(storage, facts)
-        hands: list[_FarHand] = []
+        hands: list[_FarWorker] = []
         longest: dict[str, int] = {}
         endless, least = PrefixCache(sys.maxsize), array("q")
         blocks = (pace.kv_tokens - CAPACITY * GENERATED_TOKENS) // BLOCK
@@ -92,13 +92,13 @@ def play(data: Path, pace: Pace, *, workers: int, settings: Sequence[str] = ()) 
             return reply_to(request)
 
         @contextmanager
-        def hiring(config: LabelConfig) -> Iterator[Offer]:
-            def hire(_attempt: int) -> Hand:
+        def hiring(config: LabelConfig) -> Iterator[WorkerPool]:
+            def hire(_attempt: int) -> WorkerHandle:
                 engine = VirtualEngine(pace, reply, capacity=CAPACITY, cache_blocks=blocks)
-                hands.append(_FarHand(Worker(config, storage, engine), engine))
+                hands.append(_FarWorker(Worker(config, storage, engine), engine))
                 return hands[-1]
 
-            yield Offer(hire=hire, workers=workers)
+            yield WorkerPool(hire=hire, workers=workers)
 
         began = time.process_time()
         summary = label_held(config, storage, facts, hiring, lambda _: None, StopSignal(), run=on_a_virtual_clock)
@@ -107,9 +107,9 @@ def play(data: Path, pace: Pace, *, workers: int, settings: Sequence[str] = ()) 
         summary=summary,
         workers=workers,
         seconds=summary.seconds_labelling,
-        work=sum((hand.work for hand in hands), EngineWork()),
-        tail_seconds=sum(hand.tail_seconds for hand in hands),
-        units_in_flight=max(hand.most_in_flight for hand in hands),
+        work=sum((handle.work for handle in hands), EngineWork()),
+        tail_seconds=sum(handle.tail_seconds for handle in hands),
+        units_in_flight=max(handle.most_in_flight for handle in hands),
         unique_tokens=sum(longest.values()),
         least_prefilled=sum(least),
         steps=steps_in(data),
@@ -149,7 +149,7 @@ class _FarDisk(QuickDisk):
         return super().read(path)
 
 
-class _FarHand(InProcessHand):
+class _FarWorker(InProcessWorker):
     """A worker that calls take some time to reach. `work` and `tail_seconds` are its engine's when labelling ended."""
 
     def __init__(self, worker: Worker, engine: VirtualEngine) -> None:
@@ -160,12 +160,12 @@ class _FarHand(InProcessHand):
         self.most_in_flight = 0
         self._in_flight = 0
 
-    async def room(self, begun: int) -> None:
+    async def wait_for_capacity(self, begun: int) -> None:
         await asyncio.sleep(CALL_SECONDS)
-        await super().room(begun)
+        await super().wait_for_capacity(begun)
         await asyncio.sleep(CALL_SECONDS)
 
-    async def label_unit(self, task: Task) -> Receipt:
+    async def label_unit(self, task: UnitTask) -> Receipt:
         await asyncio.sleep(CALL_SECONDS)
         self._in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self._in_flight)

@@ -9,9 +9,9 @@ from annotated_types import Ge
 
 from pipeline.config.fields import Settings
 from pipeline.export.base import LayoutExporter
-from pipeline.export.example import Example
-from pipeline.export.formats.base import Format, Marks, Offence, Row, no_steps, not_of_tokens
-from pipeline.export.settings import Target
+from pipeline.export.example import TrainingExample
+from pipeline.export.formats.base import Format, FormatError, Marks, Row, no_steps, not_of_tokens
+from pipeline.export.settings import TargetKind
 
 
 @dataclass(kw_only=True, slots=True)
@@ -21,17 +21,17 @@ class LinesConfig(Settings):
     """Blanks in front of each step."""
 
 
-def _row(example: Example, marks: Marks) -> Row:
+def _row(example: TrainingExample, marks: Marks) -> Row:
     good = [step for step, target in zip(example.steps, example.targets, strict=True) if target]
     return {"text": marks.separator.join([example.problem, *good]), "good": len(good)}
 
 
-def _schema(_target: Target) -> pa.Schema:
+def _schema(_target: TargetKind) -> pa.Schema:
     columns: list[tuple[str, pa.DataType]] = [("text", pa.string()), ("good", pa.int64())]
     return pa.schema(columns)
 
 
-def _offences(example: Example, _marks: Marks) -> Iterator[Offence]:
+def _offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
     return no_steps(example)
 
 
@@ -39,7 +39,7 @@ class Lines(LayoutExporter):
     Config = LinesConfig
 
     def layout_for(self, own: Any) -> Format:
-        def indented(example: Example, marks: Marks) -> Row:
+        def indented(example: TrainingExample, marks: Marks) -> Row:
             return _row(replace(example, steps=[" " * own.indent + step for step in example.steps]), marks)
 
         return replace(self.layout, row=indented)
@@ -47,7 +47,7 @@ class Lines(LayoutExporter):
 
 LINES = Lines(
     Format(
-        targets=(Target.hard,),
+        targets=(TargetKind.hard,),
         row=_row,
         schema=_schema,
         offences=_offences,

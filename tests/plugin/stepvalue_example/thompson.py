@@ -17,7 +17,7 @@ from pipeline.config.fields import FREE, RELABEL
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators.base import Estimator
-from pipeline.estimators.fixed import along, unmeasured
+from pipeline.estimators.fixed import chain_step_values, unmeasured_value
 from pipeline.estimators.states import JsonLearner, JsonState
 from pipeline.estimators.tree import Tree
 
@@ -54,7 +54,10 @@ class Thompson(Estimator):
         return [self._next(tree, trials, rollouts, state) for tree in problems]
 
     def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
-        return [along(chain, trials, lambda have: self._value(have.counts, state), self.settings) for chain in chains]
+        return [
+            chain_step_values(chain, trials, lambda have: self._value(have.counts, state), self.settings)
+            for chain in chains
+        ]
 
     def _next(self, tree: Tree, trials: Mapping[str, Trials], rollouts: int, state: Any) -> dict[str, int]:
         free = [prefix for prefix, closed in zip(tree.prefix_ids, tree.closed, strict=True) if not closed]
@@ -76,7 +79,7 @@ class Thompson(Estimator):
 
     def _value(self, counts: Counts, state: Any) -> StepValue:
         if not counts.graded:
-            return unmeasured(counts)
+            return unmeasured_value(counts)
         a, b = self._posterior(counts, state)
         tail = (1 - self.settings.confidence) / 2
         return StepValue(

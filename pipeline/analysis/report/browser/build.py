@@ -13,20 +13,20 @@ from importlib.resources import files
 import polars as pl
 
 from pipeline.analysis.report.browser.data import BLOCK, Index, examples_json, prefix_numbers, texts_json
-from pipeline.analysis.report.browser.shown import (
+from pipeline.analysis.report.browser.views import (
     COLUMNS,
     ROLLOUT_COLUMNS,
-    Example,
-    Sample,
-    ShownChain,
+    ChainSample,
+    ChainView,
+    RolloutExample,
     Size,
     affordable,
-    examples,
+    chain_view,
+    rollout_examples,
     sample,
-    shown_chain,
 )
 from pipeline.config.label import EstimatorConfig
-from pipeline.config.recorded import chosen as settings_of
+from pipeline.config.recorded_settings import chosen_settings as settings_of
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import ShardRecord, read_shard
@@ -56,7 +56,7 @@ class Browser:
     total: int
 
 
-def built(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
+def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
     """The browser of a run's current labels, with at most `chains` chains. Raises StoreError for a damaged file."""
     frames = frames_of(storage, run, ("chain_id", "problem", "steps"))
     chosen = sample((size for frame in frames for size in _sizes(frame)), chains)
@@ -79,8 +79,8 @@ def built(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
 class _Unit:
     """The chains of a unit that are shown, and examples of their rollouts by prefix id."""
 
-    chains: Sequence[ShownChain]
-    examples: Mapping[str, tuple[Example, ...]]
+    chains: Sequence[ChainView]
+    examples: Mapping[str, tuple[RolloutExample, ...]]
 
 
 class _Data:
@@ -89,8 +89,8 @@ class _Data:
     def __init__(self, chains: int) -> None:
         self._of = chains
         self._index = Index()
-        self._chains: list[ShownChain] = []
-        self._examples: dict[str, tuple[Example, ...]] = {}
+        self._chains: list[ChainView] = []
+        self._examples: dict[str, tuple[RolloutExample, ...]] = {}
         self._packed: list[tuple[bytes, bytes]] = []
         self._size = 0
         self._raw_examples = 0
@@ -124,14 +124,14 @@ class _Data:
         numbers = prefix_numbers(block)
         texts = _packed(texts_json(block, numbers))
         self._size += len(texts)
-        shown = affordable(block, self._examples, self._room())
+        shown = affordable(block, self._examples, self._bytes_left())
         packed = _packed(examples_json(shown, numbers))
         self._size += len(packed)
         self._raw_examples += sum(example.size for found in shown.values() for example in found)
         self._packed_examples += len(packed)
         self._packed.append((texts, packed))
 
-    def _room(self) -> float:
+    def _bytes_left(self) -> float:
         """Bytes, not yet compressed, for the examples of the block at hand: a part of the page as large as its part of the
         chains, and what earlier blocks have left."""
         part = DATA_BYTES / _BASE64 * len(self._index) / self._of
@@ -153,7 +153,7 @@ def _sizes(frame: pl.DataFrame) -> Iterator[Size]:
         yield Size(chain_id=chain_id, characters=tuple(characters), in_bytes=tuple(in_bytes))
 
 
-def _units(storage: Storage, run: StoredRun, chosen: Sample) -> Iterator[_Unit]:
+def _units(storage: Storage, run: StoredRun, chosen: ChainSample) -> Iterator[_Unit]:
     log = current_shards(run.wholes, None, "rollouts")
     later = current_shards(run.wholes, run.edition, VERDICTS)
     labels = current_shards(run.wholes, run.edition)
@@ -164,13 +164,13 @@ def _units(storage: Storage, run: StoredRun, chosen: Sample) -> Iterator[_Unit]:
             start += len(frame)
             if not places:
                 continue
-            chains = [shown_chain(row, chosen.characters) for row in frame[places].iter_rows(named=True)]
+            chains = [chain_view(row, chosen.characters) for row in frame[places].iter_rows(named=True)]
             prefixes = prefix_numbers(chains)
             rollouts = _frames(storage, log[unit.unit_id], ROLLOUT_COLUMNS)
             verdicts = _frames(storage, later[unit.unit_id], None)
             yield _Unit(
                 chains=chains,
-                examples=examples(pl.concat(rollouts), pl.concat(verdicts) if verdicts else None, prefixes)
+                examples=rollout_examples(pl.concat(rollouts), pl.concat(verdicts) if verdicts else None, prefixes)
                 if rollouts
                 else {},
             )

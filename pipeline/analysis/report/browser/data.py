@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from pipeline.analysis.report.browser.shown import Drop, Example, ShownChain, ShownStep, largest_drop, uncertainty
+from pipeline.analysis.report.browser.views import ChainView, Drop, RolloutExample, StepView, largest_drop, uncertainty
 
 BLOCK = 128
 """Chains of a block."""
@@ -37,7 +37,7 @@ class Index:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def add(self, chain: ShownChain) -> None:
+    def add(self, chain: ChainView) -> None:
         """Chains of a problem come behind each other."""
         beginning = chain.problem[:_BEGINNING]
         if not self._problems or self._problems[-1] != beginning:
@@ -82,7 +82,7 @@ def strip(values: Sequence[float | None]) -> list[float | None]:
     return [min((value for value in part if value is not None), default=None) for part in parts]
 
 
-def prefix_numbers(chains: Sequence[ShownChain]) -> dict[str, int]:
+def prefix_numbers(chains: Sequence[ChainView]) -> dict[str, int]:
     """The prefixes of a block, each once, in the order in which they appear."""
     numbers: dict[str, int] = {}
     for chain in chains:
@@ -91,7 +91,7 @@ def prefix_numbers(chains: Sequence[ShownChain]) -> dict[str, int]:
     return numbers
 
 
-def texts_json(chains: Sequence[ShownChain], numbers: Mapping[str, int]) -> str:
+def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
     """A block of chains."""
     problems: dict[str, int] = {}
     for chain in chains:
@@ -115,7 +115,7 @@ def texts_json(chains: Sequence[ShownChain], numbers: Mapping[str, int]) -> str:
     )
 
 
-def examples_json(found: Mapping[str, Sequence[Example]], numbers: Mapping[str, int]) -> str:
+def examples_json(found: Mapping[str, Sequence[RolloutExample]], numbers: Mapping[str, int]) -> str:
     """Examples of the rollouts of a block, by number of the prefix."""
     return _json(
         {
@@ -127,7 +127,7 @@ def examples_json(found: Mapping[str, Sequence[Example]], numbers: Mapping[str, 
     )
 
 
-def _columns(prefixes: Sequence[ShownStep], numbers: Mapping[str, int]) -> dict[str, object]:
+def _columns(prefixes: Sequence[StepView], numbers: Mapping[str, int]) -> dict[str, object]:
     return {
         "prefixes": [numbers[prefix.prefix_id] for prefix in prefixes],
         "values": [_rounded(prefix.value) for prefix in prefixes],

@@ -1,7 +1,7 @@
 // An opened chain: its problem, its steps, and examples of the rollouts of a step.
 
 const LABELS = { 1: ["good", "+"], 0: ["bad", "−"], 2: ["neutral", "o"] };
-const UNDECIDED = ["undecided", "?"];
+const UNCERTAIN = ["uncertain", "?"];
 const ORIGINS = {
   measured: "measured by rollouts of its own",
   implied: "follows from its neighbours",
@@ -62,7 +62,7 @@ function apart(chain, at) {
 
 // `at` counts prefixes: 0 is the bare problem.
 function step(chain, at, place, view) {
-  const label = at ? (LABELS[chain.labels[at - 1]] ?? UNDECIDED) : null;
+  const label = at ? (LABELS[chain.labels[at - 1]] ?? UNCERTAIN) : null;
   const id = `chain-${place}-${at}`;
   const drop = at > 0 && at === view.index.dropped[place] ? view.index.drops[place] : 0;
   const text = element("div", { class: "step-text" });

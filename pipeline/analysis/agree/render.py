@@ -1,0 +1,186 @@
+"""An agreement as tables for the terminal; what is in them and more stands in the JSON report."""
+
+from dataclasses import replace
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.analysis.agree.run import Agreement, MethodComparison
+from pipeline.core.statistics import Interval
+
+SHOWN_UNUSABLE = 5
+_SHOWN_SUBSETS = 4
+_WIDTH = 160
+"""No table is wider; a narrower terminal wraps its lines, and no figure is cut."""
+
+
+def print_agreement(report: Agreement) -> None:
+    """Print what was compared, then first errors, where they are put, single steps, and the curve."""
+    console = Console(highlight=False, markup=False)
+    console.width = max(console.width, _WIDTH)
+    _print_counts(console, report)
+    people = report.rulings[0].first_errors.total
+    right = report.rulings[0].first_errors.right_answers
+    console.print()
+    if people.erroneous or people.correct:
+        _titled(
+            console,
+            f"The first error: people find one in {people.erroneous} chains and none in {people.correct}",
+            _f1_table(report),
+        )
+        _titled(
+            console,
+            f"Where it is put, of the {people.erroneous}; and whether at all in the {right.wrong_process} with a right answer "
+            f"(of {right.chains})",
+            _shift_table(report),
+        )
+    _titled(console, "Single steps, those behind people's first error left out", _steps_table(report))
+    _titled(console, f"What share of steps people call good, by {report.made.soft}", _curve(report))
+    curve = report.reliability
+    console.print(
+        f"AUC {_with_interval(curve.auc)}, {_with_interval(curve.sampled_auc)} without last steps that are worth their answer; "
+        f"mean distance from the value (ECE) {_number(curve.ece)}",
+        soft_wrap=True,
+    )
+
+
+def _print_counts(console: Console, report: Agreement) -> None:
+    counts, made = report.counts, report.made
+    lines = [
+        f"people    {report.data}: {counts.rows:,} rows = {counts.compared:,} compared + {counts.unmatched:,} not in the run"
+        f" + {counts.repeated:,} repeated + {counts.unusable:,} unusable",
+        f"labels    {report.run_dir}: {counts.labelled:,} chains, {counts.not_by_people:,} of them without a label by people; "
+        f"{made.estimator}, {made.policy}",
+    ]
+    if report.owed_units:
+        lines.append(f"          the run is not finished: {report.owed_units} of its units are owed")
+    if counts.contradicting:
+        lines.append(
+            f"          {counts.contradicting:,} repeated rows say something else than the first, which counts"
+        )
+    if counts.other_text:
+        lines.append(f"          {counts.other_text:,} rows have an id of the run, and another text")
+    if counts.open:
+        lines.append(f"          {counts.open:,} chains have ratings that leave the first error open")
+    lines.extend(
+        f"unusable  {row.place.file}, line {row.place.line}: {row.detail}" for row in report.unusable[:SHOWN_UNUSABLE]
+    )
+    if counts.unusable > SHOWN_UNUSABLE:
+        lines.append(f"          ... and {counts.unusable - SHOWN_UNUSABLE:,} more")
+    for line in lines:
+        console.print(Text(line), soft_wrap=True)
+
+
+def _rows(report: Agreement) -> list[MethodComparison]:
+    """The rulings, but one for neighbouring thresholds that make no difference."""
+    rows: list[MethodComparison] = []
+    for ruling in report.rulings:
+        before = rows[-1] if rows else None
+        if before and before.threshold is not None and _figures(before) == _figures(ruling):
+            rows[-1] = replace(before, name=f"{before.name.partition(' to ')[0]} to {ruling.threshold:g}")
+        else:
+            rows.append(ruling)
+    return rows
+
+
+def _figures(ruling: MethodComparison) -> tuple[object, ...]:
+    return ruling.threshold is None, ruling.first_errors, ruling.steps
+
+
+def _f1_table(report: Agreement) -> Table:
+    subsets = list(report.rulings[0].first_errors.by_subset)
+    shown = subsets if 1 < len(subsets) <= _SHOWN_SUBSETS else []
+    mean = ["mean"] if shown else []
+    table = _table("first error by", "F1", "interval", "found", "cleared", *shown, *mean, "uncertain")
+    for ruling in _rows(report):
+        errors = ruling.first_errors
+        total = errors.total
+        table.add_row(
+            ruling.name,
+            _number(total.f1.value),
+            _interval(total.f1),
+            _number(total.found),
+            _number(total.cleared),
+            *(_number(errors.by_subset[name].f1.value) for name in shown),
+            *([_number(errors.mean.value) if errors.mean else "-"] if shown else []),
+            _count(errors.uncertain),
+        )
+    return table
+
+
+def _shift_table(report: Agreement) -> Table:
+    table = _table("first error by", "early", "exact", "late", "nowhere", "uncertain", "mean shift", "right answer")
+    for ruling in _rows(report):
+        shift, right = ruling.first_errors.shift, ruling.first_errors.right_answers
+        table.add_row(
+            ruling.name,
+            *map(_count, (shift.early, shift.exact, shift.late, shift.missed, shift.uncertain)),
+            "-" if shift.mean is None else f"{shift.mean:+.2f}",
+            f"{_count(right.found)}/{right.wrong_process}",
+        )
+    return table
+
+
+def _steps_table(report: Agreement) -> Table:
+    table = _table("steps by", "good", "bad", "uncertain", "accuracy", "interval", "balanced", "interval")
+    for ruling in _rows(report):
+        _add_steps(table, ruling)
+    return table
+
+
+def _add_steps(table: Table, ruling: MethodComparison) -> None:
+    steps = ruling.steps
+    if steps is not None:
+        table.add_row(
+            ruling.name,
+            *map(_count, (steps.good, steps.bad, steps.uncertain)),
+            _number(steps.accuracy.value),
+            _interval(steps.accuracy),
+            _number(steps.balanced.value),
+            _interval(steps.balanced),
+        )
+
+
+def _curve(report: Agreement) -> Table:
+    table = _table("value", "mean", "steps", "good", "interval")
+    for found in report.reliability.bins:
+        table.add_row(
+            f"{found.low:.2f}-{found.high:.2f}",
+            _number(found.mean_value),
+            f"{found.steps:,}",
+            _number(found.good),
+            f"{found.good_low:.2f}-{found.good_high:.2f}",
+        )
+    return table
+
+
+def _table(first: str, *columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column(first, no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _titled(console: Console, title: str, table: Table) -> None:
+    console.print(Text(title))
+    console.print(table)
+    console.print()
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _interval(estimated: Interval) -> str:
+    return "-" if estimated.low is None else f"{estimated.low:.2f}-{estimated.high:.2f}"
+
+
+def _with_interval(estimated: Interval) -> str:
+    return _number(estimated.value) + ("" if estimated.low is None else f" ({_interval(estimated)})")
+
+
+def _count(number: float) -> str:
+    """A count; an expected one with a digit behind the point."""
+    return f"{number:,.0f}" if abs(number - round(number)) < 1e-9 else f"{number:,.1f}"

@@ -1,0 +1,226 @@
+"""What an audit has looked at and what it found (`Ledger`); and the checks of records, of files, and of what else lies there.
+
+`run.json` and commit records have to be readable, without holes, byte for byte what was written. Files that records name have
+to be there, unchanged, with intact pages, schema and row count (`FileVerifier`). What lies in a run directory and is not needed is
+told by what records name, and by whether the name is one of ours (`find_orphans`).
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import pyarrow as pa
+
+from pipeline.config.recorded_settings import Settings
+from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable, UsageError
+from pipeline.core.ids import is_our_name, record_parts
+from pipeline.core.schemas import SCHEMA_VERSION, SCHEMAS
+from pipeline.storage.commits import EDITION, INPUT, UNIT, CommitChain, chains, commit_name, encode_commit
+from pipeline.storage.commits import FOLDER as COMMITS
+from pipeline.storage.editions import LABELS
+from pipeline.storage.lock import MARKER
+from pipeline.storage.run_record import NAME, STAGED_INPUT, encode_identity, recorded_identity, settings_copy
+from pipeline.storage.shards import ASIDE, DAMAGED, ShardRecord, notes_of, verified_file
+from pipeline.storage.starts import FOLDER as STARTS
+from pipeline.storage.starts import TOLD
+from pipeline.storage.storage import Storage
+from pipeline.storage.unit_log import FLUSHED
+
+MAX_NAMED = 20
+"""Faults of one kind and one unit that are named one by one; the others are counted."""
+_LABEL_AGAIN = "start `label` on this run directory again"
+_REMEDIES = {INPUT: f"{_LABEL_AGAIN}, which stages the input anew", UNIT: f"{_LABEL_AGAIN}, which redoes what it held"}
+_MAKE_AGAIN = "make the edition again with `relabel` or `regrade`"
+NEEDLESS = "remove it: nothing needs it any more"
+_FOLDERS = (*SCHEMAS, FLUSHED, ASIDE)
+
+
+class Check(StrEnum):
+    """The kinds of checks, in the order in which they are made and shown."""
+
+    SETTINGS = "settings"
+    RECORDS = "records"
+    FILES = "files"
+    ROWS = "rows"
+    ROLLOUTS = "rollouts"
+    TOTALS = "totals"
+    LABELS = "labels"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Where something is wrong, what, and what to do about it."""
+
+    check: Check
+    place: str
+    fault: str
+    remedy: str
+
+
+@dataclass(slots=True)
+class Ledger:
+    """`looked_at` counts what each check has looked at; `owed` are ids of units that are not whole."""
+
+    looked_at: Counter[Check] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    owed: list[str] = field(default_factory=list)
+
+    def count(self, check: Check, number: int = 1) -> None:
+        self.looked_at[check] += number
+
+    def fault(self, check: Check, place: str, fault: str, remedy: str) -> None:
+        self.findings.append(Finding(check=check, place=place, fault=fault, remedy=remedy))
+
+    def faults(self, check: Check, place: str, faults: Iterable[str], remedy: str) -> bool:
+        """Note several faults of one place; whether there were any."""
+        some = False
+        for number, fault in enumerate(faults):
+            some = True
+            if number == MAX_NAMED:
+                self.fault(check, place, f"and more of the kind, beyond these {MAX_NAMED}", remedy)
+                break
+            self.fault(check, place, fault, remedy)
+        return some
+
+
+def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
+    """What the run is the result of; where `run.json` is lost, from the copy beside the staged input. None without either.
+
+    Raises UsageError for a run of another schema version.
+    """
+    ledger.count(Check.SETTINGS)
+    copies = {found.chain_id: commit.settings for found in chains(storage, INPUT) for commit in found.commits}
+    try:
+        identity: Settings = recorded_identity(storage)
+    except Unreachable:
+        raise
+    except StoreError:
+        ledger.fault(Check.SETTINGS, NAME, "is missing or damaged", f"{_LABEL_AGAIN}, with the same settings")
+        lost = [copy for copy in copies.values() if copy]
+        return {key: json.loads(value) for key, value in lost[-1]} if lost else None
+    if identity.get("schema") != SCHEMA_VERSION:
+        raise UsageError(
+            f"{storage.place} was written with schema {identity.get('schema')}, this is {SCHEMA_VERSION}: audit it with the "
+            "version of stepvalue that wrote it"
+        )
+    if storage.read(NAME) != encode_identity(identity):
+        ledger.fault(Check.SETTINGS, NAME, "is not as it was written", "put back a copy of it")
+    copy = copies.get(str(identity.get(STAGED_INPUT)))
+    if copy and copy != settings_copy(identity):
+        ledger.fault(Check.SETTINGS, NAME, "differs from the copy beside the staged input", "put back a copy of it")
+    return identity
+
+
+def check_chain(storage: Storage, ledger: Ledger, chain: CommitChain) -> None:
+    """Find records that cannot be read or are not as they were written."""
+    ledger.count(Check.RECORDS, chain.length)
+    remedy = remedy_for(chain.kind)
+    for name in chain.unreadable:
+        ledger.fault(Check.RECORDS, name, "is missing or damaged", remedy)
+    for commit in chain.commits:
+        name = commit_name(commit)
+        if storage.read(name) != encode_commit(commit):
+            ledger.fault(Check.RECORDS, name, "is not as it was written", f"move it away, then {remedy}")
+
+
+def remedy_for(kind: str) -> str:
+    """What to do about damage to what a chain of this kind holds."""
+    return _REMEDIES.get(kind, _MAKE_AGAIN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """A file's row groups, and the notes that were written with them."""
+
+    groups: Sequence[pa.Table]
+    notes: Mapping[str, str]
+
+
+class FileVerifier:
+    """`needed` are the names of files that must be there, `superseded` of those that a later record has made needless."""
+
+    def __init__(self, storage: Storage, ledger: Ledger) -> None:
+        self._storage = storage
+        self._ledger = ledger
+        self.needed: set[str] = set()
+        self.superseded: set[str] = set()
+
+    def content(self, shard: ShardRecord, remedy: str) -> Content | None:
+        """A file that must be there; None, and a finding, where it is not what was committed."""
+        self.needed.add(shard.file)
+        return self._checked(shard, remedy, may_lack=False)
+
+    def table(self, shard: ShardRecord, remedy: str) -> pa.Table | None:
+        """All rows of a file that must be there; None, and a finding, where it is not what was committed."""
+        content = self.content(shard, remedy)
+        return None if content is None else pa.concat_tables(content.groups)
+
+    def superseded_table(self, shard: ShardRecord) -> pa.Table | None:
+        """All rows of a file that may have been pruned; None where it was, or is damaged, which is a finding."""
+        self.superseded.add(shard.file)
+        content = self._checked(shard, NEEDLESS, may_lack=True)
+        return None if content is None else pa.concat_tables(content.groups)
+
+    def _checked(self, shard: ShardRecord, remedy: str, *, may_lack: bool) -> Content | None:
+        try:
+            file = verified_file(self._storage, shard)
+            groups = [file.read_row_group(group, use_threads=False) for group in range(file.num_row_groups)]
+            same = file.schema_arrow.equals(SCHEMAS[shard.table], check_metadata=False)
+            fault = "" if same else f"has another schema than the table {shard.table}"
+        except Absent:
+            if may_lack:
+                return None
+            fault = "is missing"
+        except Unreachable:
+            raise
+        except Damaged:
+            fault = "is not what was committed"
+        except (StoreError, pa.ArrowException, OSError, KeyError) as error:
+            fault = f"is not what was committed ({' '.join(str(error).split())})"
+        self._ledger.count(Check.FILES)
+        if fault:
+            self._ledger.fault(Check.FILES, shard.file, fault, remedy)
+            return None
+        return Content(groups=groups, notes=notes_of(file))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphans:
+    """`garbage` is ours and can be removed; `foreign` is not ours, and never touched.
+
+    `misplaced` are label files in `labels/` that are not current, and current ones that are not there.
+    """
+
+    garbage: tuple[str, ...]
+    foreign: tuple[str, ...]
+    misplaced: tuple[str, ...]
+
+
+def find_orphans(storage: Storage, needed: Collection[str], current_labels: Collection[str]) -> Orphans:
+    """What is in the directory beside the files that are `needed` and the records."""
+    garbage = [name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished(folder)]
+    garbage += storage.names(DAMAGED)
+    foreign = [name for name in storage.names("") if name not in {NAME, MARKER, COMMITS, DAMAGED, *_FOLDERS, *TOLD}]
+    foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]
+    in_labels = set(storage.names(LABELS))
+    for folder in _FOLDERS:
+        for name in storage.names(folder):
+            if not is_our_name(name.rpartition("/")[2]):
+                foreign.append(name)
+            elif name not in needed and not _waits_aside(name, needed, in_labels):
+                garbage.append(name)
+    ours = {name for name in in_labels if is_our_name(name.rpartition("/")[2])}
+    return Orphans(garbage=tuple(garbage), foreign=tuple(foreign), misplaced=tuple(sorted(ours ^ set(current_labels))))
+
+
+def _waits_aside(name: str, needed: Collection[str], in_labels: Collection[str]) -> bool:
+    """Whether a file in `aside/` is the one copy of a label file that is needed."""
+    at_home = name.replace(ASIDE, LABELS, 1)
+    return name.startswith(f"{ASIDE}/") and at_home in needed and at_home not in in_labels
+
+
+def _is_record(name: str) -> bool:
+    parts = record_parts(name.removeprefix(f"{COMMITS}/"))
+    return parts is not None and parts[0] in (INPUT, UNIT, EDITION)

@@ -1,0 +1,188 @@
+"""The checker: what the log and the totals of a whole unit have to be, told from its input alone. Pure.
+
+Shared by `audit` and the tests. Covered: which chains there are, which rollouts, each exactly once, and what they add up to.
+Not covered: whether a verdict or an outcome is right; that takes the answer checker (`regrade`).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.core.ids import rollout_id
+from pipeline.core.records import (
+    UNGRADED,
+    Chain,
+    ChainShape,
+    Finish,
+    InputRow,
+    RolloutOutcome,
+    RowLocation,
+    SampledSolution,
+    Totals,
+    Trials,
+    Verdict,
+)
+from pipeline.data.prompts import prefix_id, root_id
+from pipeline.estimators.base import Estimator, RolloutRange
+from pipeline.estimators.tree import measured_prefixes, trees_of
+
+Measurement = tuple[RowLocation, int]
+"""A prefix of a row's chain: where the row stands, and how many steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedId:
+    """What identifies a rollout, as it stands in the log."""
+
+    rollout_id: str
+    prefix_id: str
+    issue_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedChain:
+    """A chain that the input or the unit's draws give, and where its row stands."""
+
+    place: RowLocation
+    chain: Chain
+
+    def shape(self, outcome: bool | None) -> ChainShape:
+        """The chain as estimators see it."""
+        return replace(self.chain.shape, outcome=outcome)
+
+
+def expected_chains(
+    rows: Iterable[InputRow], drawn: Sequence[SampledSolution], rejected: Collection[RowLocation]
+) -> Iterator[AuditedChain]:
+    """The chains of a unit in the order of its labels: of each row that is not rejected its own, or its distinct draws."""
+    for row in rows:
+        problem_id = row.problem.problem_id
+        draws = [draw.solution for draw in drawn if draw.solution.problem_id == problem_id and draw.solution.ends]
+        own = [row.solution] if row.solution else {solution.chain_id: solution for solution in draws}.values()
+        for solution in own if row.place not in rejected else ():
+            ids = tuple(prefix_id(solution, index) for index in range(1, len(solution.ends) + 1))
+            chain = Chain(problem=row.problem, solution=solution, root_prefix_id=root_id(problem_id), prefix_ids=ids)
+            yield AuditedChain(place=row.place, chain=chain)
+
+
+def sampled_prefixes(chains: Iterable[AuditedChain], outcomes: Iterable[bool | None]) -> dict[str, list[Measurement]]:
+    """The prefixes whose values rollouts decide, bare problems among them, and where each is asked for."""
+    asked: dict[str, list[Measurement]] = defaultdict(list)
+    for proven, outcome in zip(chains, outcomes, strict=True):
+        for index, prefix in enumerate(measured_prefixes(proven.shape(outcome))):
+            asked[prefix].append((proven.place, index))
+    return dict(asked)
+
+
+def id_faults(
+    logged: Iterable[LoggedId],
+    asked: Mapping[str, Sequence[Measurement]],
+    too_long: Mapping[Measurement, int],
+    plan: RolloutRange,
+    spare: Collection[str] = (),
+) -> Iterator[str]:
+    """What is wrong with a unit's multiset of rollout ids, in words; nothing where every planned one is there once.
+
+    Planned are the issues of every asked prefix from 0 on without a gap, as many as `plan` says. Unless it leaves prefixes out,
+    one without any rollout must be named as too long, as often as it is asked for. `spare` prefixes may have rollouts: chains
+    whose outcome was not known when these were sampled.
+    """
+    issues: dict[str, list[int]] = defaultdict(list)
+    for row in logged:
+        if row.rollout_id != rollout_id(row.prefix_id, row.issue_index):
+            yield f"rollout {row.rollout_id} is stored as issue {row.issue_index} of prefix {row.prefix_id}"
+        issues[row.prefix_id].append(row.issue_index)
+    unmeasured: Counter[Measurement] = Counter()
+    for prefix, places in asked.items():
+        found = sorted(issues.pop(prefix, []))
+        if not found:
+            unmeasured.update(places)
+        else:
+            due = range(min(max(found[-1] + 1, plan.least), plan.most))
+            yield from _differences(prefix, Counter(found), Counter(due))
+    for prefix, found in issues.items():
+        kept = Counter(set(found)) if prefix in spare else Counter()
+        yield from _differences(prefix, Counter(found), kept)
+    for place, index in sorted({*unmeasured, *too_long}, key=lambda at: (at[0].file, at[0].line, at[1])):
+        without, named = unmeasured[place, index], too_long.get((place, index), 0)
+        if without < named or (plan.least and without != named):
+            where = f"{place.file}:{place.line}, {index} steps"
+            yield f"{without} prefixes without rollouts at {where}, of which rejects name {named}"
+
+
+def owed_faults(
+    chains: Sequence[ChainShape],
+    trials: Mapping[str, Trials],
+    too_long: Collection[str],
+    rollouts: int,
+    estimator: Estimator,
+) -> Iterator[str]:
+    """What a whole unit is still owed, in words; of an estimator whose decisions the log alone does not tell, nothing."""
+    if not estimator.replayable:
+        return
+    for more in estimator.next_rollouts(trees_of(chains, too_long), trials, rollouts, None):
+        for prefix, count in more.items():
+            yield f"prefix {prefix} is owed {count} more rollouts"
+
+
+def needless_faults(trials: Mapping[str, Trials], estimator: Estimator) -> Iterator[str]:
+    """Rollouts that were never asked for since their prefix had enough, in words."""
+    for prefix, have in trials.items():
+        issue = estimator.needless(have)
+        if issue is not None:
+            yield f"rollout {rollout_id(prefix, issue)} was never planned: its prefix had enough right ones"
+
+
+def draw_faults(
+    rows: Iterable[InputRow], drawn: Iterable[SampledSolution], rejected: Collection[RowLocation], solutions: int
+) -> Iterator[str]:
+    """What is wrong with the draws: `solutions` of each problem without a chain; of one whose row is rejected also none."""
+    found = Counter((draw.solution.problem_id, draw.draw) for draw in drawn)
+    for row in rows:
+        wanted = [(row.problem.problem_id, draw) for draw in range(solutions)] if row.solution is None else []
+        counts = [found.pop(key, 0) for key in wanted]
+        if counts != [1] * len(wanted) and (any(counts) or row.place not in rejected):
+            yield f"problem {row.problem.problem_id} has its draws 0 to {solutions - 1} so often: {counts}"
+    for problem_id, draw in found:
+        yield f"draw {draw} of problem {problem_id} was never planned"
+
+
+def totals_of(
+    chains: Collection[AuditedChain],
+    asked: Mapping[str, Sequence[Measurement]],
+    facts: Collection[RolloutOutcome],
+    drawn: Iterable[SampledSolution],
+    rejected_rows: int,
+) -> Totals:
+    """The totals of a whole unit, added up from its log."""
+    verdicts = Counter(outcome.verdict for outcome in facts if outcome.finish is not Finish.ABORT)
+    finishes = Counter(outcome.finish for outcome in facts)
+    measured = {outcome.prefix_id for outcome in facts}
+    return Totals(
+        used=-rejected_rows,
+        rejected=rejected_rows,
+        problems=len({proven.chain.problem.problem_id for proven in chains}),
+        chains=len(chains),
+        prefixes=len(asked),
+        rollouts=len(facts),
+        tokens=sum(outcome.n_tokens for outcome in facts),
+        correct=verdicts[Verdict.CORRECT],
+        incorrect=verdicts[Verdict.INCORRECT],
+        no_answer=verdicts[Verdict.NO_ANSWER],
+        ungraded=sum(verdicts[verdict] for verdict in UNGRADED),
+        aborted=finishes[Finish.ABORT],
+        truncated=finishes[Finish.LENGTH],
+        too_long=len(asked.keys() - measured),
+        engine_failed=finishes[Finish.ENGINE_FAILED],
+        solution_tokens=sum(len(draw.solution.token_ids) for draw in drawn),
+    )
+
+
+def _differences(prefix: str, found: Counter[int], planned: Counter[int]) -> Iterator[str]:
+    for issue in sorted({*found, *planned}):
+        if found[issue] > 1:
+            yield f"rollout {rollout_id(prefix, issue)} stands {found[issue]} times"
+        elif found[issue] and not planned[issue]:
+            yield f"rollout {rollout_id(prefix, issue)} was never planned"
+        elif not found[issue]:
+            yield f"rollout {rollout_id(prefix, issue)} is missing"

@@ -1,0 +1,126 @@
+"""A plan in the terminal."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.core.forecast import Cost, Forecast, Pilot, PlannedWork, Range
+from pipeline.core.formatting import format_duration, format_number
+from pipeline.core.progress import SECONDS_PER_HOUR
+
+_SHOWN_UNFIT = 5
+_WIDTH = 160
+"""No table is wider; a narrower terminal wraps its lines, and no figure is cut."""
+
+
+def print_plan(console: Console, forecast: Forecast, written: Path) -> None:
+    """What would be labelled, what that rests on, what it costs with each estimator, and where it is written."""
+
+    def line(text: str) -> None:
+        console.print(Text(text), soft_wrap=True)
+
+    for text in (*_input_lines(forecast.planned), *_pilot_lines(forecast.pilot)):
+        line(text)
+    console.width = max(console.width, _WIDTH)
+    console.print(_table(forecast))
+    line("          ranges hold what a run comes to in 95 of 100 cases" + _devices(forecast))
+    line(f"plan      {written}: `label budget={written}` with the same settings ends at about {_limit(forecast)}")
+
+
+def _devices(forecast: Forecast) -> str:
+    if forecast.cost.wall_hours is None:
+        return "; tokens/s are not known, and so no hours: give plan.tokens_per_second"
+    price = "" if forecast.gpu_hour_price is None else f" at {forecast.gpu_hour_price:g} an hour"
+    return f"; {forecast.gpus} {'device' if forecast.gpus == 1 else 'devices'}{price}"
+
+
+def _input_lines(planned: PlannedWork) -> list[str]:
+    about = "about " if planned.chains_drawn else ""
+    lines = [f"rows      {planned.rows:,} read = {planned.used:,} used + {planned.rejected:,} rejected"]
+    if planned.rejects:
+        lines.append("          " + ", ".join(f"{count:,} {reason}" for reason, count in planned.rejects.items()))
+    lines.append(
+        f"work      {planned.problems:,} problems, {about}{planned.chains:,} chains, {planned.steps:,} steps, "
+        f"{planned.prefixes:,} distinct prefixes to measure"
+    )
+    lines.append(
+        f"prompts   {about}{planned.prompt_tokens:,} tokens, {planned.distinct_prompt_tokens:,} where what several begin with "
+        "counts once"
+    )
+    if planned.too_long:
+        lines.append(f"too long  {planned.too_long:,} prefixes do not fit the context of {planned.context:,} tokens")
+        lines += [f"          {where}" for where in planned.unfit[:_SHOWN_UNFIT]]
+    return lines
+
+
+def _pilot_lines(pilot: Pilot) -> list[str]:
+    speed = "not known" if pilot.tokens_per_second is None else f"{_between(pilot.tokens_per_second)} of a worker"
+    if pilot.measured:
+        first = (
+            f"pilot     {pilot.problems:,} problems, {pilot.chains:,} chains, {pilot.prefixes:,} prefixes: {pilot.rollouts:,} "
+            f"rollouts, {pilot.tokens:,} tokens in {pilot.seconds:.0f} s, after {pilot.start_seconds:.0f} s to start"
+        )
+    else:
+        first = f"pilot     none ({pilot.why_not}): what follows is assumed"
+    return [
+        first,
+        f"          success rate {_between(pilot.success_rate, 2)}, tokens per rollout "
+        f"{_between(pilot.completion_tokens, 1)}, tokens/s {speed}",
+    ]
+
+
+def _table(forecast: Forecast) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("estimator", no_wrap=True)
+    names = ["rollouts", "tokens"]
+    if forecast.cost.device_hours is not None:
+        names += ["device hours", "wall time"]
+    if forecast.cost.money is not None:
+        names.append("money")
+    for name in names:
+        table.add_column(name, justify="right")
+    for cost in (forecast.cost, *forecast.others):
+        table.add_row(*_row(cost, chosen=cost is forecast.cost))
+    return table
+
+
+def _row(cost: Cost, *, chosen: bool) -> list[Text]:
+    cells = [cost.estimator, _cell(cost.rollouts, _amount), _cell(cost.tokens, _amount)]
+    if cost.device_hours is not None and cost.wall_hours is not None:
+        cells += [_cell(cost.device_hours, _hours), _cell(cost.wall_hours, _wall)]
+    if cost.money is not None:
+        cells.append(_cell(cost.money, _hours))
+    return [Text(cell, style="bold" if chosen else "") for cell in cells]
+
+
+def _limit(forecast: Forecast) -> str:
+    limit = forecast.limit
+    parts = [] if limit.tokens is None else [f"{limit.tokens:,} tokens"]
+    if limit.device_hours is not None:
+        parts.append(f"{_hours(limit.device_hours)} device hours")
+    return " or ".join(parts)
+
+
+def _between(known: Range, digits: int = 0) -> str:
+    low, expected, high = (f"{part:,.{digits}f}" for part in (known.low, known.expected, known.high))
+    return expected if low == high else f"{expected} ({low}–{high})"
+
+
+def _cell(known: Range, shown: Callable[[float], str]) -> str:
+    low, expected, high = (shown(part) for part in (known.low, known.expected, known.high))
+    return expected if low == high else f"{expected}\n{low}–{high}"
+
+
+def _amount(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def _hours(number: float) -> str:
+    return format_number(number, 2)
+
+
+def _wall(hours: float) -> str:
+    return format_duration(round(hours * SECONDS_PER_HOUR))

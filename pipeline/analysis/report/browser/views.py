@@ -1,0 +1,296 @@
+"""What the browser shows: which chains, what of each, and which rollouts of its prefixes. Pure.
+
+Of all chains a page holds as many, and as much of their texts, as its bytes allow (`sample`). A chain is shown as a record of
+its row of `labels`, with texts cut (`chain_view`): with the unbiased value of the fixed estimator, and the posterior mean of
+those that stop early, as in the terminal. Examples of rollouts are chosen for each prefix, and for as many prefixes as the
+bytes last (`rollout_examples`, `affordable`).
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
+from typing import Any
+
+import polars as pl
+
+from pipeline.core.ids import content_id
+from pipeline.core.records import UNGRADED, Finish, Verdict
+from pipeline.estimators.registry import value_column
+
+_PER_PREFIX = (
+    *("value", "low", "high", "posterior_mean", "posterior_sd"),
+    *("n_correct", "n_rollouts", "n_ungraded", "n_truncated", "origin"),
+)
+COLUMNS = (
+    *("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "root_prefix_id", "prefix_ids"),
+    *("final_answer", "outcome", "estimator", "label", *_PER_PREFIX, *(f"root_{name}" for name in _PER_PREFIX)),
+)
+"""Of `labels`."""
+SHORT_CHARACTERS = 200
+"""Of answers and the user's ids, whatever the limit of other texts."""
+_DIGITS = 9
+"""Of a drop: 0.9 - 0.8 and 0.8 - 0.7 are the same one, which floating point takes for two."""
+TEXT_BYTES = 18_000_000
+"""Of all texts and numbers of chains, before they are compressed to a half or a third."""
+LIMITS = (4_000, 2_000, 1_000, 500, 250)
+"""Characters of a text; the first at which all chains fit is taken. If none is, there are fewer chains."""
+_STEP_BYTES = 40
+"""Of a step's numbers."""
+PER_PREFIX = 3
+CHARACTERS = 400
+"""Of a rollout's text."""
+ROLLOUT_COLUMNS = ("rollout_id", "prefix_id", "issue_index", "text", "finish", "n_tokens", "answer", "verdict")
+"""Of `rollouts`."""
+_OTHER_BYTES = 60
+"""Of an example beside its texts."""
+_RIGHT, _WRONG, _OPEN = range(3)
+_UNSERVED = [Finish.ABORT.value, Finish.TOO_LONG.value, Finish.ENGINE_FAILED.value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    """One prefix: a step with all before it, or the bare problem, whose text is empty. `sd` is the posterior's."""
+
+    prefix_id: str
+    text: str
+    value: float | None
+    low: float | None
+    high: float | None
+    sd: float | None
+    n_correct: int
+    n_rollouts: int
+    n_ungraded: int
+    n_truncated: int
+    origin: str | None
+    label: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainView:
+    """A chain; `root` is its bare problem. `outcome`: whether its own answer is right, None where that is not known."""
+
+    chain_id: str
+    problem_id: str
+    source_id: str
+    problem: str
+    gold: str
+    answer: str | None
+    outcome: bool | None
+    root: StepView
+    steps: tuple[StepView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """How much lower a step's value is than the last known one before it; `step` counts from 1."""
+
+    size: float
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """What a chain would take: its problem and its steps, each in characters and bytes."""
+
+    chain_id: str
+    characters: tuple[int, ...]
+    in_bytes: tuple[int, ...]
+
+    def cut(self, limit: int) -> float:
+        """Bytes with each text cut at `limit` characters."""
+        texts = zip(self.characters, self.in_bytes, strict=True)
+        return sum(size * min(1, limit / max(1, length)) + _STEP_BYTES for length, size in texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainSample:
+    """The places of the chains that are shown, ascending, and the characters of a text."""
+
+    places: tuple[int, ...]
+    characters: int
+
+    def within(self, start: int, end: int) -> Sequence[int]:
+        """The places from `start` on and before `end`."""
+        return self.places[bisect_left(self.places, start) : bisect_left(self.places, end)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutExample:
+    """A rollout as it is shown, its text cut."""
+
+    text: str
+    finish: str
+    n_tokens: int
+    answer: str
+    verdict: str
+
+    @property
+    def size(self) -> int:
+        """Bytes, about, before compression."""
+        return len(self.text.encode()) + len(self.answer.encode()) + _OTHER_BYTES
+
+
+def sample(sizes: Iterable[Size], most: int) -> ChainSample:
+    """At most `most` of the chains: those whose hashes are the smallest, so that it is the same ones every time."""
+    wanted = nsmallest(most, enumerate(sizes), key=_by_hash)
+    for limit in LIMITS:
+        if sum(size.cut(limit) for _, size in wanted) <= TEXT_BYTES:
+            return ChainSample(places=tuple(sorted(place for place, _ in wanted)), characters=limit)
+    return ChainSample(places=tuple(sorted(_fitting(wanted, LIMITS[-1]))), characters=LIMITS[-1])
+
+
+def chain_view(row: Mapping[str, Any], characters: int) -> ChainView:
+    """A row of `labels`, with the `COLUMNS`; texts are cut at `characters`."""
+    value = value_column(None, row["estimator"]).value
+    return ChainView(
+        chain_id=row["chain_id"],
+        problem_id=row["problem_id"],
+        source_id=cut(row["source_id"] or "", SHORT_CHARACTERS),
+        problem=cut(row["problem"], characters),
+        gold=cut(row["gold_answer"], SHORT_CHARACTERS),
+        answer=None if row["final_answer"] is None else cut(row["final_answer"], SHORT_CHARACTERS),
+        outcome=row["outcome"],
+        root=_step(row["root_prefix_id"], "", None, {name: row[f"root_{name}"] for name in _PER_PREFIX}, value),
+        steps=tuple(
+            _step(prefix_id, cut(text, characters), label, dict(zip(_PER_PREFIX, found, strict=True)), value)
+            for prefix_id, text, label, *found in zip(
+                row["prefix_ids"], row["steps"], row["label"], *(row[name] for name in _PER_PREFIX), strict=True
+            )
+        ),
+    )
+
+
+def drops(chain: ChainView) -> Iterator[Drop]:
+    """The losses of the chain's steps, from the bare problem on; a step whose value is not known has none."""
+    before = chain.root.value
+    for number, step in enumerate(chain.steps, start=1):
+        if step.value is None:
+            continue
+        if before is not None and step.value < before:
+            yield Drop(size=round(before - step.value, _DIGITS), step=number)
+        before = step.value
+
+
+def largest_drop(chain: ChainView) -> Drop | None:
+    """The first of the largest; None where no step has lost anything."""
+    return max(drops(chain), key=lambda drop: drop.size, default=None)
+
+
+def uncertainty(chain: ChainView) -> float | None:
+    """Root mean square of the posterior standard deviations of the steps; None where none is known."""
+    known = [step.sd for step in chain.steps if step.sd is not None]
+    return math.sqrt(sum(sd * sd for sd in known) / len(known)) if known else None
+
+
+def cut(text: str, characters: int) -> str:
+    """The text, or its beginning with what its whole length is."""
+    if len(text) <= characters:
+        return text
+    return f"{text[:characters]} ... ({len(text):,} characters, whole in labels/*.parquet)"
+
+
+def rollout_examples(
+    rollouts: pl.DataFrame, verdicts: pl.DataFrame | None, prefixes: Iterable[str]
+) -> dict[str, tuple[RolloutExample, ...]]:
+    """Up to `PER_PREFIX` rollouts of each of the prefixes, by prefix id: a right one, a wrong one and one that was cut or
+    could not be judged, where there are such; then others, in the order of the log. `verdicts` are those that count, where
+    they are not the log's; that table has one row for each rollout."""
+    found = rollouts.filter(pl.col("prefix_id").is_in(list(prefixes)))
+    if verdicts is not None:
+        later = verdicts.select("rollout_id", "answer", "verdict")
+        found = found.drop("answer", "verdict").join(later, on="rollout_id", how="left", validate="1:1")
+    kind = (
+        pl.when((pl.col("finish") == Finish.LENGTH) | pl.col("finish").is_in(_UNSERVED))
+        .then(pl.lit(_OPEN))
+        .when(pl.col("verdict").is_in([verdict.value for verdict in UNGRADED]))
+        .then(pl.lit(_OPEN))
+        .when(pl.col("verdict") == Verdict.CORRECT)
+        .then(pl.lit(_RIGHT))
+        .otherwise(pl.lit(_WRONG))
+    )
+    chosen = (
+        found.with_columns(pl.col("finish", "verdict").cast(pl.String))
+        .with_columns(kind=kind)
+        .sort("prefix_id", "kind", "issue_index")
+        .with_columns(turn=pl.int_range(pl.len()).over("prefix_id", "kind"))
+        .sort("prefix_id", "turn", "kind")
+        .group_by("prefix_id", maintain_order=True)
+        .head(PER_PREFIX)
+    )
+    by_prefix: dict[str, tuple[RolloutExample, ...]] = {}
+    for row in chosen.iter_rows(named=True):
+        example = RolloutExample(
+            text=_cut(row["text"]),
+            finish=row["finish"],
+            n_tokens=row["n_tokens"],
+            answer=cut(row["answer"], SHORT_CHARACTERS),
+            verdict=row["verdict"],
+        )
+        by_prefix[row["prefix_id"]] = (*by_prefix.get(row["prefix_id"], ()), example)
+    return by_prefix
+
+
+def affordable(
+    chains: Sequence[ChainView], found: Mapping[str, tuple[RolloutExample, ...]], left: float
+) -> dict[str, tuple[RolloutExample, ...]]:
+    """Examples of the prefixes that a reader asks for first, as many as `left` bytes hold: of the steps that lost the most
+    and of the steps before them, largest drop first; then of those whose values are known the least."""
+    afforded: dict[str, tuple[RolloutExample, ...]] = {}
+    for prefix in _by_interest(chains):
+        if prefix in afforded or prefix not in found:
+            continue
+        left -= sum(example.size for example in found[prefix])
+        if left < 0:
+            break
+        afforded[prefix] = found[prefix]
+    return afforded
+
+
+def _by_hash(entry: tuple[int, Size]) -> tuple[str, int]:
+    place, size = entry
+    return content_id("shown", size.chain_id), place
+
+
+def _fitting(wanted: Iterable[tuple[int, Size]], limit: int) -> Iterator[int]:
+    left = float(TEXT_BYTES)
+    for place, size in wanted:
+        left -= size.cut(limit)
+        if left < 0:
+            return
+        yield place
+
+
+def _step(prefix_id: str, text: str, label: int | None, found: Mapping[str, Any], value: str) -> StepView:
+    return StepView(
+        prefix_id=prefix_id,
+        text=text,
+        value=found[value],
+        low=found["low"],
+        high=found["high"],
+        sd=found["posterior_sd"],
+        n_correct=found["n_correct"],
+        n_rollouts=found["n_rollouts"],
+        n_ungraded=found["n_ungraded"],
+        n_truncated=found["n_truncated"],
+        origin=found["origin"],
+        label=label,
+    )
+
+
+def _by_interest(chains: Sequence[ChainView]) -> Iterator[str]:
+    lost = [(drop, chain) for chain in chains if (drop := largest_drop(chain))]
+    for drop, chain in sorted(lost, key=lambda entry: -entry[0].size):
+        prefixes = (chain.root, *chain.steps)
+        yield prefixes[drop.step].prefix_id
+        yield prefixes[drop.step - 1].prefix_id
+    all_prefixes = (prefix for chain in chains for prefix in (chain.root, *chain.steps))
+    for prefix in sorted(all_prefixes, key=lambda prefix: -(prefix.sd or 0)):
+        yield prefix.prefix_id
+
+
+def _cut(text: str) -> str:
+    if len(text) <= CHARACTERS:
+        return text
+    return f"{text[:CHARACTERS]} ... ({len(text):,} characters, whole in rollouts/*.parquet)"

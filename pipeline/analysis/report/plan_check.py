@@ -1,0 +1,128 @@
+"""What a run came to, from what its starts told of themselves: beside what it was planned to come to, and over time. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.core.forecast import Forecast, Range
+from pipeline.core.progress import SECONDS_PER_HOUR
+from pipeline.core.records import Totals
+from pipeline.storage.run_record import STAGED_INPUT
+from pipeline.storage.starts import Start
+
+POINTS = 240
+"""At most, over all starts: more than a chart has room for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAmount:
+    """A figure of the plan. `planned` is None where none was made of it, `actual` where it is not known.
+
+    `digits`: behind the point, when it is told.
+    """
+
+    name: str
+    planned: Range | None
+    actual: float | None
+    digits: int = 0
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether what it came to lies in the planned range; None where either is not known."""
+        return None if self.planned is None or self.actual is None else self.actual in self.planned
+
+    @property
+    def ratio(self) -> float | None:
+        """What it came to over what was expected."""
+        if self.planned is None or self.actual is None or self.planned.expected == 0:
+            return None
+        return self.actual / self.planned.expected
+
+
+def compare_with_plan(
+    plan: Forecast, totals: Totals, *, steps: int, starts: Sequence[Start]
+) -> tuple[PlannedAmount, ...]:
+    """`steps` are those of all chains. Money goes by the prices that starts told, and by the plan's where they told none."""
+    of_plan, cost = plan.planned, plan.cost
+    hours = device_hours(starts)
+    paid = money(starts, otherwise=plan.gpu_hour_price)
+    exact = [
+        PlannedAmount(name=name, planned=_exactly(planned), actual=actual)
+        for name, planned, actual in (
+            ("rows used", of_plan.used, totals.used),
+            ("rows rejected", of_plan.rejected, totals.rejected),
+            ("problems", of_plan.problems, totals.problems),
+            *(
+                ()
+                if of_plan.chains_drawn
+                else (
+                    ("chains", of_plan.chains, totals.chains),
+                    ("steps", of_plan.steps, steps),
+                    ("distinct prefixes", of_plan.prefixes, totals.prefixes - totals.too_long),
+                )
+            ),
+        )
+    ]
+    return (
+        *exact,
+        PlannedAmount(name="rollouts", planned=cost.rollouts, actual=totals.rollouts),
+        PlannedAmount(name="tokens", planned=cost.tokens, actual=totals.tokens + totals.solution_tokens),
+        PlannedAmount(name="device hours", planned=cost.device_hours, actual=hours, digits=2),
+        PlannedAmount(name="money", planned=cost.money, actual=paid, digits=2),
+    )
+
+
+def differing_settings(plan: Forecast, identity: Mapping[str, object]) -> tuple[str, ...]:
+    """Keys of what the plan was made for and the run is not the result of; empty for the plan of this run."""
+    keys = sorted({*plan.identity, *identity} - {STAGED_INPUT})
+    return tuple(key for key in keys if plan.identity.get(key) != identity.get(key))
+
+
+def speed_over_time(starts: Sequence[Start]) -> list[dict[str, float]]:
+    """Points in time: `hours` of work so far, the number of the `start` from 1, `tokens_per_second` since the point before, and
+    `workers`, `running`, `waiting`, `grading` then. Time between starts is left out."""
+    points: list[dict[str, float]] = []
+    worked = 0.0
+    every = max(1, -(-sum(len(start.samples) for start in starts) // POINTS))
+    for number, start in enumerate(starts, start=1):
+        seconds, tokens = 0.0, 0
+        # Counted from the end, so that the last sample is among them.
+        for sample in start.samples[(len(start.samples) - 1) % every :: every]:
+            if sample.seconds > seconds:
+                points.append(
+                    {
+                        "hours": (worked + sample.seconds) / SECONDS_PER_HOUR,
+                        "start": number,
+                        "tokens_per_second": (sample.tokens - tokens) / (sample.seconds - seconds),
+                        "workers": sample.workers,
+                        "running": sample.running,
+                        "waiting": sample.waiting,
+                        "grading": sample.grading,
+                    }
+                )
+                seconds, tokens = sample.seconds, sample.tokens
+        worked += max(seconds, 0.0)
+    return points
+
+
+def device_hours(starts: Sequence[Start]) -> float | None:
+    """What all starts took of devices; None where none tells."""
+    return sum(start.status.device_hours for start in starts) if starts else None
+
+
+def money(starts: Sequence[Start], otherwise: float | None = None) -> float | None:
+    """What starts with a price cost, each by its own, and the others by the price `otherwise`, without which they are left out;
+    None where there is no price at all."""
+    prices = [otherwise if start.price is None else start.price for start in starts]
+    costs = [
+        start.status.device_hours * price for start, price in zip(starts, prices, strict=True) if price is not None
+    ]
+    return sum(costs) if costs else None
+
+
+def starts_without_price(starts: Sequence[Start]) -> int:
+    """How many told no price."""
+    return sum(start.price is None for start in starts)
+
+
+def _exactly(count: int) -> Range:
+    return Range(low=count, expected=count, high=count)

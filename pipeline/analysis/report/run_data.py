@@ -1,0 +1,234 @@
+"""What a run directory holds, read once and unit by unit, as tables small enough to be kept: about 70 bytes a step.
+
+Read through commit records, texts left out. What is made of the tables is in `sums`.
+Of units that are not whole yet, committed rollouts are counted and no more.
+
+For the terminal, its first chains and why rows were rejected are read by themselves (`first_chains`, `reject_counts`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import islice
+from operator import add
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipeline.analysis.report.aggregates import COLUMNS, chains_of, makers_of, steps_of
+from pipeline.config.recorded_settings import Settings
+from pipeline.core.forecast import Forecast
+from pipeline.core.ids import is_shard_file
+from pipeline.core.records import UNGRADED, Finish, Totals, Verdict
+from pipeline.core.schemas import LABELS, REJECTS, ROLLOUTS
+from pipeline.storage.commits import INPUT, UNIT, Commit, chain, chain_lengths, chains, log_totals, resolve
+from pipeline.storage.editions import VERDICTS, current_shards
+from pipeline.storage.objects import each
+from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
+from pipeline.storage.shards import ShardRecord, read_shard
+from pipeline.storage.starts import Start, read_starts
+from pipeline.storage.storage import Storage, sha256_of
+from pipeline.storage.stored_labels import frames_of, label_frames
+from pipeline.storage.stored_run import StoredRun
+
+_LOG = ["rollout_id", "step_index", "finish", "verdict", "n_tokens"]
+_LOG_BY = ["step_index", "finish", "verdict"]
+_REJECTS = "rejects"
+_MAKERS = ["policy", "estimator", "label_rule"]
+EXAMPLES = 200
+"""Rejects that are kept with their words; all of them are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunData:
+    """`totals` are those of the input and of the whole units, of which `owed` are missing, with the verdicts behind the current
+    labels. `unfinished` has the rollouts and tokens that are committed beyond whole units.
+
+    `steps`, `chains`, `makers`: see `sums`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict. `rejects`:
+    the first ones, `reject_counts`: all by reason, rows and single prefixes. `damaged_starts` names files that are none of
+    `starts`. Where no row could be used, rejects are those that were written.
+    `edition` is None where the labels are the run's own.
+    """
+
+    place: str
+    settings: Settings
+    units: int
+    owed: int
+    edition: int | None
+    totals: Totals
+    unfinished: Totals
+    steps: pl.DataFrame
+    chains: pl.DataFrame
+    makers: pl.DataFrame
+    log: pl.DataFrame
+    rejects: pl.DataFrame
+    reject_counts: pl.DataFrame
+    starts: tuple[Start, ...]
+    damaged_starts: tuple[str, ...]
+    plan: Forecast | None
+
+
+def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> RunData:
+    """Raises StoreError for a file that is missing or damaged."""
+    staged = staged_input(storage, run.identity)
+    wholes = [run.wholes[unit.unit_id] for unit in run.units if unit.unit_id in run.wholes]
+    commits = [*([staged] if staged else []), *wholes]
+    steps, chains, makers = _labels(storage, run)
+    log = _log(storage, run)
+    rejects, counts = _rejects(_tables_of(storage, commits, _REJECTS) if commits else _uncommitted(storage))
+    unused = sum(counts["rejects"])
+    starts = read_starts(storage)
+    nothing_staged = Totals(rows=unused, rejected=unused)
+    totals = reduce(add, (commit.totals for commit in commits)) if commits else nothing_staged
+    return RunData(
+        place=storage.place,
+        settings={**run.identity, **run.settings},
+        units=len(run.units),
+        owed=run.owed,
+        edition=run.edition.number if run.edition else None,
+        totals=regraded_totals(totals, log) if run.edition else totals,
+        unfinished=_unfinished(storage, run),
+        steps=steps,
+        chains=chains,
+        makers=makers,
+        log=log,
+        rejects=rejects,
+        reject_counts=counts,
+        starts=starts.starts,
+        damaged_starts=starts.damaged,
+        plan=plan,
+    )
+
+
+def first_chains(storage: Storage, count: int) -> list[dict[str, object]]:
+    """The first `count` label rows, chains of a problem together."""
+    rows = (row for frame in label_frames(storage) for row in frame.iter_rows(named=True))
+    return list(islice(rows, count))
+
+
+def reject_counts(storage: Storage) -> dict[str, int]:
+    """How many rows were rejected for which reason, most frequent first."""
+    counts: Counter[str] = Counter()
+    staged = staged_input(storage, recorded_identity(storage))
+    for commit in [staged, *(resolve(found).whole for found in chains(storage, UNIT))]:
+        for shard in commit.shards if commit else ():
+            if shard.table == "rejects":
+                table = read_shard(storage, shard)
+                whole_rows = table.filter(pc.is_null(table["step_index"]))
+                counts.update(str(reason) for reason in whole_rows["reason"].to_pylist())
+    return dict(counts.most_common())
+
+
+def staged_input(storage: Storage, identity: Settings) -> Commit | None:
+    """The record of the input; None where no row of it could be used, or it was not read to its end yet."""
+    return resolve(chain(storage, INPUT, str(identity.get(STAGED_INPUT)))).whole
+
+
+def _unfinished(storage: Storage, run: StoredRun) -> Totals:
+    """As `status` counts them."""
+
+    def beyond(unit_id: str) -> Totals:
+        whole = run.wholes.get(unit_id)
+        if whole and whole.number == lengths.get(unit_id, 0) - 1:
+            return Totals()
+        logged, known = log_totals(chain(storage, UNIT, unit_id)), whole.totals if whole else Totals()
+        return Totals(rollouts=logged.rollouts - known.rollouts, tokens=logged.tokens - known.tokens)
+
+    lengths = chain_lengths(storage, UNIT)
+    return sum(each(storage, beyond, [unit.unit_id for unit in run.units if unit.unit_id in lengths]), Totals())
+
+
+def regraded_totals(totals: Totals, log: pl.DataFrame) -> Totals:
+    """The totals with the verdicts of the log, as `runtime.planned.totals_of` counts them."""
+    counted = log.filter(pl.col("finish") != Finish.ABORT.value)
+    by_verdict = {
+        Verdict(verdict): count for verdict, count in counted.group_by("verdict").agg(pl.sum("rollouts")).iter_rows()
+    }
+    return replace(
+        totals,
+        correct=by_verdict.get(Verdict.CORRECT, 0),
+        incorrect=by_verdict.get(Verdict.INCORRECT, 0),
+        no_answer=by_verdict.get(Verdict.NO_ANSWER, 0),
+        ungraded=sum(by_verdict.get(verdict, 0) for verdict in UNGRADED),
+    )
+
+
+def _labels(storage: Storage, run: StoredRun) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    labels = _empty(LABELS)
+    steps = [steps_of(labels, 0)]
+    chains = [chains_of(steps[0])]
+    makers = [makers_of(labels)]
+    first = 0
+    for labels in frames_of(storage, run, COLUMNS):
+        steps.append(steps_of(labels, first))
+        chains.append(chains_of(steps[-1]))
+        makers.append(makers_of(labels))
+        first += labels.height
+    made = pl.concat(makers).group_by(_MAKERS).agg(pl.sum("chains"))
+    return pl.concat(steps), pl.concat(chains), made.sort("chains", *_MAKERS, descending=[True, False, False, False])
+
+
+def _log(storage: Storage, run: StoredRun) -> pl.DataFrame:
+    rollouts = current_shards(run.wholes, None, "rollouts")
+    verdicts = current_shards(run.wholes, run.edition, VERDICTS) if run.edition else {}
+    counted = [_counted(_empty(ROLLOUTS))]
+    for unit in run.units:
+        later = verdicts.get(unit.unit_id, ())
+        if shards := rollouts.get(unit.unit_id, ()):
+            counted.append(_counted(_judged(_tables(storage, shards, _LOG), storage, later)))
+    return pl.concat(counted).group_by(_LOG_BY).agg(pl.sum("rollouts", "tokens")).sort(_LOG_BY)
+
+
+def _judged(log: pl.DataFrame, storage: Storage, later: Sequence[ShardRecord]) -> pl.DataFrame:
+    """The rollouts with the verdicts of an edition in the place of the log's, where it has its own."""
+    if not later:
+        return log
+    anew = _tables(storage, later, ["rollout_id", "verdict"])
+    return log.drop("verdict").join(anew, on="rollout_id", how="left", validate="1:1")
+
+
+def _counted(log: pl.DataFrame) -> pl.DataFrame:
+    texts = log.with_columns(pl.col("finish", "verdict").cast(pl.String))
+    return texts.group_by(_LOG_BY).agg(rollouts=pl.len().cast(pl.Int64), tokens=pl.sum("n_tokens").cast(pl.Int64))
+
+
+def _rejects(tables: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The first ones with their words, and how many there are for which reason, those of rows first."""
+    first = [_empty(REJECTS)]
+    by = ["of_prefix", "reason"]
+    counts = []
+    for found in (first[0], *tables):
+        first.append(found.head(EXAMPLES - sum(frame.height for frame in first)))
+        counts.append(
+            found.select(pl.col("step_index").is_not_null().alias("of_prefix"), "reason")
+            .group_by(by)
+            .agg(rejects=pl.len())
+        )
+    summed = pl.concat(counts).group_by(by).agg(pl.sum("rejects"))
+    return pl.concat(first), summed.sort("of_prefix", "rejects", "reason", descending=[False, True, False])
+
+
+def _uncommitted(storage: Storage) -> Iterator[pl.DataFrame]:
+    """Of an input without any row that can be used: no record stands for it, but a whole file's name is made of its content."""
+    for name in storage.names(_REJECTS):
+        data = storage.read(name)
+        if is_shard_file(name) and sha256_of(data).startswith(name.removesuffix(".parquet").rpartition("-")[2]):
+            yield pl.DataFrame(pq.read_table(pa.BufferReader(data)))
+
+
+def _tables_of(storage: Storage, commits: Sequence[Commit], table: str) -> Iterator[pl.DataFrame]:
+    for commit in commits:
+        for shard in commit.shards:
+            if shard.table == table:
+                yield pl.DataFrame(read_shard(storage, shard))
+
+
+def _tables(storage: Storage, shards: Sequence[ShardRecord], columns: Sequence[str]) -> pl.DataFrame:
+    return pl.concat([pl.DataFrame(read_shard(storage, shard, columns)) for shard in shards])
+
+
+def _empty(schema: pa.Schema) -> pl.DataFrame:
+    return pl.DataFrame(schema.empty_table())

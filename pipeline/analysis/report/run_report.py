@@ -1,0 +1,239 @@
+"""A run that is reported on: what of it can be read, beside its plan, where it has one; that in a few lines of text; and how
+`label` ends, with these lines and with the page.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+
+from pipeline.analysis.report import aggregates
+from pipeline.analysis.report.aggregates import in_all
+from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings
+from pipeline.analysis.report.run_data import RunData, load_run_data, staged_input
+from pipeline.analysis.report.terminal import print_lines
+from pipeline.analysis.settings import ReportConfig
+from pipeline.core.errors import Absent, StepvalueError, UsageError
+from pipeline.core.forecast import Forecast, decode_forecast
+from pipeline.core.formatting import first_of, format_number, format_percent, format_range, printable
+from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.storage.commits import FOLDER, UNIT
+from pipeline.storage.editions import edition_chain
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.run_record import recorded_identity
+from pipeline.storage.starts import DONE, FAILED, INTERRUPTED, PLAN, REPORT
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import StoredRun, refuse_no_run, stored_run
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_NONE = "·"
+_UNTOLD = ("rows used", "rows rejected", "problems", "chains", "steps", "distinct prefixes")
+"""What a plan knows exactly is told where it was wrong."""
+_NAMED = 3
+TEXT = 300
+"""Characters of a message or of a reject's words that are shown."""
+_ENDS = {DONE: "came to its end", INTERRUPTED: "was interrupted", FAILED: "failed"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """`beside`: what was planned and what it came to; empty without a plan. `other`: in which settings the plan is that of
+    another run. `banners`: why a plan that is there is left out, or is to be read with care."""
+
+    run: StoredRun
+    found: RunData
+    beside: tuple[PlannedAmount, ...]
+    other: tuple[str, ...]
+    banners: tuple[str, ...]
+
+    @property
+    def short(self) -> list[str]:
+        """The lines behind the totals."""
+        return short_lines(self.found, self.beside, self.other)
+
+
+def read_run(storage: Storage, plan: str | None) -> RunReport:
+    """`plan` names a file; None: that of the run directory. Raises UsageError for no run, one of another version and a
+    plan that is none, StoreError for a damaged run."""
+    run = readable(storage)
+    forecast, banners = _of_run(storage) if plan is None else (_named(plan), ())
+    found = load_run_data(storage, run, forecast)
+    steps = in_all(found.steps).steps
+    totals = found.totals + found.unfinished
+    beside = compare_with_plan(forecast, totals, steps=steps, starts=found.starts) if forecast else ()
+    other = differing_settings(forecast, run.identity) if forecast else ()
+    if other:
+        banners = (*banners, f"The plan is that of another run: {setting_names(other)}.")
+    return RunReport(run=run, found=found, beside=beside, other=other, banners=banners)
+
+
+def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
+    """What is owed, values, labels, verdicts, and the plan: what the totals do not say, see `terminal.totals_lines`.
+
+    `other`: in which settings the plan is that of another run.
+    """
+    return [
+        *_owed(found),
+        *_values(found),
+        *_labels(found),
+        *_verdicts(found),
+        *_planned(found, plan, other),
+        *_damaged(found),
+    ]
+
+
+def end_with_report(console: Console, storage: Storage, *, page: bool, changed: bool) -> None:
+    """Print it and, with `page`, write the page: not again where nothing has `changed`. The run is done, whatever becomes of
+    either, and says so."""
+    try:
+        read = read_run(storage, None)
+        print_lines(console, read.short)
+        if page:
+            if changed or REPORT not in storage.names(""):
+                # Loads what draws the charts.
+                from pipeline.analysis.report.run import page_data
+
+                storage.replace(REPORT, page_data(storage, read, ReportConfig(run_dir=storage.place)))
+            print_lines(console, [f"report    {page_link(storage)}"])
+    except Exception as error:  # noqa: BLE001  charts are drawn by others' code; whatever it says, the run is done
+        reason = error if isinstance(error, StepvalueError) else f"{type(error).__name__}: {error}"
+        print_lines(console, [f"report    none, though the run is done: {reason}"])
+
+
+def page_link(storage: Storage) -> str:
+    """Of the page in a run directory."""
+    return (Path(storage.place) / REPORT).as_uri() if isinstance(storage, LocalStorage) else f"{storage.place}/{REPORT}"
+
+
+def readable(storage: Storage) -> StoredRun:
+    """The run; one whose input was rejected as a whole has no units. Raises UsageError for no run and one of another version,
+    StoreError for a damaged run."""
+    refuse_no_run(storage)
+    identity = recorded_identity(storage)
+    begun = any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER))
+    if begun or identity.get("schema") != SCHEMA_VERSION or staged_input(storage, identity):
+        return stored_run(storage)
+    return StoredRun(identity=identity, units=(), wholes={}, editions=edition_chain(storage))
+
+
+def setting_names(settings: Sequence[str]) -> str:
+    """Settings that differ, the first of them by name."""
+    more = f" and {len(settings) - _NAMED} more" if len(settings) > _NAMED else ""
+    return f"{', '.join(settings[:_NAMED])}{more} differ{'s' if len(settings) == 1 else ''}"
+
+
+def last_activity(found: RunData) -> str:
+    """How the last start of an unfinished run ended; empty where none has told of itself."""
+    if not found.starts:
+        return ""
+    last = found.starts[-1]
+    if not last.ended:
+        return "the last start has not told its end: see `status`"
+    why = f": {cut(printable(last.message))}" if last.message else ""
+    return f"the last start {_ENDS.get(last.ended, 'ended')}{why}"
+
+
+def cut(text: str) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= TEXT else f"{text[:TEXT]} ... ({len(text):,} characters)"
+
+
+def sparkline(counts: Sequence[int]) -> str:
+    """A character per count: a point for none, else a block whose height tells the share of the largest count."""
+    most = max(counts, default=0)
+    return "".join(_BLOCKS[-(-len(_BLOCKS) * count // most) - 1] if count else _NONE for count in counts)
+
+
+def missing_costs(found: RunData) -> list[str]:
+    """What is missing of device hours and money, in at most one sentence."""
+    if not found.damaged_starts:
+        return []
+    text = "what they tell, device hours and money too, is not counted"
+    return [f"{first_of(found.damaged_starts)} cannot be read: {text}"]
+
+
+def _of_run(storage: Storage) -> tuple[Forecast | None, tuple[str, ...]]:
+    """A report is made without a plan that cannot be used."""
+    try:
+        return decode_forecast(storage.read(PLAN)), ()
+    except Absent:
+        return None, ()
+    except ValueError as error:
+        return None, (f"{PLAN} is left out: {error}.",)
+
+
+def _named(plan: str) -> Forecast:
+    try:
+        return decode_forecast(Path(plan).expanduser().read_bytes())
+    except OSError as error:
+        raise UsageError(f"planned={plan} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise UsageError(f"planned={plan} is no plan: {error}; name what `plan` has written") from error
+
+
+def _owed(found: RunData) -> list[str]:
+    if not found.owed:
+        return []
+    parts = [f"{found.owed:,} of {found.units:,} units"]
+    if found.unfinished.rollouts:
+        more = f"{found.unfinished.rollouts:,} more rollouts with {found.unfinished.tokens:,} tokens"
+        parts.append(f"{more} are committed of units that are not whole")
+    return [f"owed      {'; '.join(filter(None, [*parts, last_activity(found)]))}"]
+
+
+def _values(found: RunData) -> list[str]:
+    counts = aggregates.value_counts(found.steps)["all"].to_list()
+    if not any(counts):
+        return []
+    whole = aggregates.in_all(found.steps)
+    means = [
+        f"{mean:.2f} in {outcome} chains"
+        for outcome, mean in (("right", whole.mean_right), ("wrong", whole.mean_wrong))
+        if mean is not None
+    ]
+    return [f"values    0 {sparkline(counts)} 1" + (f"  mean {', '.join(means)}, without ends" if means else "")]
+
+
+def _labels(found: RunData) -> list[str]:
+    whole = aggregates.in_all(found.steps)
+    if not whole.steps:
+        return []
+    ends = f"{whole.ends:,} ends of chains, whose value is the outcome" if whole.ends else ""
+    if whole.steps == whole.ends:
+        return [f"steps     {ends}"]
+    by_label = dict(aggregates.label_counts(found.steps).group_by("label").agg(pl.sum("steps")).iter_rows())
+    parts = [f"{by_label[name]:,} {name}" for name in aggregates.LABELS.values() if name in by_label]
+    before_ends = whole.steps - whole.ends
+    share = f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else ""
+    text = f"{before_ends:,} = {' + '.join(parts)}{share}"
+    return [f"steps     {'; beside them '.join(filter(None, [text, ends]))}"]
+
+
+def _verdicts(found: RunData) -> list[str]:
+    counts = aggregates.verdict_counts(found.log)
+    total = counts["rollouts"].sum()
+    if not total:
+        return []
+    parts = [
+        f"{format_percent(rollouts / total)} {verdict.replace('_', ' ')}" for verdict, rollouts, _ in counts.iter_rows()
+    ]
+    return [f"verdicts  {', '.join(parts)}"]
+
+
+def _planned(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
+    text = [f"for another run: {setting_names(other)}"] if other else []
+    for each in plan:
+        planned = each.planned
+        if planned is None or each.actual is None or (each.name in _UNTOLD and (each.inside or found.owed)):
+            continue
+        actual, expected = format_number(each.actual, each.digits), format_number(planned.expected, each.digits)
+        between = format_range(planned.low, planned.high, each.digits)
+        verdict = "" if found.owed else ", inside" if each.inside else ", OUTSIDE"
+        text.append(f"{actual} {each.name} of {expected} planned ({between}{verdict})")
+    return ["planned   " + "\n          ".join(text)] if text else []
+
+
+def _damaged(found: RunData) -> list[str]:
+    return [f"damaged   {words}" for words in missing_costs(found)]

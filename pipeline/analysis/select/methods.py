@@ -1,0 +1,213 @@
+"""Ways to choose among the candidates of a problem, compared over all problems. Pure.
+
+A way is as good as its choice among n candidates is often right, n of them drawn at random without replacement: exactly so for
+a choice by score (`best_of`), over all subsets or many random ones for a vote (`vote`). `count` is how many candidates there
+are; n is at least 1 and at most that. Randomness is handed in.
+
+Arrays: `groups` (C,) has the number of every candidate's answer, -1 for none; `subsets` (S, C) says which candidates vote.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import combinations, groupby
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.core.ids import content_id
+from pipeline.core.records import Verdict
+from pipeline.core.statistics import Interval, bootstrap
+from pipeline.graders.math.compare import quick_verdict
+from pipeline.graders.math.normal import normal_form
+
+MAX_SUBSETS = 500
+"""So many are drawn where there are more; the share of right votes of one problem then has an sd of 0.022 at most."""
+ROUNDING = 1e-9
+"""Sums of scores that differ by less are equal."""
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+_SEED_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A chain for a problem. None where it states no answer, or has no score.
+
+    `right`: its answer was found to be the known one; what could not be judged is not right.
+    """
+
+    chain_id: str
+    answer: str | None
+    right: bool
+    score: float | None
+    outcome_score: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """All candidates of a problem, at least one. What is said of them does not depend on their order."""
+
+    problem_id: str
+    candidates: tuple[Candidate, ...]
+
+
+class Method(Enum):
+    """How one of n candidates is chosen; `oracle` is right where any of them is."""
+
+    prm = "prm"
+    weighted = "weighted"
+    """The answer with the largest sum of PRM scores."""
+    majority = "majority"
+    orm = "orm"
+    random = "random"
+    oracle = "oracle"
+
+
+AGAINST = (Method.majority, Method.orm, Method.random)
+"""What best-of-N by the PRM is set against, problem by problem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeResult:
+    """Shares of problems whose choice among n candidates is right; `ahead` is by how much the PRM's exceeds a method's.
+
+    `short`: problems with fewer candidates, of whom all compete.
+    """
+
+    n: int
+    short: int
+    accuracy: Mapping[Method, Interval]
+    ahead: Mapping[Method, Interval]
+
+
+def compare_methods(contests: Sequence[Contest], sizes: Sequence[int], seed: int) -> list[SizeResult]:
+    """One row for each of `sizes`. There is no `Method.orm` where no candidate has an outcome score."""
+    ordered = sorted(contests, key=lambda contest: contest.problem_id)
+    methods = [method for method in Method if method is not Method.orm or _has_outcome_scores(ordered)]
+    tables = {n: np.zeros((len(ordered), len(methods))) for n in sizes}
+    for place, contest in enumerate(ordered):
+        for n, chances in _chances(contest, sizes, seed).items():
+            tables[n][place] = [chances[method] for method in methods]
+    rivals = [method for method in AGAINST if method in methods]
+    rows = []
+    for n, table in tables.items():
+        lead = table[:, [methods.index(Method.prm)]] - table[:, [methods.index(rival) for rival in rivals]]
+        estimates = bootstrap(np.hstack([table, lead]), seed)
+        rows.append(
+            SizeResult(
+                n=n,
+                short=sum(len(contest.candidates) < n for contest in ordered),
+                accuracy=dict(zip(methods, estimates[: len(methods)], strict=True)),
+                ahead=dict(zip(rivals, estimates[len(methods) :], strict=True)),
+            )
+        )
+    return rows
+
+
+def answer_groups(answers: Sequence[str | None]) -> list[int | None]:
+    """A number for every answer, the same for equal ones; None for no answer.
+
+    Equal is what the checker finds equal without algebra, read either way round, and what is equal to the same.
+    """
+    spelling = [None if answer is None or not answer.strip() else normal_form(answer) for answer in answers]
+    distinct = sorted({text for text in spelling if text is not None})
+    group = list(range(len(distinct)))
+    for one in range(len(distinct)):
+        for other in range(one):
+            if group[one] != group[other] and _equal(distinct[one], distinct[other]):
+                joined, left = sorted((group[one], group[other]))
+                group = [joined if number == left else number for number in group]
+    of = dict(zip(distinct, group, strict=True))
+    return [None if text is None else of[text] for text in spelling]
+
+
+def best_of(scores: Sequence[float | None], right: Sequence[bool], n: int) -> float:
+    """P(the best-scored one of n is right), its expectation over all subsets of size n.
+
+    Equal scores share their chances; no score is below every score. The best is one of the b candidates that share a score
+    with a better ones before them where none of these is drawn and one of those is: C(count - a, n) - C(count - a - b, n) of
+    the C(count, n) subsets, and any of the b then is the one as often as the others.
+    """
+    ranked = sorted(zip(map(_rank, scores), right, strict=True), reverse=True)
+    count, before, expected = len(ranked), 0, 0.0
+    for _, equal in groupby(ranked, key=lambda candidate: candidate[0]):
+        among = [is_right for _, is_right in equal]
+        subsets = comb(count - before, n) - comb(count - before - len(among), n)
+        expected += subsets / comb(count, n) * sum(among) / len(among)
+        before += len(among)
+    return expected
+
+
+def any_right(n_right: int, count: int, n: int) -> float:
+    """P(one of n is right), which no choice exceeds: pass@n as Chen et al. 2021, equation 1, estimate it."""
+    return 1 - comb(count - n_right, n) / comb(count, n)
+
+
+def vote(groups: Ints, right: Flags, weights: Floats, subsets: Flags) -> float:
+    """P(the vote is right): the answer with the largest sum of weights wins, and one of those who gave it stands for it.
+
+    Answers with equal sums share their chances. Who states no answer has no vote; where nobody states one, the vote is wrong.
+    """
+    said = groups >= 0
+    if not said.any():
+        return 0.0
+    ballots = subsets[:, said].astype(np.float64)
+    names, answer = np.unique(groups[said], return_inverse=True)
+    gave = np.eye(len(names))[answer]
+    voters = ballots @ gave
+    right_voters = ballots @ (gave * right[said, None])
+    sums = np.where(voters > 0, ballots @ (gave * weights[said, None]), -np.inf)
+    won = (sums >= sums.max(axis=1, keepdims=True) - ROUNDING) & (voters > 0)
+    share = np.where(won, right_voters / np.maximum(voters, 1), 0.0).sum(axis=1) / np.maximum(won.sum(axis=1), 1)
+    return float(share.mean())
+
+
+def subsets_of(count: int, n: int, rng: np.random.Generator) -> Flags:
+    """All subsets of n out of `count` candidates, or `MAX_SUBSETS` random ones if those are fewer."""
+    if comb(count, n) <= MAX_SUBSETS:
+        members = np.array(list(combinations(range(count), n)), dtype=np.int64)
+    else:
+        members = rng.random((MAX_SUBSETS, count)).argpartition(n - 1, axis=1)[:, :n]
+    chosen = np.zeros((len(members), count), dtype=np.bool_)
+    np.put_along_axis(chosen, members, True, axis=1)
+    return chosen
+
+
+def _has_outcome_scores(contests: Sequence[Contest]) -> bool:
+    return any(candidate.outcome_score is not None for contest in contests for candidate in contest.candidates)
+
+
+def _chances(contest: Contest, sizes: Sequence[int], seed: int) -> dict[int, dict[Method, float]]:
+    """For each size, how likely each method's choice is right."""
+    candidates = sorted(contest.candidates, key=lambda candidate: candidate.chain_id)
+    count = len(candidates)
+    right = [candidate.right for candidate in candidates]
+    scores = [candidate.score for candidate in candidates]
+    outcome_scores = [candidate.outcome_score for candidate in candidates]
+    groups = np.array([-1 if group is None else group for group in answer_groups([c.answer for c in candidates])])
+    flags, weights = np.array(right), np.array([score or 0.0 for score in scores])
+    rng = np.random.default_rng([seed, int(content_id(contest.problem_id)[:_SEED_DIGITS], 16)])
+    chances = {}
+    for size in sizes:
+        n = min(size, count)
+        subsets = subsets_of(count, n, rng)
+        chances[size] = {
+            Method.prm: best_of(scores, right, n),
+            Method.weighted: vote(groups, flags, weights, subsets),
+            Method.majority: vote(groups, flags, np.ones(count), subsets),
+            Method.orm: best_of(outcome_scores, right, n),
+            Method.random: sum(right) / count,
+            Method.oracle: any_right(sum(right), count, n),
+        }
+    return chances
+
+
+def _equal(one: str, other: str) -> bool:
+    return Verdict.CORRECT in (quick_verdict(one, other), quick_verdict(other, one))
+
+
+def _rank(score: float | None) -> float:
+    return float("-inf") if score is None else score

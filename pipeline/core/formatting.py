@@ -1,0 +1,108 @@
+"""A status of a run in words: what of it is known, in one line or in several."""
+
+from collections.abc import Iterator, Sequence
+from math import floor, log10
+
+from pipeline.core.progress import Pace, Status, Verdicts
+
+_MOST_DIGITS = 9
+
+
+def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tuple[str, str]]:
+    """What is known, by name: (name, words). `price`: of a device for an hour."""
+    if status.units:
+        yield "units", f"{status.units_done:,}/{status.units:,}"
+    if status.prefixes:
+        yield "prefixes", f"{status.prefixes_decided:,}/{status.prefixes:,} decided"
+    if status.rollouts or status.rollouts_before:
+        yield "rollouts", _rollouts(status)
+    if pace.overall is not None and status.rollouts:
+        yield "speed", _speed(status, pace)
+    if status.rollouts or status.load.running or status.load.waiting:
+        yield "requests", _requests(status)
+    if status.rollouts:
+        yield "verdicts", format_verdicts(status.verdicts)
+        yield "cut", f"{format_percent(status.verdicts.truncated / status.rollouts)} by sampling.max_tokens"
+    if price is not None and status.device_hours:
+        yield "money", format_cost(status.device_hours, price)
+    if pace.seconds_left is not None:
+        yield "left", format_duration(pace.seconds_left)
+
+
+def status_line(status: Status, pace: Pace, seconds: float, price: float | None) -> str:
+    """The status as one line; `seconds` is how long its stage has lasted."""
+    unnamed = ("speed", "requests", "verdicts")
+    parts = [words if name in unnamed else f"{name} {words}" for name, words in status_items(status, pace, price)]
+    return " | ".join([f"{printable(status.stage)} {format_duration(seconds)}", *parts])
+
+
+def format_verdicts(verdicts: Verdicts) -> str:
+    """What rollouts came to, in percent of all; kinds that did not occur are left out, but for right and wrong."""
+    counts = {
+        "right": verdicts.correct,
+        "wrong": verdicts.incorrect,
+        "no answer": verdicts.no_answer,
+        "ungraded": verdicts.ungraded,
+        "stopped": verdicts.aborted,
+    }
+    total = sum(counts.values()) or 1
+    always = ("right", "wrong")
+    return ", ".join(
+        f"{format_percent(count / total)} {name}" for name, count in counts.items() if count or name in always
+    )
+
+
+def format_cost(device_hours: float, price: float) -> str:
+    """What devices have cost so far, in the currency of the price."""
+    return f"{format_number(device_hours * price, 2)} for {format_number(device_hours, 2)} device hours"
+
+
+def format_number(number: float, digits: int = 0) -> str:
+    """With commas, and `digits` behind the point; of what is less than 1, its first two."""
+    if digits and 0 < abs(number) < 1:
+        digits = min(_MOST_DIGITS, 1 - floor(log10(abs(number))))
+    return f"{number:,.{digits}f}"
+
+
+def format_range(low: float, high: float, digits: int = 0) -> str:
+    """A range of figures; one figure where both ends are the same."""
+    return (
+        format_number(low, digits) if low == high else f"{format_number(low, digits)} to {format_number(high, digits)}"
+    )
+
+
+def first_of(names: Sequence[str]) -> str:
+    """The first of the names, and how many more there are."""
+    return names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
+
+
+def format_duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"
+
+
+def format_percent(share: float) -> str:
+    """Two digits or more."""
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
+
+
+def printable(text: str) -> str:
+    """One line without control characters, which a terminal would obey."""
+    return "".join(character if character.isprintable() else "�" for character in " ".join(text.split()))
+
+
+def _rollouts(status: Status) -> str:
+    expected = f"/{status.rollouts_expected:,}" if status.rollouts_expected else ""
+    before = f", {status.rollouts_before:,} before" if status.rollouts_before else ""
+    return f"{status.rollouts:,}{expected}{before}"
+
+
+def _speed(status: Status, pace: Pace) -> str:
+    of_bound = "" if status.share_of_bound is None else f" ({format_percent(status.share_of_bound)} of the bound)"
+    return f"{pace.recent or 0:,.0f} tokens/s, {pace.overall or 0:,.0f} since the start{of_bound}"
+
+
+def _requests(status: Status) -> str:
+    grading = f", {status.load.grading:,} wait for the checker" if status.load.grading else ""
+    return f"{status.load.running:,} running, {status.load.waiting:,} waiting{grading}"

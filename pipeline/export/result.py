@@ -1,0 +1,168 @@
+"""What an export came to; that told to a person at its end, and in its data card: what is in it, for people and for
+`datasets.load_dataset(FOLDER)`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from pipeline.config.recorded_settings import Settings, flatten_settings
+from pipeline.export.base import Plan
+from pipeline.export.example import NO_LABELS, LabelCounts, display_name
+from pipeline.export.settings import ExportConfig
+
+CARD = "README.md"
+_MARK = "Step labels exported by stepvalue"
+_HEAD_BYTES = 4096
+LEFT_OUT = "left_out.jsonl"
+"""In the folder of an export: the chains that are in none of its other files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstLeftOut:
+    """A chain that was left out, or that the trainer would misread: a word to count by, and a sentence. `fatal`: it cannot be
+    written at all."""
+
+    chain_id: str
+    source_id: str | None
+    kind: str
+    detail: str
+    fatal: bool = False
+
+    @property
+    def text(self) -> str:
+        """Which chain it is, and what is the matter with it."""
+        return f"chain {display_name(self.chain_id, self.source_id)}: {self.detail}"
+
+
+@dataclass(kw_only=True, slots=True)
+class FileCounts:
+    """What one file holds, counted up while it is written: labels by the run's rule or the threshold that was asked for."""
+
+    rows: int = 0
+    problems: set[str] = field(default_factory=set)
+    labels: LabelCounts = NO_LABELS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """How many chains one reason holds for, and the first of them."""
+
+    count: int
+    first: FirstLeftOut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportResult:
+    """`files` by their names; why chains, of all that were read, are in none of them (`left_out`), and what the trainer will
+    misread all the same (`kept`). `owed` units had no labels yet."""
+
+    out: str
+    chains: int
+    steps: int
+    files: Mapping[str, FileCounts]
+    left_out: Mapping[str, Reason]
+    kept: Mapping[str, Reason]
+    owed: int
+
+
+def reasons(chains: Iterable[FirstLeftOut]) -> dict[str, Reason]:
+    """The chains by kind, the most frequent first."""
+    found: dict[str, Reason] = {}
+    for chain in chains:
+        before = found.get(chain.kind)
+        found[chain.kind] = Reason(count=before.count + 1 if before else 1, first=before.first if before else chain)
+    return dict(sorted(found.items(), key=lambda item: -item[1].count))
+
+
+def is_card(path: Path) -> bool:
+    """Whether a file is a card that an export has written."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return _MARK.encode() in file.read(_HEAD_BYTES)
+
+
+def data_card(config: ExportConfig, plan: Plan, exported: ExportResult, made_with: Settings) -> str:
+    """The text of the card, in Markdown with the front matter that names the data files."""
+    front = "".join(f"  - split: {name.partition('.')[0]}\n    path: {name}\n" for name in exported.files)
+    parts = asdict(config)
+    own = parts.pop("own")
+    if config.own is not None:
+        parts[config.own.SECTION] = own
+    asked = {key: value for name, part in parts.items() for key, value in flatten_settings(name, part).items()}
+    return (
+        f"---\nconfigs:\n- config_name: default\n  data_files:\n{front}---\n\n"
+        f"# {_MARK}\n\n"
+        f"Layout `{config.format}`{_marks(plan)}. Labels are Monte Carlo estimates: see `policy` and the settings below. "
+        "The problems' and chains' own licence holds for the texts.\n\n"
+        "| file | rows | problems | labels | good | bad | neutral | uncertain |\n|---|---|---|---|---|---|---|---|\n"
+        + "".join(_row(name, counts) for name, counts in exported.files.items())
+        + _reasons("Left out", exported.left_out)
+        + _reasons("Kept, though the trainer misreads them", exported.kept)
+        + (f"\n{exported.owed:,} units of the run were not labelled yet.\n" if exported.owed else "")
+        + "\n## Settings of the export\n\n"
+        + _settings(asked)
+        + "\n## Settings of the labels\n\n"
+        + _settings(made_with)
+    )
+
+
+def result_lines(exported: ExportResult) -> Iterator[str]:
+    """Lines of text; those about left-out chains name the first of each kind."""
+    if exported.owed:
+        yield f"unfinished        {exported.owed:,} units of the run have no labels yet"
+    for name, counts in exported.files.items():
+        yield f"{name:<17} {_counts(counts)}"
+    total = sum(reason.count for reason in exported.left_out.values())
+    if total:
+        yield f"left out          {total:,} of {exported.chains:,} chains; {exported.out}/{LEFT_OUT} names each"
+    for kind, reason in exported.left_out.items():
+        yield f"  {reason.count:,} {kind}, the first: {reason.first.text}"
+    for kind, reason in exported.kept.items():
+        yield f"kept all the same {reason.count:,} {kind}, the first: {reason.first.text}"
+    yield f"{exported.out}"
+
+
+def _row(name: str, counts: FileCounts) -> str:
+    labels = counts.labels
+    kinds = (labels.good, labels.bad, labels.neutral, labels.unlabelled)
+    numbers = (counts.rows, len(counts.problems), labels.total, *kinds)
+    return f"| `{name}` | " + " | ".join(f"{number:,}" for number in numbers) + " |\n"
+
+
+def _reasons(title: str, found: Mapping[str, Reason]) -> str:
+    return (
+        "".join([f"\n{title}:\n\n", *(f"- {kind}: {reason.count:,}\n" for kind, reason in found.items())])
+        if found
+        else ""
+    )
+
+
+def _settings(settings: Settings) -> str:
+    return "".join(f"- `{key}`: `{_plain(value)}`\n" for key, value in settings.items() if value not in (None, [], ""))
+
+
+def _plain(value: object) -> str:
+    return repr(value.value if isinstance(value, Enum) else value).replace("`", "'")
+
+
+def _marks(plan: Plan) -> str:
+    named = (("separator", plan.marks.separator), ("placeholder", plan.marks.placeholder))
+    return "".join(f", {name} `{mark!r}`" for name, mark in named if mark)
+
+
+def _counts(counts: FileCounts) -> str:
+    labels = counts.labels
+    kinds = [
+        f"{number:,} {name}"
+        for number, name, always in (
+            (labels.good, "good", True),
+            (labels.bad, "bad", True),
+            (labels.neutral, "neutral", False),
+            (labels.unlabelled, "uncertain", False),
+        )
+        if number or always
+    ]
+    return f"{counts.rows:,} rows, {len(counts.problems):,} problems, {labels.total:,} labels = {' + '.join(kinds)}"

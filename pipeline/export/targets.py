@@ -1,0 +1,221 @@
+"""A labelled chain -> what of it is trained on: which steps, towards which target. Pure.
+
+A label is about the prefix that a step ends, so steps can be cut from the end and joined to the next one without changing what
+the other labels say.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from pipeline.config.choices import ValueColumn
+from pipeline.core.errors import UsageError
+from pipeline.core.records import Origin
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE
+from pipeline.estimators.registry import value_column
+from pipeline.export.example import StepTarget, TrainingExample, display_name
+from pipeline.export.formats.base import Format
+from pipeline.export.settings import ExportConfig, NeutralSteps, TargetKind, UncertainSteps
+
+JOINT = " "
+"""Between a step and the one it is merged into: no trainer separates steps by it."""
+_ONE_VALUE = {UncertainSteps.positive: POSITIVE, UncertainSteps.negative: NEGATIVE}
+_ONE_CLASS = {
+    NeutralSteps.positive: POSITIVE,
+    NeutralSteps.negative: NEGATIVE,
+    NeutralSteps.keep: NEUTRAL,
+    NeutralSteps.uncertain: None,
+}
+
+
+class LabelRow(NamedTuple):
+    """A row of `labels`, as far as it matters here; lists have an entry per step.
+
+    Of `SOMETIMES` only what `columns_for` names is read; nothing looks at the others, which are None.
+    """
+
+    chain_id: str
+    problem_id: str
+    source_id: str | None
+    problem: str
+    gold_answer: str
+    final_answer: str | None
+    outcome: bool | None
+    steps: list[str]
+    label: list[int | None]
+    value: list[float | None]
+    posterior_mean: list[float | None]
+    n_correct: list[int]
+    n_rollouts: list[int]
+    origin: list[str]
+    prefix_ids: list[str]
+    root_prefix_id: str
+    estimator: str
+
+
+VALUES = ("value", "posterior_mean")
+COUNTS = ("n_correct", "n_rollouts", "origin")
+PLACE = ("prefix_ids", "root_prefix_id")
+SOMETIMES = (*VALUES, *COUNTS, *PLACE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetChoice:
+    """The settings of an export with nothing left open but `soft`, which follows each row's estimator where it is None."""
+
+    target: TargetKind
+    soft: ValueColumn | None
+    threshold: float | None
+    uncertain: UncertainSteps
+    neutral: NeutralSteps | None
+    after_error: bool
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutChains:
+    """Why nothing of a chain is exported: a word to count by, and a sentence."""
+
+    kind: str
+    detail: str
+
+
+UNCERTAIN_STEP = "uncertain_step"
+NO_LABEL = "no_label"
+
+
+def target_choice(config: ExportConfig, layout: Format) -> TargetChoice:
+    """What is asked for, with the format's own ways where nothing is. Raises UsageError for what the format cannot hold."""
+    name = config.format
+    target = config.target or layout.targets[0]
+    if target not in layout.targets:
+        able = " or ".join(f"target={known.value}" for known in layout.targets)
+        raise UsageError(f"target={target.value}: format={name} takes {able}; its trainer would misread anything else")
+    if layout.outcome:
+        _refuse_about_steps(config)
+    uncertain = config.uncertain or (UncertainSteps.ignore if layout.ignores else UncertainSteps.merge)
+    if uncertain is UncertainSteps.ignore and not layout.ignores:
+        raise UsageError(
+            f"uncertain=ignore: format={name} has no place for a step without a label; choose merge, cut or drop"
+        )
+    if layout.whole and (config.after_error is False or uncertain in (UncertainSteps.merge, UncertainSteps.cut)):
+        raise UsageError(f"format={name} is about whole chains: leave out after_error, and uncertain but for drop")
+    if config.neutral is NeutralSteps.keep and not layout.neutral:
+        raise UsageError(
+            f"neutral=keep: format={name} has no class for neutral steps; choose positive, negative or uncertain"
+        )
+    return TargetChoice(
+        target=target,
+        soft=config.soft,
+        threshold=config.threshold,
+        uncertain=uncertain,
+        neutral=config.neutral or (NeutralSteps.keep if layout.neutral else None),
+        after_error=layout.whole
+        or (target is not TargetKind.hard if config.after_error is None else config.after_error),
+        whole=layout.whole,
+    )
+
+
+def _refuse_about_steps(config: ExportConfig) -> None:
+    for key in ("threshold", "soft", "uncertain", "neutral", "after_error"):
+        if getattr(config, key) is not None:
+            raise UsageError(
+                f"{key}: format={config.format} is about outcomes of chains, not about steps; leave it out"
+            )
+
+
+def columns_for(choice: TargetChoice) -> tuple[str, ...]:
+    """What `training_example` reads of a row beside what every export reads."""
+    values = VALUES if choice.target is TargetKind.soft or choice.threshold is not None else ()
+    return (*values, *(COUNTS if choice.target is TargetKind.counts else ()))
+
+
+def training_example(row: LabelRow, choice: TargetChoice) -> TrainingExample | LeftOutChains:
+    """What of a chain is exported. Raises UsageError where it has neutral steps and nobody has said what becomes of them."""
+    hard = hard_labels(row, choice)
+    end = len(hard) if choice.after_error or NEGATIVE not in hard else hard.index(NEGATIVE) + 1
+    steps, targets, labels = row.steps[:end], _targets(row, choice, hard)[:end], hard[:end]
+    if None in targets:
+        if choice.uncertain is UncertainSteps.drop:
+            number = targets.index(None) + 1
+            return LeftOutChains(kind=UNCERTAIN_STEP, detail=f"step {number} of {len(steps)} has no label")
+        steps, targets, labels = _without_uncertain(steps, targets, labels, choice)
+    if not choice.whole and all(target is None for target in targets):
+        return LeftOutChains(kind=NO_LABEL, detail=f"none of its {len(row.steps)} steps has a label")
+    return TrainingExample(
+        chain_id=row.chain_id,
+        problem_id=row.problem_id,
+        source_id=row.source_id,
+        problem=row.problem,
+        gold_answer=row.gold_answer,
+        final_answer=row.final_answer,
+        outcome=row.outcome,
+        steps=steps,
+        targets=targets,
+        labels=labels,
+    )
+
+
+def hard_labels(row: LabelRow, choice: TargetChoice) -> list[int | None]:
+    """1, 0, None or, where they are kept or are no target, 2 for every step: the run's own labels, or by the threshold."""
+    if choice.threshold is not None:
+        return [None if value is None else int(value > choice.threshold) for value in soft_values(row, choice.soft)]
+    if NEUTRAL not in row.label:
+        return row.label
+    if choice.neutral is None and choice.target is not TargetKind.hard:
+        return row.label
+    if choice.neutral is None:
+        name, number = display_name(row.chain_id, row.source_id), row.label.index(NEUTRAL) + 1
+        raise UsageError(
+            f"the run has neutral steps (chain {name}, step {number}), for which the format has no class, and trainers "
+            "disagree about them: give neutral=positive, negative or uncertain"
+        )
+    instead = _ONE_CLASS[choice.neutral]
+    return [instead if label == NEUTRAL else label for label in row.label]
+
+
+def soft_values(row: LabelRow, column: ValueColumn | None) -> list[float | None]:
+    """The value of every step: of the column that is named, or that the row's estimator is about."""
+    return row.value if value_column(column, row.estimator) is ValueColumn.value else row.posterior_mean
+
+
+def _targets(row: LabelRow, choice: TargetChoice, hard: list[int | None]) -> list[StepTarget]:
+    match choice.target:
+        case TargetKind.hard:
+            return list(hard)
+        case TargetKind.soft:
+            return list(soft_values(row, choice.soft))
+        case TargetKind.counts:
+            return [
+                _pair(correct, rollouts, origin, row.outcome)
+                for correct, rollouts, origin in zip(row.n_correct, row.n_rollouts, row.origin, strict=True)
+            ]
+
+
+def _pair(correct: int, rollouts: int, origin: str, outcome: bool | None) -> StepTarget:
+    """A whole chain was not continued: its own outcome is its one trial."""
+    if origin == Origin.TERMINAL.value and outcome is not None:
+        return int(outcome), 1
+    return (correct, rollouts) if rollouts else None
+
+
+def _without_uncertain(
+    steps: list[str], targets: list[StepTarget], labels: list[int | None], choice: TargetChoice
+) -> tuple[list[str], list[StepTarget], list[int | None]]:
+    match choice.uncertain:
+        case UncertainSteps.cut:
+            end = targets.index(None)
+            return steps[:end], targets[:end], labels[:end]
+        case UncertainSteps.merge:
+            ends = [number for number, target in enumerate(targets) if target is not None]
+            texts = [JOINT.join(steps[before + 1 : end + 1]) for before, end in pairwise([-1, *ends])]
+            return texts, [targets[end] for end in ends], [labels[end] for end in ends]
+        case UncertainSteps.positive | UncertainSteps.negative:
+            one = _ONE_VALUE[choice.uncertain]
+            instead: StepTarget = one
+            if choice.target is not TargetKind.hard:
+                instead = float(one) if choice.target is TargetKind.soft else (one, 1)
+            labels = [one if target is None else label for target, label in zip(targets, labels, strict=True)]
+            return steps, [instead if target is None else target for target in targets], labels
+        case _:
+            return steps, targets, labels

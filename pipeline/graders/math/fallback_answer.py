@@ -1,0 +1,139 @@
+r"""The answer of a text that marks none: its last number, or what its closing line comes down to. Pure and linear.
+
+A closing line comes down to its formula in dollars or brackets, else to the choice it names ("option B"), else to what it sets
+in bold, else to what follows its last "is" or "=", else to its only number. One that denies or compares
+("more than 3") comes down to nothing.
+"""
+
+import re
+from operator import itemgetter
+
+from pipeline.graders.math.limits import MAX_CHARS
+
+TAIL = 4_000
+MAX_SCAN = 100_000
+# A formula is the line's outcome if no more than a unit or a few words follow it.
+MAX_WORDS_BEHIND = 12
+MAX_LINE = 400
+MAX_WORDS_BESIDE_MATHEMATICS = 4
+MAX_BARE_WORDS = 2
+MAX_BARE = 64
+
+_NUMBER = re.compile(
+    r"\\[dt]?frac\{-?\d{1,400}\}\{-?\d{1,400}\}|(?:(?<![\w)\]}.])-)?(?:\d[\d,]{0,400}(?:\.\d{1,400})?|\.\d{1,400})(?:/\d{1,400})?%?"
+)
+_BRACKETS = {"\\]": "\\[", "\\)": "\\("}
+_DOLLARS = re.compile(r"(?<!\\)\$\$?")
+_BOLD_END = re.compile(r"\*\*([^*\n]{1,200})\*\*[\s.!]*$")
+_CHOICE_END = re.compile(
+    r"\b(?:[Oo]ption|[Cc]hoice)\s{0,4}\(?([A-J])\)? is (?:the )?correct|\(?\b([A-J])\)? is the (?:correct|right)\b"
+    r"|(?:\b[Oo]ption|\b[Cc]hoice|\bselect|\bchoose|\bpick)\s{0,4}\(?([A-J])\)?[\s.!]*$|\(([A-J])\)[\s.!]*$"
+)
+_SAYS = re.compile(
+    r"\b(?:is|are|was|were|should be|must be|will be|equals?|has|have|gets?|gives?|becomes?|obtain|find|lies in|belongs to"
+    r"|option|choice|(?<=t)'s"
+    r"|therefore|thus|so|hence)\b[\s,:]*|[=:≈](?!\d)\s*",
+    re.IGNORECASE,
+)
+_MATHEMATICS = re.compile(r"[\d\\^+*/=<>|∞πθ√°%]|\b[b-zB-HJ-Z]\b")
+_NO_ANSWER = re.compile(
+    "|".join(
+        (
+            r"\. |^(?:[,;:&<>)\]]|\.(?!\d))|[-+*/^=,&(\[{<>]$",  # the rest of a sentence, or cut off
+            r"[,;] ?(?:and|so|or|but)\b|\d[^\d\\]*[A-Za-z]{3,}[^\\]*\d",  # a second statement: 10 apples in 2 baskets
+            r"(?<![\\A-Za-z_])[A-Za-z_]{3,}\(|[A-Za-z]_[A-Za-z]{2,}",  # code
+            r"[^\W\d_a-zA-Zπθ²³½¼¾]",  # another script
+        )
+    )
+)
+# "It cannot be 5" names a number and no answer.
+_DENIAL = re.compile(r"(?:\b(?:not|cannot|never|neither|nor)\b|n't\b)[^,;:.]*$", re.IGNORECASE)
+_HEDGE = re.compile(
+    r"\b(?:than|at least|at most|between|instead|previously|case|part|step|problem|question|exercise)\b|≠|\\ne"
+    r"|=[^=\n]{1,40}(?:\band\b|\bor\b|,)\s{0,3}[A-Za-z]\w?\s{0,3}=",  # two values, of which the last is not the answer
+    re.IGNORECASE,
+)
+_CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_LONG_WORD = re.compile(r"[A-Za-z]{3,}")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+_DIGIT = re.compile(r"\d")
+
+
+def last_number(text: str) -> str | None:
+    """The number that stands last in a text, however it got there."""
+    for part in (text[-TAIL:], text[-MAX_SCAN:]):
+        found = _NUMBER.findall(part)
+        if found:
+            return str(found[-1]).rstrip(",.") or None
+    return None
+
+
+def closing_statement(text: str) -> str | None:
+    """What the last line that is not empty comes down to, None where it holds no formula, number or choice."""
+    tail = text[-TAIL:].rstrip()
+    formula, end = _last_formula(tail)
+    behind = tail[end:]
+    short = behind.count(" ") <= MAX_WORDS_BEHIND and "\n\n" not in behind
+    if formula is not None and short and not _DIGIT.search(behind):
+        return formula
+    line = _CALCULATOR.sub("", tail[tail.rfind("\n") + 1 :])[-MAX_LINE:]
+    choice = _CHOICE_END.search(line)
+    if choice:
+        return next(letter for letter in choice.groups() if letter)
+    bold = _BOLD_END.search(line)
+    if bold:
+        return bold.group(1)
+    if _DENIAL.search(line.rstrip(". ")):
+        return None
+    return _stated_number(line) or _lone_number(line)
+
+
+def _lone_number(line: str) -> str | None:
+    """The number of a line that holds one and does not hedge it."""
+    numbers = {number.rstrip(",.") for number in _NUMBER.findall(line)} - {""}
+    return numbers.pop() if len(numbers) == 1 and not _HEDGE.search(line) else None
+
+
+def _stated_number(line: str) -> str | None:
+    """What follows the last "is", "=" or the like, if it is short; or the whole of a line that is."""
+    verbs = list(_SAYS.finditer(line))
+    said = (line[verbs[-1].end() :] if verbs else line).strip(" .!*$")
+    if not _is_whole(said) or _HEDGE.search(line):
+        return None
+    if _MATHEMATICS.search(said):
+        return said if len(_WORD.findall(said)) <= (MAX_WORDS_BESIDE_MATHEMATICS if verbs else MAX_BARE_WORDS) else None
+    short = len(said.split()) <= MAX_BARE_WORDS
+    return said if short and (verbs or len(line) <= MAX_BARE) else None
+
+
+def _is_whole(said: str) -> bool:
+    """Whether a phrase can be an answer: no code, no second statement, nothing that was cut off."""
+    # An interval may open with one kind of bracket and close with another.
+    opened, closed = (sum(map(said.count, marks)) for marks in ("([{", ")]}"))
+    return bool(said) and opened == closed and not _NO_ANSWER.search(said)
+
+
+def _last_formula(tail: str) -> tuple[str | None, int]:
+    """Content and end of the last closed formula; (None, 0) where there is none."""
+    ends = {closer: tail.rfind(closer) for closer in _BRACKETS}
+    closer, at = max(ends.items(), key=itemgetter(1))
+    dollars = [match.start() for match in _DOLLARS.finditer(tail, tail.rfind("\n\n") + 1)]
+    if dollars and dollars[-1] > at:
+        # An odd one out is money, or a formula that was never closed.
+        if len(dollars) % 2:
+            return None, 0
+        start, at = dollars[-2], dollars[-1]
+        content, end = tail[start:at].strip("$ \n"), at + 2
+    elif at > 0:
+        start = tail.rfind(_BRACKETS[closer], 0, at)
+        content, end = tail[start + 2 : at].strip(), at + 2
+        if start < 0:
+            return None, 0
+    else:
+        return None, 0
+    # "costs $5 and not $7" holds no formula.
+    prose = "\\" not in content and " " in content and _LONG_WORD.search(content)
+    if len(content) > MAX_CHARS or prose:
+        return None, 0
+    return (content, end) if _is_whole(content.rstrip(".,")) and _LETTER_OR_DIGIT.search(content) else (None, 0)

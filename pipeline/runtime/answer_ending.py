@@ -1,0 +1,34 @@
+"""Where completions end: what `sampling.stop_at_answer` comes down to. Pure."""
+
+from pipeline.config.choices import PromptStyle
+from pipeline.config.label import LabelConfig
+from pipeline.config.recorded_settings import complete_settings
+from pipeline.core.errors import UsageError
+from pipeline.engines.registry import policy_for
+from pipeline.graders.base import Ending
+from pipeline.graders.registry import GRADERS, grader_type
+
+
+def stops_at_answer(config: LabelConfig) -> bool:
+    """The setting, or what its null stands for. Raises UsageError where completions are to end and nobody can see to it."""
+    asked, grader = config.sampling.stop_at_answer, grader_type(config.grader)
+    settings, policy = complete_settings(config.grader, GRADERS), policy_for(config.policy)
+    if asked is None:
+        plain = config.policy.prompt.style is PromptStyle.plain
+        return plain and policy.ends_at_answers and grader.ends_by_default(settings)
+    if asked and grader.ending(settings) is None:
+        raise UsageError(f"sampling.stop_at_answer=true: grader={config.grader.kind} {grader.no_ending}; leave it out")
+    if asked and not policy.ends_at_answers:
+        raise UsageError(
+            "sampling.stop_at_answer=true needs vLLM in this process (policy=hf): "
+            f"policy={config.policy.kind} ends completions at texts, which are sampling.stop"
+        )
+    return asked
+
+
+def ending(config: LabelConfig) -> Ending | None:
+    """When a completion has stated its answer, and so ends; None where it goes on."""
+    if not stops_at_answer(config):
+        return None
+    found: Ending | None = grader_type(config.grader).ending(complete_settings(config.grader, GRADERS))
+    return found

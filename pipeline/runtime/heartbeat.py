@@ -1,0 +1,122 @@
+"""While a run works, a file in it says so: who works on it, what has come in, and how the start ended.
+
+A thread writes it every `HEARTBEAT_SECONDS`, so that a slow store holds up nothing. What cannot be written is not told; a full disk
+the run notices by its own writes. A start that finds nothing owed leaves no file.
+"""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from pipeline.core.errors import BudgetSpent, Interrupted, StoreError
+from pipeline.core.progress import Status
+from pipeline.runtime.worker_handle import Watcher
+from pipeline.storage.commits import FOLDER as COMMITS
+from pipeline.storage.location import hasty
+from pipeline.storage.starts import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    LIMITED,
+    Course,
+    Start,
+    new_start_id,
+    this_process,
+    write_start,
+)
+from pipeline.storage.storage import Storage
+
+HEARTBEAT_SECONDS = 10.0
+"""Between two signs of life."""
+LAST_WORD_SECONDS = 10.0
+"""How long a run waits at its end for its last word to be written."""
+MESSAGE_CHARS = 1000
+
+
+@contextmanager
+def heartbeat(storage: Storage, price: float | None, watch: Watcher) -> Iterator[Watcher]:
+    """What to tell a status, which hands it on to `watch`. How the block ends is told last; what it raises goes on."""
+    beat = _Heartbeat(storage, price, watch)
+    beat.begin()
+    try:
+        yield beat
+    except BaseException as error:
+        beat.end(_ending(error), str(error) or type(error).__name__)
+        raise
+    beat.end(DONE)
+
+
+def _ending(error: BaseException) -> str:
+    match error:
+        case Interrupted():
+            return INTERRUPTED
+        case BudgetSpent():
+            return LIMITED
+        case _:
+            return FAILED
+
+
+class _Heartbeat:
+    """The start as the run changes it, and the thread that writes it."""
+
+    def __init__(self, storage: Storage, price: float | None, watch: Watcher) -> None:
+        self._storage = hasty(storage)
+        self._watch = watch
+        self._clock_at_begin = time.monotonic()
+        self._course = Course()
+        self._owed = False
+        self._wake = threading.Event()
+        self._over = threading.Event()
+        self._writer = threading.Thread(target=self._write, name="telling", daemon=True)
+        began = time.time()
+        self._start = Start(
+            start_id=new_start_id(began),
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            process=this_process(),
+            began_at=began,
+            at=began,
+            price=price,
+            status=Status(stage="reading the input"),
+        )
+
+    def begin(self) -> None:
+        self._writer.start()
+
+    def __call__(self, status: Status) -> None:
+        self._course.take(status, time.monotonic() - self._clock_at_begin)
+        self._start = replace(self._start, status=status, samples=self._course.samples)
+        if status.units_done < status.units:
+            self._owed = True
+            self._wake.set()
+        self._watch(status)
+
+    def end(self, ended: str, message: str = "") -> None:
+        self._start = replace(self._start, ended=ended, message=message[:MESSAGE_CHARS])
+        self._over.set()
+        self._wake.set()
+        self._writer.join(LAST_WORD_SECONDS)
+
+    def _write(self) -> None:
+        if not self._fresh():
+            self._wake.wait(HEARTBEAT_SECONDS)
+        beat = False
+        while not self._over.is_set():
+            self._write_beat()
+            beat = True
+            self._over.wait(HEARTBEAT_SECONDS)
+        if beat or self._owed or self._start.ended != DONE:
+            self._write_beat()
+
+    def _fresh(self) -> bool:
+        with suppress(StoreError):
+            return not self._storage.names(COMMITS)
+        return False
+
+    def _write_beat(self) -> None:
+        with suppress(StoreError):
+            write_start(self._storage, replace(self._start, at=time.time()))

@@ -1,0 +1,285 @@
+"""What is wanted of a unit: its chains, given or sampled by the policy itself, their prefixes, and what of them cannot be used.
+
+Equal prefixes of a problem (the bare problem for one) are sampled once and shared by its chains.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol
+
+from pipeline.config.choices import Keep
+from pipeline.config.label import DataConfig, PromptConfig, SamplingConfig
+from pipeline.core.ids import content_id, rollout_id
+from pipeline.core.records import (
+    UNGRADED,
+    Chain,
+    ChainShape,
+    Completion,
+    Finish,
+    InputRow,
+    Prefix,
+    Problem,
+    Reject,
+    RejectReason,
+    Request,
+    SampledSolution,
+    Solution,
+    Totals,
+    Verdict,
+)
+from pipeline.data.prompts import Prompter, cut_on_tokens
+from pipeline.data.steps import split
+from pipeline.engines.base import PolicyFacts
+from pipeline.estimators.tree import Tree, measured_prefixes, trees_of
+from pipeline.runtime.async_grader import AsyncGrader
+from pipeline.runtime.unit_buffer import UnitBuffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPrefix:
+    """A prefix whose value is wanted."""
+
+    prefix: Prefix
+    problem: Problem
+    fits: bool
+
+
+@dataclass
+class UnitPlan:
+    """What is wanted of one unit. `asked` are its measured prefixes in the order in which they are best sampled: longest
+    first, so that the engine computes each prompt once. `trees`: those of each problem."""
+
+    chains: list[Chain] = field(default_factory=list)
+    asked: dict[str, PlannedPrefix] = field(default_factory=dict)
+    rejects: list[Reject] = field(default_factory=list)
+    roots: dict[str, Prefix] = field(default_factory=dict)
+    trees: list[Tree] = field(default_factory=list)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where in that order a prefix stands; to be looked at when the plan is made."""
+        return {prefix_id: place for place, prefix_id in enumerate(self.asked)}
+
+    @property
+    def prefixes(self) -> dict[str, Prefix]:
+        """Those that are asked for, by id."""
+        return {prefix_id: asked.prefix for prefix_id, asked in self.asked.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainDraw:
+    """What goes on of a row's draws: the distinct chains, or why the row does not."""
+
+    row: InputRow
+    kept: Sequence[Solution]
+    rejects: Sequence[Reject]
+
+
+class SolutionDrawer:
+    """Samples `sampling.solutions` chains per row, for problems that come without any. They are no rollouts of the bare
+    problem: with sampling.keep=mixed they decide which problems stay, and would bias its value."""
+
+    def __init__(self, sampling: SamplingConfig, data: DataConfig, policy: PolicyFacts, judge: AsyncGrader) -> None:
+        self._sampling = sampling
+        self._data = data
+        self._policy = policy
+        self._judge = judge
+
+    def requests(self, row: InputRow, root: Prefix) -> list[Request]:
+        """All draws of a row; `issue_index` is the number of the draw."""
+        return [
+            Request(
+                request_id=rollout_id(content_id("draw", row.problem.problem_id), draw),
+                issue_index=draw,
+                problem=row.problem,
+                prefix=root,
+            )
+            for draw in range(self._sampling.solutions)
+        ]
+
+    def sorted_out(self, row: InputRow, solutions: Sequence[SampledSolution]) -> ChainDraw:
+        """What goes on of a row, from all its draws in their order."""
+        graded = [drawn.grade.verdict for drawn in solutions if drawn.grade.verdict not in UNGRADED]
+        right = graded.count(Verdict.CORRECT)
+        distinct = {drawn.solution.chain_id: drawn.solution for drawn in solutions if drawn.solution.ends}
+        kept, rejects = list(distinct.values()), []
+        if not kept:
+            detail = f"all {len(solutions)} sampled solutions are empty: check policy.prompt"
+            rejects = [_reject(row, RejectReason.NO_STEPS, detail)]
+        elif self._sampling.keep is Keep.mixed and right in (0, len(graded)):
+            kept = []
+            detail = f"of {len(graded)} sampled solutions that could be graded {right} are right (sampling.keep=mixed)"
+            rejects = [_reject(row, RejectReason.FILTERED, detail)]
+        return ChainDraw(row=row, kept=kept, rejects=rejects)
+
+    async def solution(self, row: InputRow, completion: Completion) -> SampledSolution:
+        """The chain that a draw of `row` came to, graded."""
+        data, decode, ids = self._data, self._policy.tokenizer.decode, completion.token_ids
+        text = decode(ids)
+        cut = cut_on_tokens(text, split(text, data.splitter, data.pattern), ids, decode)
+        problem_id = row.problem.problem_id
+        solution = Solution(
+            chain_id=content_id("sampled", problem_id, ",".join(map(str, ids)), ",".join(map(str, cut.token_ends))),
+            problem_id=problem_id,
+            source_id=row.source_id,
+            text=text,
+            ends=cut.ends,
+            token_ids=ids,
+            token_ends=cut.token_ends,
+            complete=completion.finish is Finish.STOP,
+        )
+        return SampledSolution(
+            solution=solution,
+            draw=completion.request.issue_index,
+            finish=completion.finish,
+            grade=await self._judge.grade(row.problem, completion, ""),
+        )
+
+
+class DrawnChains(Protocol):
+    """Who knows chains that the policy drew, by (problem id, draw)."""
+
+    @property
+    def solutions(self) -> Mapping[tuple[str, int], SampledSolution]: ...
+
+
+class Planner:
+    """Plans units for one policy."""
+
+    def __init__(
+        self,
+        prompt: PromptConfig,
+        sampling: SamplingConfig,
+        policy: PolicyFacts,
+        judge: AsyncGrader,
+        drawer: SolutionDrawer,
+    ) -> None:
+        self._sampling = sampling
+        self._policy = policy
+        self._judge = judge
+        self._drawer = drawer
+        self._prompter = Prompter(
+            tokenizer=policy.tokenizer,
+            config=prompt,
+            max_tokens=sampling.max_tokens,
+            max_model_len=policy.max_model_len,
+        )
+
+    def with_roots(self, plan: UnitPlan, rows: Sequence[InputRow]) -> list[InputRow]:
+        """The rows whose bare problem fits the context; the others are rejected."""
+        fitting = []
+        for row in rows:
+            problem = row.problem
+            if problem.problem_id not in plan.roots:
+                plan.roots[problem.problem_id] = self._prompter.root(problem)
+            root = plan.roots[problem.problem_id]
+            if self._prompter.fits(root):
+                fitting.append(row)
+            else:
+                plan.rejects.append(self._too_long(row, root, step_index=None))
+        return fitting
+
+    def owed_draws(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: DrawnChains) -> list[Request]:
+        """Chains that are still to be sampled, for problems that came without any."""
+        return [
+            request
+            for row in rows
+            if row.solution is None
+            for request in self._drawer.requests(row, plan.roots[row.problem.problem_id])
+            if (row.problem.problem_id, request.issue_index) not in drawn.solutions
+        ]
+
+    async def plan_chains(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: DrawnChains) -> None:
+        """Add the chains of the rows, given or drawn, and their prefixes."""
+        shapes = [
+            await self._plan_chain(plan, row, solution)
+            for row in rows
+            for solution in self._solutions(plan, row, drawn)
+        ]
+        closed = {prefix_id for prefix_id, asked in plan.asked.items() if not asked.fits}
+        plan.trees = trees_of(shapes, closed)
+
+    def _solutions(self, plan: UnitPlan, row: InputRow, drawn: DrawnChains) -> Sequence[Solution]:
+        if row.solution is not None:
+            return [row.solution]
+        draws = range(self._sampling.solutions)
+        sorted_out = self._drawer.sorted_out(row, [drawn.solutions[row.problem.problem_id, draw] for draw in draws])
+        plan.rejects.extend(sorted_out.rejects)
+        return sorted_out.kept
+
+    async def _plan_chain(self, plan: UnitPlan, row: InputRow, solution: Solution) -> ChainShape:
+        root = plan.roots[row.problem.problem_id]
+        prefixes = self._prompter.prefixes(root, solution)
+        final_answer, outcome = await self._judge.outcome(row.problem, solution)
+        chain = Chain(
+            problem=row.problem,
+            solution=solution,
+            root_prefix_id=root.prefix_id,
+            prefix_ids=tuple(prefix.prefix_id for prefix in prefixes),
+            final_answer=final_answer,
+            outcome=outcome,
+            policy=self._policy.policy,
+        )
+        plan.chains.append(chain)
+        shape = replace(chain.shape, prices=_prices(root, prefixes))
+        measured = set(measured_prefixes(shape))
+        for prefix in reversed(prefixes):
+            if prefix.prefix_id in measured:
+                fits = self._prompter.fits(prefix)
+                if not fits:
+                    plan.rejects.append(self._too_long(row, prefix, step_index=prefix.step_index))
+                plan.asked.setdefault(prefix.prefix_id, PlannedPrefix(prefix=prefix, problem=row.problem, fits=fits))
+        plan.asked.setdefault(root.prefix_id, PlannedPrefix(prefix=root, problem=row.problem, fits=True))
+        return shape
+
+    def _too_long(self, row: InputRow, prefix: Prefix, *, step_index: int | None) -> Reject:
+        sampling, context = self._sampling, self._policy.max_model_len
+        what = "the problem alone" if step_index is None else f"the prefix of {step_index} steps"
+        return Reject(
+            place=row.place,
+            reason=RejectReason.CONTEXT,
+            detail=(
+                f"{what} takes {len(prefix.prompt_ids)} tokens, which with sampling.max_tokens={sampling.max_tokens} exceeds "
+                f"the policy's context of {context}: lower sampling.max_tokens or raise policy.max_model_len"
+            ),
+            source_id=row.source_id,
+            step_index=step_index,
+        )
+
+
+def _reject(row: InputRow, reason: RejectReason, detail: str) -> Reject:
+    return Reject(place=row.place, reason=reason, detail=detail, source_id=row.source_id)
+
+
+def _prices(root: Prefix, prefixes: Sequence[Prefix]) -> tuple[float, ...]:
+    """What a rollout of each prefix may take, in tokens: what its chain still does, and a step more."""
+    lengths = [len(prefix.prompt_ids) for prefix in (root, *prefixes)]
+    step = max(1.0, (lengths[-1] - lengths[0]) / len(prefixes))
+    return tuple(lengths[-1] - length + step for length in lengths)
+
+
+def totals_of(plan: UnitPlan, buffer: UnitBuffer, spent: int) -> Totals:
+    """What the unit amounts to; `spent`: see `Totals`."""
+    facts = buffer.facts.values()
+    verdicts = [outcome.verdict for outcome in facts if outcome.finish is not Finish.ABORT]
+    rejected_rows = sum(reject.step_index is None for reject in plan.rejects)
+    return Totals(
+        used=-rejected_rows,
+        rejected=rejected_rows,
+        problems=len({chain.problem.problem_id for chain in plan.chains}),
+        chains=len(plan.chains),
+        prefixes=len(plan.asked),
+        rollouts=len(facts),
+        tokens=sum(outcome.n_tokens for outcome in facts),
+        correct=verdicts.count(Verdict.CORRECT),
+        incorrect=verdicts.count(Verdict.INCORRECT),
+        no_answer=verdicts.count(Verdict.NO_ANSWER),
+        ungraded=sum(verdict in UNGRADED for verdict in verdicts),
+        aborted=len(facts) - len(verdicts),
+        truncated=sum(outcome.finish is Finish.LENGTH for outcome in facts),
+        engine_failed=sum(outcome.finish is Finish.ENGINE_FAILED for outcome in facts),
+        too_long=sum(not asked.fits for asked in plan.asked.values()),
+        spent=spent,
+        solution_tokens=sum(len(drawn.solution.token_ids) for drawn in buffer.solutions.values()),
+    )

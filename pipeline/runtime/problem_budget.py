@@ -1,0 +1,200 @@
+"""Budgets, the one place where they are decided: what a unit is asked for, what of the run's budget is its share, and what the
+chains of a problem may cost together. Pure.
+
+At first every chain gets the same share of a run's budget, so that it does not matter who works on which unit, and when. What
+easy chains leave over, the next start shares out among the chains that still need more.
+
+A chain bears its share of a prefix that it has in common with others, also where only these ask for it. So chains that keep to
+their budgets one by one may cost more together; within a `Cap` they do not.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pipeline.config.choices import BudgetUnit
+from pipeline.core.records import Totals, Trials, UnitTarget
+from pipeline.estimators.base import Budget, Estimator
+from pipeline.estimators.tree import NONE, Tree
+
+
+class FinishedUnit(Protocol):
+    """A record that completes a unit: what it was asked for, and what it came to."""
+
+    @property
+    def unit_target(self) -> UnitTarget: ...
+
+    @property
+    def totals(self) -> Totals: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitSpending:
+    """A unit of so many `chains`: what its log holds, and the record that completes it, if it is whole."""
+
+    chains: int
+    logged: Totals
+    whole: FinishedUnit | None
+
+
+def unit_targets(estimator: Estimator, rollouts: int, units: Mapping[str, UnitSpending]) -> dict[str, UnitTarget]:
+    """What is asked of every unit, by unit id. `rollouts`: of the settings."""
+    budget = estimator.budget
+    if budget is None or budget.run is None:
+        return dict.fromkeys(units, unit_target_of(estimator, rollouts))
+    begun = [unit for unit in units.values() if unit.whole is None]
+    if begun:
+        left = budget.run - sum(_logged(unit, budget) for unit in units.values() if unit.whole is not None)
+        share = max(0, left) // max(1, sum(unit.chains for unit in begun))
+        return {
+            unit_id: unit_target_of(
+                estimator, rollouts, share * unit.chains if unit.whole is None else _logged(unit, budget)
+            )
+            for unit_id, unit in units.items()
+        }
+    share = _share_of_the_rest(budget, budget.run, list(units.values()))
+    return {
+        unit_id: unit_target_of(estimator, rollouts, _logged(unit, budget) + share * _waiting(unit, budget))
+        for unit_id, unit in units.items()
+    }
+
+
+def unit_target_of(estimator: Estimator, rollouts: int, unit_budget: int | None = None) -> UnitTarget:
+    """What is asked of a unit, whose share of the run's budget is `unit_budget`."""
+    budget = estimator.budget
+    if budget is None:
+        return UnitTarget(rollouts=rollouts)
+    budgeted = budget.chain is not None or unit_budget is not None
+    return UnitTarget(
+        rollouts=rollouts,
+        target_sd=budget.target_sd,
+        budget=budget.chain or 0,
+        unit_budget=unit_budget,
+        budget_unit=budget.unit.value if budgeted else "",
+    )
+
+
+def reached(whole: FinishedUnit, unit_target: UnitTarget) -> bool:
+    """Whether nothing is owed any more.
+
+    Where a unit has no chain that needs more, a larger budget adds nothing to it.
+    """
+    if not unit_target.target_sd:
+        return whole.unit_target.rollouts >= unit_target.rollouts
+    if whole.unit_target.target_sd > unit_target.target_sd:
+        return False
+    return not whole.totals.spent or not _more(unit_target, whole)
+
+
+def _more(unit_target: UnitTarget, whole: FinishedUnit) -> bool:
+    """Whether chains may cost more than before; budgets of different kinds cannot be compared, so then they may."""
+    before = whole.unit_target
+    if unit_target.budget_unit != before.budget_unit:
+        return True
+    if not unit_target.budget_unit:
+        return unit_target.rollouts > before.rollouts
+    spent = _amount(whole.totals, BudgetUnit(unit_target.budget_unit))
+    before_of_unit = None if before.unit_budget is None else max(before.unit_budget, spent)
+    of_unit = None if unit_target.unit_budget is None else max(unit_target.unit_budget, spent)
+    return _wider(unit_target.budget or None, before.budget or None) or _wider(of_unit, before_of_unit)
+
+
+def _wider(limit: int | None, before: int | None) -> bool:
+    return before is not None and (limit is None or limit > before)
+
+
+def scaled_budget(estimator: Estimator, unit_target: UnitTarget) -> Estimator:
+    """The estimator as it is for a unit with this goal: with its budget in place of the settings'."""
+    budget = estimator.budget
+    if budget is None:
+        return estimator
+    if not unit_target.budget_unit:
+        return estimator.with_budget(None, budget.unit)
+    return estimator.with_budget(unit_target.budget or None, BudgetUnit(unit_target.budget_unit))
+
+
+def level_budget(total: float, costs: Sequence[float]) -> int:
+    """What each of some chains may cost in all, so that together they cost at most `total`; they have cost `estimated_costs` so far.
+
+    A chain that has cost more may cost nothing more, and leaves the others less.
+    """
+    ordered = sorted(costs)
+    dearer = [sum(ordered[count:]) for count in range(1, len(ordered) + 1)]
+    levels = [(total - rest) / count for count, rest in enumerate(dearer, start=1)]
+    return max(0, int(min(levels, default=0.0)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cap:
+    """What a problem may cost in all, in `unit`."""
+
+    most: float
+    unit: BudgetUnit
+
+
+def estimated_costs(tree: Tree, trials: Mapping[str, Trials], unit: BudgetUnit) -> list[float]:
+    """What each chain has cost; of shared prefixes its share."""
+    spent = [_cost(trials.get(prefix, NONE), unit) for prefix in tree.prefix_ids]
+    return [sum(spent[node] * float(tree.shares[node]) for node in path) for path in tree.paths]
+
+
+def total_cost(chains: Sequence[float], level: float) -> float:
+    """What chains that have cost so much may cost together, each up to a level."""
+    return sum(max(cost, level) for cost in chains)
+
+
+def within(tree: Tree, trials: Mapping[str, Trials], more: Mapping[str, int], cap: Cap) -> dict[str, int]:
+    """As many of the rollouts as the cap allows, those of prefixes that come first; of tokens, about as many: what a rollout
+    takes is told by those there are, and before by its price."""
+    found = [trials[prefix] for prefix in tree.prefix_ids if prefix in trials]
+    spent = sum(_cost(each, cap.unit) for each in found)
+    issued = sum(len(each.outcomes) for each in found)
+    price = spent / issued if issued else float(tree.prices.mean())
+    left = math.ceil((cap.most - spent) / (price if cap.unit is BudgetUnit.tokens else 1))
+    allowed: dict[str, int] = {}
+    for prefix, count in more.items():
+        taken = min(count, left)
+        if taken > 0:
+            allowed[prefix] = taken
+            left -= taken
+    return allowed
+
+
+def usual_cap(tree: Tree, rollouts: int, budget: Budget) -> Cap:
+    """What a problem may cost by its chains' own budget; without one, what `rollouts` for each of its prefixes come to."""
+    if budget.chain is None:
+        return Cap(most=rollouts * int((~tree.closed).sum()), unit=BudgetUnit.rollouts)
+    return Cap(most=budget.chain * len(tree.chains), unit=budget.unit)
+
+
+def _cost(have: Trials, unit: BudgetUnit) -> int:
+    """A rollout costs a token at least: engines may give back nothing at all."""
+    issued = len(have.outcomes)
+    return max(have.counts.tokens, issued) if unit is BudgetUnit.tokens else issued
+
+
+def _share_of_the_rest(budget: Budget, run: int, units: Sequence[UnitSpending]) -> int:
+    """What each waiting chain may cost more; less than a rollout is nothing."""
+    waiting = sum(_waiting(unit, budget) for unit in units)
+    share = max(0, run - sum(_logged(unit, budget) for unit in units)) // max(1, waiting)
+    logged = sum((unit.logged for unit in units), Totals())
+    tokens = budget.unit is BudgetUnit.tokens
+    a_rollout = -(-logged.tokens // logged.rollouts) if tokens and logged.rollouts else 1
+    return share if share >= a_rollout else 0
+
+
+def _waiting(unit: UnitSpending, budget: Budget) -> int:
+    """How many chains of a unit are not done."""
+    if unit.whole is None or unit.whole.unit_target.target_sd > budget.target_sd:
+        return unit.chains
+    return unit.whole.totals.spent
+
+
+def _logged(unit: UnitSpending, budget: Budget) -> int:
+    return _amount(unit.logged, budget.unit)
+
+
+def _amount(totals: Totals, unit: BudgetUnit) -> int:
+    """What of a budget some rollouts have cost."""
+    return totals.tokens if unit is BudgetUnit.tokens else totals.rollouts

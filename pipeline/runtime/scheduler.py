@@ -1,0 +1,374 @@
+"""The workers of one start, and the loop that keeps them busy. It knows units and receipts, never rows, and nothing of Ray.
+
+A worker says when it has room for another unit, so that its engine never runs short of requests; what is left at the end of the
+input is handed out longest first. A worker that dies, hangs or answers wrongly is replaced. Its units go back to the queue; one
+that has failed `run.attempts` times is a suspect: it gets a worker to itself and is taken apart (`hands`). A worker that was
+taken away with its machine costs its units nothing. The clock is the event loop's.
+
+What the loop does for a receipt does not depend on how many workers and units there are.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pipeline.config.label import RunConfig
+from pipeline.core.errors import ClusterError, EngineDied, WorkerLost
+from pipeline.core.failpoints import failpoint
+from pipeline.core.hardware import Throughput
+from pipeline.core.progress import Load, Status
+from pipeline.engines.roofline import Effort, throughput
+from pipeline.runtime.worker import LearnedState, Receipt, Snapshot
+from pipeline.runtime.worker_handle import Job, Watcher, WorkerHandle, WorkerPool, WorkerSlot, end_worker
+
+LOOK_SECONDS = 0.5
+"""How often the driver looks up while nothing comes in."""
+TAIL_UNITS = 8
+"""Per worker: so many units, the last ones of the input, are handed out longest first."""
+LOST_IN_A_ROW = 100
+"""Workers that may be taken away before one finishes anything: a place where none can live is no bad luck."""
+
+
+class Scheduler:
+    """See the module. `check` is called whenever the driver looks up, and may raise. `learned`: what units may begin with.
+
+    `snapshot` adds up all its workers, as last seen; `at_end_of_input` is what it was when the last unit had been handed out,
+    `throughput` how fast they were when last seen.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        offer: WorkerPool,
+        *,
+        jobs: Iterable[Job],
+        learned: LearnedState | None = None,
+        units: int,
+        watch: Watcher,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._config = config
+        self._pool = offer
+        self._waiting = deque(jobs)
+        self._learned = learned
+        self._suspects: deque[Job] = deque()
+        self._owed = len(self._waiting)
+        self._units = units
+        self._units_done = units - self._owed
+        self._watch = watch
+        self._check = check
+        self._places: dict[WorkerSlot, None] = {}
+        self._handlers: dict[asyncio.Task[Any], Callable[[asyncio.Task[Any]], None]] = {}
+        self._ended: deque[asyncio.Task[Any]] = deque()
+        self._wake = asyncio.Event()
+        self._looking: asyncio.Task[Any] | None = None
+        self._failures = 0
+        self._written_off = 0
+        self._failed_starts = 0
+        self._lost_in_a_row = 0
+        self._past = Snapshot()
+        self._past_seconds = 0.0
+        self._began = 0.0
+        self.seconds_starting = 0.0
+        self.seconds_labelling = 0.0
+        self.at_end_of_input: Snapshot | None = None
+        self.throughput: Throughput | None = None
+
+    async def work_off(self) -> None:
+        """Have all jobs done by the workers that are offered. Raises EngineDied where too much fails, ClusterError, StoreError,
+        PolicyError, and what `check` raises; what has come in is committed before."""
+        self._began = self._now()
+        self._waiting = _longest_last_units_first(self._waiting, self._pool.workers * TAIL_UNITS)
+        try:
+            self._show("loading the policy")
+            for _ in range(min(self._pool.workers, len(self._waiting))):
+                self._place_worker()
+            await self._loop()
+            self.seconds_labelling = self._now() - self._began - self.seconds_starting
+        finally:
+            await self._dismiss()
+
+    async def _loop(self) -> None:
+        looked_at = self._now()
+        pause = min(LOOK_SECONDS, self._config.progress_seconds)
+        while self._units_done < self._units:
+            self._check()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), pause)
+            self._wake.clear()
+            while self._ended:
+                task = self._ended.popleft()
+                self._handlers.pop(task)(task)
+            if self._looking is None and self._now() - looked_at >= self._config.progress_seconds:
+                looked_at = self._now()
+                self._look_around()
+        self.at_end_of_input = self.at_end_of_input or self.snapshot
+        await self._take_stock()
+        self._show("labelling")
+
+    def _spawn(
+        self, work: Coroutine[Any, Any, Any], handler: Callable[["asyncio.Task[Any]"], None]
+    ) -> "asyncio.Task[Any]":
+        """Have the loop call `handler` when `work` has ended."""
+        task = asyncio.create_task(work)
+        self._handlers[task] = handler
+        task.add_done_callback(self._note)
+        return task
+
+    def _note(self, task: "asyncio.Task[Any]") -> None:
+        self._ended.append(task)
+        self._wake.set()
+
+    def _place_worker(self, attempt: int = 1) -> None:
+        now = self._now()
+        place = WorkerSlot(handle=self._pool.hire(attempt), hired_at=now, moved_at=now, attempt=attempt)
+        self._places[place] = None
+        place.starting = self._spawn(place.handle.start(), partial(self._started, place))
+
+    def _started(self, place: WorkerSlot, task: "asyncio.Task[Any]") -> None:
+        if not self._is_well(place, task):
+            return
+        place.starting = None
+        place.moved_at = self._now()
+        self._failed_starts = 0
+        if not self.seconds_starting:
+            self.seconds_starting = self._now() - self._began
+            self._show("labelling")
+        self._fill(place)
+
+    def _fill(self, place: WorkerSlot) -> None:
+        """Give a worker without work a suspect unit, or ask one for how long it has enough of others."""
+        if place.ending is not None or place.starting is not None or place.exclusive:
+            return
+        if not place.jobs and self._suspects:
+            job = self._suspects.popleft()
+            place.exclusive = True
+            self._begin(place, job, self._take_apart(place.handle, job))
+        elif self._waiting and place.asking is None and len(place.jobs) < self._config.units_in_flight:
+            place.asking = self._spawn(place.handle.wait_for_capacity(place.begun), partial(self._take_more, place))
+
+    def _take_more(self, place: WorkerSlot, task: "asyncio.Task[Any]") -> None:
+        if not self._is_well(place, task):
+            return
+        place.asking = None
+        if self._waiting and not place.exclusive:
+            job = self._waiting.popleft()
+            place.begun += 1
+            self._begin(place, job, place.handle.label_unit(job.task(self._learned)))
+            if not self._waiting and self.at_end_of_input is None:
+                self._look_around()
+        self._fill(place)
+
+    def _begin(self, place: WorkerSlot, job: Job, work: Coroutine[Any, Any, Receipt]) -> None:
+        if not place.jobs:
+            place.moved_at = self._now()
+        place.jobs[self._spawn(work, partial(self._finished, place))] = job
+        failpoint("driver.submitted")
+
+    async def _take_apart(self, handle: WorkerHandle, job: Job) -> Receipt:
+        """The next step with a suspect unit."""
+        if not job.groups:
+            owed = await handle.owed(job.task(self._learned))
+            if not owed:
+                return await handle.label_unit(job.task(self._learned))
+            job.groups.append(owed)
+        receipt = await handle.label_unit(job.probe(self._learned))
+        job.survived()
+        return receipt
+
+    def _is_well(self, place: WorkerSlot, task: "asyncio.Task[Any]") -> bool:
+        """Whether a worker has done what it was asked; the first failure ends it. Raises what no other worker would mend."""
+        if task.cancelled():
+            return False
+        error = task.exception()
+        if place.ending is not None:
+            return False
+        if isinstance(error, EngineDied):
+            self._give_up_on(place, error)
+        elif error is not None:
+            raise error
+        return error is None
+
+    def _finished(self, place: WorkerSlot, task: "asyncio.Task[Any]") -> None:
+        if not self._is_well(place, task):
+            return
+        failpoint("driver.receipt")
+        receipt: Receipt = task.result()
+        job = place.jobs.pop(task)
+        place.moved_at = self._now()
+        place.exclusive = False
+        self._lost_in_a_row = 0
+        if receipt.whole:
+            self._take_receipt(receipt)
+        else:
+            self._suspects.appendleft(job)
+        self._fill(place)
+
+    def _take_receipt(self, receipt: Receipt) -> None:
+        self._units_done += 1
+        if receipt.learned and receipt.learned.chains > (self._learned.chains if self._learned else 0):
+            self._learned = receipt.learned
+        self._written_off += receipt.engine_failed
+        if self._written_off > self._config.max_failures:
+            self._stop_trying(f"{self._written_off} requests got no answer from any engine (run.max_failures)")
+
+    def _give_up_on(self, place: WorkerSlot, error: EngineDied) -> None:
+        """End a worker; when it has ended, its units go back to the queue and a new one takes its place."""
+        place.ending = self._spawn(end_worker(place), partial(self._replace, place, error))
+        self._show(f"replacing a worker ({error})")
+
+    def _replace(self, place: WorkerSlot, error: EngineDied, _: "asyncio.Task[Any]") -> None:
+        jobs = list(place.jobs.values())
+        self._leave(place)
+        # Its units will begin again, and count then.
+        begun = max(0, place.snapshot.begun - len(jobs))
+        self._past += replace(place.snapshot, load=Load(), begun=begun)
+        if isinstance(error, WorkerLost):
+            self._lost_in_a_row += 1
+        else:
+            self._charge(jobs, error, exclusive=place.exclusive)
+        if self._lost_in_a_row >= LOST_IN_A_ROW:
+            self._stop_trying(
+                f"{LOST_IN_A_ROW} workers were taken away and nothing was finished, the last time: {error}"
+            )
+        for job in reversed(jobs):
+            suspect = job.failures >= self._config.attempts
+            (self._suspects if suspect else self._waiting).appendleft(job)
+        self._place_worker(place.attempt + 1)
+        for other in self._places:
+            self._fill(other)
+
+    def _leave(self, place: WorkerSlot) -> None:
+        del self._places[place]
+        self._past_seconds += self._now() - place.hired_at
+
+    def _charge(self, jobs: list[Job], error: EngineDied, *, exclusive: bool) -> None:
+        self._failures += 1
+        if not jobs:
+            self._failed_starts += 1
+        for job in jobs:
+            job.failures += 1
+            if exclusive:
+                job.failed()
+        if self._failed_starts >= self._config.attempts:
+            self._stop_trying(
+                f"{self._failed_starts} workers in a row failed before they had work, the last one: {error}"
+            )
+        if self._failures >= self._config.max_failures:
+            self._stop_trying(f"workers failed {self._failures} times (run.max_failures), the last time: {error}")
+
+    def _stop_trying(self, reason: str) -> None:
+        raise EngineDied(
+            f"{reason}; {self._units_done} of {self._units} units are whole and what came of others is kept: mend the cause "
+            "and start the same command again"
+        )
+
+    def _look_around(self) -> None:
+        """Fetch each worker's counters, and give up on the ones that have stopped moving."""
+        if self._looking is None:
+            self._looking = self._spawn(self._take_stock(), self._looked_around)
+
+    def _looked_around(self, task: "asyncio.Task[Any]") -> None:
+        self._looking = None
+        task.result()
+        if not self._waiting and self.at_end_of_input is None:
+            self.at_end_of_input = self.snapshot
+        limit = self._config.stall_seconds
+        for place in list(self._places):
+            if place.jobs and place.ending is None and self._now() - place.moved_at > limit:
+                self._give_up_on(place, EngineDied(f"no token came within run.stall_seconds={limit:g}"))
+        self._check_starts()
+        self._show("labelling" if self.seconds_starting else "loading the policy")
+
+    async def _take_stock(self) -> None:
+        ready = [place for place in self._places if place.starting is None and place.ending is None]
+        for place, snapshot in zip(ready, await asyncio.gather(*map(self._look_at, ready)), strict=True):
+            if snapshot.progress != place.snapshot.progress:
+                place.moved_at = self._now()
+            place.snapshot = snapshot
+
+    async def _look_at(self, place: WorkerSlot) -> Snapshot:
+        try:
+            return await asyncio.wait_for(place.handle.snapshot(), self._config.progress_seconds)
+        except (EngineDied, TimeoutError):
+            return place.snapshot
+
+    def _check_starts(self) -> None:
+        """Give up waiting for workers that do not start; without any other, that ends the run."""
+        limit = self._config.start_timeout_seconds
+        late = [place for place in self._places if place.starting and self._now() - place.moved_at > limit]
+        for place in late:
+            self._leave(place)
+            place.ending = self._spawn(end_worker(place), lambda _: None)
+        if late and not self._places:
+            raise ClusterError(
+                f"no worker started within run.start_timeout_seconds={limit:g}: free the cluster's resources or lower "
+                "cluster.workers"
+            )
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return sum((place.snapshot for place in self._places), self._past)
+
+    def _speed(self) -> Throughput | None:
+        """How fast the engines have been since the first was there; None where that says nothing."""
+        seen, before = self.snapshot, self.at_end_of_input
+        if seen.hardware is None:
+            return None
+        unfilled = seen.work.unfilled_seconds
+        return throughput(
+            Effort(
+                hardware=seen.hardware,
+                work=seen.work,
+                wall_seconds=self._now() - self._began - self.seconds_starting,
+                engine_seconds=seen.seconds,
+                tail_seconds=unfilled - before.work.unfilled_seconds if before else None,
+                distinct_prompt=seen.distinct_prompt,
+                grading_seconds=seen.grading_seconds,
+            )
+        )
+
+    def _show(self, stage: str) -> None:
+        seen = self.snapshot
+        self.throughput = self._speed()
+        status = Status(
+            stage=stage,
+            units=self._units,
+            units_done=self._units_done,
+            prefixes=seen.prefixes,
+            prefixes_decided=seen.decided,
+            rollouts=seen.rollouts,
+            rollouts_expected=max(seen.rollouts, seen.planned * self._owed // seen.begun) if seen.begun else 0,
+            tokens=seen.tokens,
+            generated=seen.work.generated,
+            verdicts=seen.verdicts,
+            load=seen.load,
+            workers=sum(place.starting is None and place.ending is None for place in self._places),
+            device_seconds=self._device_seconds(),
+            share_of_bound=self.throughput.share if self.throughput else None,
+        )
+        self._pool.watch(status)
+        self._watch(status)
+
+    def _device_seconds(self) -> float:
+        now = self._now()
+        return self._pool.devices * (self._past_seconds + sum(now - place.hired_at for place in self._places))
+
+    async def _dismiss(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        await asyncio.gather(*(place.ending or end_worker(place) for place in self._places))
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _longest_last_units_first(jobs: "deque[Job]", tail: int) -> "deque[Job]":
+    """The jobs in their order, but of the last ones those with most input first: what ends the run should be short."""
+    ordered = list(jobs)
+    body, last = ordered[:-tail], ordered[-tail:]
+    return deque([*body, *sorted(last, key=lambda job: -job.unit.size)])

@@ -1,0 +1,192 @@
+"""A unit's log while the unit is in work: what is committed, what has come in since, and how the second becomes the first.
+
+Somebody else may write to the same log: a worker that was given up and lives on, a second driver. What is committed stands;
+of the own work only that is added which the log does not have.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping, Sequence, Set
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from pipeline.core.failpoints import failpoint
+from pipeline.core.records import Rollout, RolloutOutcome, SampledSolution, Totals, Trials, UnitTarget
+from pipeline.core.tables import rollout_outcomes, rollouts_table, sampled_solutions, solutions_table
+from pipeline.estimators.base import Learner
+from pipeline.estimators.tree import trials_of
+from pipeline.runtime.problem_budget import reached
+from pipeline.storage.commits import Commit
+from pipeline.storage.unit_log import UnitLog
+
+_Result = TypeVar("_Result")
+
+
+class UnitBuffer:
+    """`rollout_outcomes` by rollout id and `solutions` by (problem id, draw): of all work there is, committed or not.
+
+    `readings` counts how often the log was read: what was computed before the last one may be stale. `state` is what decisions
+    are taken with, as `learner` knows it; None where the estimator learns nothing. `settled`: prefix ids
+    and issue indices of the rollouts that the last whole record names.
+    """
+
+    def __init__(self, log: UnitLog, *, grader: str, unit_target: UnitTarget, learner: Learner | None = None) -> None:
+        self._log = log
+        self._learner = learner
+        self._grader = grader
+        self.unit_target = unit_target
+        self._writing = asyncio.Lock()
+        self._under_way: set[asyncio.Task[Any]] = set()
+        self._new_rollouts: dict[str, Rollout] = {}
+        self._new_solutions: dict[tuple[str, int], SampledSolution] = {}
+        self.readings = 0
+        self.facts: dict[str, RolloutOutcome] = {}
+        self.solutions: dict[tuple[str, int], SampledSolution] = {}
+        self.state: Any = None if learner is None else learner.initial()
+        self.settled: Set[tuple[str, int]] = frozenset()
+        self._of_prefix: dict[str, list[RolloutOutcome]] = {}
+        self._trials: dict[str, Trials] = {}
+
+    @property
+    def unit_id(self) -> str:
+        return self._log.unit_id
+
+    @property
+    def done(self) -> Commit | None:
+        """The record that completes the unit for what is asked for, or more."""
+        whole = self._log.whole
+        return whole if whole is not None and reached(whole, self.unit_target) else None
+
+    async def read(self) -> None:
+        """Take over what is committed, and of what stood here only what still is. Raises StoreError."""
+        tables, state = await asyncio.to_thread(self._read)
+        logged = {
+            key: outcome
+            for name, table in tables
+            if name == "rollouts"
+            for key, outcome in rollout_outcomes(table).items()
+        }
+        drawn = [each for name, table in tables if name == "solutions" for each in sampled_solutions(table)]
+        solutions = {(each.solution.problem_id, each.draw): each for each in drawn}
+        self._new_rollouts = {key: rollout for key, rollout in self._new_rollouts.items() if key not in logged}
+        self._new_solutions = {key: each for key, each in self._new_solutions.items() if key not in solutions}
+        self.facts = {key: _outcome(rollout) for key, rollout in self._new_rollouts.items()} | logged
+        self.solutions = self._new_solutions | solutions
+        self.state = state
+        self.settled = {
+            (prefix, issue)
+            for table in self._log.of_whole("rollouts")
+            for prefix, issue in zip(*(table[name].to_pylist() for name in ("prefix_id", "issue_index")), strict=True)
+        }
+        self._of_prefix, self._trials = {}, {}
+        for outcome in self.facts.values():
+            self._of_prefix.setdefault(outcome.prefix_id, []).append(outcome)
+        self.readings += 1
+
+    def _read(self) -> tuple[list[tuple[str, pa.Table]], Any]:
+        tables = self._log.read()
+        base = self._log.base
+        if self._learner is None:
+            return tables, None
+        return tables, self._learner.restored(self._log.table(base[0])) if base else self._learner.initial()
+
+    def add_rollout(self, rollout: Rollout) -> None:
+        """Take what has come in, unless somebody else has committed it while it was under way."""
+        key = rollout.completion.request.request_id
+        if key not in self.facts:
+            outcome = _outcome(rollout)
+            self._new_rollouts[key] = rollout
+            self.facts[key] = outcome
+            self._of_prefix.setdefault(outcome.prefix_id, []).append(outcome)
+            self._trials.pop(outcome.prefix_id, None)
+
+    def of_prefix(self, prefix_id: str) -> Sequence[RolloutOutcome]:
+        """The facts of a prefix, in any order."""
+        return self._of_prefix.get(prefix_id, ())
+
+    def trials(self, prefix_ids: Iterable[str]) -> dict[str, Trials]:
+        """The trials of those of the prefixes that have any."""
+        wanted = [prefix for prefix in prefix_ids if prefix in self._of_prefix]
+        for prefix in wanted:
+            if prefix not in self._trials:
+                self._trials |= trials_of(self._of_prefix[prefix])
+        return {prefix: self._trials[prefix] for prefix in wanted}
+
+    def add_solution(self, drawn: SampledSolution) -> None:
+        """As `add_rollout`."""
+        key = drawn.solution.problem_id, drawn.draw
+        if key not in self.solutions:
+            self._new_solutions[key] = self.solutions[key] = drawn
+
+    async def flush(self) -> None:
+        """Commit what has come in. Raises StoreError."""
+        await self._to_its_end(self._flush())
+
+    async def _flush(self) -> None:
+        async with self._writing:
+            while not self.done and (self._new_rollouts or self._new_solutions):
+                rollouts, solutions = dict(self._new_rollouts), dict(self._new_solutions)
+                failpoint("worker.flush")
+                if await asyncio.to_thread(self._append, rollouts, solutions):
+                    for rollout in rollouts:
+                        del self._new_rollouts[rollout]
+                    for drawn in solutions:
+                        del self._new_solutions[drawn]
+                    return
+                await self.read()
+
+    async def complete(
+        self, results: Mapping[str, pa.Table], totals: Totals, seconds: float, *, readings: int, learned_from: int = 0
+    ) -> bool:
+        """Commit the unit as whole, with results computed after so many readings; `learned_from`: see `Commit`.
+
+        False when the log has been read again since then, or has grown and is read now: the results are then stale.
+        """
+        return await self._to_its_end(self._complete(results, totals, seconds, readings, learned_from))
+
+    async def _complete(
+        self, results: Mapping[str, pa.Table], totals: Totals, seconds: float, readings: int, learned_from: int
+    ) -> bool:
+        async with self._writing:
+            if readings != self.readings:
+                return False
+            failpoint("worker.complete")
+            last = self._tables(self._new_rollouts, self._new_solutions)
+            won = await asyncio.to_thread(
+                self._log.complete, last, results, totals, self.unit_target, seconds, learned_from
+            )
+            if not won:
+                await self.read()
+            return won
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """`work`, which goes on when who waits for it is cancelled: its thread would go on in any case, beside the next one."""
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(task)
+
+    def _append(self, rollouts: Mapping[str, Rollout], solutions: Mapping[tuple[str, int], SampledSolution]) -> bool:
+        tokens = sum(rollout.completion.n_tokens for rollout in rollouts.values())
+        return self._log.append(self._tables(rollouts, solutions), Totals(rollouts=len(rollouts), tokens=tokens))
+
+    def _tables(
+        self, rollouts: Mapping[str, Rollout], solutions: Mapping[tuple[str, int], SampledSolution]
+    ) -> dict[str, pa.Table]:
+        return {
+            "solutions": solutions_table(list(solutions.values())),
+            "rollouts": rollouts_table(list(rollouts.values()), self._grader),
+        }
+
+
+def _outcome(rollout: Rollout) -> RolloutOutcome:
+    completion = rollout.completion
+    return RolloutOutcome(
+        prefix_id=completion.request.prefix.prefix_id,
+        issue_index=completion.request.issue_index,
+        round=completion.request.round,
+        reached_prefix_id=rollout.reached_prefix_id,
+        finish=completion.finish,
+        n_tokens=completion.n_tokens,
+        verdict=rollout.grade.verdict,
+    )

@@ -1,0 +1,89 @@
+"""Verdicts that take long hold up neither the engine nor the log, and as many of them wait as are allowed to."""
+
+import asyncio
+import time
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from pipeline.config.fields import as_type
+from pipeline.config.label import GraderConfig
+from pipeline.core.progress import Status
+from pipeline.core.records import Completion, Finish, Grade, Prefix, Problem, Request, Verdict
+from pipeline.graders.base import Checker
+from pipeline.graders.math.pool import MathChecker
+from pipeline.graders.settings import MathConfig
+from pipeline.runtime import async_grader as judging
+from pipeline.runtime import worker
+from pipeline.runtime.async_grader import AsyncGrader
+from pipeline.runtime.driver import label
+from pipeline.runtime.stop import StopSignal
+from tests.runtime.adaptive import labels, proved, settings, sums
+from tests.runtime.in_process import in_process
+from tests.settings import grader_settings
+
+QUEUE = 5
+
+
+class SlowChecker(MathChecker):
+    """Knows nothing of a completion at once."""
+
+    def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
+        return None
+
+    def grade(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade:
+        time.sleep(0.001)
+        return super().grade(golds, text, complete=complete)
+
+
+def slow_checker(config: GraderConfig) -> Checker:
+    return SlowChecker(as_type(config, MathConfig))
+
+
+def completion() -> Completion:
+    prefix = Prefix(prefix_id="p", step_index=0, text="", prompt_ids=(1,))
+    problem = Problem(problem_id="q", text="1?", golds=("1",))
+    request = Request(request_id="p-0", issue_index=0, problem=problem, prefix=prefix)
+    return Completion(request=request, text="The answer is 1.", finish=Finish.STOP, n_tokens=4)
+
+
+def test_a_run_whose_checker_is_slow_says_so_and_bounds_what_waits(tmp_path: Path) -> None:
+    seen: list[Status] = []
+    config = settings(tmp_path, sums(10), "estimator=fixed", "sampling.rollouts=8", "run.progress_seconds=0.01")
+    stop = StopSignal()
+    try:
+        with patch.object(judging, "QUEUE", QUEUE), patch.object(worker, "checker_for", slow_checker):
+            summary = label(config, in_process, seen.append, stop)
+    finally:
+        stop.release()
+    assert 0 < max(status.load.grading for status in seen) <= QUEUE
+    assert summary.totals.rollouts == summary.totals.correct + summary.totals.incorrect
+    assert labels(tmp_path).height == 20
+    proved(tmp_path)
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_verdicts_in_time_take_threads_of_their_own(processes: int) -> None:
+    at_work: list[int] = []
+
+    class WaitingChecker(SlowChecker):
+        def grade(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade:
+            at_work.append(1)
+            time.sleep(0.2)
+            return Grade(verdict=Verdict.CORRECT, answer="1", ms=200)
+
+    async def run() -> float:
+        judge = AsyncGrader(WaitingChecker(grader_settings()), processes)
+        asked, problem = completion(), completion().request.problem
+        grading = [asyncio.create_task(judge.grade(problem, asked, "")) for _ in range(processes + 2)]
+        await asyncio.sleep(0.1)
+        assert len(at_work) == processes
+        assert judge.waiting == processes + 2
+        # What the event loop writes meanwhile finds a thread.
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "written"), 5) == "written"
+        assert {grade.verdict for grade in await asyncio.gather(*grading)} == {Verdict.CORRECT}
+        judge.close()
+        return judge.seconds
+
+    assert asyncio.run(run()) >= 0.2 * (processes + 2)

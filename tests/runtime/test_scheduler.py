@@ -1,0 +1,238 @@
+"""The driver's loop over workers that die, hang and disappear as they are told."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from pipeline.config.label import RunConfig
+from pipeline.core.errors import EngineDied, Interrupted, StoreError, WorkerLost
+from pipeline.core.progress import EngineWork, Status
+from pipeline.core.records import UnitTarget
+from pipeline.runtime.scheduler import TAIL_UNITS, Scheduler
+from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
+from pipeline.runtime.worker_handle import Job, WorkerPool
+from pipeline.storage.shards import ShardRecord
+from pipeline.storage.units import UnitRef
+
+SHARD = ShardRecord(table="inputs", file="f", sha256="0", rows=1)
+QUICK = {"progress_seconds": 0.02, "stall_seconds": 0.1, "units_in_flight": 2}
+
+
+@dataclass
+class Ledger:
+    """What the workers of a test share: the requests each unit still owes, and what befalls those who answer them."""
+
+    owed: dict[str, set[str]]
+    deadly: set[str] = field(default_factory=set)
+    befalls: list[Callable[[], None]] = field(default_factory=list)
+    """What happens to the first calls, in their order."""
+    hangs: set[int] = field(default_factory=set)
+    """Attempts whose workers never answer."""
+    slow_seconds: float = 0.0
+    """How long a unit takes, while tokens go on coming."""
+    written_off: set[str] = field(default_factory=set)
+    hired: int = 0
+    drained: int = 0
+    alone: list[frozenset[str]] = field(default_factory=list)
+
+
+@dataclass
+class ScriptedWorker:
+    """A worker that answers requests by taking them off the ledger."""
+
+    ledger: Ledger
+    attempt: int
+    dead: bool = False
+    looks: int = 0
+
+    async def start(self) -> str:
+        self.ledger.hired += 1
+        return "policy"
+
+    async def wait_for_capacity(self, begun: int) -> None:
+        return
+
+    async def label_unit(self, task: UnitTask) -> Receipt:
+        await asyncio.sleep(self.ledger.slow_seconds)
+        ledger, unit = self.ledger, task.unit.unit_id
+        if self.attempt in ledger.hangs:
+            await asyncio.Event().wait()
+        if ledger.befalls:
+            ledger.befalls.pop(0)()
+        asked = ledger.owed[unit]
+        if task.probe:
+            ledger.alone.append(task.probe.only)
+            asked = ledger.owed[unit] & task.probe.only
+            ledger.written_off |= ledger.owed[unit] & task.probe.failed
+            ledger.owed[unit] -= task.probe.failed
+        if self.dead or asked & ledger.deadly:
+            self.dead = True
+            raise EngineDied("the engine is dead")
+        ledger.owed[unit] -= asked
+        return Receipt(unit_id=unit, whole=not ledger.owed[unit], engine_failed=0)
+
+    async def owed(self, task: UnitTask) -> list[str]:
+        return sorted(self.ledger.owed[task.unit.unit_id])
+
+    async def snapshot(self) -> Snapshot:
+        self.looks += 1
+        return Snapshot(work=EngineWork(generated=self.looks if self.ledger.slow_seconds else 0))
+
+    async def drain(self) -> None:
+        self.ledger.drained += 1
+
+    async def stop(self) -> None:
+        return
+
+    def kill(self) -> None:
+        self.dead = True
+
+
+def work_off(
+    ledger: Ledger, workers: int = 2, check: Callable[[], None] = lambda: None, **settings: float
+) -> list[str]:
+    """Have the ledger's units done; the stages that were shown."""
+    stages: list[str] = []
+
+    def watch(status: Status) -> None:
+        stages.append(status.stage)
+
+    jobs = [
+        Job(unit=UnitRef(unit_id=unit, shard=SHARD, group=0), known_length=0, unit_target=UnitTarget(rollouts=1))
+        for unit in ledger.owed
+    ]
+    config = RunConfig(**{**QUICK, **settings})  # type: ignore[arg-type]
+    scheduler = Scheduler(
+        config,
+        WorkerPool(hire=lambda attempt: ScriptedWorker(ledger, attempt), workers=workers),
+        jobs=jobs,
+        units=len(jobs),
+        watch=watch,
+        check=check,
+    )
+    asyncio.run(scheduler.work_off())
+    return stages
+
+
+def units(count: int, requests: int = 8) -> dict[str, set[str]]:
+    return {f"u{unit}": {f"u{unit}-{request}" for request in range(requests)} for unit in range(count)}
+
+
+def failing(error: type[Exception]) -> Callable[[], None]:
+    def befall() -> None:
+        raise error("as the test told it")
+
+    return befall
+
+
+def test_all_units_are_worked_off() -> None:
+    ledger = Ledger(owed=units(9))
+    work_off(ledger)
+    assert not any(ledger.owed.values())
+    assert ledger.hired == 2
+
+
+@pytest.mark.parametrize("deadly", [{"u1-3"}, {"u0-0", "u0-7", "u2-5"}])
+def test_deadly_requests_are_written_off_and_all_others_are_answered(deadly: set[str]) -> None:
+    ledger = Ledger(owed=units(4), deadly=deadly)
+    work_off(ledger)
+    assert not any(ledger.owed.values())
+    assert ledger.written_off == deadly
+
+
+def test_a_unit_that_only_stood_beside_a_deadly_one_is_tried_alone_and_done() -> None:
+    ledger = Ledger(owed=units(2), deadly={"u0-0"})
+    work_off(ledger, workers=1)
+    assert ledger.written_off == {"u0-0"}
+    assert not any(ledger.owed.values())
+
+
+def test_workers_that_are_taken_away_cost_no_attempt() -> None:
+    ledger = Ledger(owed=units(1), befalls=[failing(WorkerLost)] * 20)
+    stages = work_off(ledger, workers=1, max_failures=1)
+    assert ledger.hired == 21
+    assert ledger.alone == []
+    assert any("replacing a worker" in stage for stage in stages)
+
+
+def test_a_place_where_no_worker_lives_ends_the_run() -> None:
+    ledger = Ledger(owed=units(1), befalls=[failing(WorkerLost)] * 1000)
+    with pytest.raises(EngineDied, match="100 workers were taken away and nothing was finished"):
+        work_off(ledger, workers=1)
+
+
+def test_a_worker_that_hangs_is_replaced() -> None:
+    ledger = Ledger(owed=units(3), hangs={1})
+    stages = work_off(ledger, workers=1)
+    assert not any(ledger.owed.values())
+    assert any("run.stall_seconds" in stage for stage in stages)
+
+
+def test_a_worker_that_is_slow_and_moves_is_left_alone() -> None:
+    ledger = Ledger(owed=units(1), slow_seconds=1.2)
+    stages = work_off(ledger, workers=1, stall_seconds=0.7)
+    assert ledger.hired == 1
+    assert not any("replacing a worker" in stage for stage in stages)
+
+
+def test_too_many_failures_end_the_run_and_the_others_commit_what_they_have() -> None:
+    ledger = Ledger(owed=units(4), befalls=[failing(EngineDied)] * 100)
+    with pytest.raises(EngineDied, match=r"workers failed 7 times \(run\.max_failures\).*start the same command again"):
+        work_off(ledger, max_failures=7)
+    assert ledger.drained >= 2
+
+
+@pytest.mark.parametrize("error", [StoreError, Interrupted])
+def test_other_errors_end_the_run_at_once_and_workers_are_drained(error: type[Exception]) -> None:
+    ledger = Ledger(owed=units(4), befalls=[failing(error)])
+    with pytest.raises(error, match="as the test told it"):
+        work_off(ledger)
+    assert ledger.drained == 2
+
+
+def test_a_signal_drains_the_workers() -> None:
+    looks = iter(range(10))
+
+    def check() -> None:
+        if next(looks) == 3:
+            raise Interrupted("stop")
+
+    ledger = Ledger(owed=units(50), hangs={1})
+    with pytest.raises(Interrupted, match="stop"):
+        work_off(ledger, check=check, stall_seconds=100)
+    assert ledger.drained == 2
+
+
+def test_the_last_units_are_handed_out_longest_first() -> None:
+    order: list[str] = []
+    sizes = Random(5).sample(range(1000), 3 * TAIL_UNITS)
+
+    class NotingWorker(ScriptedWorker):
+        async def label_unit(self, task: UnitTask) -> Receipt:
+            order.append(task.unit.unit_id)
+            return await super().label_unit(task)
+
+    ledger = Ledger(owed=units(len(sizes)))
+    jobs = [
+        Job(
+            unit=UnitRef(unit_id=unit, shard=SHARD, group=0, size=size),
+            known_length=0,
+            unit_target=UnitTarget(rollouts=1),
+        )
+        for unit, size in zip(ledger.owed, sizes, strict=True)
+    ]
+    scheduler = Scheduler(
+        RunConfig(**{**QUICK, "units_in_flight": 1}),  # type: ignore[arg-type]
+        WorkerPool(hire=lambda attempt: NotingWorker(ledger, attempt), workers=1),
+        jobs=jobs,
+        units=len(jobs),
+        watch=lambda _: None,
+    )
+    asyncio.run(scheduler.work_off())
+    names, first = list(ledger.owed), len(sizes) - TAIL_UNITS
+    assert order[:first] == names[:first]
+    assert order[first:] == sorted(names[first:], key=lambda name: -sizes[names.index(name)])
+    assert scheduler.at_end_of_input is not None

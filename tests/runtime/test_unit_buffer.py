@@ -1,0 +1,129 @@
+"""The journal of a unit that somebody else writes to as well, and whose flushes may be left alone."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+from pipeline.core.ids import rollout_id
+from pipeline.core.records import (
+    Completion,
+    Finish,
+    Grade,
+    Prefix,
+    Problem,
+    Request,
+    Rollout,
+    Totals,
+    UnitTarget,
+    Verdict,
+)
+from pipeline.runtime.unit_buffer import UnitBuffer
+from pipeline.storage.commits import UNIT, CommitState, chain
+from pipeline.storage.local import LocalStorage
+from pipeline.storage.repair import repair
+from pipeline.storage.unit_log import UnitLog
+
+UNIT_ID = "1" * 20
+PREFIX_ID = "b" * 20
+PROBLEM = Problem(problem_id="a" * 20, text="?", golds=("1",))
+
+
+class HeldStorage(LocalStorage):
+    """Its files are published when the test lets them."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.asked, self.allowed = threading.Event(), threading.Event()
+
+    def create(self, name: str, data: bytes) -> bool:
+        self.asked.set()
+        self.allowed.wait()
+        return super().create(name, data)
+
+
+def rollout(issue: int, text: str) -> Rollout:
+    prefix = Prefix(prefix_id=PREFIX_ID, step_index=0, text="", prompt_ids=())
+    request = Request(request_id=rollout_id(PREFIX_ID, issue), issue_index=issue, problem=PROBLEM, prefix=prefix)
+    completion = Completion(request=request, text=text, finish=Finish.STOP, n_tokens=1)
+    return Rollout(completion=completion, grade=Grade(verdict=Verdict.CORRECT, answer="1", ms=0.0))
+
+
+async def buffer(storage: LocalStorage) -> UnitBuffer:
+    opened = UnitBuffer(UnitLog(storage, UNIT_ID), grader="g", unit_target=UnitTarget(rollouts=2))
+    await opened.read()
+    return opened
+
+
+def rows(storage: LocalStorage) -> list[tuple[str, str]]:
+    tables = [table for name, table in UnitLog(storage, UNIT_ID).read() if name == "rollouts"]
+    return [(row["rollout_id"], row["text"]) for table in tables for row in table.to_pylist()]
+
+
+def test_an_answer_that_somebody_else_has_committed_meanwhile_is_dropped(tmp_path: Path) -> None:
+    async def work() -> None:
+        storage = LocalStorage(tmp_path)
+        one, other = await buffer(storage), await buffer(storage)
+        one.add_rollout(rollout(0, "one"))
+        one.add_rollout(rollout(1, "one"))
+        await one.flush()
+        other.add_rollout(rollout(0, "other"))
+        await other.flush()
+        other.add_rollout(rollout(1, "other, under way when the log was read"))
+        await other.flush()
+        assert rows(storage) == [(rollout_id(PREFIX_ID, issue), "one") for issue in range(2)]
+
+    asyncio.run(work())
+
+
+def test_a_flush_that_nobody_waits_for_any_more_ends_before_the_next_commit(tmp_path: Path) -> None:
+    async def work() -> None:
+        storage = HeldStorage(tmp_path)
+        opened = await buffer(storage)
+        opened.add_rollout(rollout(0, "text"))
+        flushing = asyncio.create_task(opened.flush())
+        await asyncio.to_thread(storage.asked.wait)
+        flushing.cancel()
+        completing = asyncio.create_task(opened.complete({}, Totals(), 0.0, readings=opened.readings))
+        await asyncio.sleep(0.05)
+        assert not completing.done()
+        storage.allowed.set()
+        assert await completing
+        found = chain(storage, UNIT, UNIT_ID)
+        assert [(commit.number, commit.state) for commit in found.commits] == [
+            (0, CommitState.PART),
+            (1, CommitState.WHOLE),
+        ]
+
+    asyncio.run(work())
+
+
+def test_results_from_before_the_log_was_read_again_are_stale(tmp_path: Path) -> None:
+    async def work() -> None:
+        storage = LocalStorage(tmp_path)
+        one, other = await buffer(storage), await buffer(storage)
+        readings = other.readings
+        one.add_rollout(rollout(0, "one"))
+        await one.flush()
+        other.add_rollout(rollout(1, "other"))
+        await other.flush()
+        assert not await other.complete({}, Totals(), 0.0, readings=readings)
+        assert other.done is None
+        assert await other.complete({}, Totals(), 0.0, readings=other.readings)
+
+    asyncio.run(work())
+
+
+def test_what_has_become_void_is_forgotten(tmp_path: Path) -> None:
+    async def work() -> None:
+        storage = LocalStorage(tmp_path)
+        opened = await buffer(storage)
+        opened.add_rollout(rollout(0, "lost"))
+        await opened.flush()
+        (part,) = chain(storage, UNIT, UNIT_ID).commits
+        (tmp_path / part.shards[0].file).unlink()
+        repair(storage, chain(storage, UNIT, UNIT_ID))
+        opened.add_rollout(rollout(1, "new"))
+        await opened.flush()
+        assert set(opened.facts) == {rollout_id(PREFIX_ID, 1)}
+
+    asyncio.run(work())

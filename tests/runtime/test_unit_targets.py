@@ -1,0 +1,128 @@
+"""What a run's budget gives to its units, and when a unit has reached what is asked of it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.choices import BudgetUnit
+from pipeline.config.label import DataConfig, LabelConfig, SamplingConfig
+from pipeline.core.records import Totals, UnitTarget
+from pipeline.runtime.problem_budget import UnitSpending, level_budget, reached, unit_target_of, unit_targets
+from pipeline.storage.commits import UNIT, Commit, CommitState
+from tests.settings import deciding, estimator_settings
+
+
+def config(run_budget: int | None, unit: BudgetUnit = BudgetUnit.rollouts, target_sd: float = 0.1) -> LabelConfig:
+    return LabelConfig(
+        data=DataConfig(path="x"),
+        sampling=SamplingConfig(rollouts=4),
+        estimator=estimator_settings("pooled", run_budget=run_budget, budget_unit=unit, target_sd=target_sd),
+    )
+
+
+def whole(unit_target: UnitTarget, rollouts: int = 10, spent: int = 1) -> Commit:
+    totals = Totals(rollouts=rollouts, tokens=20 * rollouts, spent=spent, chains=5)
+    return Commit(
+        kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE, unit_target=unit_target, totals=totals
+    )
+
+
+@given(st.integers(0, 500), st.lists(st.integers(0, 60), min_size=1, max_size=8))
+def test_chains_up_to_their_level_cost_what_there_is_and_no_more(total: int, costs: list[int]) -> None:
+    height = level_budget(total, costs)
+    assert sum(max(0, height - cost) for cost in costs) <= max(0, total - sum(costs))
+    assert height == 0 or sum(max(0, height + 1 - cost) for cost in costs) > total - sum(costs)
+
+
+def test_a_level_is_the_same_while_chains_go_up_to_it() -> None:
+    assert level_budget(30, [0, 0, 0]) == level_budget(30, [10, 3, 0]) == level_budget(30, [10, 10, 10]) == 10
+    assert level_budget(30, [20, 0, 0]) == 5
+    assert level_budget(30, [40, 0, 0]) == 0
+    assert level_budget(0, []) == 0
+
+
+states = st.tuples(st.integers(1, 9), st.integers(0, 60), st.sampled_from(["new", "whole", "vague"]), st.integers(0, 9))
+
+
+@given(st.integers(1, 400), st.lists(states, min_size=1, max_size=6), st.sampled_from(BudgetUnit))
+def test_units_together_get_at_most_what_the_run_has_left(
+    run_budget: int, found: list[tuple[int, int, str, int]], unit: BudgetUnit
+) -> None:
+    units = {}
+    for number, (chains, rollouts, state, spent) in enumerate(found):
+        totals = Totals(rollouts=rollouts, tokens=20 * rollouts, spent=min(spent, chains))
+        unit_target = UnitTarget(rollouts=4, target_sd=0.1 if state == "whole" else 0.3)
+        record = None if state == "new" else Commit(
+            kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE, unit_target=unit_target, totals=totals
+        )  # fmt: skip
+        units[str(number)] = UnitSpending(chains=chains, logged=totals, whole=record)
+    asked = unit_targets(*deciding(config(run_budget, unit)), units)
+    used = {
+        key: each.logged.tokens if unit is BudgetUnit.tokens else each.logged.rollouts for key, each in units.items()
+    }
+    budgets = {key: unit_target.unit_budget for key, unit_target in asked.items()}
+    more = sum(max(0, (budgets[key] or 0) - used[key]) for key in units)
+    begun = sum(used[key] for key, each in units.items() if each.whole is None)
+    assert more <= max(0, run_budget - sum(used.values()) + begun)
+    assert all(budget is not None for budget in budgets.values())
+
+
+def test_new_units_come_before_what_is_uncertain_in_others() -> None:
+    unit_target = unit_target_of(*deciding(config(100)))
+    units = {
+        "a": UnitSpending(chains=5, logged=Totals(rollouts=40), whole=whole(unit_target, rollouts=40, spent=5)),
+        "b": UnitSpending(chains=5, logged=Totals(rollouts=7), whole=None),
+    }
+    asked = unit_targets(*deciding(config(100)), units)
+    assert (asked["a"].unit_budget, asked["b"].unit_budget) == (40, 60)
+
+
+def test_a_rest_that_is_less_than_a_rollout_for_each_chain_is_not_given() -> None:
+    unit_target = unit_target_of(*deciding(config(100, BudgetUnit.tokens)))
+    units = {
+        "a": UnitSpending(chains=5, logged=Totals(rollouts=4, tokens=80), whole=whole(unit_target, rollouts=4, spent=5))
+    }
+    assert unit_targets(*deciding(config(179, BudgetUnit.tokens)), units)["a"].unit_budget == 80
+    assert unit_targets(*deciding(config(180, BudgetUnit.tokens)), units)["a"].unit_budget == 180
+
+
+def test_only_the_pooled_estimator_has_a_budget() -> None:
+    plain = LabelConfig(data=DataConfig(path="x"))
+    assert unit_targets(*deciding(plain), {"a": UnitSpending(chains=1, logged=Totals(), whole=None)}) == {
+        "a": UnitTarget(rollouts=8)
+    }
+    for budget in ({"budget": 5}, {"run_budget": 5}):
+        with pytest.raises(TypeError, match="budget"):
+            estimator_settings("fixed", **budget)
+
+
+def test_a_unit_is_owed_again_when_more_is_asked_that_can_change_it() -> None:
+    before = UnitTarget(rollouts=4, target_sd=0.1, budget=20, budget_unit="rollouts")
+    done, open_still = whole(before, spent=0), whole(before, spent=1)
+    larger = UnitTarget(rollouts=4, target_sd=0.1, budget=30, budget_unit="rollouts")
+    assert reached(done, before)
+    assert reached(open_still, before)
+    assert reached(done, larger)
+    assert not reached(open_still, larger)
+    assert reached(open_still, UnitTarget(rollouts=9, target_sd=0.1, budget=10, budget_unit="rollouts"))
+    assert not reached(done, UnitTarget(rollouts=4, target_sd=0.05, budget=20, budget_unit="rollouts"))
+    assert reached(done, UnitTarget(rollouts=4, target_sd=0.2))
+    assert not reached(open_still, UnitTarget(rollouts=4, target_sd=0.1))
+
+
+def test_a_unit_is_owed_again_when_its_share_of_the_run_has_grown() -> None:
+    def share(budget: int | None) -> UnitTarget:
+        return UnitTarget(rollouts=4, target_sd=0.1, unit_budget=budget, budget_unit="rollouts" if budget else "")
+
+    assert reached(whole(share(20), rollouts=10), share(20))
+    assert not reached(whole(share(20), rollouts=10), share(21))
+    assert reached(whole(share(20), rollouts=25), share(24))
+    assert not reached(whole(share(20), rollouts=25), share(26))
+    assert not reached(whole(share(20), rollouts=10), share(None))
+    assert reached(whole(share(20), rollouts=10, spent=0), share(None))
+
+
+def test_rollouts_per_prefix_are_reached_by_as_many_or_more() -> None:
+    assert reached(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=3))
+    assert reached(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=4))
+    assert not reached(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=5))
