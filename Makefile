@@ -70,12 +70,13 @@ tiny-policy: setup  ## train the tiny model that statistics are tested with, ane
 tiny-truth: setup  ## measure what the tiny model's prefixes are worth, from 2,000 rollouts each: 4 million tokens
 	$(BIN)/python -m tests.tiny.truth
 
-lint: setup  ## ruff, mypy --strict, who may import whom, and who asks for names
+lint: setup  ## ruff, mypy --strict, who may import whom, who asks for names, and retired words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.names
+	$(BIN)/python -m tests.words
 
 format: setup  ## let ruff format the code
 	$(BIN)/ruff check --fix --quiet . || true

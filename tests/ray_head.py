@@ -71,6 +71,11 @@ def ray_head(*, dashboard: bool) -> Iterator[Cluster]:
                     os.killpg(head.pid, signal.SIGKILL)
 
 
+def was_ended_by_ray(error: str) -> bool:
+    """Whether a command says that Ray ended it while it joined, which a start of the same command mends."""
+    return "was ended while it joined the Ray cluster" in error
+
+
 def free_port() -> int:
     """A port of the loopback interface that nothing listens on now."""
     with socket.socket() as probe:

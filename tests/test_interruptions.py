@@ -40,9 +40,9 @@ def test_in_the_import_machinery_a_signal_waits_until_it_can_be_raised() -> None
 def test_an_interruption_in_a_text_that_is_executed_leaves_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "victim.py").write_text(
         "import signal, sys\n"
-        "from pipeline.cli.command import interrupted_by\n"
+        "from pipeline.cli.command import interrupt_on\n"
         "try:\n"
-        "    with interrupted_by(signal.SIGTERM):\n"
+        "    with interrupt_on(signal.SIGTERM):\n"
         f"        exec({KILL!r})\n"
         "except KeyboardInterrupt:\n"
         "    sys.exit(75)\n"

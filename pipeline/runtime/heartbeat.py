@@ -71,7 +71,7 @@ class _Heartbeat:
         self._owed = False
         self._wake = threading.Event()
         self._over = threading.Event()
-        self._writer = threading.Thread(target=self._write, name="telling", daemon=True)
+        self._writer = threading.Thread(target=self._write, name="heartbeat", daemon=True)
         began = time.time()
         self._start = Start(
             start_id=new_start_id(began),

@@ -167,7 +167,7 @@ def test_pruning_waits_for_no_one(with_editions: Path) -> None:
 def test_where_no_lock_keeps_others_away_pruning_needs_a_word(finished: Path, tmp_path: Path) -> None:
     run_dir = copied(finished, tmp_path)
     before = files(run_dir)
-    with patch("pipeline.analysis.audit.run.held", lambda storage, lock: nullcontext(False)):
+    with patch("pipeline.analysis.audit.run.hold_lock", lambda storage, lock: nullcontext(False)):
         with pytest.raises(UsageError, match="see to it that no job works on it, and say lock=false"):
             audited(run_dir, prune=True)
         assert files(run_dir) == before

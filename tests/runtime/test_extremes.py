@@ -107,7 +107,7 @@ class LateJudge(AsyncGrader):
 @every_estimator
 @pytest.mark.parametrize("kind", [HurriedJudge, LateJudge])
 def test_graders_that_run_out_of_time(tmp_path: Path, name: str, kind: type[AsyncGrader]) -> None:
-    with patch.object(unit, "Judge", kind):
+    with patch.object(unit, "AsyncGrader", kind):
         summary = labelled(tmp_path, sums(3), f"estimator={name}", "sampling.rollouts=8")
     totals = summary.totals
     assert totals.ungraded > 0

@@ -144,4 +144,4 @@ def test_a_place_that_takes_nothing_neither_ends_the_run_nor_holds_it_up(tmp_pat
         assert time.monotonic() - began < 0.25
     assert heard == [OWED] * 100
     assert told(tmp_path) == []
-    eventually(lambda: "telling" not in {thread.name for thread in threading.enumerate()})
+    eventually(lambda: "heartbeat" not in {thread.name for thread in threading.enumerate()})

@@ -14,7 +14,7 @@ import pytest
 from pipeline.__main__ import compose_label
 from pipeline.engines.vllm.reaper import MARK, marked_processes
 from tests.conftest import ROOT, run_stepvalue, write_rows
-from tests.ray_head import Cluster
+from tests.ray_head import Cluster, was_ended_by_ray
 from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.ray
@@ -37,7 +37,10 @@ def many_rows(count: int) -> list[dict[str, Any]]:
 
 def label(head: Cluster, data: Path, run_dir: Path, *overrides: str) -> "subprocess.CompletedProcess[str]":
     settings = [f"data.path={data}", f"run_dir={run_dir}", *ORACLE, f"cluster.address={head.address}"]
-    return run_stepvalue(["label", *settings, *overrides], environment=head.environment)
+    done = run_stepvalue(["label", *settings, *overrides], environment=head.environment)
+    if was_ended_by_ray(done.stderr):
+        done = run_stepvalue(["label", *settings, *overrides], environment=head.environment)
+    return done
 
 
 def labels(run_dir: Path) -> pl.DataFrame:

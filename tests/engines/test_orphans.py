@@ -149,7 +149,7 @@ def test_what_cannot_be_ended_is_named_with_the_remedy(
 
 def test_a_process_does_not_end_its_own_family(sleepers: Sleepers, dead: str) -> None:
     sibling = sleepers.one(dead)
-    script = "from pipeline.engines.vllm.guard import end_leftovers; end_leftovers(5); print('done')"
+    script = "from pipeline.engines.vllm.guard import end_orphans; end_orphans(5); print('done')"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env={**os.environ, MARK: dead}, capture_output=True, text=True
     )
