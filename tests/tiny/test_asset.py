@@ -62,7 +62,7 @@ def test_the_weights_have_the_stated_number_of_parameters() -> None:
 
 
 def test_the_readme_states_that_number() -> None:
-    assert f"{PARAMETERS:,} parameters" in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"{PARAMETERS:,} parameters" in " ".join((ROOT / "pipeline" / "train" / "README.md").read_text(encoding="utf-8").split())
 
 
 def test_the_model_and_its_tokenizer_agree_on_the_vocabulary_and_the_end(tokenizer: Tokenizer) -> None:
