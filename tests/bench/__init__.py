@@ -1,1 +1,1 @@
-"""Benches: they print the figures of the README and assert nothing."""
+"""Benches: they print the figures of the README beside them and assert nothing."""

@@ -64,7 +64,7 @@ def main() -> int:
         return 2
     if gpu_name() and is_cpu_build():
         print(
-            "this Python has vLLM's CPU build: make an environment for the GPU as the README says, and name it, "
+            "this Python has vLLM's CPU build: make an environment for the GPU as tests/bench/README.md says, and name it, "
             "GPU_PYTHON=ENVIRONMENT/bin/python",
             file=sys.stderr,
         )

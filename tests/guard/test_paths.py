@@ -1,4 +1,4 @@
-"""Names and paths that users wrote into programs of their own: the README's."""
+"""Names and paths that users wrote into programs of their own, from the documents."""
 
 import importlib
 import importlib.util

@@ -61,8 +61,9 @@ def test_the_weights_have_the_stated_number_of_parameters() -> None:
         assert sum(prod(weights.get_slice(name).get_shape()) for name in weights.keys()) == PARAMETERS  # noqa: SIM118
 
 
-def test_the_readme_states_that_number() -> None:
-    assert f"{PARAMETERS:,} parameters" in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+def test_the_readme_of_the_trainer_states_that_number() -> None:
+    text = (ROOT / "pipeline" / "train" / "README.md").read_text(encoding="utf-8")
+    assert f"{PARAMETERS:,} parameters" in " ".join(text.split())
 
 
 def test_the_model_and_its_tokenizer_agree_on_the_vocabulary_and_the_end(tokenizer: Tokenizer) -> None:
