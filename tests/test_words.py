@@ -1,4 +1,4 @@
-"""A status in words: one line of a log, with what is known and nothing else."""
+"""A status as text: one line of a log that contains only what is known."""
 
 import pytest
 from hypothesis import given
@@ -27,9 +27,9 @@ STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
                    verdicts=Verdicts(correct=700, incorrect=790, no_answer=10, truncated=3), device_seconds=1800.0),
             STEADY,
             30,
-            "labelling 0:00:30 | units 1/3 | prefixes 9/40 decided | rollouts 1,500/4,500 | 3,000 tokens/s, 2,900 since the "
-            "start | 128 running, 70 waiting, 2 wait for the checker | 47 % right, 53 % wrong, 0.7 % no answer | cut 0.2 % by "
-            "sampling.max_tokens | money 1.50 for 0.50 device hours | left 0:01:00",
+            "labelling 0:00:30 | units 1/3 | prefixes 9/40 done | rollouts 1,500/4,500 | 3,000 tokens/s, 2,900 since the "
+            "start | 128 running, 70 waiting, 2 waiting for the grader | 47 % correct, 53 % incorrect, 0.7 % no answer | "
+            "cut 0.2 % by sampling.max_tokens | money 1.50 for 0.50 device hours | left 0:01:00",
         ),
         (
             Status(stage="labelling", units=1, rollouts=12, tokens=9, share_of_bound=0.712,
@@ -37,7 +37,7 @@ STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
             Pace(recent=3.0, overall=3.0),
             3600 * 26 + 59,
             "labelling 26:00:59 | units 0/1 | rollouts 12 | 3 tokens/s, 3 since the start (71 % of the bound) | 0 running, "
-            "0 waiting | 0.0 % right, 0.0 % wrong, 92 % ungraded, 8.3 % stopped | cut 0.0 % by sampling.max_tokens",
+            "0 waiting | 0.0 % correct, 0.0 % incorrect, 92 % ungraded, 8.3 % aborted | cut 0.0 % by sampling.max_tokens",
         ),
     ],
 )  # fmt: skip
@@ -95,7 +95,7 @@ def test_printable_text_obeys_nothing(text: str) -> None:
 
 
 @given(st.builds(Verdicts, correct=_count, incorrect=_count, ungraded=_count))
-def test_shares_never_leave_out_right_and_wrong(verdicts: Verdicts) -> None:
-    assert "right" in format_verdicts(verdicts)
-    assert "wrong" in format_verdicts(verdicts)
+def test_shares_never_leave_out_correct_and_incorrect(verdicts: Verdicts) -> None:
+    assert "correct" in format_verdicts(verdicts)
+    assert "incorrect" in format_verdicts(verdicts)
     assert "no answer" not in format_verdicts(verdicts)
