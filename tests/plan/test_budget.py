@@ -112,14 +112,14 @@ def test_a_run_within_its_plan_is_finished_and_holds_the_plan(tmp_path: Path) ->
 
 def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path: Path) -> None:
     planned(tmp_path, problems(24), "plan.pilot=false", *SLOWLY)
-    with pytest.raises(BudgetSpent, match=r"limit: [0-9,]+ tokens are spent, of 3,000; [0-9]+ of 6 units are whole"):
+    with pytest.raises(BudgetSpent, match=r"limit: [0-9,]+ of 3,000 tokens are spent; [0-9]+ of 6 units are done"):
         labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=3000))
     run = stored_run(LocalStorage(tmp_path / "run"))
     assert run.owed
     condition = run_status(LocalStorage(tmp_path / "run"), time.time()).condition
     assert condition.state is StartState.LIMITED
     assert "raise `limit` in the plan" in condition.why
-    with pytest.raises(BudgetSpent, match="ends at its limit"):
+    with pytest.raises(BudgetSpent, match="stops at its limit"):
         labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=1))
     summary = labelled(tmp_path, "run.unit_problems=4", edited(tmp_path, tokens=10**9))
     assert summary.units == 6
@@ -129,9 +129,9 @@ def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path
 def test_the_plan_of_another_run_is_refused(tmp_path: Path) -> None:
     planned(tmp_path, problems(6), "plan.pilot=false")
     budget = f"budget={tmp_path / 'plan.json'}"
-    with pytest.raises(UsageError, match=r"another run \(sampling\.temperature is 0\.5, there 1\.0\)"):
+    with pytest.raises(UsageError, match=r"another run \(sampling\.temperature is 0\.5, in the plan 1\.0\)"):
         labelled(tmp_path, budget, "sampling.temperature=0.5")
-    with pytest.raises(UsageError, match=r"sampling\.rollouts is 16, there 8"):
+    with pytest.raises(UsageError, match=r"sampling\.rollouts is 16, in the plan 8"):
         labelled(tmp_path, budget, "sampling.rollouts=16")
     assert not (tmp_path / "run").exists()
 
@@ -143,5 +143,5 @@ def test_what_is_no_plan_is_told(tmp_path: Path, content: bytes | None) -> None:
         (tmp_path / "plan.json").unlink()
     else:
         (tmp_path / "plan.json").write_bytes(content)
-    with pytest.raises(UsageError, match=r"plan\.json is no plan: .+; make one with `plan`"):
+    with pytest.raises(UsageError, match=r"plan\.json is not a plan: .+; make one with `plan`"):
         labelled(tmp_path, f"budget={tmp_path / 'plan.json'}")

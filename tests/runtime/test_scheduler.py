@@ -160,7 +160,7 @@ def test_workers_that_are_taken_away_cost_no_attempt() -> None:
 
 def test_a_place_where_no_worker_lives_ends_the_run() -> None:
     ledger = Ledger(owed=units(1), befalls=[failing(WorkerLost)] * 1000)
-    with pytest.raises(EngineDied, match="100 workers were taken away and nothing was finished"):
+    with pytest.raises(EngineDied, match="100 workers in a row were lost with their machines and no unit was finished"):
         work_off(ledger, workers=1)
 
 
