@@ -1,4 +1,4 @@
-"""Plug-ins of an installed distribution, used from the command line as ours are: `tests/plugin` is one."""
+"""Plug-ins of an installed distribution work on the command line like built-in implementations; `tests/plugin` is one."""
 
 import json
 import os

@@ -76,7 +76,7 @@ def test_hours_count_over_all_starts_and_a_finished_run_is_left_alone() -> None:
 def test_a_run_that_was_done_too_soon_says_that_it_went_beyond_its_limit() -> None:
     assert overspending(Limit(tokens=100), 100) == ""
     assert overspending(Limit(tokens=None), 100) == ""
-    assert overspending(Limit(tokens=99), 100).startswith("100 tokens, of 99")
+    assert overspending(Limit(tokens=99), 100).startswith("100 of 99 tokens")
 
 
 def test_hours_that_damaged_starts_took_are_told_to_be_uncounted(
@@ -91,7 +91,7 @@ def test_hours_that_damaged_starts_took_are_told_to_be_uncounted(
     assert capsys.readouterr().err == ""
     shutil.rmtree(tmp_path / "run" / "commits")
     labelled(tmp_path, edited(tmp_path, device_hours=100.0))
-    assert f"{FOLDER}/{start.name} cannot be read: the limit of 100 device hours cannot" in capsys.readouterr().err
+    assert f"{FOLDER}/{start.name} cannot be read, so the limit of 100 device hours does not" in capsys.readouterr().err
 
 
 def test_more_looks_are_not_more_lines() -> None:

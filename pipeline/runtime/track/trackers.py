@@ -18,7 +18,9 @@ _SENTENCE_END = re.compile(r"[.!?] ")
 
 
 class Mlflow:
-    """Logs to MLFLOW_TRACKING_URI. Each start is an MLflow run in the experiment MLFLOW_EXPERIMENT_NAME, by default `stepvalue`.
+    """Logs to MLFLOW_TRACKING_URI. Each start is an MLflow run.
+
+    The experiment is MLFLOW_EXPERIMENT_NAME, by default `stepvalue`.
 
     See `tracking.Sink`. Raises UsageError if this installation of MLflow cannot write to that URI.
     """
