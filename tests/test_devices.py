@@ -1,4 +1,4 @@
-"""Devices by the names that NVML, Ray and users give them."""
+"""Devices are found by the names that NVML, Ray and users use."""
 
 import pytest
 

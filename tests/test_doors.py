@@ -1,4 +1,4 @@
-"""Doors: CONTRIBUTING's examples work as they stand, and nobody outside a door asks for an implementation by its name."""
+"""Doors: the examples in CONTRIBUTING work unchanged, and no code outside a door asks for an implementation by name."""
 
 import ast
 import json

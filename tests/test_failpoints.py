@@ -1,4 +1,4 @@
-"""Failpoints: silent unless armed, and then never unnoticed."""
+"""Failpoints do nothing unless armed, and an armed process always says so."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Ids tell every two things apart, and no text of the input or of a model ever becomes part of a file name."""
+"""Different things have different ids, and no text of the input or of a model becomes part of a file name."""
 
 import re
 from functools import partial

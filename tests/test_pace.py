@@ -1,4 +1,4 @@
-"""The pace of a run: from its own course alone, never negative, and of the whole where nothing changes."""
+"""The pace of a run: computed from its course alone, never negative, and equal to the overall pace if the speed is constant."""
 
 from typing import NamedTuple
 
@@ -50,7 +50,7 @@ def test_no_rollouts_yet_leave_no_time_to_tell() -> None:
     st.integers(0, 10**10),
 )
 def test_no_course_gives_a_negative_pace(points: list[tuple[float, int, int]], expected: int) -> None:
-    """Counters fall back where a worker was lost whose last ones nobody saw."""
+    """Counters decrease if a worker is lost before its last counters were read."""
     times = sorted(seconds for seconds, _, _ in points)
     found = pace(
         [Point(at, rollouts, tokens) for at, (_, rollouts, tokens) in zip(times, points, strict=True)], expected

@@ -1,4 +1,4 @@
-"""Plug-ins of an installed distribution, used from the command line as ours are: `tests/plugin` is one."""
+"""Plug-ins of an installed distribution work on the command line like built-in implementations; `tests/plugin` is one."""
 
 import json
 import os
@@ -263,7 +263,7 @@ def test_what_cannot_be_is_told_and_not_stored(line: str, told: str, site: Path,
             "@dataclass(kw_only=True, slots=True)\nclass Odd(TornConfig):\n    odd: set[int] = None\nTorn.Config = Odd",
             "cannot be used: its settings: odd: Unexpected type annotation: set[int]",
         ),
-        ("Torn.Config = dict", "cannot be used: its Config is no dataclass under one of `pipeline.config`"),
+        ("Torn.Config = dict", "cannot be used: its Config is not a dataclass derived from one of `pipeline.config`"),
     ],
 )
 def test_what_lacks_is_named_and_in_nobodys_way(line: str, told: str, site: Path, tmp_path: Path, run: Path) -> None:
@@ -307,12 +307,12 @@ def test_a_run_is_not_resumed_with_another_version_or_without_the_plug_in(
     later = installed(source, tmp_path_factory.mktemp("later"))
     for command in (words, ["relabel", "run_dir=run", "estimator.confidence=0.9"], ["audit", "run_dir=run"]):
         gone = said(stepvalue(run, None, *command))
-        assert " is one of stepvalue-example 1.0 (stepvalue.e" in gone
+        assert " comes from stepvalue-example 1.0 (stepvalue.e" in gone
         assert "which is not installed here" in gone
         if command is not words:
             other = said(stepvalue(run, later, *command))
-            assert "is one of stepvalue-example 1.0 (" in other
-            assert "and stepvalue-example 1.1 (" in other
+            assert "comes from stepvalue-example 1.0 (" in other
+            assert "but stepvalue-example 1.1 (" in other
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_a_run_is_not_resumed_with_another_version_or_without_the_plug_in(
     [
         ("thompson", "stepvalue_example.missing:Thompson", "cannot be imported: ModuleNotFoundError"),
         ("thompson", "stepvalue_example.thompson:RateLearner", "cannot be used: it has no Config and no next_rollouts"),
-        ("pooled", "stepvalue_example.thompson:Thompson", "estimator pooled is one of stepvalue's own, and"),
+        ("pooled", "stepvalue_example.thompson:Thompson", "estimator pooled is built into stepvalue, but"),
     ],
 )  # fmt: skip
 def test_a_plug_in_that_cannot_be_used_is_named(name: str, target: str, line: str, site: Path, tmp_path: Path) -> None:

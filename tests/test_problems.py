@@ -1,4 +1,4 @@
-"""Rows become problems and solutions, or rejects that tell their owner what to do."""
+"""Rows become problems and solutions, or rejects that tell the owner of the file what to do."""
 
 import json
 from decimal import Decimal

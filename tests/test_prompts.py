@@ -1,4 +1,4 @@
-"""Prompts say what was configured, in order; prefixes grow out of the root; sampled chains are cut on their own tokens."""
+"""Prompts contain the configured parts in order; prefixes extend the root; sampled chains are cut between their own tokens."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -151,7 +151,7 @@ def test_the_context_is_full_at_its_boundary() -> None:
 
 
 def check_cut(cut: TokenCut, text: str, ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> None:
-    """What a cut must be, whatever the tokens: lossless, growing, without blank steps, on token boundaries."""
+    """The properties of a cut for any tokens: lossless, increasing, without blank steps, on token boundaries."""
     assert len(cut.ends) == len(cut.token_ends)
     if not text.strip():
         assert cut.ends == ()

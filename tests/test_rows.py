@@ -204,7 +204,7 @@ def test_paths_that_lead_nowhere_are_refused_at_once(tmp_path: Path) -> None:
     for path, words in (
         ("absent.jsonl", "there is no file or folder"),
         ("*.jsonl", "there is no file or folder"),
-        ("empty", "holds no file"),
+        ("empty", "contains no file"),
         ("a.csv", "rename or convert"),
         ("*.csv", "rename or convert"),
     ):

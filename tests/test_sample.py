@@ -1,4 +1,4 @@
-"""The shipped sample keeps its promises: right chains are right, planted errors stand where the rows say."""
+"""The shipped sample is right: correct chains are correct, and planted errors are at the steps that the rows name."""
 
 import json
 import operator

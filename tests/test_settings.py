@@ -1,4 +1,4 @@
-"""Settings go into a record and come back; what cannot be is refused."""
+"""Settings are recorded and restored unchanged; invalid ones are refused."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""A validation set is the stated share of the problems, and stays the same whatever else there is."""
+"""The validation set has the given share of the problems and does not depend on the other problems."""
 
 from hypothesis import given
 from hypothesis import strategies as st

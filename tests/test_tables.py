@@ -1,4 +1,4 @@
-"""Tables have exactly their schemas, lose nothing, and open in every reader that users have."""
+"""Tables match their schemas exactly, lose nothing, and open in the common Parquet readers."""
 
 import itertools
 import os

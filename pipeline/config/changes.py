@@ -1,4 +1,4 @@
-"""Schemas of the commands that work on a finished run: what is to be changed about its labels, and what is left as it is."""
+"""Schemas of the commands that work on a finished run: which settings of its labels may change."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -15,13 +15,13 @@ from pipeline.core.errors import UsageError
 
 @dataclass(kw_only=True, slots=True)
 class Change(Settings):
-    """Settings for stored rollouts; null: as the current labels were made. `change_of` makes the subclass with the settings."""
+    """New settings for stored rollouts; null keeps the setting of the current labels. `change_of` makes the subclasses."""
 
     SCHEMAS: ClassVar[tuple[type[ChosenSettings], ...]] = ()
-    """What may be changed to: the settings of the implementations."""
+    """The settings classes of the implementations that a change may choose."""
 
     def check(self) -> None:
-        """Raise ValueError where no implementation, or not the one that is named, takes what is given."""
+        """Raise ValueError if no implementation, or not the named one, accepts the given settings."""
         given = {key: value for key, value in dataclasses.asdict(self).items() if value not in (None, "")}
         faults = []
         for schema in self.SCHEMAS:
@@ -37,7 +37,10 @@ class Change(Settings):
 
 
 def change_of(base: type[ChosenSettings], schemas: Iterable[type[ChosenSettings]]) -> type[Change]:
-    """A section's settings that may be changed on a finished run (RELABEL), of all implementations: each may be null."""
+    """The class of a section's settings that may change on a finished run (mark RELABEL), from all implementations.
+
+    Every field may be null.
+    """
     found: dict[str, SettingInfo] = {}
     known = (base, *schemas)
     for schema in known:
@@ -54,7 +57,7 @@ def change_of(base: type[ChosenSettings], schemas: Iterable[type[ChosenSettings]
 
 
 def change_type(base: Any, door: Door[Any]) -> type[Change]:
-    """`change_of` all implementations of a section: ours, and those of others that can be loaded."""
+    """`change_of` for all implementations of a section: the built-in ones and the plug-ins that can be loaded."""
     return _change_type(base, door)
 
 
@@ -63,14 +66,14 @@ def _change_type(base: Any, door: Any) -> type[Change]:
     schemas = list(door.our_settings().values())
     for name in door.names():
         if name not in door.ours:
-            # One that is broken is told of when it is asked for.
+            # A broken plug-in is reported when a user chooses it.
             with suppress(UsageError):
                 schemas.append(door.settings(name))
     return change_of(base, schemas)
 
 
 def _may_be(schema: type[ChosenSettings], given: dict[str, Any]) -> bool:
-    """Whether this is the implementation that is named, or none is."""
+    """Whether the given settings name this implementation, or name no implementation."""
     return given.get(schema.CHOSEN_BY) in (None, schema.usual())
 
 
@@ -80,35 +83,35 @@ GraderChange = change_of(GraderConfig, [])
 
 @dataclass(kw_only=True, slots=True)
 class RelabelConfig:
-    """Everything `relabel` needs."""
+    """The settings of `relabel`."""
 
     run_dir: str = "???"
     """The run directory."""
     lock: bool = True
-    """false: for a file system without `flock`; see to it then that nothing else works on the run directory."""
+    """false: take no lock, for a file system without `flock`. Make sure that nothing else writes to the run directory."""
     estimator: Change = field(default_factory=EstimatorChange)
-    """Its other settings only say what is sampled."""
+    """The estimator's other settings only affect sampling."""
 
 
 @dataclass(kw_only=True, slots=True)
 class RegradeConfig:
-    """Everything `regrade` needs."""
+    """The settings of `regrade`."""
 
     run_dir: str = "???"
     """The run directory."""
     lock: bool = True
-    """false: for a file system without `flock`; see to it then that nothing else works on the run directory."""
+    """false: take no lock, for a file system without `flock`. Make sure that nothing else writes to the run directory."""
     grader: Change = field(default_factory=GraderChange)
     estimator: Change = field(default_factory=EstimatorChange)
 
 
 @dataclass(kw_only=True, slots=True)
 class AuditConfig:
-    """Everything `audit` needs."""
+    """The settings of `audit`."""
 
     run_dir: str = "???"
     """The run directory."""
     prune: bool = False
-    """Remove what no record needs, if nothing is wrong."""
+    """Remove files that no record needs, if the audit finds nothing wrong."""
     lock: bool = True
-    """Only `prune` takes the lock; false: for a file system without `flock`."""
+    """false: take no lock, for a file system without `flock`. Only `prune` takes the lock."""

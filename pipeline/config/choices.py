@@ -1,10 +1,10 @@
-"""What settings choose among: names that a configuration may say, and nothing else."""
+"""Enums of the values that settings choose from."""
 
 from enum import Enum
 
 
 class Layout(Enum):
-    """How an input row is laid out before its columns are read."""
+    """The layout of an input row."""
 
     rows = "rows"
     prm800k = "prm800k"
@@ -13,7 +13,7 @@ class Layout(Enum):
 
 
 class Splitter(Enum):
-    """How a solution text is cut into steps."""
+    """Where a solution text is cut into steps."""
 
     newline = "newline"
     blank_line = "blank_line"
@@ -30,14 +30,14 @@ class PromptStyle(Enum):
 
 
 class Keep(Enum):
-    """Which problems go on after the policy has sampled its own solutions."""
+    """Which problems are kept after the policy has sampled solutions for them."""
 
     all = "all"
     mixed = "mixed"
 
 
 class Fallback(Enum):
-    """What counts as the final answer where a text states none."""
+    """What counts as the final answer if a text does not state one explicitly."""
 
     none = "none"
     last_number = "last_number"
@@ -45,25 +45,25 @@ class Fallback(Enum):
 
 
 class Sandbox(Enum):
-    """What the machine must keep programs from, for them to be run at all. What else it can enforce, it does."""
+    """What the machine must be able to block before programs are run. Everything else that it can block is blocked too."""
 
     full = "full"
-    """Network, new processes, and files outside of a temporary folder."""
+    """Network access, new processes, and files outside a temporary folder."""
     standard = "standard"
-    """Network and new processes."""
+    """Network access and new processes."""
     limits = "limits"
-    """Nothing: memory, time and size have limits, but programs can do what the account can do."""
+    """Nothing. Memory, time and size are limited, but a program can do everything that the account can do."""
 
 
 class ValueColumn(Enum):
-    """The column of `labels` that is a step's value."""
+    """The column of `labels` that is used as the value of a step."""
 
     posterior_mean = "posterior_mean"
     value = "value"
 
 
 class Aggregation(Enum):
-    """How step scores make the score of a chain."""
+    """How the scores of the steps are combined into the score of the chain."""
 
     last = "last"
     min = "min"
@@ -86,7 +86,7 @@ class LabelRule(Enum):
 
 
 class AfterError(Enum):
-    """What becomes of the labels behind a chain's first 0."""
+    """The labels of the steps after the first step with label 0."""
 
     keep = "keep"
     uncertain = "uncertain"
@@ -99,7 +99,7 @@ class BudgetUnit(Enum):
 
 
 class Tracker(Enum):
-    """A system that draws how a run goes."""
+    """A system that plots the progress of a run."""
 
     none = "none"
     tensorboard = "tensorboard"

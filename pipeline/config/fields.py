@@ -1,11 +1,10 @@
-"""What a setting says of itself: its range, whether it is part of what a run is the result of, whether it may change later.
+"""Declares settings: their range, whether they belong to a run's identity, and whether they may change later.
 
-A setting is a field of a dataclass under `Settings`. Its annotation holds the rest, so that one statement gives the check, the
-error and the reference:
+A setting is a field of a subclass of `Settings`. One annotation gives the check, the error message and the reference:
 
     successes: Annotated[int, Interval(ge=1, le=1000), RELABEL] = 1
 
-Ranges are those of `annotated_types`. A field without a mark is part of a run's identity, and stays as it is for good.
+Ranges are written with `annotated_types`. A field without a mark is part of a run's identity and never changes.
 """
 
 import dataclasses
@@ -20,18 +19,18 @@ from annotated_types import BaseMetadata, Ge, GroupedMetadata, Gt, Le, Lt
 
 
 class Mark(Enum):
-    """What is said of a setting beside its range."""
+    """A property of a setting besides its range."""
 
     FREE = "free"
-    """No part of a run's identity: it changes no label's meaning, and may differ from one start to the next."""
+    """The setting is not part of a run's identity. It does not change the meaning of labels and may differ between starts."""
     RELABEL = "relabel"
-    """`relabel` or `regrade` may change it on a finished run, without an engine."""
+    """`relabel` or `regrade` may change the setting on a finished run, without an engine."""
     REFUSED = "refused"
-    """Given beside an implementation that has no such setting, it is an error. Other such settings have no effect."""
+    """The setting is an error if the chosen implementation does not have it. Without this mark it has no effect then."""
     CHOOSES = "chooses"
-    """To give it alone chooses the implementation that has it."""
+    """The setting alone chooses the implementation that has it."""
     BY_GROUP = "by group"
-    """It is not given by itself: the group's option says it, and brings the settings that belong to it."""
+    """The setting is not given directly. The group's option sets it, together with the settings that belong to it."""
 
 
 S = TypeVar("S")
@@ -40,16 +39,16 @@ FREE, RELABEL, REFUSED, CHOOSES, BY_GROUP = Mark.FREE, Mark.RELABEL, Mark.REFUSE
 
 
 OWN: Final = {"omegaconf_ignore": True}
-"""Metadata of a field with the own settings of the implementation that another setting names. It is not given by itself: on the
-command line they are a section under their own name."""
+"""Metadata of a field that holds the settings of the implementation which another setting names. The field is not given
+directly: on the command line its settings are a section with a name of its own."""
 
 
 class Settings:
-    """Base of a section of settings, a dataclass: checks its ranges when it is made, then what `check` adds."""
+    """Base of a section of settings, a dataclass. On creation it checks the ranges and then calls `check`."""
 
     __slots__ = ()
     SECTION: ClassVar[str] = ""
-    """Where it stands among all settings, such as `estimator`: messages name `estimator.threshold`."""
+    """The dotted name of the section, such as `estimator`; error messages name `estimator.threshold`."""
 
     def __post_init__(self) -> None:
         for field in describe_settings(type(self)):
@@ -59,29 +58,29 @@ class Settings:
         self.check()
 
     def check(self) -> None:
-        """Raise ValueError for settings that are out of a range that no annotation can say, or do not go together."""
+        """Raise ValueError for what annotations cannot express: other ranges, and settings that exclude each other."""
 
 
 class ChosenSettings(Settings):
-    """Base of a section behind a door: one of its settings names the implementation."""
+    """Base of a section that has several implementations (see `core.doors`); the setting CHOSEN_BY names one of them."""
 
     __slots__ = ()
     CHOSEN_BY: ClassVar[str] = "name"
 
     @classmethod
     def usual(cls) -> str:
-        """The implementation that the defaults are for."""
+        """The name of the default implementation."""
         return str(getattr(cls(), cls.CHOSEN_BY))
 
     @property
     def chosen(self) -> str:
-        """The implementation that these settings are for."""
+        """The name of the implementation that these settings choose."""
         return str(getattr(self, self.CHOSEN_BY))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingInfo:
-    """A setting as its annotation describes it: the type without marks and ranges, what is `wanted` of a value in words."""
+    """A setting as its annotation describes it. `kind` is the type without marks and ranges."""
 
     name: str
     kind: Any
@@ -89,13 +88,13 @@ class SettingInfo:
     marks: frozenset[Mark]
 
     def holds(self, value: Any) -> bool:
-        """Whether a value is in range; of a list, whether all of it is."""
+        """Whether a value is in range; for a list, whether every item is."""
         values = value if isinstance(value, list) else [value]
         return all(_within(each, one) for each in values for one in self.ranges)
 
     @property
     def wanted(self) -> str:
-        """The range in words: `at least 1`, `1 to 1000`, `above 0 and at most 1`; empty where none is."""
+        """The range in words: `at least 1`, `1 to 1000`, `above 0 and at most 1`; empty without a range."""
         return f"{self._range} each" if self._range and get_origin(self.kind) is list else self._range
 
     @property
@@ -129,13 +128,13 @@ class SettingInfo:
 
 
 def check(condition: bool, key: str, value: object, wanted: str) -> None:
-    """Raise ValueError unless `condition` holds, naming the key, its value and what it must be."""
+    """Raise ValueError unless `condition` holds. The message names the key, its value and the `wanted` range."""
     if not condition:
         raise ValueError(f"{key}={value} is out of range: it must be {wanted}")
 
 
 def describe_settings(schema: Any) -> tuple[SettingInfo, ...]:
-    """The settings of a section, in their order; inner sections are among them, without a range. OWN is none."""
+    """The settings of a section, in order. Inner sections are included, without a range; fields marked OWN are not."""
     return _described(schema)
 
 
@@ -165,7 +164,7 @@ def marked_settings(schema: type, mark: Mark) -> list[str]:
 
 
 def identifying(settings: Settings) -> dict[str, object]:
-    """The settings of a section that are part of a run's identity; inner sections as dicts, without what is FREE in them."""
+    """The settings of a section that are part of a run's identity; inner sections as dicts, without their FREE settings."""
     found: dict[str, object] = {}
     for field in describe_settings(type(settings)):
         value = getattr(settings, field.name)
@@ -175,14 +174,17 @@ def identifying(settings: Settings) -> dict[str, object]:
 
 
 def as_type(settings: Any, schema: type[S]) -> S:
-    """Settings as those of a subclass, with its defaults for what the base does not know. Raises ValueError for others."""
+    """The settings as an instance of a subclass, with its defaults for the fields that the base does not have.
+
+    Raises ValueError if the subclass does not accept the values.
+    """
     if isinstance(settings, schema):
         return settings
     return schema(**in_common(settings, schema))
 
 
 def in_common(settings: Any, schema: Any) -> dict[str, Any]:
-    """Those of some settings that another section has too."""
+    """The fields of `settings` that `schema` has too, with their values."""
     names = {field.name for field in dataclasses.fields(schema)}
     return {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings) if field.name in names}
 

@@ -1,9 +1,10 @@
 """Schemas of everything under `conf/`: plain dataclasses whose fields state their ranges, see `fields`.
 
-A section behind a door (`policy`, `estimator`, `grader`) has here what all its implementations share. Each implementation has a
-subclass with its own settings in its own package. The base itself stands for the defaults of the implementation that it names.
+The sections `policy`, `estimator` and `grader` have several implementations (see `core.doors`). The classes here hold the
+settings that all implementations share. Each implementation has a subclass with its own settings, in its own package. The base
+class has the defaults of the implementation that it names.
 
-Schemas are not frozen, because Hydra refuses overrides of frozen ones; nothing below `cli` writes to them.
+Schemas are not frozen, because Hydra refuses overrides of frozen dataclasses. Only `cli` writes to them.
 """
 
 import re
@@ -30,72 +31,72 @@ from pipeline.config.fields import BY_GROUP, FREE, RELABEL, ChosenSettings, Sett
 class RunConfig(Settings):
     SECTION: ClassVar[str] = "run"
     unit_problems: Annotated[int, Range(ge=1, le=10_000)] = 32
-    """Problems per unit: the grain of scheduling, retry and commit."""
+    """Problems per unit. A unit is the granularity of scheduling, retry and commit."""
     units_in_flight: Annotated[int, Range(ge=1, le=1000)] = 64
-    """Units a worker holds at once at most. It takes another one when fewer requests wait for its engine than keep it busy."""
+    """Most units that a worker holds at once. It takes another unit when too few requests wait to keep its engine busy."""
     flush_seconds: Annotated[float, Range(gt=0, le=86_400)] = 30.0
-    """How long finished rollouts wait at most to be committed: what a crash can cost."""
+    """Longest time until finished rollouts are committed; a crash loses at most the rollouts of this time."""
     attempts: Annotated[int, Ge(1)] = 3
-    """How often a unit is tried with others before it is taken apart to find the request that engines die of."""
+    """How often the worker of a unit may fail before the unit is split to find the request that kills the engine."""
     max_failures: Annotated[int, Ge(1)] = 100
-    """Workers that may fail, and requests that may be written off, before the run gives up."""
+    """How many workers may fail, and how many requests may stay unanswered, before the run stops."""
     lock: bool = True
-    """false: for a file system without `flock`; results are right with two drivers too, but work is done twice.
+    """false: take no lock, for a file system without `flock`. Two drivers then give correct results, but do the work twice.
 
-    Not so in an object store that refuses no name twice: there, see to it that one driver works."""
+    In an object store that does not refuse to create a name twice, make sure that only one driver works."""
     start_timeout_seconds: Annotated[float, Gt(0)] = 1800.0
-    """How long the cluster may take to give a worker its resources and the worker to load its model."""
+    """Longest time for the cluster to give a worker its resources and for the worker to load the model."""
     stall_seconds: Annotated[float, Gt(0)] = 600.0
-    """A worker that generates no token for so long is taken for hung and replaced."""
+    """A worker that makes no progress for this time counts as hung and is replaced."""
     progress_seconds: Annotated[float, Gt(0)] = 5.0
-    """Time between two updates of the progress that is shown."""
+    """Time between two updates of the displayed progress."""
     show_chains: Annotated[int, Ge(0)] = 4
     """How many chains are printed at the end."""
     report: bool = True
     """Whether `label` writes report.html at the end."""
     track: Tracker = Tracker.none
-    """Where the course of the run is sent too."""
+    """The experiment tracker that also receives the progress of the run."""
 
 
 @dataclass(kw_only=True, slots=True)
 class ClusterConfig(Settings):
     SECTION: ClassVar[str] = "cluster"
     address: str | None = None
-    """None: a private Ray on this machine, loopback only; `auto` or an address: join that cluster."""
+    """null: start a private Ray on this machine, on loopback only; `auto` or an address: join that Ray cluster."""
     workers: Annotated[int | None, Ge(1)] = None
-    """None: as many as the GPUs of the cluster have room for, for a GPU policy, else 1."""
+    """Number of workers; null: as many as fit on the GPUs of the cluster if the policy uses GPUs, else 1."""
     cpus_per_worker: Annotated[float | None, Gt(0)] = None
-    """CPU cores that Ray reserves for a worker; null: what the policy needs."""
+    """CPU cores that Ray reserves for each worker; null: what the policy needs."""
     gpus_per_worker: Annotated[float | None, Ge(0)] = None
-    """GPUs that Ray reserves for a worker; null: what the policy needs."""
+    """GPUs that Ray reserves for each worker; null: what the policy needs."""
 
 
 @dataclass(kw_only=True, slots=True)
 class PlanConfig(Settings):
-    """What `plan` measures and assumes; the price is for `label` too.
+    """What `plan` measures and assumes. `label` also uses the price.
 
-    A device is a GPU; of a worker without one, the worker itself; with policy=openai, what a URL stands for.
+    A device is a GPU. A worker without a GPU counts as one device. With policy=openai, the server of each URL is one device.
     """
 
     SECTION: ClassVar[str] = "plan"
     out: str = "plan.json"
     """The file that the plan is written to; `label budget=FILE` reads it."""
     gpu_hour_price: Annotated[float | None, Ge(0)] = None
-    """What a device costs per hour, in any currency; null: money is not told."""
+    """Price of one device for one hour, in any currency; null: no cost in money is shown."""
     gpus: Annotated[int | None, Ge(1)] = None
-    """Devices that the wall time is told for; null: as many as `label` would take."""
+    """Number of devices for which the wall time is estimated; null: as many as `label` would use."""
     pilot: bool = True
-    """false: no policy is loaded, and what a pilot would measure is taken from the three settings below."""
+    """false: load no policy, and assume the values of plan.completion_tokens, plan.success_rate and plan.tokens_per_second."""
     pilot_problems: Annotated[int, Range(ge=2, le=10_000)] = 16
-    """Problems, drawn at random, whose chains are labelled to see what they cost."""
+    """Number of randomly drawn problems whose chains the pilot labels to measure the cost."""
     seed: int = 0
-    """Of that draw, and of what is simulated."""
+    """Random seed of that draw and of the simulation."""
     completion_tokens: Annotated[int | None, Ge(1)] = None
-    """Without a pilot: mean length of a completion; null: half of sampling.max_tokens."""
+    """Without a pilot: mean length of a completion in tokens; null: half of sampling.max_tokens."""
     success_rate: Annotated[float, Range(ge=0, le=1)] = 0.5
-    """Without a pilot: mean success rate of all prefixes."""
+    """Without a pilot: mean success rate over all prefixes."""
     tokens_per_second: Annotated[float | None, Gt(0)] = None
-    """Without a pilot: of one worker; null: half of what its device allows, where that is known."""
+    """Without a pilot: tokens per second of one worker; null: half of its device's upper bound, if that is known."""
 
     def check(self) -> None:
         check(bool(self.out.strip()), "plan.out", repr(self.out), "the name of a file")
@@ -103,45 +104,45 @@ class PlanConfig(Settings):
 
 @dataclass(kw_only=True, slots=True)
 class Columns(Settings):
-    """Names of the input columns; a dot descends into a nested field. Empty: the column is not read."""
+    """Names of the input columns. A dot descends into a nested field. An empty name: the column is not read."""
 
     SECTION: ClassVar[str] = "data.columns"
     id: str = "id"
-    """An id of the row, kept as `source_id`."""
+    """Column with the id of the row, kept as `source_id`."""
     problem: str = "problem"
-    """The text of the problem."""
+    """Column with the text of the problem."""
     answer: str = "answer"
-    """The known answer: a text, a number, or a list of answers of which any counts."""
+    """Column with the known answer: a text, a number, or a list of answers, each of which is correct."""
     steps: str = "steps"
-    """A list of steps."""
+    """Column with the list of steps."""
     solution: str = "solution"
-    """A solution as one text, which `data.splitter` cuts into steps."""
+    """Column with the solution as one text, which `data.splitter` cuts into steps."""
 
 
 @dataclass(kw_only=True, slots=True)
 class DataConfig(Settings):
     SECTION: ClassVar[str] = "data"
     path: Annotated[str, FREE] = "???"
-    """A file, a folder, a pattern, `sample`, or `hf://OWNER/NAME`; in a run's identity, the hash of its content."""
+    """A file, a folder, a glob, `sample`, or `hf://OWNER/NAME`. The hash of its content is part of the run's identity."""
     layout: Layout = Layout.rows
-    """The data set whose rows these are; `rows`: columns as `data.columns` names them."""
+    """The public data set whose row format is read; `rows`: the columns that `data.columns` names."""
     columns: Columns = field(default_factory=Columns)
     answer_in_text: bool = False
-    """The answer column holds a text that states the final answer (GSM8K's `#### 72`, MATH's `\\boxed{}`)."""
+    """true: the answer column holds a text that states the final answer (GSM8K's `#### 72`, MATH's `\\boxed{}`)."""
     answer_is_suite: bool = False
-    """grader=code: the answer column holds a test suite, so a list or an object in it is one suite, kept as JSON."""
+    """true, for grader=code: a list or an object in the answer column is one test suite and is kept as JSON."""
     splitter: Splitter = Splitter.newline
-    """How a solution text is cut into steps."""
+    """Where a solution text is cut into steps."""
     pattern: str | None = None
-    """With splitter=regex: each match ends a step."""
+    """With splitter=regex: the regular expression; each match ends a step."""
     separator: str = "\n"
-    """Joins given `steps` into the solution text."""
+    """The text between two items of `steps` when they are joined into the solution text."""
     limit: Annotated[int | None, Ge(1)] = None
-    """Use only the first so many rows."""
+    """Number of rows to read from the start of the input; null: all."""
     max_chars: Annotated[int, Ge(1)] = 100_000
-    """A longer field is rejected."""
+    """Rows with a field of more characters are rejected."""
     max_steps: Annotated[int, Range(ge=1, le=10_000)] = 500
-    """A chain with more steps is rejected."""
+    """Chains with more steps are rejected."""
 
     def check(self) -> None:
         if self.splitter is Splitter.regex:
@@ -155,31 +156,34 @@ class DataConfig(Settings):
 
 @dataclass(kw_only=True, slots=True)
 class FewShotExample:
-    """A worked example shown to the policy before the problem."""
+    """A worked example that the policy sees before the problem."""
 
     problem: str = "???"
-    """A problem."""
+    """The problem of the example."""
     solution: str = "???"
-    """Its solution, as the policy is to write one."""
+    """The solution of the example, in the form that the policy should write."""
 
 
 @dataclass(kw_only=True, slots=True)
 class PromptConfig(Settings):
     SECTION: ClassVar[str] = "policy.prompt"
     style: PromptStyle = PromptStyle.chat
-    """chat: the model's own chat template. plain: `template`, for base models."""
+    """chat: use the model's own chat template; plain: use `policy.prompt.template`, for base models."""
     system: str = ""
-    """What the system says to a chat model; empty: nothing."""
+    """The system message; with style=plain, the first paragraph of the prompt. Empty: none."""
     instruction: str = ""
-    """Put after the problem, on a line of its own."""
+    """Text after the problem, on a line of its own."""
     template: str = "Problem: {problem}\nSolution:\n"
-    """style=plain only; `{problem}` is replaced."""
+    """With style=plain: the prompt of a problem; `{problem}` is replaced."""
     examples: list[FewShotExample] = field(default_factory=list)
-    """Worked examples that stand before the problem, each with `problem` and `solution`."""
+    """Worked examples before the problem, each with `problem` and `solution`."""
 
     def check(self) -> None:
         check(
-            "{problem}" in self.template, "policy.prompt.template", repr(self.template), "a text with {problem} in it"
+            "{problem}" in self.template,
+            "policy.prompt.template",
+            repr(self.template),
+            "a text that contains {problem}",
         )
 
 
@@ -187,100 +191,102 @@ class PromptConfig(Settings):
 class SamplingConfig(Settings):
     SECTION: ClassVar[str] = "sampling"
     rollouts: Annotated[int, Range(ge=1, le=99_999), FREE] = 8
-    """Completions per prefix."""
+    """Rollouts (sampled completions) per prefix."""
     temperature: Annotated[float, Ge(0)] = 1.0
-    """Of every rollout; 0 always takes the likeliest token."""
+    """Sampling temperature; 0: greedy decoding."""
     top_p: Annotated[float, Range(gt=0, le=1)] = 1.0
-    """Tokens are drawn from the likeliest ones that together have this probability."""
+    """Nucleus sampling: only the most likely tokens that together have this probability are sampled; 1: all tokens."""
     top_k: Annotated[int, Ge(0)] = 0
-    """0: all tokens."""
+    """Only this number of most likely tokens is sampled from; 0: all tokens."""
     min_p: Annotated[float, Range(ge=0, le=1)] = 0.0
-    """Tokens less likely than this share of the likeliest one's probability are not drawn."""
+    """Tokens with less than this share of the most likely token's probability are not sampled."""
     max_tokens: Annotated[int, Ge(1)] = 1024
-    """Longest completion; one that reaches it is truncated."""
+    """Longest completion in tokens; a longer one is truncated."""
     stop: list[str] = field(default_factory=list)
     """Texts at which a completion ends."""
     stop_at_answer: Annotated[bool | None, FREE] = None
-    """A completion ends with the line in which it has stated its final answer, see `graders.math.answered`.
+    """true: a completion ends after the line that states its final answer (see `graders.math.answered`).
 
-    null: on with policy.prompt.style=plain and no grader.answer_pattern, unless policy=openai. A base model does not end there
-    by itself: it goes on with a problem of its own making, whose answer would be taken for this one's. A chat model ends by
-    itself, and may take its answer back first; and of a pattern nobody knows whether its first match is its last. It changes
-    what the policy says: what it comes down to is part of a run's identity."""
+    null: true with policy.prompt.style=plain and without grader.answer_pattern, except with policy=openai. A base model does
+    not stop after its answer. It goes on with a problem of its own, whose answer would be taken for the answer to this problem.
+    A chat model stops by itself and may correct its answer first. With an answer pattern, the first match may not be the last.
+    The setting changes what the policy writes, so its effective value is part of a run's identity."""
     solutions: Annotated[int, Range(ge=1, le=1000)] = 4
-    """Chains the policy samples for a problem that comes without any."""
+    """Number of chains that the policy samples for each row without a chain."""
     keep: Keep = Keep.all
-    """Problems that go on after the policy has sampled their chains: all, or only those with right and wrong chains (mixed)."""
+    """Which problems with sampled chains are kept: all, or only those with correct and incorrect chains (mixed)."""
 
 
 @dataclass(kw_only=True, slots=True)
 class PolicyConfig(ChosenSettings):
-    """What every policy has. See `engines.registry`."""
+    """The settings that all policies share; see `engines.registry`."""
 
     SECTION: ClassVar[str] = "policy"
     CHOSEN_BY: ClassVar[str] = "kind"
     kind: Annotated[str, BY_GROUP] = "embedded"
-    """Which policy it is; written as policy=NAME."""
+    """The policy, given as policy=NAME."""
     max_model_len: Annotated[int | None, Ge(16)] = None
-    """Context in tokens; null: what the model has."""
+    """Context length in tokens; null: the context length of the model."""
     prompt: PromptConfig = field(default_factory=PromptConfig)
 
     def check_complete(self, sampling: SamplingConfig) -> None:
-        """Raise ValueError where something lacks that a run needs, or does not go with how is sampled."""
+        """Raise ValueError if a setting that a run needs is missing, or if a setting conflicts with `sampling`."""
 
 
 @dataclass(kw_only=True, slots=True)
 class EstimatorConfig(ChosenSettings):
-    """What every estimator has: its interval, and the rule that makes labels of values. See `estimators.registry`."""
+    """The settings that all estimators share: the interval, and the rule that turns values into labels.
+
+    See `estimators.registry`."""
 
     SECTION: ClassVar[str] = "estimator"
     CHOSEN_BY: ClassVar[str] = "name"
     name: Annotated[str, RELABEL] = "fixed"
-    """Which estimator it is; `estimator=NAME` brings its interval and rule too."""
+    """The estimator. `estimator=NAME` also sets its default interval and label rule."""
     interval: Annotated[Interval, RELABEL] = Interval.clopper_pearson
-    """Which interval `value_low` and `value_high` are."""
+    """The kind of interval in the columns `low` and `high`."""
     confidence: Annotated[float, Range(gt=0, lt=1), RELABEL] = 0.95
-    """What the interval is to cover."""
+    """The coverage of the interval."""
     rule: Annotated[LabelRule, RELABEL] = LabelRule.any
-    """Which rule makes labels of values."""
+    """The rule that turns values into labels."""
     threshold: Annotated[float, Range(ge=0, lt=1), RELABEL] = 0.5
-    """The value above which a step counts as good; rule=relative: the share of the root's value."""
+    """A step counts as good if its value is above this; rule=relative: this share of the value of the bare problem."""
     certainty: Annotated[float, Range(gt=0.5, lt=1), RELABEL] = 0.95
-    """rule=posterior: a step is labelled when P(V > threshold) is at least this, or at most 1 minus this."""
+    """rule=posterior: a step is labelled if P(V > threshold) is at least this, or at most 1 minus this."""
     neutral: Annotated[float, Range(ge=0, le=1), RELABEL] = 0.1
-    """rule=three_class: a step above the threshold is neutral if it lost more than this against the step before."""
+    """rule=three_class: a step above the threshold is neutral if its value fell by more than this from the step before."""
     after_error: Annotated[AfterError, RELABEL] = AfterError.keep
-    """What the labels of steps after a chain's first bad step become."""
+    """The labels of the steps after a chain's first bad step."""
 
     def check_complete(self, sampling: SamplingConfig) -> None:
-        """Raise ValueError for settings that do not go with how is sampled."""
+        """Raise ValueError for settings that conflict with `sampling`."""
 
 
 @dataclass(kw_only=True, slots=True)
 class GraderConfig(ChosenSettings):
-    """What every checker has. See `graders.registry`."""
+    """The settings that all graders share; see `graders.registry`."""
 
     SECTION: ClassVar[str] = "grader"
     CHOSEN_BY: ClassVar[str] = "kind"
     kind: Annotated[str, RELABEL] = "math"
-    """Which grader it is; `grader=NAME` brings its settings too."""
+    """The grader. `grader=NAME` also sets its defaults."""
     deadline_seconds: Annotated[float, Range(gt=0, le=600), RELABEL] = 1.0
-    """Wall time per answer; kind=code: per run of a program."""
+    """Longest wall time to grade one answer; grader=code: for one run of a program."""
     memory_mib: Annotated[int, Ge(512), FREE, RELABEL] = 2048
-    """Memory of a child process that grades."""
+    """Memory limit of a grading process in MiB."""
     processes: Annotated[int, Range(ge=1, le=256), FREE, RELABEL] = 1
-    """Child processes that grade at once, for each worker."""
+    """Number of grading processes of each worker."""
 
 
 @dataclass(kw_only=True, slots=True)
 class LabelConfig:
-    """Everything `label` needs."""
+    """The settings of `label` and `plan`."""
 
     run_dir: str | None = None
-    """A folder, or the URL of an object store: `s3://BUCKET/NAME`, `gs://BUCKET/NAME`. None: a folder under `runs/` named after
-    what the run is the result of, so that the same command resumes it."""
+    """The run directory: a folder, or a URL in an object store (`s3://BUCKET/NAME`, `gs://BUCKET/NAME`). null: a folder under
+    `runs/`, named by a hash of the run's identity, so that the same command resumes the run."""
     budget: str | None = None
-    """`label`: the plan.json of a plan of this run; its `limit` ends the run before it costs more."""
+    """For `label`: the plan.json that `plan` made for this run. The run stops at the `limit` in that file."""
     data: DataConfig = field(default_factory=DataConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
@@ -292,19 +298,19 @@ class LabelConfig:
 
     def __post_init__(self) -> None:
         if self.run_dir is not None and not self.run_dir.strip():
-            raise ValueError("run_dir is empty: give run_dir=FOLDER, or leave it out for one under runs/")
+            raise ValueError("run_dir is empty: give run_dir=FOLDER, or leave it out to use a folder under runs/")
         self.estimator.check_complete(self.sampling)
         self.policy.check_complete(self.sampling)
 
 
 @dataclass(kw_only=True, slots=True)
 class GradeConfig:
-    """Everything `grade` needs. `-` stands for standard input and standard output."""
+    """The settings of `grade`. `-` means standard input or standard output."""
 
     input: str = "-"
-    """A file of JSON lines, also .gz and .zst."""
+    """A file of JSON lines, also .gz and .zst; `-`: standard input."""
     output: str = "-"
-    """The file that the verdicts go to."""
+    """The file for the verdicts; `-`: standard output."""
     grader: GraderConfig = field(default_factory=GraderConfig)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Settings as a run directory records them: dotted keys with plain values, and the way back to the schemas of `config`."""
+"""Converts settings between the schemas of `config` and the form that a run directory records: dotted keys, plain values."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -12,13 +12,13 @@ from pipeline.core.errors import UsageError
 
 Settings = Mapping[str, object]
 _PLUGIN = "plugin"
-"""Beside the settings of an implementation of others: which one it is, see `core.doors`."""
+"""The key that records which plug-in an implementation comes from; see `core.doors`."""
 T = TypeVar("T")
 C = TypeVar("C", bound=ChosenSettings)
 
 
 def flatten_settings(key: str, value: object) -> dict[str, object]:
-    """A setting or a section of settings, under its dotted name."""
+    """A setting, or all settings of a section, by dotted key."""
     if isinstance(value, dict):
         return {
             name: plain
@@ -31,7 +31,7 @@ def flatten_settings(key: str, value: object) -> dict[str, object]:
 
 
 def given_settings(section: str, change: Any) -> dict[str, object]:
-    """What a change of a section names: its settings that are not None. An empty text takes a setting away."""
+    """The settings that a change of a section gives, by dotted key: those that are not None. An empty text becomes None."""
     named = {
         key: None if value == "" else value for key, value in dataclasses.asdict(change).items() if value is not None
     }
@@ -39,43 +39,44 @@ def given_settings(section: str, change: Any) -> dict[str, object]:
 
 
 def chosen_settings(settings: Settings, base: type[C], door: Door[Any]) -> C:
-    """A section behind a door, as the settings of the implementation that it names; what was not recorded has its default.
+    """A recorded section as the settings of the implementation that it names; settings that are not recorded have defaults.
 
-    Raises ValueError for what cannot be, UsageError where the implementation is not here.
+    Raises ValueError for invalid settings, and UsageError if the implementation is not installed.
     """
     refuse_missing(settings, base, door)
     name = str(settings.get(f"{base.SECTION}.{base.CHOSEN_BY}", base.usual()))
     schema: type[C] = door.settings(name)
-    # Records also name settings that the others of ours have.
+    # Records also contain settings of the other built-in implementations.
     others = {each.name for own in door.our_settings().values() for each in describe_settings(own)}
     return settings_section(settings, base.SECTION, schema, ignored={*others, _PLUGIN})
 
 
 def refuse_missing(settings: Settings, base: type[ChosenSettings], door: Door[Any]) -> None:
-    """Raise UsageError where what was recorded is a plug-in's that is not installed here, or only in another version."""
+    """Raise UsageError if the recorded implementation is a plug-in that is missing here or has another version."""
     by = f"{base.SECTION}.{base.CHOSEN_BY}"
     name, plugin = str(settings.get(by, base.usual())), settings.get(f"{base.SECTION}.{_PLUGIN}")
     if plugin and name not in door.names():
-        raise UsageError(f"{by}={name} is one of {plugin}, which is not installed here: install it, in that version")
+        raise UsageError(f"{by}={name} comes from {plugin}, which is not installed here: install that version")
     if plugin and plugin != str(door.plugin(name)):
         raise UsageError(
-            f"{by}={name} is one of {plugin}, and {door.plugin(name)} is installed here: install the former"
+            f"{by}={name} comes from {plugin}, but {door.plugin(name)} is installed here: install the recorded version"
         )
 
 
 def complete_settings(settings: C, door: Door[Any]) -> C:
-    """Settings as those of the implementation that they name, with its defaults for what their base does not know.
+    """The settings as those of the implementation that they name, with its defaults for the fields that the base lacks.
 
-    Raises UsageError where there is none such here, ValueError where it does not take them.
+    Raises UsageError if the implementation is not installed, and ValueError if it does not accept the settings.
     """
     schema: type[C] = door.settings(settings.chosen)
     return as_type(settings, schema)
 
 
 def settings_section(settings: Settings, name: str, schema: type[T], ignored: Collection[str] = ()) -> T:
-    """A section without inner sections; what was not recorded has its default. Raises ValueError for what cannot be.
+    """A section without inner sections, with defaults for settings that are not recorded.
 
-    Settings in `ignored` may be there without being any of the schema's.
+    Settings in `ignored` are skipped if the schema does not have them. Raises ValueError for other unknown settings and for
+    invalid values.
     """
     kinds = get_type_hints(schema)
     values = {}

@@ -1,4 +1,4 @@
-"""Settings that had another name: the old one is accepted for one version, with a hint."""
+"""Renamed settings: the old name is accepted for one version, with a hint."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,15 +11,15 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "recompute": "gradient_checkpointing",
     },
 }
-"""By command: the old key -> the new one."""
+"""Command -> old key -> new key."""
 OLD_UNCERTAIN = "undecided"
 UNCERTAIN = "uncertain"
 TAKES_UNCERTAIN = ("neutral", "estimator.after_error")
-"""Settings whose choice OLD_UNCERTAIN is UNCERTAIN now."""
+"""Settings whose choice OLD_UNCERTAIN is now called UNCERTAIN."""
 
 
 def current_overrides(command: str, overrides: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What was written as `key=value`, with today's names, and a hint for each old one."""
+    """The overrides (`key=value`) with today's names, and a hint for each old name."""
     found, hints = [], []
     for text in overrides:
         key, equals, value = text.partition("=")
@@ -28,13 +28,13 @@ def current_overrides(command: str, overrides: Sequence[str]) -> tuple[list[str]
             value = UNCERTAIN
         current = f"{now}{equals}{value}"
         if current != text:
-            hints.append(f"{text} is called {current} now; the old name goes with the next version")
+            hints.append(f"{text} is now called {current}; the next version no longer accepts the old name")
         found.append(current)
     return found, hints
 
 
 def current_settings(command: str, settings: Mapping[str, object]) -> dict[str, object]:
-    """Settings that a command has recorded, with today's names."""
+    """The recorded settings of a command, with today's names."""
     keys = KEYS.get(command, {})
     return {
         keys.get(key, key): UNCERTAIN if keys.get(key, key) in TAKES_UNCERTAIN and value == OLD_UNCERTAIN else value

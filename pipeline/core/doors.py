@@ -1,12 +1,12 @@
-"""Doors: a name on the command line -> an implementation, ours or one of an installed distribution.
+"""Doors: registries that map a name on the command line to an implementation, built-in or from an installed plug-in.
 
-A distribution offers one under an entry point, without any change here:
+A distribution offers a plug-in as an entry point, without any change in this package:
 
     [project.entry-points."stepvalue.estimators"]
     thompson = "my_package.thompson:Thompson"
 
-A name resolves to that or to nothing: no configuration names code. What cannot be used is told in one line that names the
-distribution and the entry point. Implementations are loaded when they are asked for.
+Only built-in names and entry points are resolved, so a configuration cannot name arbitrary code. An error about a plug-in is
+one line that names the distribution and the entry point. An implementation is loaded when it is first used.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ DISTRIBUTION = "stepvalue"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """Where an implementation of others comes from."""
+    """Where a plug-in comes from."""
 
     distribution: str
     version: str
@@ -40,7 +40,7 @@ class Plugin:
 
 
 class Door(Generic[T]):
-    """The implementations of one kind, by name. `T` is what they are: a class, or a record that describes one."""
+    """The implementations of one kind, by name. `T` is their type: a class, or a record that describes one."""
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class Door(Generic[T]):
         parts: Collection[str] = (),
         answers: str = "",
     ) -> None:
-        """`group`: the entry points' name after `stepvalue.`; `noun` and `setting` (`estimator.name`) are for messages.
+        """`group`: name of the entry points after `stepvalue.`; `noun` and `setting` (`estimator.name`) are for messages.
 
-        `ours`: name -> `module:attribute`, in the order in which they are listed; behind a blank its settings may be named too,
-        where they load quicker than the implementation. `needs`: attributes that every one has. `parts`:
-        attributes that have methods of their own. `answers`: where, as `module:attribute`, there is a function for each method
-        whose result is looked at before it is believed: it takes the result and what the method was given, and says what is
-        wrong with it, or nothing.
+        `ours`: name of a built-in implementation -> `module:attribute`, in the order of listings. A second `module:attribute`
+        after a blank names its settings class, if that loads faster than the implementation. `needs`: attributes that every
+        implementation must have. `parts`: attributes that have methods of their own. `answers`: `module:attribute` of a mapping
+        from the name of a method to a function that checks its result. The function takes the result and the arguments of the
+        method, and returns what is wrong with the result, or an empty text.
         """
         self.group = f"{DISTRIBUTION}.{group}"
         self.noun = noun
@@ -79,31 +79,36 @@ class Door(Generic[T]):
         return found
 
     def names(self) -> list[str]:
-        """All names: ours first, in their order, then those of others by the alphabet."""
+        """All names: the built-in ones first, in their order, then those of plug-ins in alphabetical order."""
         return [*self.ours, *sorted(name for name in self._foreign if name not in self.ours)]
 
     def plugin(self, name: str) -> Plugin | None:
-        """Where an implementation comes from; None for ours. Raises UsageError for a name that nobody or several have."""
+        """The plug-in that a name belongs to; None if it is built in. Raises UsageError for an unknown or ambiguous name."""
         point = self._point(name)
         return None if point is None else _plugin(point)
 
     def load(self, name: str) -> T:
-        """The implementation. Raises UsageError, in one line, where there is none under this name, where two claim it, where it
-        cannot be imported, and where it lacks something that every one has."""
+        """The implementation of this name.
+
+        Raises UsageError, in one line, if the name is unknown or claimed twice, or if the implementation cannot be imported or
+        lacks a required attribute.
+        """
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
     def settings(self, name: str) -> Any:
-        """The dataclass of an implementation's settings, None where it has none. Raises UsageError as `load` does."""
+        """The settings dataclass of an implementation; None if it has no settings. Raises UsageError as `load` does."""
         if name in self._settings and self._point(name) is None:
             return _attribute(self._settings[name])
         loaded: Any = self.load(name)
         return getattr(loaded, "Config", None)
 
     def our_settings(self, *, named: bool = False) -> dict[str, Any]:
-        """The dataclasses of the settings of ours that have some, whoever else claims a name of theirs. `named`: of those alone
-        whose settings are named beside them, so that no implementation is loaded."""
+        """The settings dataclasses of the built-in implementations that have settings, also if a plug-in claims the same name.
+
+        `named`: only those whose settings class is named in `ours`, so that no implementation is loaded.
+        """
         found = {name: _attribute(where) for name, where in self._settings.items()}
         if not named:
             own = {
@@ -113,15 +118,21 @@ class Door(Generic[T]):
         return {name: found[name] for name in self.ours if name in found}
 
     def made(self, name: str, settings: Any) -> Any:
-        """One of an implementation that is a class, of its settings, `guarded`. Raises UsageError as `load` does."""
+        """An instance of an implementation that is a class, made from its settings and `guarded`.
+
+        Raises UsageError as `load` does.
+        """
         found: Any = self.load(name)
         with self.blamed(name, "__init__"):
             made = found(settings)
         return self.guarded(name, made)
 
     def guarded(self, name: str, made: Any) -> Any:
-        """What was made of an implementation: whatever it raises that is no StepvalueError is a PluginError that names where it
-        comes from, and so is a result that cannot be. Ours as it is: what they raise else is a fault here, and shown as one."""
+        """A proxy for an instance of a plug-in. A built-in instance is returned unchanged.
+
+        The proxy turns every error other than a StepvalueError into a PluginError that names the plug-in. An invalid result
+        also raises PluginError. Unexpected errors of built-in implementations are bugs of this package and are not wrapped.
+        """
         plugin = self.plugin(name)
         if plugin is None:
             return made
@@ -129,7 +140,7 @@ class Door(Generic[T]):
         return _Guarded(made, plugin, f"{self.noun} {name}", self._parts, answers)
 
     def blamed(self, name: str, doing: str) -> AbstractContextManager[None]:
-        """What an implementation raises in the block is told as `guarded` tells it."""
+        """A context in which errors of a plug-in become PluginErrors, as in `guarded`."""
         plugin = self.plugin(name)
         return nullcontext() if plugin is None else _plugin_failure(f"{self.noun} {name} of {plugin}", doing)
 
@@ -141,7 +152,7 @@ class Door(Generic[T]):
         where = f"{self.noun} {name} of {_plugin(point)}"
         try:
             found = point.load()
-        except (Exception, SystemExit) as error:  # whatever a stranger's module does when it is imported
+        except (Exception, SystemExit) as error:  # the import of a plug-in may raise anything
             raise UsageError(f"{where} cannot be imported: {_in_a_line(error)}") from error
         unwritten = getattr(found, "__abstractmethods__", ())
         lacking = [need for need in self._needs if need in unwritten or not hasattr(found, need)]
@@ -149,15 +160,17 @@ class Door(Generic[T]):
             raise UsageError(f"{where} cannot be used: it has no {' and no '.join(lacking)}")
         config = getattr(found, "Config", None)
         if config is not None and not (dataclasses.is_dataclass(config) and hasattr(config, "SECTION")):
-            raise UsageError(f"{where} cannot be used: its Config is no dataclass under one of `pipeline.config`")
+            raise UsageError(
+                f"{where} cannot be used: its Config is not a dataclass derived from one of `pipeline.config`"
+            )
         return found
 
     def _point(self, name: str) -> EntryPoint | None:
         points = self._foreign.get(name, [])
         if name in self.ours and points:
             raise UsageError(
-                f"{self.noun} {name} is one of {DISTRIBUTION}'s own, and {_plugin(points[0])} claims the name too: uninstall "
-                f"{_plugin(points[0]).distribution}, or have it take another name"
+                f"{self.noun} {name} is built into {DISTRIBUTION}, but {_plugin(points[0])} claims the same name: uninstall "
+                f"{_plugin(points[0]).distribution} or rename its entry point"
             )
         if len(points) > 1:
             both = " and ".join(str(_plugin(point)) for point in points)
@@ -170,13 +183,13 @@ class Door(Generic[T]):
         near = difflib.get_close_matches(name, self.names(), n=1, cutoff=0.5)
         hint = f": did you mean {near[0]}?" if near else f": choose from {', '.join(self.names())}"
         return (
-            f"{self.setting}={name}: there is no such {self.noun} here{hint} (or install the distribution that has it)"
+            f"{self.setting}={name}: there is no such {self.noun} here{hint} (or install the plug-in that provides it)"
         )
 
 
 @cache
 def _installed() -> Any:
-    """What all installed distributions offer: looked up once."""
+    """The entry points of all installed distributions, read once."""
     return entry_points()
 
 
@@ -207,8 +220,8 @@ def _plugin_failure(whose: str, doing: str) -> Iterator[None]:
 
 
 class _Guarded:
-    """See `Door.guarded`. Methods are looked up each time, so an implementation may change; generators are guarded at each
-    step."""
+    """The proxy of `Door.guarded`. It looks up methods at each call, so an implementation may change, and guards every step of
+    a generator."""
 
     def __init__(
         self,

@@ -1,57 +1,57 @@
-"""Who is to blame, in one place. Every error a user can meet is one of these; each message names the place and the remedy."""
+"""All errors that users can meet, by cause. Each message names the place of the error and the remedy."""
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message that says something, or the error's name."""
+    """The first line of an error's message that is not blank, or the name of the error's class."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 class StepvalueError(Exception):
-    """Base of all errors this package raises on purpose. `exit_code` is what the command line returns."""
+    """Base of all errors that this package raises on purpose. `exit_code` is the exit status of the command line."""
 
     exit_code = 1
 
 
 class UsageError(StepvalueError):
-    """The command line or a setting is wrong: nothing was started."""
+    """The command line or a setting is wrong. Nothing was started."""
 
     exit_code = 2
 
 
 class InputError(StepvalueError):
-    """The input as a whole cannot be used (a single bad row becomes a `Reject` instead)."""
+    """The input as a whole cannot be used. (A single bad row becomes a `Reject` instead.)"""
 
     exit_code = 2
 
 
 class PolicyError(StepvalueError):
-    """The policy model cannot be loaded here: missing model, missing device, too little memory."""
+    """The policy model cannot be loaded here: the model or the device is missing, or there is too little memory."""
 
 
 class EngineDied(StepvalueError):
-    """The engine stopped working during a run. The run directory holds what was finished: start the command again."""
+    """The engine stopped working during a run. The run directory keeps all committed work: start the same command again."""
 
 
 class WorkerLost(EngineDied):
-    """A worker was taken away with its machine: nobody's fault, and no attempt is counted."""
+    """A worker was lost together with its machine. This does not count as a failed attempt of its units."""
 
 
 class ClusterError(StepvalueError):
-    """No Ray cluster where one was named, or it lacks the resources asked for."""
+    """There is no Ray cluster at the given address, or the cluster lacks the requested resources."""
 
 
 class Interrupted(StepvalueError):
-    """A signal asked the run to stop; the same command goes on with what is owed."""
+    """A signal stopped the run. The same command continues it."""
 
     exit_code = 75
 
 
 class BudgetSpent(StepvalueError):
-    """A run has cost what its plan allows; the same command with a larger limit goes on with what is owed."""
+    """The run has reached the limit of its plan. The same command with a larger limit continues it."""
 
 
 class RunConflict(StepvalueError):
-    """The run directory belongs to another run; nothing in it was touched."""
+    """The run directory belongs to another run. Nothing in it was changed."""
 
     exit_code = 2
 
@@ -61,16 +61,16 @@ class StoreError(StepvalueError):
 
 
 class Unreachable(StoreError):
-    """The store of the run directory does not answer or lets nobody in: what it holds is neither known nor damaged."""
+    """The store of the run directory does not answer or denies access. Its content is unknown, not damaged."""
 
 
 class Absent(StoreError):
-    """A name in the run directory that is not there."""
+    """A file is missing in the run directory."""
 
 
 class Damaged(StoreError):
-    """A file in the run directory that is not what was committed."""
+    """The content of a file in the run directory differs from what was committed."""
 
 
 class PluginError(StepvalueError):
-    """An installed plug-in failed while it was used. The run directory holds what had come in before."""
+    """An installed plug-in failed. The run directory keeps the results from before the failure."""

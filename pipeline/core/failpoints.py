@@ -1,13 +1,13 @@
-"""Points in the code at which a test has the process die, stop or fail: fault injection, as data bases are tested.
+"""Fault injection: points in the code at which a test can kill, stop or fail the process, as in tests of data bases.
 
-A crash is only proved harmless where it was made to happen. `failpoint("name")` stands where something becomes true: before a
-file gets its name, behind a commit. It does nothing, unless the process was started with
+Only a crash that a test has caused is proved to be harmless. `failpoint("name")` marks a moment at which the state of a run
+changes, such as just before a file gets its name or just after a commit. It does nothing unless the process was started with
 
     STEPVALUE_FAILPOINT=NAME:ACTION:HIT     at the HIT-th time (from 1) that NAME is reached: kill, stop, raise or enospc
-    STEPVALUE_FAILPOINT_COUNT=FILE          each time that a point is reached, its name is added to FILE
+    STEPVALUE_FAILPOINT_COUNT=FILE          each time that a point is reached, its name is appended to FILE
 
-`arm` reads these once. Who starts processes that are to be armed too hands the environment on, as Ray does.
-Not covered: loss of what the kernel has not yet written; a killed process leaves that behind.
+`arm` reads these variables once. A process that starts other processes must pass the environment on, as Ray does.
+Not covered: loss of data that the kernel has not yet written to disk, because a killed process does not lose such data.
 """
 
 import errno
@@ -24,11 +24,11 @@ COUNTED = "STEPVALUE_FAILPOINT_COUNT"
 
 
 class Injected(Exception):
-    """The failure that `raise` stands for: one that no code expects."""
+    """The error that the action `raise` raises. No code expects it."""
 
 
 def _raise() -> None:
-    raise Injected(f"{ARMED} had this raised")
+    raise Injected(f"raised because of {ARMED}")
 
 
 def _no_space() -> None:
@@ -45,7 +45,7 @@ _ACTIONS: Mapping[str, Callable[[], None]] = {
 
 @dataclass(slots=True, kw_only=True)
 class _Trap:
-    """What is armed in this process."""
+    """The failpoint and the log that are armed in this process, and how often each point was reached."""
 
     name: str = ""
     action: str = ""
@@ -66,29 +66,29 @@ _trap: _Trap | None = None
 
 
 def failpoint(name: str) -> None:
-    """A place in the code that tests can make fail. Raises what the armed action raises; nothing where none is armed."""
+    """Run the armed action if this point is due, and log the point if a log is armed. Raises what the action raises."""
     if _trap is not None:
         _trap.spring(name)
 
 
 def arm(environment: Mapping[str, str]) -> str:
-    """Do from now on what the environment asks for, and tell it in a line, "" where that is nothing.
+    """Arm what the environment asks for. Return one line that says so for the user, or "" if nothing is armed.
 
-    Raises UsageError for a value that cannot be read.
+    Raises UsageError for a value that cannot be parsed.
     """
     global _trap
     armed, log = environment.get(ARMED, ""), environment.get(COUNTED, "")
     name, action, hit = _parsed(armed) if armed else ("", "", 0)
     _trap = _Trap(name=name, action=action, hit=hit, log=log) if armed or log else None
     armed_text = ", ".join(f"{variable}={value}" for variable, value in ((ARMED, armed), (COUNTED, log)) if value)
-    return (
-        f"this run is made to fail for a test, unset the variable to have it work: {armed_text}" if armed_text else ""
-    )
+    return f"fault injection for tests is on; unset the variable for a normal run: {armed_text}" if armed_text else ""
 
 
 def _parsed(armed: str) -> tuple[str, str, int]:
     name, _, rest = armed.partition(":")
     action, _, hit = rest.partition(":")
     if not name or action not in _ACTIONS or not hit.isdecimal() or int(hit) < 1:
-        raise UsageError(f"{ARMED}={armed} is not NAME:ACTION:HIT, ACTION one of {', '.join(_ACTIONS)}: unset it")
+        raise UsageError(
+            f"{ARMED}={armed} is not NAME:ACTION:HIT, where ACTION is one of {', '.join(_ACTIONS)}: unset the variable"
+        )
     return name, action, int(hit)

@@ -1,7 +1,6 @@
-"""What a run is expected to cost, as `plan.json` holds it: written by `plan`, a limit for `label`, read by `report`.
+"""The forecast of a run's cost, stored in `plan.json`. `plan` writes it, `label` takes its limit from it, `report` shows it.
 
-Tokens are those of rollouts and of sampled solutions together; hours are those of devices, see
-`run_settings.PlanConfig`.
+Tokens are the generated tokens of rollouts and of sampled solutions. Hours are device hours, see `config.label.PlanConfig`.
 """
 
 import json
@@ -14,7 +13,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 VERSION = 1
 _VERSION_KEY = "stepvalue_plan"
 MARK = f'"{_VERSION_KEY}"'
-"""What a plan.json says near its beginning, and no other file."""
+"""A text near the beginning of every plan.json, by which the file is recognised."""
 _SHOWN_CHARS = 40
 _WORDS: Mapping[Any, str] = {
     int: "a whole number of 0 or more",
@@ -26,7 +25,7 @@ _WORDS: Mapping[Any, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """What is expected, and between what it will lie, at 95 %."""
+    """An expected value with a 95 % interval."""
 
     low: float
     expected: float
@@ -38,12 +37,14 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWork:
-    """What the input asks for: exact but where `chains_drawn`, for then the policy samples chains first, and `chains`, `steps`,
-    `prefixes` and tokens are what the pilot's problems came to for all of them.
+    """The work that the input requires.
 
-    `prefixes` are distinct, and those that estimators may ask rollouts for; `too_long` more do not fit the context of `context`
-    tokens, the first of which `unfit` names. `prompt_tokens`: of all of them, each once; `distinct_prompt_tokens`: what several
-    begin with, once.
+    All counts are exact unless `chains_drawn`. In that case the policy samples chains first, and `chains`, `steps`, `prefixes`
+    and tokens are extrapolated from the problems of the pilot.
+
+    `prefixes` counts the distinct prefixes for which estimators may request rollouts. `too_long` more prefixes do not fit into
+    the context of `context` tokens; `unfit` names the first of them. `prompt_tokens` counts the tokens of every prompt once,
+    `distinct_prompt_tokens` counts a beginning that several prompts share once.
     """
 
     rows: int
@@ -64,10 +65,10 @@ class PlannedWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pilot:
-    """What was labelled to see what it costs, and what it came to; or, where not `measured`, what is assumed.
+    """The result of the pilot, or the assumed values if not `measured`; `why_not` then says why there was no pilot.
 
-    `completion_tokens` are those of one rollout, `success_rate` is the mean over prefixes, `tokens_per_second` are those of one
-    worker, which takes so many `devices`; None: not known. `start_seconds`: until a worker has loaded the policy.
+    `completion_tokens`: tokens of one rollout. `success_rate`: mean over prefixes. `tokens_per_second`: speed of one worker,
+    which uses `devices` devices; None if unknown. `start_seconds`: time until a worker has loaded the policy.
     """
 
     measured: bool
@@ -88,8 +89,10 @@ class Pilot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a run takes with one estimator. `wall_hours` are those on `gpus` devices; money is None where no price was given,
-    hours where no speed is known."""
+    """The expected cost of a run with one estimator.
+
+    `wall_hours` are for `gpus` devices. Money is None without a price; hours are None if the speed is unknown.
+    """
 
     estimator: str
     rollouts: Range
@@ -101,7 +104,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """What `label` does not go beyond; None: no limit. May be edited in `plan.json`."""
+    """The limit at which `label` stops; None: no limit. Users may edit it in `plan.json`."""
 
     tokens: int | None
     device_hours: float | None = None
@@ -109,9 +112,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """A plan. `identity`: of the run it is for, see `runtime.state.identity`; `settings`: what is asked of it beyond that.
+    """A plan. `identity`: the identity of the run, see `runtime.state.identity`. `settings`: the settings that affect the cost
+    but are not part of the identity.
 
-    `cost` is that of the settings; `others` that of the other estimators, with their own settings as they were given.
+    `cost` is the cost with the chosen estimator, `others` the cost with each other estimator and its settings as given.
     """
 
     made_at: str
@@ -133,20 +137,23 @@ def encode_forecast(forecast: Forecast) -> bytes:
 
 
 def decode_forecast(data: bytes) -> Forecast:
-    """The inverse, of a file that a person may have edited. Raises ValueError, which names the wrong part, for all else."""
+    """The inverse of `encode_forecast`, for a file that a person may have edited.
+
+    Raises ValueError for invalid content; the message names the wrong part.
+    """
     try:
         values = json.loads(data)
     except ValueError as error:
         raise ValueError(f"it is not JSON: {error}") from error
     if not isinstance(values, dict) or values.pop(_VERSION_KEY, None) != VERSION:
-        raise ValueError(f"it does not say {_VERSION_KEY}: {VERSION}")
+        raise ValueError(f"it does not contain {_VERSION_KEY}: {VERSION}")
     forecast = _read(Forecast, values, "the plan")
     assert isinstance(forecast, Forecast)
     return forecast
 
 
 def _read(kind: Any, value: Any, where: str) -> Any:
-    """A value of JSON as what the annotation of a field says: a record, a tuple, a mapping by name, or a plain value."""
+    """A JSON value as the type that a field's annotation names: a record, a tuple, a mapping by name, or a plain value."""
     if kind is object:
         return value
     if isinstance(kind, UnionType):
@@ -174,7 +181,7 @@ def _record(kind: Any, value: Any, where: str) -> Any:
     for name in sorted(value.keys() - hints.keys()):
         raise ValueError(f"{where} has a part {name!r} that this version does not know")
     for name in sorted(needed - value.keys()):
-        raise ValueError(f"{where} lacks its part {name!r}")
+        raise ValueError(f"{where} lacks the part {name!r}")
     return kind(**{name: _read(hints[name], part, f"{where}: {name}") for name, part in value.items()})
 
 

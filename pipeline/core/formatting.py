@@ -1,4 +1,4 @@
-"""A status of a run in words: what of it is known, in one line or in several."""
+"""Formats the status of a run, as one line or as named items, and numbers, durations and shares."""
 
 from collections.abc import Iterator, Sequence
 from math import floor, log10
@@ -9,11 +9,11 @@ _MOST_DIGITS = 9
 
 
 def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tuple[str, str]]:
-    """What is known, by name: (name, words). `price`: of a device for an hour."""
+    """The known parts of a status as pairs (name, text). `price`: cost of one device for one hour."""
     if status.units:
         yield "units", f"{status.units_done:,}/{status.units:,}"
     if status.prefixes:
-        yield "prefixes", f"{status.prefixes_decided:,}/{status.prefixes:,} decided"
+        yield "prefixes", f"{status.prefixes_decided:,}/{status.prefixes:,} done"
     if status.rollouts or status.rollouts_before:
         yield "rollouts", _rollouts(status)
     if pace.overall is not None and status.rollouts:
@@ -30,49 +30,49 @@ def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tu
 
 
 def status_line(status: Status, pace: Pace, seconds: float, price: float | None) -> str:
-    """The status as one line; `seconds` is how long its stage has lasted."""
+    """The status as one line. `seconds`: how long the current stage has lasted."""
     unnamed = ("speed", "requests", "verdicts")
     parts = [words if name in unnamed else f"{name} {words}" for name, words in status_items(status, pace, price)]
     return " | ".join([f"{printable(status.stage)} {format_duration(seconds)}", *parts])
 
 
 def format_verdicts(verdicts: Verdicts) -> str:
-    """What rollouts came to, in percent of all; kinds that did not occur are left out, but for right and wrong."""
+    """The shares of the verdicts in percent of all rollouts. Verdicts that did not occur are left out, except the first two."""
     counts = {
-        "right": verdicts.correct,
-        "wrong": verdicts.incorrect,
+        "correct": verdicts.correct,
+        "incorrect": verdicts.incorrect,
         "no answer": verdicts.no_answer,
         "ungraded": verdicts.ungraded,
-        "stopped": verdicts.aborted,
+        "aborted": verdicts.aborted,
     }
     total = sum(counts.values()) or 1
-    always = ("right", "wrong")
+    always = ("correct", "incorrect")
     return ", ".join(
         f"{format_percent(count / total)} {name}" for name, count in counts.items() if count or name in always
     )
 
 
 def format_cost(device_hours: float, price: float) -> str:
-    """What devices have cost so far, in the currency of the price."""
+    """The cost of the device hours, in the currency of the price per hour."""
     return f"{format_number(device_hours * price, 2)} for {format_number(device_hours, 2)} device hours"
 
 
 def format_number(number: float, digits: int = 0) -> str:
-    """With commas, and `digits` behind the point; of what is less than 1, its first two."""
+    """A number with commas and `digits` decimals; below 1, as many decimals as show its first two significant digits."""
     if digits and 0 < abs(number) < 1:
         digits = min(_MOST_DIGITS, 1 - floor(log10(abs(number))))
     return f"{number:,.{digits}f}"
 
 
 def format_range(low: float, high: float, digits: int = 0) -> str:
-    """A range of figures; one figure where both ends are the same."""
+    """A range of numbers; a single number if both ends are equal."""
     return (
         format_number(low, digits) if low == high else f"{format_number(low, digits)} to {format_number(high, digits)}"
     )
 
 
 def first_of(names: Sequence[str]) -> str:
-    """The first of the names, and how many more there are."""
+    """The first name, and the number of further names."""
     return names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
 
 
@@ -83,12 +83,12 @@ def format_duration(seconds: float) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Two digits or more."""
+    """A share in percent, with at least two significant digits."""
     return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
 
 
 def printable(text: str) -> str:
-    """One line without control characters, which a terminal would obey."""
+    """The text as one line, without the control characters that a terminal would execute."""
     return "".join(character if character.isprintable() else "�" for character in " ".join(text.split()))
 
 
@@ -104,5 +104,5 @@ def _speed(status: Status, pace: Pace) -> str:
 
 
 def _requests(status: Status) -> str:
-    grading = f", {status.load.grading:,} wait for the checker" if status.load.grading else ""
+    grading = f", {status.load.grading:,} waiting for the grader" if status.load.grading else ""
     return f"{status.load.running:,} running, {status.load.waiting:,} waiting{grading}"

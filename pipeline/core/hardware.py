@@ -1,8 +1,7 @@
-"""What an engine runs on, and how far it is from what that can do: frozen records; and what devices can do at best, by the name
-that NVML or Ray gives them.
+"""Frozen records of an engine's hardware and throughput, and the peak figures of known devices by the names of NVML and Ray.
 
-Figures are those of NVIDIA's data sheets: memory in GB of 10^9 bytes, FLOP/s of the tensor cores without sparsity (where a data
-sheet states them with it, half of that).
+The figures come from NVIDIA's data sheets: memory in GB (10^9 bytes) and FLOP/s of the tensor cores without sparsity. Where a
+data sheet states FLOP/s with sparsity, the figure here is half of that.
 """
 
 import re
@@ -11,13 +10,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """The sizes of a decoder-only transformer, as far as its speed depends on them.
+    """The sizes of a decoder-only transformer that determine its speed.
 
-    `body` counts the parameters of all layers outside of their experts, `experts` those of all experts; of the latter a token
-    uses `expert_share`. Embeddings have `vocab` x `hidden` parameters, twice where the output layer is not `tied` to them.
-    Norms and biases, below 0.1 %, are left out. Bytes are those of one weight of a layer, of one weight of the embeddings,
-    which quantisation leaves alone, and of one element of the KV cache. `windowed_layers` look back `window` tokens at most.
-    `context` is the longest the model was made for, in tokens.
+    `body` counts the parameters of all layers without their experts, `experts` those of all experts. One token uses the share
+    `expert_share` of the experts. The embeddings have `vocab` x `hidden` parameters, twice that if the output layer is not
+    `tied` to them. Norms and biases (below 0.1 %) are left out. The byte counts are per weight of a layer, per weight of the
+    embeddings (which quantisation does not change) and per element of the KV cache. `windowed_layers` attend to at most
+    `window` tokens. `context` is the longest supported context in tokens.
     """
 
     layers: int
@@ -40,8 +39,8 @@ class Architecture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """What one device can do at best: `bandwidth` of its memory in bytes/s, dense FLOP/s in the engine's number format, and its
-    memory in bytes."""
+    """The peak figures of one device: memory `bandwidth` in bytes/s, dense FLOP/s in the engine's number format, `memory` in
+    bytes."""
 
     name: str
     bandwidth: float
@@ -51,8 +50,8 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
-    """What one engine runs on: a model on `devices` equal devices. What is None is not known, and `unknown` says why, and what
-    to do, in one line for the user."""
+    """The hardware of one engine: a model on `devices` equal devices. None means unknown; `unknown` then tells the user in one
+    line why, and what to do."""
 
     architecture: Architecture | None = None
     device: Device | None = None
@@ -62,15 +61,15 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """How fast the engines of a run were, and how fast they could have been.
+    """The speed of a run's engines, and how close it was to the limit of the hardware.
 
-    `tokens_per_second` are those of `engines` engines together. `batch`: sequences per forward pass on average, None for
-    engines that count no passes, and `context`: tokens in front of a generated one. `share`: what the hardware would have
-    needed at least for this decoding at this batch and context, over the time that it took; `prefill_share`: the same for the
-    prompts that were computed, which comes on top. None where `hardware` does not tell. `prefill_ratio`: prompt tokens computed
-    over distinct ones, None where that is not known. `idle` is the share of all places for requests, over all time, that stood
-    empty while nothing waited, and `tail` the part of it after the last input was handed out. `grading`: the time of verdicts
-    over that of the engines.
+    `tokens_per_second`: the sum over `engines` engines. `batch`: mean number of sequences per forward pass; None for engines
+    that do not count passes. `context`: mean number of tokens before a generated token. `share`: the least time that the
+    hardware needs for this decoding at this batch and context, divided by the time that it took. `prefill_share`: the same for
+    the computed prompts, in addition to `share`. Both are None if `hardware` is not known well enough. `prefill_ratio`:
+    computed prompt tokens divided by distinct prompt tokens; None if unknown. `idle`: share of the engines' request slots, over
+    time, that were empty while no request waited; `tail`: the part of `idle` after the last unit was handed out. `grading`:
+    time spent on verdicts divided by the time of the engines.
     """
 
     hardware: Hardware
@@ -91,7 +90,7 @@ _TERA, _GIGA = 1e12, 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Model:
-    """A device: TB/s, dense TFLOP/s in bfloat16 and in FP8 (0: it has none), GB; `pattern` finds it in a name."""
+    """A device: TB/s, dense TFLOP/s in bfloat16 and in FP8 (0: no FP8), GB. `pattern` matches its name."""
 
     name: str
     pattern: str
@@ -101,7 +100,7 @@ class _Model:
     memory: float
 
 
-# The first that matches counts: a plain "H100" behind its variants.
+# The first match counts, so a plain "H100" comes after its variants.
 _MODELS = (
     # NVIDIA H200 Tensor Core GPU data sheet
     _Model(name="H200 NVL", pattern="H200 NVL", bandwidth=4.8, flops=835, flops_fp8=1671, memory=141),
@@ -122,9 +121,9 @@ KNOWN = tuple(model.name for model in _MODELS)
 
 
 def device_named(name: str, *, fp8: bool = False) -> Device | None:
-    """The device that a driver or a user names, with its FLOP/s in bfloat16 or, where it has them, in FP8; None: unknown.
+    """The device that a driver or a user names; None if unknown. Parts of a device (MIG) are unknown.
 
-    Parts of a device (MIG) are unknown.
+    FLOP/s are those in bfloat16, or with `fp8` those in FP8 if the device supports it.
     """
     plain = _plain(name)
     found = next((model for model in _MODELS if re.search(rf"\b({model.pattern})\b", plain)), None)
@@ -139,7 +138,10 @@ def device_named(name: str, *, fp8: bool = False) -> Device | None:
 
 
 def least_memory(accelerator: str) -> float | None:
-    """Bytes of the smallest device that Ray may mean by an `accelerator_type`, which leaves variants out; None: unknown."""
+    """Memory in bytes of the smallest device that an `accelerator_type` of Ray can mean; None if unknown.
+
+    Ray's name does not distinguish the variants of a device.
+    """
     family = re.compile(rf"{re.escape(_plain(accelerator))}B?\b")
     sizes = [model.memory for model in _MODELS if family.match(_plain(model.name))]
     return min(sizes) * _GIGA if sizes else None

@@ -1,7 +1,7 @@
-"""Content hashes and file names: the one place that makes either.
+"""Creates all content hashes and file names.
 
-An id is the first 80 bits of a BLAKE2b hash as 20 hexadecimal digits: among 10^9 ids the chance of any collision is
-below 10^-6. File names are built from ids alone, never from text of the input or of a model.
+An id is an 80-bit BLAKE2b hash, written as 20 hexadecimal digits. Among 10^9 ids the probability of any collision is below
+10^-6. File names contain only ids, never text of the input or of a model.
 """
 
 import hashlib
@@ -10,11 +10,11 @@ import re
 ID_DIGITS = 20
 _SAFE_NAME = re.compile(r"[a-z]+-[0-9a-f]{20}-([0-9a-f]{12}\.parquet|[0-9]{5}\.json)")
 MAX_NUMBER = 99_999
-"""Of a record in its chain."""
+"""Largest number of a record in its chain."""
 
 
 def content_id(*parts: str) -> str:
-    """Hash of a tuple of texts; different tuples give different input to the hash, whatever the texts contain."""
+    """The hash of a tuple of texts. Different tuples always give different input to the hash function."""
     digest = hashlib.blake2b(digest_size=ID_DIGITS // 2)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -24,17 +24,17 @@ def content_id(*parts: str) -> str:
 
 
 def rollout_id(prefix_id: str, issue_index: int) -> str:
-    """Id of the `issue_index`-th completion of a prefix: fixed before the work starts, so that nothing is counted twice."""
+    """Id of the `issue_index`-th completion of a prefix. It is fixed before sampling, so that nothing is counted twice."""
     return f"{prefix_id}-{issue_index:05d}"
 
 
 def shard_name(kind: str, unit_id: str, sha256: str) -> str:
-    """`kind-unit-sha.parquet`; raises ValueError for anything that is not made of a plain word and hexadecimal digits."""
+    """`kind-unit-sha.parquet`. Raises ValueError unless `kind` is a plain word and the ids are hexadecimal digits."""
     return _safe(f"{kind}-{unit_id}-{sha256[:12]}.parquet")
 
 
 def record_name(kind: str, chain_id: str, number: int) -> str:
-    """`kind-chain-number.json`; raises ValueError as `shard_name` does, and beyond `MAX_NUMBER`."""
+    """`kind-chain-number.json`. Raises ValueError as `shard_name` does, and for a number above `MAX_NUMBER`."""
     return _safe(f"{kind}-{chain_id}-{number:05d}.json")
 
 
@@ -47,12 +47,12 @@ def record_parts(name: str) -> tuple[str, str, int] | None:
 
 
 def is_our_name(name: str) -> bool:
-    """Whether a file name is one that `shard_name` or `record_name` make."""
+    """Whether `shard_name` or `record_name` can create this file name."""
     return _SAFE_NAME.fullmatch(name) is not None
 
 
 def is_shard_file(file: str) -> bool:
-    """Whether a file is one that we name so, in a folder of a run directory: no other is followed."""
+    """Whether a path is `folder/name` with a name from `shard_name`. Readers refuse every other path."""
     folder, _, name = file.partition("/")
     return folder.isascii() and folder.isalpha() and name.endswith(".parquet") and bool(_SAFE_NAME.fullmatch(name))
 

@@ -1,4 +1,7 @@
-"""What engines and runs are doing, and what they have come to: told, and never read back; and how fast a run goes. Frozen."""
+"""Frozen records of the progress and the results of engines and runs, and the pace of a run.
+
+They are shown to users; no later step of the pipeline reads them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -12,7 +15,7 @@ SECONDS_PER_HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Requests an engine works on, requests that wait for it, and completions that wait for their verdict."""
+    """Number of requests that an engine works on, requests that wait for it, and completions that wait for their verdict."""
 
     running: int = 0
     waiting: int = 0
@@ -28,13 +31,13 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineWork:
-    """What an engine has done since its start; all of it only ever grows.
+    """Counters of an engine since its start; they never decrease.
 
-    `generated` counts tokens, those of unfinished and of aborted completions too, and `steps` the forward passes that made
-    them. `finished` counts the tokens of finished completions, `attended` sums how many stood before each. `prompt` counts the
-    tokens of the prompts it has begun with, `prefilled` those of them that it computed; the rest it had in its cache.
-    `unfilled_seconds`: places for requests that stood empty while nothing waited for one, in seconds times the share of all
-    places.
+    `generated`: generated tokens, including those of unfinished and aborted completions. `steps`: the forward passes that
+    generated them. `finished`: tokens of finished completions. `attended`: the number of tokens before each of these, summed.
+    `prompt`: tokens of the prompts that the engine has begun. `prefilled`: those of them that it computed; the others were in
+    its cache. `unfilled_seconds`: the share of request slots that were empty while no request waited, integrated over time in
+    seconds.
     """
 
     generated: int = 0
@@ -51,7 +54,9 @@ class EngineWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """What rollouts came to: they add up to all of them. `truncated` are those cut by the token limit, a part of the others."""
+    """Number of rollouts by result. `truncated` counts those cut by the token limit; each of them is also in another count.
+
+    The other counts add up to all rollouts."""
 
     correct: int = 0
     incorrect: int = 0
@@ -66,13 +71,13 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What a run is doing now; rollouts, tokens, verdicts and seconds are those of this start.
+    """The current state of a run. Rollouts, tokens, verdicts and seconds are those of this start.
 
-    `rollouts_before` and `tokens_before` are what earlier starts had committed. `units` are all of the run, `prefixes` those of
-    the units begun in this start, of which `prefixes_decided` are asked for no more. `generated` counts the tokens of
-    unfinished rollouts and of sampled solutions too. `rollouts_expected` is 0 until the first units have been planned.
-    `workers` are at work; what they take of devices has come to `device_seconds`. `share_of_bound`: see
-    `hardware.Throughput.share`; None where it is not known.
+    `rollouts_before` and `tokens_before`: what earlier starts committed. `units`: all units of the run. `prefixes`: the
+    prefixes of the units begun in this start; `prefixes_decided` of them need no more rollouts. `generated`: tokens, including
+    those of unfinished rollouts and of sampled solutions. `rollouts_expected`: 0 until the first units are planned. `workers`:
+    number of workers that are running. `device_seconds`: device time that the workers have used. `share_of_bound`: see
+    `hardware.Throughput.share`; None if unknown.
     """
 
     stage: str
@@ -99,11 +104,11 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a run directory holds, and what this start of the run added to it.
+    """The content of a run directory, and what this start added to it.
 
-    `damaged` names files that it set aside. `labels` says whose the current labels are, where editions were made of them.
-    `overspent` says by what it went beyond its budget.
-    `throughput` is None where this start's engines made nothing, or nothing that could be compared.
+    `damaged`: names of damaged files that this start set aside. `labels`: the origin of the current labels, if `relabel` or
+    `regrade` made editions. `overspent`: by how much the run exceeded its limit. `throughput`: None if the engines of this
+    start generated nothing or do not report their hardware.
     """
 
     run_dir: str
@@ -122,7 +127,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:
-    """What was made of a finished run's labels. `number` is None where they were what was asked for already."""
+    """The result of `relabel` or `regrade`. `number` of the new edition; None if the current labels already matched."""
 
     run_dir: str
     number: int | None = None
@@ -134,14 +139,14 @@ class Edited:
 
 
 RECENT_SECONDS = 60.0
-"""What `recent` looks back to: long enough that units which begin and end do not show."""
+"""Time window of `Pace.recent`: long enough to average over the beginning and the end of units."""
 
 LEAST_SECONDS = 1.0
-"""Before, a pace says nothing."""
+"""Least time of labelling from which a pace is computed."""
 
 
 class Reached(Protocol):
-    """What a start had come to after so many seconds."""
+    """Counters of a start, `seconds` after it began."""
 
     @property
     def seconds(self) -> float: ...
@@ -155,8 +160,8 @@ class Reached(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Tokens per second lately and since the first rollouts were asked for, and the seconds that are left at the second of
-    these paces; None: not known yet."""
+    """Tokens per second in the last minute (`recent`) and since the first rollouts (`overall`), and the seconds left at the
+    overall pace. None: not known yet."""
 
     recent: float | None = None
     overall: float | None = None
@@ -164,7 +169,7 @@ class Pace:
 
 
 def pace(course: Sequence[Reached], rollouts_expected: int) -> Pace:
-    """The pace at the end of a course, which is in the order of time; 0 expected rollouts: nobody knows how many."""
+    """The pace at the end of `course`, which is ordered by time. `rollouts_expected`: 0 if unknown."""
     first = max((at for at, reached in enumerate(course) if not reached.rollouts), default=0)
     labelling = course[first:]
     if not labelling or labelling[-1].seconds - labelling[0].seconds < LEAST_SECONDS:

@@ -1,11 +1,11 @@
-"""The nouns of the pipeline, in the order in which data passes through them. Frozen, without behaviour."""
+"""The records of the pipeline, in the order in which data passes through them. Frozen, without behaviour."""
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What the checker says of one completion. The last four are *ungraded*: never counted as wrong, always shown."""
+    """The grader's result for one completion. The last four are *ungraded*: never counted as incorrect, always shown."""
 
     CORRECT = "correct"
     INCORRECT = "incorrect"
@@ -30,7 +30,7 @@ class Finish(StrEnum):
 
 
 class Origin(StrEnum):
-    """What a step's value rests on."""
+    """What the value of a step is based on."""
 
     MEASURED = "measured"
     IMPLIED = "implied"
@@ -59,7 +59,7 @@ class RejectReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLocation:
-    """Where an input row stands: the file and its line (JSONL) or row (Parquet, data sets), counted from 1."""
+    """The place of an input row: the file and its line (JSONL) or row (Parquet, data sets), counted from 1."""
 
     file: str
     line: int
@@ -67,9 +67,9 @@ class RowLocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reject:
-    """An input row that could not be used, and why, in words for the person who owns the file.
+    """An input row that could not be used. `detail` tells the owner of the file why.
 
-    With a `step_index` the row was used, and only its prefix of so many steps could not be measured.
+    With a `step_index` the row was used, and only its prefix of `step_index` steps could not be measured.
     """
 
     place: RowLocation
@@ -81,7 +81,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A question with its known final answers; any of `golds` counts as right."""
+    """A question with its known final answers; each of `golds` counts as correct."""
 
     problem_id: str
     text: str
@@ -90,10 +90,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """A reasoning chain. `text[ends[i-1]:ends[i]]` is step i with its separator; the slices joined are `text`.
+    """A reasoning chain. `text[ends[i-1]:ends[i]]` is step i with its separator; the joined slices are `text`.
 
-    `token_ends` and `token_ids` are set for chains the policy sampled itself: prefixes are then cut on its own tokens.
-    `complete` is false for one of them that the token limit cut.
+    `token_ids` and `token_ends` are set for chains that the policy sampled; their prefixes are cut between the policy's own
+    tokens. `complete` is false for a sampled chain that the token limit cut.
     """
 
     chain_id: str
@@ -108,7 +108,7 @@ class Solution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputRow:
-    """A used row: a problem with a chain, or, without one, a problem for which the policy is to sample chains."""
+    """A used row: a problem with a chain, or a problem without one, for which the policy samples chains."""
 
     place: RowLocation
     source_id: str | None
@@ -118,10 +118,10 @@ class InputRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    """The first `step_index` steps of a chain, as the policy will continue them (0: the bare problem).
+    """The first `step_index` steps of a chain, as the policy continues them (0: the bare problem).
 
-    `text` is what the policy sees of the chain, and what its completion is joined to for grading. `prompt_ids` is the whole
-    prompt: the problem in the policy's template and the steps behind it.
+    `text`: the part of the chain that the policy sees. For grading, the completion is appended to it. `prompt_ids`: the whole
+    prompt, which is the problem in the policy's template and the steps after it.
     """
 
     prefix_id: str
@@ -132,10 +132,11 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One completion asked of an engine. `issue_index` counts the requests of one prefix from 0, `round` the decisions of its
-    problem, each of which saw the outcomes of all earlier ones.
+    """One completion requested from an engine.
 
-    An engine that serves a model reads `prefix.prompt_ids` only; `problem` is there for the oracle, which knows the answers.
+    `issue_index` counts the requests of one prefix from 0. `round` counts the decisions about the problem from 0; each decision
+    sees the outcomes of all earlier rounds. An engine with a model reads only `prefix.prompt_ids`. `problem` is for the oracle
+    engine, which knows the answers.
     """
 
     request_id: str
@@ -147,7 +148,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What an engine gave back for one request. `token_ids` are the generated tokens, `n_tokens` their number."""
+    """The result of one request to an engine. `token_ids` are the generated tokens, `n_tokens` is their number."""
 
     request: Request
     text: str
@@ -158,7 +159,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grade:
-    """A verdict, the answer it is about (empty when none was found) and how long the checker took, in milliseconds."""
+    """A verdict, the answer that was graded (empty if none was found) and the grading time in milliseconds."""
 
     verdict: Verdict
     answer: str
@@ -176,10 +177,10 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutOutcome:
-    """What of a rollout counts for values: its prefix, its place in the order of issue, and what became of it.
+    """The part of a rollout that values are computed from: its prefix, its place in the order of issue, and its result.
 
-    `reached_prefix_id` names the longest prefix of a chain of its problem that it reproduced token for token, if any; only
-    estimators that make use of it look for one.
+    `reached_prefix_id`: the longest prefix of a chain of the problem that the rollout reproduced token for token, if any. It
+    is only determined for estimators that use it.
     """
 
     prefix_id: str
@@ -203,7 +204,8 @@ class SampledSolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Rollouts of one prefix: graded right, graded in all, not gradable, and cut by the token limit (a subset of all)."""
+    """Number of rollouts of one prefix: correct, graded, ungraded, and cut by the token limit (a subset of all), and their
+    tokens."""
 
     correct: int = 0
     graded: int = 0
@@ -214,10 +216,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """The rollouts of one prefix in the order of issue, without a gap.
+    """The rollouts of one prefix in the order of issue, up to the first gap.
 
-    `outcomes`: whether each was right, None where it was not graded. `rounds`: how many each decision asked for; they add
-    up to the number of outcomes. `reached`: as in `RolloutOutcome`, one per outcome.
+    `outcomes`: whether each rollout is correct; None if it was not graded. `rounds`: number of rollouts of each round; the sum
+    is the number of outcomes. `reached`: `RolloutOutcome.reached_prefix_id` of each outcome.
     """
 
     outcomes: tuple[bool | None, ...] = ()
@@ -230,7 +232,7 @@ class Trials:
 class ChainShape:
     """A chain of K steps as estimators see it: the ids of its K + 1 prefixes, the bare problem first, and its outcome.
 
-    `prices`: what a rollout of each prefix may cost, in any unit; empty where nothing is to be sampled.
+    `prices`: the expected cost of a rollout of each prefix, in any unit; empty if nothing will be sampled.
     """
 
     prefix_ids: tuple[str, ...]
@@ -240,11 +242,11 @@ class ChainShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepValue:
-    """The estimate for one prefix; probabilities lie in [0, 1].
+    """The estimate for one prefix; all probabilities are in [0, 1].
 
-    `value` is the unbiased estimate, from the first `value_rollouts` graded rollouts; None where there is none. `above` is
-    the posterior probability that the true value is above `estimator.threshold`. `advantage` is the posterior mean of
-    V_k - V_(k-1), `advantage_sd` its standard deviation; None for the bare problem.
+    `value`: the unbiased estimate from the first `value_rollouts` graded rollouts; None without such rollouts. `above`: the
+    posterior probability that the true value is above `estimator.threshold`. `advantage`: the posterior mean of V_k - V_(k-1),
+    `advantage_sd`: its standard deviation; both are None for the bare problem.
     """
 
     value: float | None
@@ -262,9 +264,10 @@ class StepValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """A chain of K steps: its problem and its text, and the ids of its K + 1 prefixes.
+    """A chain of K steps: its problem, its text and the ids of its K + 1 prefixes.
 
-    What its own answer came to, and whose rollouts value it, is not known of every chain.
+    `final_answer` is the answer that the chain states, `outcome` whether it is correct, `policy` the model whose rollouts value
+    the chain. They are not known for every chain.
     """
 
     problem: Problem
@@ -283,7 +286,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainValues:
-    """Of a chain of K steps: the value of the bare problem, K values and K labels."""
+    """The estimates for a chain of K steps: the value of the bare problem, K step values and K labels."""
 
     root: StepValue
     steps: tuple[StepValue, ...]
@@ -292,10 +295,10 @@ class ChainValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitTarget:
-    """What is asked for of a unit: `rollouts` per prefix, or values known to `target_sd` (0: the estimator has none).
+    """What is required of a unit: `rollouts` per prefix, or values known to `target_sd` (0: the estimator has no such target).
 
-    A chain may cost `budget` of `budget_unit`, and all chains of the unit together `unit_budget`; None: the latter have no
-    limit, and 0: the former none but `rollouts` for each of its prefixes.
+    `budget`: limit per chain, in `budget_unit`; 0: the only limit is `rollouts` for each prefix of the chain. `unit_budget`:
+    limit for all chains of the unit together; None: no limit.
     """
 
     rollouts: int = 0
@@ -307,10 +310,10 @@ class UnitTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What became of some units' work; totals of several units add up field by field.
+    """Counts over one or more units; totals of several units are added field by field.
 
-    `spent` chains had their budget spent before their estimator was done. `aborted` rollouts were stopped because they no
-    longer counted.
+    `spent`: chains whose budget was spent before the estimator reached its target. `aborted`: rollouts that were stopped
+    because they no longer counted.
     """
 
     rows: int = 0

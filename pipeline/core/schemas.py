@@ -1,4 +1,4 @@
-"""One Arrow schema per table. The schema is the contract: never widened on the fly."""
+"""The Arrow schema of every table. A schema is a fixed contract: no writer adds columns to it."""
 
 from typing import Any
 
@@ -144,7 +144,7 @@ STATES = pa.schema(
         _required("state", pa.string()),
     ]
 )
-"""What an estimator has learnt, as JSON."""
+"""The state that an estimator has learnt, as JSON."""
 
 SCHEMAS = {
     "inputs": INPUTS,
@@ -157,10 +157,10 @@ SCHEMAS = {
     "states": STATES,
 }
 LEARNED = ("kernels", "states")
-"""Tables of what estimators have learnt; a unit has one of them at most."""
+"""Tables with the learnt state of an estimator; a unit has at most one of them."""
 
 LOG_KEYS = {"rollouts": ("rollout_id",), "solutions": ("problem_id", "draw")}
-"""What identifies a row of the log, and orders it."""
+"""The key columns of the log's tables. They identify a row and define the order."""
 
 
 SCORES = pa.schema(
@@ -183,5 +183,6 @@ SCORES = pa.schema(
         pa.field("model", pa.string(), nullable=False),
     ]
 )
-"""One row per chain. `step_scores` has one P(good) per step, null behind the first `n_scored`, which are all that the model
-can take; the scores of a chain are null unless all its steps have one. `score` is the one that was asked for."""
+"""One row per chain. `step_scores` has one P(good) per step. It is null after the first `n_scored` steps, because later steps
+do not fit into the model. The chain scores are null unless all steps have a score. `score` is the chain score that the settings
+choose."""

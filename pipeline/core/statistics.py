@@ -1,21 +1,20 @@
-"""Statistics that more than one command tells: figures with intervals by the bootstrap, the jackknife, Wilson's score and the
-area under the curve. Pure.
+"""Statistics that several commands share: figures with intervals by the bootstrap, the jackknife and Wilson's score, and the
+area under the ROC curve. Pure.
 
-Rows that belong together (steps of a chain, prefixes of a problem) are not independent, chains and problems are: each interval
-takes the latter for its units.
+The steps of a chain and the prefixes of a problem are not independent; chains and problems are. Every interval therefore uses
+chains or problems as its sampling units.
 
 | interval of | how |
 |---|---|
-| `Resampling.estimate` | percentiles of the bootstrap over chains (Efron 1979), drawn as counts of distinct rows |
-| `bootstrap` | percentiles of the bootstrap over problems, all columns drawn alike |
+| `Resampling.estimate` | percentiles of the bootstrap over chains (Efron 1979), sampled as counts of distinct rows |
+| `bootstrap` | percentiles of the bootstrap over problems, with the same resamples for all columns |
 | `jackknife` | the jackknife over problems (Efron and Stein 1981) with Student's t |
 | `auc` | chains as clusters (Obuchowski 1997) |
 | `wilson` | Wilson's score (1927) |
 
-The two bootstraps draw in different orders, and results that are written down depend on the order.
+The two bootstraps use random numbers in different orders. Stored results depend on the order, so both are kept.
 
-Not covered: fewer than two units, of which nothing is known; and, for `bootstrap` and `jackknife`, units that all say the
-same, whose interval has no width.
+Not covered: fewer than two units; and, for `bootstrap` and `jackknife`, units that are all equal, whose interval has no width.
 """
 
 import math
@@ -28,13 +27,13 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
-"""Of `bootstrap` and `jackknife`."""
+"""Coverage of the intervals of `bootstrap` and `jackknife`."""
 RESAMPLES = 2_000
-"""Of `bootstrap`."""
+"""Number of resamples of `bootstrap`."""
 _FEWEST_UNITS = 2
-"""A single chain or problem says nothing of how they differ."""
+"""Least number of chains or problems for an interval: a single one has no variance."""
 _NO_WIDTH = 1e-12
-"""Resamples that differ by less say the same."""
+"""Resamples that differ by less count as equal."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,10 +41,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A figure with its interval; all None where it is not defined, as an accuracy of no chains.
+    """A figure with its interval. All fields are None if the figure is not defined, such as the accuracy over 0 chains.
 
-    There is no interval where the units cannot tell one: of a single chain or problem; and, with `Resampling` and `auc`, where
-    all say the same, as of an F1 of 0.
+    `low` and `high` are None for a single chain or problem. `Resampling` and `auc` also leave them out if all units are equal,
+    for example if F1 is 0.
     """
 
     value: float | None = None
@@ -54,42 +53,43 @@ class Interval:
 
     @property
     def has_value(self) -> bool:
-        """Whether its interval leaves 0 out."""
+        """Whether the interval excludes 0."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 def interval(value: float, low: float, high: float) -> Interval:
-    """A figure between two ends; without an interval where they are one."""
+    """A figure with an interval; without one if both ends are equal."""
     if high - low < _NO_WIDTH:
         return Interval(value=value)
     return Interval(value=value, low=low, high=high)
 
 
 def within(figure: Interval, least: float, most: float) -> Interval:
-    """The same with an interval that ends where the figure itself cannot be beyond."""
+    """The same figure with its interval cut to the range from `least` to `most` that the figure can have."""
     if figure.low is None or figure.high is None:
         return figure
     return replace(figure, low=max(figure.low, least), high=min(figure.high, most))
 
 
 def share(part: Floats, whole: Floats) -> Floats:
-    """part / whole, NaN where the whole is 0."""
+    """part / whole; NaN where `whole` is 0."""
     shares: Floats = np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=np.asarray(whole) != 0)
     return shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resampling:
-    """`replicates` samples of all chains with replacement, drawn with `seed`; the interval holds the middle `confidence`."""
+    """A bootstrap of `replicates` resamples of all chains, with random `seed`. The interval has the coverage `confidence`."""
 
     replicates: int
     seed: int
     confidence: float
 
     def estimate(self, chains: Floats, statistic: Callable[[Floats], Floats]) -> Interval:
-        """`chains`: a row per chain. `statistic` of sums of rows, (..., columns) -> (...), NaN where it is not defined.
+        """The figure `statistic` of the sum of all rows, with its percentile interval.
 
-        Chains with equal rows are drawn together, so that time grows with the number of distinct rows.
+        `chains`: (chains, columns). `statistic` maps sums of rows, (..., columns), to (...), NaN where it is not defined. Equal
+        rows are sampled together, so that the time grows with the number of distinct rows.
         """
         if not len(chains):
             return Interval()
@@ -109,9 +109,10 @@ class Resampling:
 
 
 def bootstrap(values: Floats, seed: int) -> Sequence[Interval]:
-    """The mean of each column of `values` (problems, columns), with the percentiles of means of resampled problems.
+    """The mean of each column of `values` (problems, columns), with the percentiles over resampled problems.
 
-    All columns are resampled alike, so a column of differences is a paired comparison (Efron and Tibshirani 1993, chapter 13).
+    All columns use the same resamples, so a column of differences is a paired comparison (Efron and Tibshirani 1993,
+    chapter 13).
     """
     problems = len(values)
     means = values.mean(axis=0)
@@ -127,16 +128,17 @@ def bootstrap(values: Floats, seed: int) -> Sequence[Interval]:
 
 
 def _middle(replicates: Floats, confidence: float) -> Floats:
-    """The two ends of the middle `confidence` of replicates, along the first axis."""
+    """The two ends of the central interval of the replicates with coverage `confidence`, along the first axis."""
     tail = (1 - confidence) / 2
     return np.asarray(np.quantile(replicates, [tail, 1 - tail], axis=0))
 
 
 def jackknife(sums: Floats, statistic: Callable[[Floats], Floats]) -> Interval:
-    """`sums`: (problems, columns). `statistic` of such sums, (..., columns) -> (...), NaN where it is not defined.
+    """The figure `statistic` of the sum over problems, with its jackknife interval.
 
-    One problem at a time is left out; the variance is that of the usual cluster-robust formula (Cameron and Miller 2015) where
-    the figure is a ratio of sums. Student's t has a degree of freedom less than there are problems.
+    `sums`: (problems, columns). `statistic` maps such sums, (..., columns), to (...), NaN where it is not defined. One problem
+    at a time is left out. If the figure is a ratio of sums, the variance is that of the usual cluster-robust formula (Cameron
+    and Miller 2015). Student's t has (number of problems - 1) degrees of freedom.
     """
     if not len(sums):
         return Interval()
@@ -156,12 +158,12 @@ def jackknife(sums: Floats, statistic: Callable[[Floats], Floats]) -> Interval:
 
 
 def mean(problems: Ints, numbers: Floats) -> Interval:
-    """Mean over rows, jackknifed over their problems."""
+    """Mean over rows, with the jackknife interval over their problems."""
     return jackknife(sums_of(problems, [numbers, np.ones(len(numbers))]), ratio)
 
 
 def sums_of(problems: Ints, columns: Sequence[Floats | Ints]) -> Floats:
-    """Sums of each column by problem, (problems that have any, columns). `problems`: (rows,) numbers from 0."""
+    """Sums of each column by problem: (problems with rows, columns). `problems`: (rows,) numbers of the problems from 0."""
     if not len(problems):
         return np.zeros((0, len(columns)))
     sums = np.column_stack([np.bincount(problems, weights=column) for column in columns])
@@ -169,14 +171,16 @@ def sums_of(problems: Ints, columns: Sequence[Floats | Ints]) -> Floats:
 
 
 def ratio(sums: Floats) -> Floats:
-    """Of sums of a numerator and of a denominator, a count or a weight; NaN where the latter is 0."""
+    """The ratio of two sums, the columns numerator and denominator (a count or a weight); NaN where the denominator is 0."""
     return share(sums[..., 0], sums[..., 1])
 
 
 def auc(values: Floats, goods: NDArray[np.bool_], chains: Ints, confidence: float) -> Interval:
-    """P(a good step's value is above a bad one's), equal values counting half; the interval takes steps of a chain as one
-    cluster (Obuchowski 1997). Undefined without good or without bad steps; no interval of fewer than two chains, or where they
-    all say the same."""
+    """P(the value of a good step is above that of a bad step); ties count half.
+
+    The interval treats the steps of a chain as one cluster (Obuchowski 1997). The figure is not defined without good or without
+    bad steps. It has no interval for fewer than two chains, or if all chains are equal.
+    """
     good, bad = values[goods], values[~goods]
     if not len(good) or not len(bad):
         return Interval()
@@ -194,19 +198,19 @@ def auc(values: Floats, goods: NDArray[np.bool_], chains: Ints, confidence: floa
 
 
 def separation(good: Floats, bad: Floats) -> float:
-    """P(one of `good` is above one of `bad`), equal values counting half: the Mann-Whitney statistic. Neither may be empty."""
+    """P(a value of `good` is above a value of `bad`), the Mann-Whitney statistic; ties count half. Neither may be empty."""
     return float(_below_share(good, bad).mean())
 
 
 def _below_share(values: Floats, others: Floats) -> Floats:
-    """For each value the share of `others` below it, equal ones counting half."""
+    """For each value the share of `others` below it; ties count half."""
     ordered = np.sort(others)
     under = np.searchsorted(ordered, values, side="left") + np.searchsorted(ordered, values, side="right")
     return np.asarray(under / (2 * len(others)), dtype=np.float64)
 
 
 def wilson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
-    """Wilson's score interval (1927) for the probability behind `successes` of `trials` > 0."""
+    """Wilson's score interval (1927) for the success probability, from `successes` in `trials` > 0."""
     z = _z(confidence)
     rate = successes / trials
     scale = 1 + z * z / trials

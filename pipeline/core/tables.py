@@ -1,4 +1,4 @@
-"""From records to Arrow tables and back, by the schemas of the tables."""
+"""Converts records to Arrow tables and back, with the schemas of `core.schemas`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,7 +24,7 @@ from pipeline.core.schemas import INPUTS, LABELS, LOG_KEYS, PER_PREFIX, PER_STEP
 
 
 def rollouts_table(rollouts: Sequence[Rollout], grader: str) -> pa.Table:
-    """The log, one row per completion, sorted by `rollout_id` so that equal content gives equal bytes."""
+    """The table of rollouts, one row per completion, sorted by `rollout_id` so that equal content gives equal bytes."""
     ordered = sorted(rollouts, key=lambda rollout: rollout.completion.request.request_id)
     completions = [rollout.completion for rollout in ordered]
     requests = [completion.request for completion in completions]
@@ -61,7 +61,7 @@ _OUTCOMES = (
 
 
 def rollout_outcomes(rollouts: pa.Table) -> dict[str, RolloutOutcome]:
-    """Rollout id -> what counts of it, of a table of the log."""
+    """Rollout id -> its outcome, from a table of rollouts."""
     return {
         rollout: RolloutOutcome(
             prefix_id=prefix,
@@ -79,7 +79,7 @@ def rollout_outcomes(rollouts: pa.Table) -> dict[str, RolloutOutcome]:
 
 
 def verdicts_table(grades: Mapping[str, Grade], grader: str) -> pa.Table:
-    """Later grades by rollout id, sorted by it."""
+    """The grades of `regrade` by rollout id, sorted by rollout id."""
     ordered = sorted(grades.items())
     return _table(
         VERDICTS,
@@ -93,18 +93,18 @@ def verdicts_table(grades: Mapping[str, Grade], grader: str) -> pa.Table:
 
 
 def row_ids(table_name: str, table: pa.Table) -> list[tuple[object, ...]]:
-    """The identity of each row of a table of the log."""
+    """The key of each row of a table of the log, see `LOG_KEYS`."""
     return list(zip(*(table[key].to_pylist() for key in LOG_KEYS[table_name]), strict=True))
 
 
 def in_order(table_name: str, tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of the log as one, ordered by the identity of its rows."""
+    """Tables of the log as one table, sorted by the keys of its rows."""
     one = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
     return one.sort_by([(key, "ascending") for key in LOG_KEYS[table_name]])
 
 
 def solutions_table(solutions: Sequence[SampledSolution]) -> pa.Table:
-    """Chains the policy drew itself, with the tokens it drew, kept or not."""
+    """All chains that the policy sampled, kept or not, with their tokens."""
     return _table(
         SOLUTIONS,
         {
@@ -124,7 +124,7 @@ def solutions_table(solutions: Sequence[SampledSolution]) -> pa.Table:
 
 
 def sampled_solutions(table: pa.Table) -> list[SampledSolution]:
-    """The inverse of `solutions_table`. The milliseconds of a grade are not stored: they are 0."""
+    """The inverse of `solutions_table`. The grading time is not stored, so it is 0."""
     return [
         SampledSolution(
             solution=Solution(
@@ -146,7 +146,7 @@ def sampled_solutions(table: pa.Table) -> list[SampledSolution]:
 
 
 def inputs_table(rows: Sequence[InputRow]) -> pa.Table:
-    """Used rows of one unit: a problem with a chain each, or a problem alone for which the policy is to sample chains."""
+    """The used rows of one unit: each is a problem with a chain, or a problem for which the policy samples chains."""
     chains = [row.solution for row in rows]
     return _table(
         INPUTS,
@@ -186,7 +186,7 @@ def input_rows(table: pa.Table) -> list[InputRow]:
 
 
 def rejects_table(rejects: Sequence[Reject]) -> pa.Table:
-    """Rows that were not used, and single prefixes that could not be measured (those have a `step_index`)."""
+    """Rows that were not used, and single prefixes that could not be measured (with a `step_index`)."""
     return _table(
         REJECTS,
         {
@@ -209,7 +209,7 @@ def labels_table(
     label_rule: str,
     policy: str,
 ) -> pa.Table:
-    """One row per chain, lists with one entry per step; `steps` holds the trimmed step texts of each chain."""
+    """One row per chain; list columns have one entry per step. `steps`: the trimmed step texts of each chain."""
     per_step: dict[str, list[object]] = {name: [] for name, _ in (*PER_PREFIX, *PER_STEP)}
     root: dict[str, list[object]] = {f"root_{name}": [] for name, _ in PER_PREFIX}
     for found in values:
@@ -247,7 +247,7 @@ def labels_table(
 
 
 def storable(text: str) -> str:
-    """The text with lone surrogates, which no Parquet string can hold, replaced by `?`. Model output may contain them."""
+    """The text with lone surrogates replaced by `?`. Model output may contain them, and Parquet cannot store them."""
     try:
         text.encode()
     except UnicodeEncodeError:

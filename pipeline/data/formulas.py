@@ -1,22 +1,22 @@
-r"""Where the formulas of a text are, so that nothing cuts through one.
+r"""Finds the formulas of a text, so that no step is cut inside one.
 
-Known: `$...$`, `$$...$$`, `\(...\)`, `\[...\]` and `\begin{x}...\end{x}`, nested in any way. Text of a model is often
-not quite LaTeX, so what is opened and never closed is no formula and hides nothing:
+Known delimiters: `$...$`, `$$...$$`, `\(...\)`, `\[...\]` and `\begin{x}...\end{x}`, nested in any way. Model output is often
+not valid LaTeX. A delimiter that is opened and never closed is therefore not a formula:
 
-- `$` and `$$` never reach over a blank line.
-- A `$` opens only before a non-space and closes only after a non-space and not before a digit (`$5 and $7` is money, as
-  in Pandoc). The first `$` after an opening one closes it or shows it to be a lone one.
-- A `$` before a digit is money when plain words stand between it and its partner: `$5 per day ($x$ days)`.
-- A closing `\)`, `\]` or `\end{x}` belongs to the nearest open partner; what was opened in between is dropped.
+- `$` and `$$` do not extend across a blank line.
+- A `$` opens only before a non-space. It closes only after a non-space and not before a digit (`$5 and $7` is money, as in
+  Pandoc). The first `$` after an opening one either closes it or shows that the opening one is a single dollar sign.
+- A `$` before a digit is money if plain words are between it and its partner: `$5 per day ($x$ days)`.
+- A closing `\)`, `\]` or `\end{x}` belongs to the nearest open partner; delimiters opened in between are dropped.
 
-Not covered: over-escaped text (`\\[ x \\]`), where `\\[` cannot be told from a line break with its spacing.
+Not covered: over-escaped text (`\\[ x \\]`), because `\\[` looks the same as a line break with spacing.
 """
 
 import re
 from collections import Counter
 
 _TOKEN = re.compile(
-    r"\\\\|\\\$"  # passed over: a line break (so that `\\[2pt]` opens nothing) and a literal dollar
+    r"\\\\|\\\$"  # skipped: a line break (so that `\\[2pt]` opens nothing) and a literal dollar
     r"|\\[()\[\]]|\\(?:begin|end)\{[^{}\n]{1,40}\}|\$\$|\$|\n[^\S\n]*+\n"
 )
 _COMMANDS = re.compile(r"\\[A-Za-z]++|\{[^{}]*+\}")
@@ -25,7 +25,7 @@ _OPENS = {r"\)": r"\(", r"\]": r"\["}
 
 
 def formulas(text: str) -> list[tuple[int, int]]:
-    """Start and end of every outermost formula with its delimiters, in order and apart. Time grows linearly."""
+    """Start and end of every outermost formula including its delimiters, in order and without overlap, in linear time."""
     spans: list[tuple[int, int]] = []
     open_: list[tuple[str, int]] = []
     waiting: Counter[str] = Counter()
@@ -46,7 +46,7 @@ def formulas(text: str) -> list[tuple[int, int]]:
             if display >= 0:
                 spans.append((display, at + 2))
                 dollar = display = -1
-            elif dollar >= 0 and _is_inline(text, dollar, at):  # `$x$$y$`: one ends, the next begins
+            elif dollar >= 0 and _is_inline(text, dollar, at):  # `$x$$y$`: one formula ends, the next begins
                 spans.append((dollar, at + 1))
                 dollar = at + 1 if _opens_inline(text, at + 1) else -1
             else:
@@ -70,7 +70,7 @@ def _opens_inline(text: str, at: int) -> bool:
 
 
 def _is_inline(text: str, start: int, end: int) -> bool:
-    """Whether the dollars at `start` and `end`, with none between them, enclose a formula."""
+    """Whether the dollars at `start` and `end`, without a dollar between them, enclose a formula."""
     if text[end - 1].isspace() or text[end + 1 : end + 2].isdigit():
         return False
     content = text[start + 1 : end]

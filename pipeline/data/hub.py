@@ -1,6 +1,6 @@
-"""Rows of a data set on the Hugging Face Hub, streamed: `hf://OWNER/NAME[/CONFIG][:SPLIT]`, split `train` if not named.
+"""Streams rows of a data set on the Hugging Face Hub: `hf://OWNER/NAME[/CONFIG][:SPLIT]`; the default split is `train`.
 
-The package `datasets` is asked for only here and only when such a path is used.
+Only this module imports the package `datasets`, and only if such a path is used.
 """
 
 import re
@@ -19,8 +19,7 @@ _NOT_INSTALLED = "hf:// needs the package `datasets`; install it: pip install da
 
 
 def hub_rows(path: str, setting: str = SETTING) -> Iterator[tuple[RowLocation, Row]]:
-    """Every row of the data set that `setting` names, in its order. Raises InputError, while iterating too, when it cannot be
-    had."""
+    """All rows of a data set, in order; `setting` named it. Raises InputError if it is unavailable, also during iteration."""
     parts = _parts(path, setting)
     try:
         from datasets import load_dataset
@@ -30,12 +29,12 @@ def hub_rows(path: str, setting: str = SETTING) -> Iterator[tuple[RowLocation, R
         rows = load_dataset(parts["name"], parts["config"], split=parts["split"] or "train", streaming=True)
         for number, row in enumerate(rows, start=1):
             yield RowLocation(file=path, line=number), dict(row)
-    except Exception as error:  # the network, the Hub and each file format have errors of their own
+    except Exception as error:  # the network, the Hub and each file format raise their own errors
         raise _unavailable(path, error, setting) from error
 
 
 def hub_commit(path: str) -> str:
-    """The commit the data set is at now. Raises InputError when the Hub does not say."""
+    """The current commit of the data set. Raises InputError if the Hub does not return it."""
     name = _parts(path, SETTING)["name"]
     try:
         from huggingface_hub import HfApi
@@ -56,5 +55,5 @@ def _parts(path: str, setting: str) -> re.Match[str]:
 
 def _unavailable(path: str, error: Exception, setting: str) -> InputError:
     reason = f"{type(error).__name__}: {' '.join(str(error).split())}"[:MAX_REASON_CHARS]
-    remedy = "check its name, configuration and split and the network, or download its files and name those"
-    return InputError(f"{setting}: {path} cannot be had ({reason}); {remedy}")
+    remedy = "check its name, configuration and split and the network, or download its files and give their path"
+    return InputError(f"{setting}: {path} is not available ({reason}); {remedy}")

@@ -1,6 +1,6 @@
-"""Lines of JSONL, one object each: bytes in; objects, or what is wrong and what to do about it, out.
+"""Reads JSONL: turns each line into an object, or into an error that says what is wrong and what to do.
 
-Memory holds one line at a time, whatever the input: a line over the limit is passed over without being held.
+Memory holds one line at a time. A line above the limit is skipped without being loaded.
 """
 
 import json
@@ -10,13 +10,13 @@ from typing import IO
 from pipeline.core.records import RejectReason
 
 MAX_LINE_BYTES = 64 * 2**20
-"""A longer line is passed over without being held in memory."""
+"""A longer line is skipped without being loaded into memory."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK_BYTES = 2**20
 
 
 class UnusableLineError(Exception):
-    """A line is no object. `detail` is a sentence for the person who owns the file."""
+    """A line that is not a JSON object. `detail` tells the owner of the file what is wrong and what to do."""
 
     def __init__(self, reason: RejectReason, detail: str) -> None:
         super().__init__(detail)
@@ -25,7 +25,7 @@ class UnusableLineError(Exception):
 
 
 def numbered_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
-    """The lines that are not blank, with their numbers from 1; None for one that is too long."""
+    """The lines that are not blank, with their numbers from 1. A line that is too long is None."""
     for number, line in enumerate(_lines(stream), start=1):
         content = line.removeprefix(BYTE_ORDER_MARK) if line and number == 1 else line
         if content is None or content.strip():
@@ -33,7 +33,7 @@ def numbered_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
 
 
 def parse_object(line: bytes | None) -> dict[str, object]:
-    """The object that a line holds. Raises UnusableLineError for any other line, also for None."""
+    """The JSON object on a line. Raises UnusableLineError for any other line, also for None."""
     if line is None:
         detail = f"The line is longer than {MAX_LINE_BYTES:,} bytes; shorten or split it."
         raise UnusableLineError(RejectReason.TOO_LARGE, detail)
@@ -54,7 +54,7 @@ def parse_object(line: bytes | None) -> dict[str, object]:
 
 
 def as_object(value: object) -> dict[str, object]:
-    """A value out of JSON that must be an object. Raises UnusableLineError where it is none."""
+    """A JSON value that must be an object. Raises UnusableLineError otherwise."""
     if isinstance(value, dict):
         return value
     detail = f"The row is a JSON {type(value).__name__}; it must be an object with named columns."

@@ -1,13 +1,13 @@
-"""What the public step data sets call their columns: one adapter per layout, from a raw row to the same fields.
+"""Adapters for public step data sets: each layout turns a raw row into the same fields.
 
 | layout | problem | answer | steps or solution |
 |---|---|---|---|
 | `rows` | the columns named in `data.columns` | | |
 | `prm800k` | `question.problem` | `question.ground_truth_answer` | the chosen completions of `label.steps` |
-| `processbench` | `problem` | the answer column, else the chain's own where it is known to be right | `steps` |
-| `math_shepherd` | `input` up to `Step 1:` | as above | the pieces of `input` between the tags, without them |
+| `processbench` | `problem` | the answer column, else the chain's own answer if it is known to be correct | `steps` |
+| `math_shepherd` | `input` up to `Step 1:` | as above | the pieces of `input` between the tags, without the tags |
 
-The id and, for the last two, the answer are read from `data.columns` in every layout.
+Every layout reads the id from `data.columns`. The last two also read the answer from there.
 """
 
 import re
@@ -21,16 +21,16 @@ from pipeline.core.records import RejectReason
 from pipeline.data.steps import STEP_TAG, join
 
 Extract = Callable[[str], str | None]
-"""Finds the final answer that a text states, or None."""
+"""Returns the final answer that a text states, or None."""
 
 MAX_NAMES = 20
-"""So many column names are listed in a message at most."""
+"""Most column names that a message lists."""
 MAX_NAME_CHARS = 60
 _FIRST_STEP = re.compile(r"(?<!\S)Step 1:")
 
 
 class UnusableRowError(Exception):
-    """A row that cannot be used: the reason, and one sentence with the remedy."""
+    """A row that cannot be used, with the reason and a sentence that names the remedy."""
 
     def __init__(self, reason: RejectReason, detail: str) -> None:
         super().__init__(detail)
@@ -40,23 +40,23 @@ class UnusableRowError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """A row in one shape, its values not yet checked. None: the row does not have it."""
+    """The fields of a row, independent of its layout and not yet checked. None: the row does not have the field."""
 
     problem: object = None
     answer: object = None
     answer_is_bare: bool = False
-    """The answer was already taken out of a text."""
+    """Whether the answer was already extracted from a text."""
     steps: object = None
     solution: object = None
 
 
 def read_fields(row: Mapping[str, object], data: DataConfig, final_answer: Extract) -> Fields:
-    """The fields of a row in the layout `data.layout`. Raises UnusableRowError where the row is not in that layout."""
+    """The fields of a row in the layout `data.layout`. Raises UnusableRowError if the row does not have that layout."""
     return _READERS[data.layout](row, data, final_answer)
 
 
 def column(row: object, name: str) -> object:
-    """The value of a column, None where there is none; a dot in `name` descends unless a column has that very name."""
+    """The value of a column, or None. A dot in `name` descends into a nested field, unless a column has exactly that name."""
     if not name or not isinstance(row, Mapping):
         return None
     if name in row:
@@ -66,10 +66,10 @@ def column(row: object, name: str) -> object:
 
 
 def chosen_completions(steps: Sequence[object]) -> list[object]:
-    """PRM800K: what continues the chain at each of its `steps`, a record with text and rating, or a text that a person wrote.
+    """PRM800K: the continuation of the chain at each of its `steps`, either a record with text and rating or a human text.
 
-    Where labelling ended at an error nothing is chosen: the first completion is the chain's own, and the chain ends there.
-    None for a step in another shape.
+    If labelling ended at an error, no completion is chosen at that step. The chain then ends with the step's first completion,
+    which is the chain's own. A step of an unknown form gives None.
     """
     found = []
     for step in steps:
@@ -81,7 +81,7 @@ def chosen_completions(steps: Sequence[object]) -> list[object]:
 
 
 def column_names(row: Mapping[str, object]) -> str:
-    """The names of a row's columns, for a message: shortened, and printable whatever they contain."""
+    """The names of a row's columns for a message, shortened and without unprintable characters."""
     names = ["".join(c if c.isprintable() else "?" for c in name[:MAX_NAME_CHARS]) for name in islice(row, MAX_NAMES)]
     return ", ".join(names) + (", ..." if len(row) > MAX_NAMES else "") if names else "none"
 
@@ -99,7 +99,9 @@ def _named_columns(row: Mapping[str, object], data: DataConfig, _final_answer: E
 def _prm800k(row: Mapping[str, object], data: DataConfig, _final_answer: Extract) -> Fields:
     steps = _wanted(row, "label.steps", data.layout, RejectReason.NO_STEPS)
     if not isinstance(steps, Sequence) or isinstance(steps, str):
-        raise UnusableRowError(RejectReason.BAD_STEPS, "label.steps is not a list, as data.layout=prm800k expects.")
+        raise UnusableRowError(
+            RejectReason.BAD_STEPS, "label.steps is not a list, but data.layout=prm800k expects a list."
+        )
     texts = [column(found, "text") if isinstance(found, Mapping) else found for found in chosen_completions(steps)]
     return Fields(
         problem=_wanted(row, "question.problem", data.layout, RejectReason.MISSING_PROBLEM),
@@ -138,13 +140,13 @@ def _math_shepherd(row: Mapping[str, object], data: DataConfig, final_answer: Ex
     text = _wanted(row, "input", data.layout, RejectReason.MISSING_PROBLEM)
     starts = [match.start() for match in _FIRST_STEP.finditer(text)] if isinstance(text, str) else []
     if not isinstance(text, str) or len(starts) != 1:
-        found = f"The input holds 'Step 1:' {len(starts)} times"
-        detail = f"{found}, so the end of the problem is unclear; it must stand there once."
+        found = f"The input contains 'Step 1:' {len(starts)} times"
+        detail = f"{found}, so the end of the problem is unclear; it must occur exactly once."
         raise UnusableRowError(RejectReason.BAD_STEPS, detail)
     *steps, rest = STEP_TAG.split(text[starts[0] :])
     if rest.strip():
         raise UnusableRowError(
-            RejectReason.BAD_STEPS, "The input does not end with the tag ки; put one behind every step."
+            RejectReason.BAD_STEPS, "The input does not end with the tag ки; put the tag after every step."
         )
     steps = [step.strip() for step in steps]
     answer = column(row, data.columns.answer)
@@ -157,14 +159,16 @@ def _math_shepherd(row: Mapping[str, object], data: DataConfig, final_answer: Ex
 
 
 def _own_answer(solution: str, right: bool, data: DataConfig, final_answer: Extract) -> str:
-    """The chain's own final answer, which is a known answer only when the data set says that it is right."""
+    """The chain's own final answer. It serves as the known answer only if the data set marks it as correct."""
     remedy = f"add the known answer as the column '{data.columns.answer or 'answer'}'"
     if not right:
         detail = f"The row has no answer, and its own final answer is not marked as correct: {remedy}."
         raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
     answer = final_answer(solution)
     if answer is None:
-        detail = f"The row has no answer, and its solution, marked as correct, states none that can be read: {remedy}."
+        detail = (
+            f"The row has no answer, and its solution is marked as correct but states no readable answer: {remedy}."
+        )
         raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
     return answer
 

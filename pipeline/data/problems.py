@@ -1,7 +1,7 @@
-"""Rows of any supported layout become a Problem with its Solution, or a Reject that says why not and what to do.
+"""Turns a row of any layout into a Problem with its Solution, or into a Reject that says why and what to do.
 
-Everything that could fail later, in a tokenizer, in the checker or while Parquet is written, is looked at here, before
-a model is loaded. Whether an answer can be *graded* is not decided here; see `graders`.
+Everything that could fail later (in a tokenizer, in the grader or in writing Parquet) is checked here, before a model is
+loaded. Whether an answer can be *graded* is checked elsewhere, see `graders`.
 """
 
 import json
@@ -17,20 +17,20 @@ from pipeline.data.layouts import Extract, Fields, UnusableRowError, column, col
 from pipeline.data.steps import join, split
 
 MAX_INTEGER_BITS = 10_000
-"""A longer whole number is no answer and no id; Python itself refuses to print much longer ones."""
+"""A longer integer is refused as an answer and ignored as an id. Python itself refuses to print much longer ones."""
 MAX_ADJUSTED = 10_000
-"""A decimal number of a larger power of ten keeps its exponent: written out it would fill the memory."""
+"""A decimal number with a larger power of ten keeps its exponent, because its digits could fill the memory."""
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def read_row(
     row: Mapping[str, object], place: RowLocation, data: DataConfig, final_answer: Extract
 ) -> InputRow | Reject:
-    """The problem and the solution a row holds; no solution where the row has neither steps nor a solution column.
+    """The problem and the solution of a row. There is no solution if the row has neither steps nor a solution column.
 
-    `final_answer` finds the answer that a text states. It is used for `data.answer_in_text` and for layouts that mark a
-    chain's own answer as right. A null counts as absent. Where a row has both, `steps` go before `solution`.
-    Numbers as answers are written plainly: 7.0 is `7`, 1e-7 is `0.0000001`. Raises nothing of its own.
+    `final_answer` returns the answer that a text states. It is used for `data.answer_in_text` and for layouts that mark a
+    chain's own answer as correct. A null counts as absent. If a row has both, `steps` take precedence over `solution`. Numeric
+    answers are written without an exponent: 7.0 is `7`, 1e-7 is `0.0000001`. Raises no errors of its own.
     """
     source_id: str | None = None
     try:
@@ -44,7 +44,7 @@ def read_row(
 
 
 def plain_number(value: int | float | Decimal) -> str:
-    """A number as people write it, without exponent or needless zeros: 7.0 is `7`, 1e-7 is `0.0000001`, 1/0 is `inf`."""
+    """A number without exponent and trailing zeros: 7.0 is `7`, 1e-7 is `0.0000001`, infinity is `infinity`."""
     exact = Decimal(float.__repr__(value)) if isinstance(value, float) else Decimal(value)
     if not exact.is_finite() or abs(exact.adjusted()) > MAX_ADJUSTED:
         return str(exact).lower()
@@ -71,18 +71,20 @@ def _problem(fields: Fields, row: Mapping[str, object], data: DataConfig, final_
 
 
 def _golds(answer: object, data: DataConfig, extract: Extract | None) -> tuple[str, ...]:
-    """The known answers without repetition, in their order; `extract` where they stand in a text."""
+    """The known answers in order, without repetition. `extract`: finds the answer in a text, if the column holds texts."""
     if data.answer_is_suite:
         answer = _as_text(answer)
     listed = list(answer) if isinstance(answer, list | tuple) else [answer]
     golds = [_gold(value, data, extract) for value in listed]
     if not golds:
-        raise UnusableRowError(RejectReason.MISSING_ANSWER, "The list of answers is empty; it must hold at least one.")
+        raise UnusableRowError(
+            RejectReason.MISSING_ANSWER, "The list of answers is empty; it must contain at least one."
+        )
     return tuple(dict.fromkeys(golds))
 
 
 def _as_text(suite: object) -> object:
-    """A list or an object as JSON, anything else as it is."""
+    """A list or an object as JSON; any other value unchanged."""
     if not isinstance(suite, list | tuple | dict) or not suite:
         return suite
     try:
@@ -104,8 +106,8 @@ def _gold(value: object, data: DataConfig, extract: Extract | None) -> str:
     stated = extract(value)
     if stated is None or not stated.strip():
         detail = (
-            "The answer column states no final answer that can be read ('#### 72', '\\boxed{72}'); "
-            "if it holds the bare answer, set data.answer_in_text=false."
+            "The text in the answer column states no readable final answer ('#### 72', '\\boxed{72}'); "
+            "if the column holds the bare answer, set data.answer_in_text=false."
         )
         raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
     return stated.strip()
@@ -113,13 +115,13 @@ def _gold(value: object, data: DataConfig, extract: Extract | None) -> str:
 
 def _number(value: int | float | Decimal) -> str:
     if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
-        raise UnusableRowError(RejectReason.TOO_LARGE, "The answer is a whole number of thousands of digits.")
+        raise UnusableRowError(RejectReason.TOO_LARGE, "The answer is an integer with thousands of digits.")
     exact = Decimal(value)
     if not exact.is_finite():
         detail = "The answer is not a finite number; write it as a text, such as '\\infty'."
         raise UnusableRowError(RejectReason.MISSING_ANSWER, detail)
     if abs(exact.adjusted()) > MAX_ADJUSTED:
-        raise UnusableRowError(RejectReason.TOO_LARGE, "The answer is a number of thousands of digits.")
+        raise UnusableRowError(RejectReason.TOO_LARGE, "The answer is a number with thousands of digits.")
     return plain_number(value)
 
 
@@ -133,9 +135,7 @@ def _solution(fields: Fields, problem: Problem, source_id: str | None, data: Dat
     else:
         return None
     if len(ends) > data.max_steps:
-        detail = (
-            f"The solution has {len(ends)} steps, more than data.max_steps={data.max_steps}; raise that to keep it."
-        )
+        detail = f"The solution has {len(ends)} steps, more than data.max_steps={data.max_steps}; raise that limit to keep it."
         raise UnusableRowError(RejectReason.TOO_LARGE, detail)
     chain_id = content_id("chain", problem.problem_id, text, ",".join(map(str, ends)))
     return Solution(chain_id=chain_id, problem_id=problem.problem_id, source_id=source_id, text=text, ends=ends)
@@ -147,7 +147,7 @@ def _given_steps(steps: object, data: DataConfig) -> list[str]:
         remedy = "; if the column holds a solution as one text, set data.columns.solution to its name."
         raise UnusableRowError(RejectReason.BAD_STEPS, detail + remedy)
     if not steps:
-        detail = "The list of steps is empty; for problems without solutions leave it out or set data.columns.steps=''."
+        detail = "The list of steps is empty; for problems without solutions omit it or set data.columns.steps=''."
         raise UnusableRowError(RejectReason.NO_STEPS, detail)
     texts: list[str] = []
     for number, step in enumerate(steps, start=1):
@@ -160,10 +160,10 @@ def _given_steps(steps: object, data: DataConfig) -> list[str]:
 
 def _given_solution(solution: object, data: DataConfig) -> str:
     if not isinstance(solution, str):
-        remedy = "it must be a text; a list of steps goes to data.columns.steps."
+        remedy = "it must be a text. For a list of steps, set data.columns.steps to the name of its column."
         raise UnusableRowError(RejectReason.BAD_STEPS, f"The solution is {_kind(solution)}; {remedy}")
     if not solution.strip():
-        detail = "The solution is blank; for problems without solutions leave it out or set data.columns.solution=''."
+        detail = "The solution is blank; for problems without solutions omit it or set data.columns.solution=''."
         raise UnusableRowError(RejectReason.NO_STEPS, detail)
     _check_text(solution, "solution", data)
     return solution
@@ -181,7 +181,7 @@ def _source_id(value: object, data: DataConfig) -> str | None:
 def _check_text(text: str, field: str, data: DataConfig) -> None:
     if len(text) > data.max_chars:
         size = f"{len(text):,} characters, more than data.max_chars={data.max_chars}"
-        raise UnusableRowError(RejectReason.TOO_LARGE, f"The {field} has {size}; raise that to keep it.")
+        raise UnusableRowError(RejectReason.TOO_LARGE, f"The {field} has {size}; raise that limit to keep it.")
     if bad := _UNSTORABLE.search(text):
         name = "NUL" if bad.group() == "\x00" else f"half of a surrogate pair (U+{ord(bad.group()):04X})"
         detail = f"Character {bad.start()} of the {field}, counted from 0, is {name}; remove or repair it."
@@ -197,15 +197,15 @@ def _kind(value: object) -> str:
 def _no_column(row: Mapping[str, object], name: str, key: str, wanted: str) -> str:
     return (
         f"The row has no value in a column '{name}' for {wanted}; its columns are: {column_names(row)}. "
-        f"Name the right one with data.columns.{key}=NAME."
+        f"Name the correct column with data.columns.{key}=NAME."
     )
 
 
 def in_validation(problem: str, share: float, seed: int) -> bool:
-    """Whether a problem, with all its chains, belongs to the `share` (0 to 1) of all problems that is held out.
+    """Whether a problem, with all its chains, belongs to the validation split: the `share` (0 to 1) of problems held out.
 
-    Texts that differ in white space, case or the encoding of accents alone go together, and a larger share holds what a smaller
-    one does. Another `seed` holds out others.
+    Texts that differ only in white space, case or the encoding of accents are in the same split. A larger share contains every
+    problem of a smaller one. Another `seed` gives another split.
     """
     asked = " ".join(normalize("NFC", problem).split()).lower()
     return int(content_id("validation", str(seed), asked), 16) < share * (1 << 4 * ID_DIGITS)

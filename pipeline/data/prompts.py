@@ -1,8 +1,8 @@
-"""From problems and chains to the token ids a policy continues.
+"""Builds prompts: the token ids that a policy continues, from problems and chains.
 
-Splitting is on characters, prompts are token ids. The prompt of a prefix is the problem in the policy's template followed
-by the steps so far as an unfinished assistant turn; blanks behind the last step are dropped (newlines stay), because
-models continue badly after a lone space token. Chains that the policy sampled itself are cut on its own tokens instead.
+Steps are split by characters, but prompts are token ids. The prompt of a prefix is the problem in the policy's template,
+followed by the steps so far as an unfinished assistant turn. Blanks after the last step are dropped (newlines stay), because
+models continue badly after a single space token. Chains that the policy sampled are cut between its own tokens instead.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,22 +19,22 @@ _BLANKS = " \t"
 
 
 class Tokenizer(Protocol):
-    """What prompts need of a policy's tokenizer."""
+    """The methods of a policy's tokenizer that prompts use."""
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text that continues another: no special tokens are added."""
+        """Token ids of a text that continues another text, without special tokens."""
         ...
 
     def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
-        """Token ids of a conversation in the policy's chat template, up to where the assistant begins to speak."""
+        """Token ids of a conversation in the policy's chat template, up to the start of the assistant's turn."""
         ...
 
     def encode_plain(self, text: str) -> list[int]:
-        """Token ids of a text that begins a document: with the special token models expect there, if any."""
+        """Token ids of a text at the start of a document, with the special token that the model expects there, if any."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of token ids, special tokens left out."""
+        """The text of token ids, without special tokens."""
         ...
 
 
@@ -44,14 +44,14 @@ def root_id(problem_id: str) -> str:
 
 
 def prefix_id(solution: Solution, index: int) -> str:
-    """Id of the first `index` steps of a chain: equal for chains of a problem that begin alike, in text or in tokens."""
+    """Id of the first `index` steps of a chain. Chains of a problem that begin with the same text, or tokens, share the id."""
     if solution.token_ids:
         return content_id("prefix", solution.problem_id, "tokens", ",".join(map(str, _tokens(solution, index))))
     return content_id("prefix", solution.problem_id, prefix_text(solution.text, solution.ends, index))
 
 
 def stem(solution: Solution, index: int) -> str:
-    """What the policy sees of the first `index` steps, and what its completion is joined to for grading."""
+    """The text of the first `index` steps as the policy sees it; for grading, the completion is appended to it."""
     text = prefix_text(solution.text, solution.ends, index)
     return text if solution.token_ids else text.rstrip(_BLANKS)
 
@@ -62,7 +62,7 @@ def _tokens(solution: Solution, index: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Prompter:
-    """Builds the prompts of one policy; `max_model_len` is its context in tokens."""
+    """Builds the prompts of one policy. `max_model_len` is its context length in tokens."""
 
     tokenizer: Tokenizer
     config: PromptConfig
@@ -70,7 +70,7 @@ class Prompter:
     max_model_len: int
 
     def root(self, problem: Problem) -> Prefix:
-        """The bare problem."""
+        """The bare problem as a prefix."""
         return Prefix(
             prefix_id=root_id(problem.problem_id),
             step_index=0,
@@ -79,11 +79,11 @@ class Prompter:
         )
 
     def prefixes(self, root: Prefix, solution: Solution) -> list[Prefix]:
-        """The prefixes after step 1 .. K of a chain, the last being the whole chain."""
+        """The prefixes after steps 1 to K of a chain; the last one is the whole chain."""
         return [self._prefix(root, solution, index) for index in range(1, len(solution.ends) + 1)]
 
     def fits(self, prefix: Prefix) -> bool:
-        """Whether the context holds the prompt and `max_tokens` behind it."""
+        """Whether the prompt and `max_tokens` more tokens fit into the context."""
         return len(prefix.prompt_ids) + self.max_tokens <= self.max_model_len
 
     def _prefix(self, root: Prefix, solution: Solution, index: int) -> Prefix:
@@ -119,7 +119,7 @@ class Prompter:
 
 @dataclass(frozen=True, slots=True)
 class TokenCut:
-    """Step ends of a sampled chain, moved to where its tokens end: characters and token counts, one pair per step."""
+    """The step ends of a sampled chain, moved to the ends of tokens: `ends` in characters, `token_ends` in tokens."""
 
     ends: tuple[int, ...]
     token_ends: tuple[int, ...]
@@ -128,12 +128,13 @@ class TokenCut:
 def cut_on_tokens(
     text: str, ends: Sequence[int], token_ids: Sequence[int], decode: Callable[[Sequence[int]], str]
 ) -> TokenCut:
-    """Move each step end to the end of a token, so that a prefix is what the model itself wrote.
+    """Move each step end to the end of a token, so that every prefix consists of tokens that the model wrote.
 
-    A prefix holds the tokens of its last step's words, and of the blanks behind them those that hold nothing of the next
-    step: the blank before a word mostly belongs to the word's own token. Where one token holds the end of a step and the
-    beginning of the next, the end moves behind it, and steps that become empty are merged into their neighbour. The last
-    end is `len(text)`, without the tokens behind it that have no text (the end of the turn); a blank text has no steps.
+    A prefix contains the tokens of its last step's words, and the tokens of the blanks after them unless such a token also
+    contains text of the next step. (The blank before a word is usually part of the word's token.) If one token contains the end
+    of a step and the beginning of the next one, the step end moves to the end of the token. A step that becomes empty is merged
+    into its neighbour. The last end is `len(text)`; tokens without text after it (the end of the turn) are not counted. A blank
+    text has no steps.
     """
     if not text.strip():
         return TokenCut(ends=(), token_ends=())
@@ -161,7 +162,7 @@ def _tokens_covering(text: str, end: int, token_ids: Sequence[int], decode: Call
             low = middle + 1
         else:
             high = middle
-    # A character of several tokens decodes to a replacement mark until it is whole.
+    # A character of several tokens decodes to a replacement character until all its tokens are there.
     while low < len(token_ids) and not text.startswith(decode(token_ids[:low])):
         low += 1
     return low

@@ -1,10 +1,10 @@
-"""Raw rows out of files and data sets, one at a time: memory does not grow with the input.
+"""Reads raw rows from files and data sets, one at a time, so that memory does not grow with the input.
 
-A path is one file, a folder, a glob, `sample` (the shipped example) or `hf://OWNER/NAME[/CONFIG][:SPLIT]`. Files are
-`.jsonl`, `.jsonl.gz`, `.jsonl.zst`, `.parquet`, or `.json` with an array or with one row a line. A row that cannot be
-read becomes a Reject; a file that cannot be read is an InputError, also when the damage shows half-way.
+A path is a file, a folder, a glob, `sample` (the shipped example) or `hf://OWNER/NAME[/CONFIG][:SPLIT]`. Files are `.jsonl`,
+`.jsonl.gz`, `.jsonl.zst`, `.parquet`, or `.json` with an array or with one row per line. A row that cannot be read becomes a
+Reject. A file that cannot be read raises InputError, also if the damage is found half-way.
 
-Not covered: folders within folders (use a glob: `data/**/*.jsonl`), and JSON arrays too large to be read at once.
+Not covered: nested folders (use a glob: `data/**/*.jsonl`), and JSON arrays above MAX_ARRAY_BYTES.
 """
 
 import glob
@@ -28,7 +28,7 @@ from pipeline.data.jsonl import BYTE_ORDER_MARK, UnusableLineError, as_object, n
 SAMPLE = Path(__file__).parent / "sample.jsonl"
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet")
 MAX_ARRAY_BYTES = 64 * 2**20
-"""A larger JSON array, which has to be read at once, is refused."""
+"""A larger JSON array is refused, because an array is read at once."""
 T = TypeVar("T")
 _SETTING = "data.path"
 _PARQUET_BATCH_ROWS = 64
@@ -37,10 +37,10 @@ _COMPRESSION: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd
 
 
 def read_rows(data_path: str, limit: int | None, setting: str = _SETTING) -> Iterator[tuple[RowLocation, Row | Reject]]:
-    """The first `limit` rows in order, each with its place; unreadable ones count. Blank lines are no rows. `setting` is
-    where the path was named, for messages.
+    """The first `limit` rows in order, each with its place. Unreadable rows count, blank lines do not.
 
-    Raises InputError at once for a path that leads nowhere, and while iterating for a damaged file or a data set.
+    `setting` is the setting that named the path, for messages. Raises InputError at once if the path does not exist, and during
+    iteration for a damaged file or an unavailable data set.
     """
     if data_path.startswith(PREFIX):
         return islice(hub_rows(data_path, setting), limit)
@@ -49,21 +49,21 @@ def read_rows(data_path: str, limit: int | None, setting: str = _SETTING) -> Ite
 
 
 def input_files(data_path: str, setting: str = _SETTING) -> list[Path]:
-    """The files that a path stands for, by name; none for `hf://`. Raises InputError where there are none."""
+    """The files of a path, sorted by name; an empty list for `hf://`. Raises InputError if there is no file."""
     if data_path.startswith(PREFIX):
         return []
     path = SAMPLE if data_path == "sample" else Path(data_path)
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.is_file() and _is_input(file) and file.name[0] != ".")
         if not files:
-            raise InputError(f"{setting}: the folder {path} holds no file that ends in {' '.join(SUFFIXES)}")
+            raise InputError(f"{setting}: the folder {path} contains no file that ends in {' '.join(SUFFIXES)}")
         return files
     if path.is_file():
         files = [path]
     else:
         files = sorted(Path(name) for name in glob.glob(data_path, recursive=True) if Path(name).is_file())
     if not files:
-        raise InputError(f"{setting}: there is no file or folder {path}; check the name, from the folder {Path.cwd()}")
+        raise InputError(f"{setting}: there is no file or folder {path}; check the path (working folder: {Path.cwd()})")
     for file in files:
         if not _is_input(file):
             raise InputError(f"{setting}: {file} must end in one of {' '.join(SUFFIXES)}; rename or convert it")
@@ -71,9 +71,9 @@ def input_files(data_path: str, setting: str = _SETTING) -> list[Path]:
 
 
 def input_digest(data_path: str) -> str:
-    """What the input was: sha256 of the files' bytes in order, as of `cat FILES | sha256sum`.
+    """The identity of the input: the sha256 of the files' bytes in order, equal to `cat FILES | sha256sum`.
 
-    For `hf://` the sha256 of the path and the data set's present commit. Raises InputError like `read_rows`.
+    For `hf://`, the sha256 of the path and the current commit of the data set. Raises InputError as `read_rows` does.
     """
     digest = hashlib.sha256()
     if data_path.startswith(PREFIX):
@@ -91,13 +91,13 @@ def _is_input(path: Path) -> bool:
 
 @contextmanager
 def blame(setting: str, path: Path | str) -> Iterator[None]:
-    """Whatever goes wrong with the file itself is the owner's to mend, and says which file it is and where it was named."""
+    """Turn errors of the file itself into an InputError that names the file and the setting."""
     try:
         yield
     except (OSError, EOFError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise InputError(
-            f"{setting}: {path} cannot be read: {reason}. Check its permissions, or fetch it again"
+            f"{setting}: {path} cannot be read: {reason}. Check its permissions, or download it again"
         ) from error
 
 
@@ -116,11 +116,14 @@ def _place(path: Path, line: int) -> RowLocation:
 
 
 def open_lines(path: Path) -> IO[bytes]:
-    """A file of lines, unpacked where its name ends in `.gz` or `.zst`. Raises OSError, also later where it is damaged."""
+    """Open a file of lines, decompressed if its name ends in `.gz` or `.zst`.
+
+    Raises OSError; reading a damaged file raises it later.
+    """
     compression = _COMPRESSION.get(path.suffix.lower())
     if compression is None:
         return path.open("rb")
-    # pyarrow's streams, unlike zstandard's, refuse a file that was cut short.
+    # Unlike zstandard's streams, those of pyarrow report a truncated file.
     return io.BufferedReader(cast(io.RawIOBase, pa.input_stream(str(path), compression=compression)))
 
 
@@ -146,11 +149,15 @@ def _is_array(path: Path) -> bool:
 def _array_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | Reject]]:
     if path.stat().st_size > MAX_ARRAY_BYTES:
         limit = f"{MAX_ARRAY_BYTES:,} bytes"
-        raise InputError(f"{setting}: {path} is a JSON array of more than {limit}; make it JSONL: jq -c '.[]' {path}")
+        raise InputError(
+            f"{setting}: {path} is a JSON array of more than {limit}; convert it to JSONL: jq -c '.[]' {path}"
+        )
     try:
         values = json.loads(path.read_bytes().removeprefix(BYTE_ORDER_MARK).decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{setting}: {path} begins like a JSON array but is none: {error}; mend it") from error
+        raise InputError(
+            f"{setting}: {path} begins like a JSON array but is not valid JSON: {error}; repair it"
+        ) from error
     for number, value in enumerate(values, start=1):
         place = _place(path, number)
         yield place, _row(as_object, value, place)
@@ -170,8 +177,8 @@ def _parquet_row(row: pa.RecordBatch, place: RowLocation) -> Row | Reject:
     try:
         return cast(Row, row.to_pylist()[0])
     except UnicodeDecodeError as error:
-        detail = f"A text of the row is not UTF-8 at its byte {error.start}, counted from 0; write the file again."
+        detail = f"A text of the row is not UTF-8 at byte {error.start}, counted from 0; write the file again as UTF-8."
         return Reject(place=place, reason=RejectReason.NOT_UTF8, detail=detail)
     except (ValueError, OverflowError, pa.ArrowException) as error:
-        detail = f"A value of the row cannot be read ({error}); leave its column out of the file."
+        detail = f"A value of the row cannot be read ({error}); remove its column from the file."
         return Reject(place=place, reason=RejectReason.NOT_A_ROW, detail=detail)

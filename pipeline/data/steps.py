@@ -1,19 +1,19 @@
-r"""A solution text cut into steps, without losing a character.
+r"""Splits a solution text into steps without losing a character.
 
-Steps are given by their `ends`: step i is `text[ends[i-1]:ends[i]]` with the separator behind it, and the slices joined
-are the text. No step is blank: blank pieces go to the step before them, leading ones to the first step. No cut falls
-inside a formula (see `formulas`). Time grows linearly with the text, except under a user's own slow `pattern`.
+Steps are given by their `ends`: step i is `text[ends[i-1]:ends[i]]`, including the separator after it. The joined slices are
+the text. No step is blank: a blank piece belongs to the step before it, a leading one to the first step. No cut is inside a
+formula (see `formulas`). The time is linear in the length of the text, except for a user's own slow `pattern`.
 
 Splitters:
 
-- `newline`, `blank_line`: as named. A lone carriage return is no line end: it is mostly a damaged `\r` of `\rho`.
-- `step_label`: before each `Step 3:`, also `## Step 3`, `**Step 3.**` or `Step 3 -`, at a line start or behind a
-  sentence. What stands before `Step 1` belongs to step 1, since it mostly restates the problem; a text without labels
-  is one step.
-- `sentence`: behind `.`, `!`, `?` and white space, and at blank lines; not behind abbreviations (`e.g.`), list numbers
-  (`1.`), factorials (`5! = 120`) and dots that trail off (`1, 2, ... and so on`).
-- `math_shepherd`: behind each tag `ки`, which stays in the text.
-- `regex`: behind each match of `pattern`. `whole`: one step.
+- `newline`, `blank_line`: at line ends, at blank lines. A single carriage return is not a line end, because it is usually a
+  damaged `\r` of `\rho`.
+- `step_label`: before each `Step 3:`, also `## Step 3`, `**Step 3.**` or `Step 3 -`, at a line start or after a sentence.
+  Text before `Step 1` belongs to step 1, because it usually restates the problem. A text without labels is one step.
+- `sentence`: after `.`, `!`, `?` and white space, and at blank lines; not after abbreviations (`e.g.`), list numbers (`1.`),
+  factorials (`5! = 120`) and an ellipsis (`1, 2, ... and so on`).
+- `math_shepherd`: after each tag `ки`, which stays in the text.
+- `regex`: after each match of `pattern`. `whole`: one step.
 """
 
 import re
@@ -24,9 +24,9 @@ from pipeline.config.choices import Splitter
 from pipeline.data.formulas import formulas
 
 STEP_TAG = re.compile(r"(?<!\w)ки(?!\w)")
-"""Math-Shepherd's mark at the end of a step."""
+"""Math-Shepherd's tag at the end of a step."""
 
-_LOOK_BACK = 16  # characters before a full stop or a label that decide what it is
+_LOOK_BACK = 16  # number of characters before a full stop or a label that determine its kind
 _LINE_END = re.compile(r"\n")
 _BLANK_LINE = re.compile(r"\n(?:[^\S\n]*+\n)++")
 _AFTER_TAG = re.compile(STEP_TAG.pattern + r"\s*+")
@@ -46,9 +46,9 @@ _SELDOM_LAST = re.compile(r"etc|a\.m|p\.m|u\.s|nos?|ft|in|oz|lbs?|mins?|hrs?|sec
 
 
 def split(text: str, splitter: Splitter, pattern: str | None = None) -> tuple[int, ...]:
-    """Ends of the steps: strictly increasing, the last is `len(text)`; empty for a blank text.
+    """The ends of the steps: strictly increasing, the last one is `len(text)`; empty for a blank text.
 
-    Raises ValueError for `regex` without a pattern, re.error for a pattern that is none.
+    Raises ValueError for `regex` without a pattern, and re.error for an invalid pattern.
     """
     first, last = len(text) - len(text.lstrip()), len(text.rstrip())
     if not last:
@@ -65,23 +65,23 @@ def split(text: str, splitter: Splitter, pattern: str | None = None) -> tuple[in
 
 
 def join(steps: Sequence[str], separator: str) -> tuple[str, tuple[int, ...]]:
-    """Text and ends of given steps; the separator belongs to the step before it, and none follows the last.
+    """The text and the ends of given steps. The separator belongs to the step before it; the last step has none.
 
-    The steps are taken as they are: a blank one stays a step of its own.
+    The steps are not changed: a blank one stays a step.
     """
     pieces = [step + separator for step in steps[:-1]] + list(steps[-1:])
     return "".join(pieces), tuple(accumulate(map(len, pieces)))
 
 
 def step_texts(text: str, ends: Sequence[int]) -> list[str]:
-    """The steps without the white space around them. A tag or label stays."""
+    """The texts of the steps without surrounding white space. Tags and labels stay."""
     return [text[start:end].strip() for start, end in zip((0, *ends), ends, strict=False)]
 
 
 def prefix_text(text: str, ends: Sequence[int], k: int) -> str:
-    """The first `k` steps with the separator behind them; empty for k = 0. Raises ValueError for k out of range."""
+    """The first `k` steps with the separator after them; empty for k = 0. Raises ValueError if k is out of range."""
     if not 0 <= k <= len(ends):
-        raise ValueError(f"there is no prefix of {k} steps in a solution of {len(ends)}")
+        raise ValueError(f"there is no prefix of {k} steps in a solution of {len(ends)} steps")
     return text[: ends[k - 1]] if k else ""
 
 
@@ -131,7 +131,7 @@ def _sentence_ends(text: str) -> Iterator[int]:
 
 
 def _is_sentence_end(text: str, begin: int, at: int, mark: str, after: int) -> bool:
-    """Whether `mark` at `at` ends the sentence that begins at `begin`; `after` is where the next one would begin."""
+    """Whether `mark` at `at` ends the sentence that begins at `begin`. `after`: where the next sentence would begin."""
     capital = text[after : after + 1].isupper()
     if "?" in mark:
         return True

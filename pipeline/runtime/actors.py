@@ -1,6 +1,6 @@
-"""Workers as Ray actors. With `cluster`, the only file that imports ray.
+"""Workers as Ray actors. Only this file and `cluster` import ray.
 
-Ray's own retries are off: the driver decides what is tried again, and by whom.
+Ray's own retries are off: the driver decides what is retried, and on which worker.
 """
 
 import asyncio
@@ -25,12 +25,13 @@ from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool, no_watcher
 from pipeline.storage.location import last_part, storage_at
 
 SPARE_CALLS = 5
-"""Concurrent calls an actor takes beside its units: snapshots, drain, stop and the one that waits for room."""
+"""Concurrent calls of an actor besides its units: snapshots, drain, stop and the call that waits for capacity."""
 GC_THRESHOLDS = (100_000, 20, 50)
-"""Allocations between two collections of the youngest objects, such collections between two of the next age, and so on."""
+"""Thresholds of the garbage collector for the three generations, see `gc.set_threshold`."""
 _CAUSE_CHARS = 300
 _TAKEN_AWAY = ("its node has died", "node was terminated", "node is dead", "receives a SIGTERM")
-"""Words of Ray 2.60 about an actor that died without a fault of its own. Until its node counts as dead, it is unavailable."""
+"""Phrases in Ray 2.60's messages about an actor that was lost with its node. Until Ray declares the node dead, the actor is
+unavailable."""
 
 
 class _Actor(Worker):
@@ -41,8 +42,8 @@ class _Actor(Worker):
 
     async def start(self) -> str:
         policy = await super().start()
-        # A unit's requests and rollouts live until it ends: to look through them, and all modules, again and again for
-        # cycles takes a quarter of the worker's time.
+        # The requests and rollouts of a unit live until it ends. Searching them, and all modules, for reference cycles again
+        # and again would take a quarter of the worker's time.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
@@ -84,7 +85,7 @@ class _RayWorker:
 
 @contextmanager
 def ray_workers(config: LabelConfig) -> Iterator[WorkerPool]:
-    """Join or start the cluster: how to hire workers that take their share of it, and how many. Raises ClusterError."""
+    """Join or start the cluster, and yield the pool that creates workers on it. Raises ClusterError."""
     with cluster(config.cluster):
         policy = policy_for(config.policy)
         taken = share(config.cluster, policy)
@@ -94,7 +95,7 @@ def ray_workers(config: LabelConfig) -> Iterator[WorkerPool]:
             max_restarts=0,
             max_task_retries=0,
             max_concurrency=config.run.units_in_flight + SPARE_CALLS,
-            # All GPUs of an actor are of one node anyway; several actors share a node's processors only where they must.
+            # All GPUs of an actor are on one node in any case. Several actors share the CPUs of a node only if they must.
             scheduling_strategy="SPREAD",
         )
         placed = replace(config, policy=policy.placed(taken.tensor_parallel))
@@ -106,20 +107,20 @@ def ray_workers(config: LabelConfig) -> Iterator[WorkerPool]:
             hire=hire,
             workers=taken.workers,
             devices=_devices(policy.devices(), config.plan.gpus, taken),
-            # A private Ray offers no metrics to anybody.
+            # A private Ray does not export metrics.
             watch=RunMetrics(last_part(config.run_dir or "")) if config.cluster.address is not None else no_watcher,
         )
 
 
 def _devices(elsewhere: int | None, stated: int | None, taken: Share) -> float:
-    """Devices per worker: its own, or those that answer elsewhere, as many as is `stated` of."""
+    """Devices per worker: its own GPUs (1 without a GPU), or its part of the devices elsewhere, which `stated` may override."""
     if elsewhere is not None:
         return (stated or elsewhere) / taken.workers
     return taken.gpus or 1.0
 
 
 async def _result(reference: Any) -> Any:
-    """What a call returned. A worker's own errors come back as they were raised, a dead worker as EngineDied."""
+    """The result of a call. Errors of the worker itself are raised unchanged; a dead worker raises EngineDied or WorkerLost."""
     try:
         return await asyncio.wrap_future(reference.future())
     except RayTaskError as error:
@@ -131,13 +132,13 @@ async def _result(reference: Any) -> Any:
 
 
 def was_taken_away(error: RayActorError) -> bool:
-    """Whether an actor went with its machine, or because it was told to: its node died, cannot be reached or is drained."""
+    """Whether an actor was lost with its machine: its node died, cannot be reached or is drained."""
     return (
         error.preempted or isinstance(error, ActorUnavailableError) or any(words in str(error) for words in _TAKEN_AWAY)
     )
 
 
 def _cause(error: RayError) -> str:
-    """What Ray says last: it begins with what any death looks like, and lists what the actor was called."""
+    """The last line of Ray's message. The lines before it are the same for every death and list the names of the actor."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1][:_CAUSE_CHARS] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""Where completions end: what `sampling.stop_at_answer` comes down to. Pure."""
+"""Determines where completions end: the effective value of `sampling.stop_at_answer`. Pure."""
 
 from pipeline.config.choices import PromptStyle
 from pipeline.config.label import LabelConfig
@@ -10,7 +10,7 @@ from pipeline.graders.registry import GRADERS, grader_type
 
 
 def stops_at_answer(config: LabelConfig) -> bool:
-    """The setting, or what its null stands for. Raises UsageError where completions are to end and nobody can see to it."""
+    """The setting, or its default if it is null. Raises UsageError if it is true and the grader or the policy cannot do it."""
     asked, grader = config.sampling.stop_at_answer, grader_type(config.grader)
     settings, policy = complete_settings(config.grader, GRADERS), policy_for(config.policy)
     if asked is None:
@@ -21,13 +21,13 @@ def stops_at_answer(config: LabelConfig) -> bool:
     if asked and not policy.ends_at_answers:
         raise UsageError(
             "sampling.stop_at_answer=true needs vLLM in this process (policy=hf): "
-            f"policy={config.policy.kind} ends completions at texts, which are sampling.stop"
+            f"policy={config.policy.kind} ends completions only at the texts in sampling.stop"
         )
     return asked
 
 
 def ending(config: LabelConfig) -> Ending | None:
-    """When a completion has stated its answer, and so ends; None where it goes on."""
+    """The grader's test for a completion that has stated its answer; None if completions do not end there."""
     if not stops_at_answer(config):
         return None
     found: Ending | None = grader_type(config.grader).ending(complete_settings(config.grader, GRADERS))

@@ -1,4 +1,4 @@
-"""Verdicts for completions and chains: the checker as the event loop of a worker uses it."""
+"""Grades completions and chains from the event loop of a worker."""
 
 import asyncio
 import time
@@ -11,40 +11,40 @@ from pipeline.graders.base import Checker
 from pipeline.graders.question import grade_at_once, grade_in_time, outcome_of
 
 QUEUE = 1_000
-"""Completions that may wait for a child process. Where there are more, no further ones are taken from the engine, which then
-has places that stand empty: the checker is what the run waits for, and `grader.processes` is too small."""
+"""Most completions that may wait for a grading process. If the queue is full, no further completions are taken from the engine,
+so the engine may run partly empty. Grading is then the bottleneck of the run, and `grader.processes` is too small."""
 
 _Result = TypeVar("_Result")
 
 
 class AsyncGrader:
-    """What the checker knows at once it says at once; what needs a child process is waited for in one of `processes` threads.
+    """Gives fast verdicts at once, and waits for slow ones, which need a child process, in one of `processes` threads.
 
-    `seconds`: what verdicts have taken so far, those of all children together. `waiting`: completions that wait for one.
+    `seconds`: time spent on verdicts so far, summed over all processes. `waiting`: completions that wait for a verdict.
     """
 
     def __init__(self, checker: Checker, processes: int) -> None:
         self._checker = checker
-        # Threads of their own: those of the event loop write the log meanwhile.
+        # A separate pool of threads, because the event loop's threads write the log at the same time.
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="judge")
         self._places = asyncio.Semaphore(QUEUE)
         self.seconds = 0.0
         self.waiting = 0
 
     def at_once(self, problem: Problem, completion: Completion, stem: str) -> Grade | None:
-        """The grade of `stem` + completion, or None when the checker has to ask a child."""
+        """The grade of `stem` + completion, or None if it needs a child process."""
         began = time.perf_counter()
         grade = grade_at_once(self._checker, problem.golds, stem + completion.text, completion.finish)
         self.seconds += time.perf_counter() - began
         return grade
 
     async def place(self) -> None:
-        """Wait for a place in the queue; `in_time` gives it back."""
+        """Wait for a place in the queue. `in_time` releases it."""
         await self._places.acquire()
         self.waiting += 1
 
     async def in_time(self, problem: Problem, completion: Completion, stem: str) -> Grade:
-        """The grade that `at_once` had none for, however long it takes, for who has a place."""
+        """The grade of a completion for which `at_once` returned None. The caller must have a place from `place`."""
         text = stem + completion.text
         try:
             return await self._in_thread(lambda: grade_in_time(self._checker, problem.golds, text, completion.finish))
@@ -53,7 +53,7 @@ class AsyncGrader:
             self._places.release()
 
     async def grade(self, problem: Problem, completion: Completion, stem: str) -> Grade:
-        """The grade of `stem` + completion, however long it takes."""
+        """The grade of `stem` + completion, fast or slow."""
         grade = self.at_once(problem, completion, stem)
         if grade is not None:
             return grade
@@ -61,9 +61,9 @@ class AsyncGrader:
         return await self.in_time(problem, completion, stem)
 
     async def outcome(self, problem: Problem, solution: Solution) -> tuple[str | None, bool | None]:
-        """The answer a chain states itself, and whether it is right.
+        """The final answer of a chain, and whether it is correct.
 
-        (None, None) where it states none; (answer, None) where the answer cannot be graded.
+        (None, None) if the chain states no answer; (answer, None) if the answer cannot be graded.
         """
         answer = self._checker.stated_answer(solution.text, complete=solution.complete)
         if answer is None:
@@ -74,7 +74,7 @@ class AsyncGrader:
         return answer, outcome_of(grade)
 
     def close(self) -> None:
-        """Begin no further verdict in a thread."""
+        """Start no further verdicts in threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _in_thread(self, work: Callable[[], _Result]) -> _Result:

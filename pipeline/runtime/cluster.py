@@ -1,7 +1,7 @@
-"""Ray: joining or starting it, what it has, and what it tells of a run. With `actors`, the only file that imports ray.
+"""Joins or starts Ray, finds its resources, and exports metrics of a run. Only this file and `actors` import ray.
 
-A run's progress stands among a cluster's metrics: each node's agent offers its drivers' to Prometheus, as `ray_stepvalue_...`.
-They carry the run's name, and are those of the start at work; counters begin at 0 with it.
+The progress of a run is part of the cluster's metrics: the agent of each node exports it to Prometheus as `ray_stepvalue_...`.
+The metrics carry the name of the run and describe the current start; counters begin at 0 with each start.
 """
 
 import contextlib
@@ -26,20 +26,20 @@ from pipeline.engines.vllm.load_errors import capture_output
 from pipeline.runtime.placement import Share, share_of
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
-"""For a private Ray: it carries receipts only, so little more than Ray's own minimum."""
+"""Object store of a private Ray in bytes. It only carries receipts, so it is little more than Ray's own minimum."""
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 10.0
 PRIVATE_RAY = {
-    # Ray's own 15 makes an engine wait for whatever else the machine does.
+    # With Ray's default of 15, an engine waits for everything else that the machine does.
     "RAY_worker_niceness": "0",
-    # Of a core that the engine wants, each takes a percent: a worker in reserve, which nobody asks for, and figures for a
-    # dashboard that is not there.
+    # Each of these costs the engine about one percent of a core: unused workers in reserve, and figures for a dashboard that
+    # does not run.
     "RAY_prestart_worker_first_driver": "0",
     "RAY_enable_worker_prestart": "0",
     "RAY_enable_metrics_collection": "0",
     "RAY_event_stats": "0",
 }
-"""Settings of a private Ray in its processes' environment; one that is set already stays."""
+"""Environment variables for the processes of a private Ray. A variable that is already set keeps its value."""
 PREFIX = "stepvalue"
 _JOINED = "joined"
 _LAST_WORDS = """
@@ -52,30 +52,30 @@ if path and end != joined:
     os.unlink(path)
     print(
         f"stepvalue: this command was ended while it joined the Ray cluster at {address}. If a node of the cluster has died "
-        f"(`ray status`), start it anew; then start the same command again. Ray wrote: {words or 'nothing'}",
+        f"(`ray status`), restart the node; then start the same command again. Ray wrote: {words or 'nothing'}",
         file=sys.stderr,
     )
 """
 _RUN = "run"
 _GAUGES = {
     "units": "units of the run",
-    "units_done": "units that are whole",
-    "prefixes": "prefixes of the units that were begun",
-    "prefixes_decided": "of these, those that are asked for no more",
+    "units_done": "units that are done",
+    "prefixes": "prefixes of the units that have begun",
+    "prefixes_decided": "prefixes that need no more rollouts",
     "grader_queue": "completions that wait for their verdict",
-    "workers": "workers at work",
+    "workers": "workers that are running",
 }
 _COUNTERS = {
-    "rollouts_total": "rollouts that have come in",
-    "tokens_total": "their tokens",
+    "rollouts_total": "finished rollouts",
+    "tokens_total": "tokens of finished rollouts",
     "truncated_total": "rollouts that the token limit cut",
-    "device_seconds_total": "what workers took of devices",
+    "device_seconds_total": "device time that workers have used, in seconds",
 }
 
 
 @contextmanager
 def cluster(config: ClusterConfig) -> Iterator[None]:
-    """Join the cluster that is named, or start a private one on the loopback interface. Raises ClusterError."""
+    """Join the given cluster, or start a private one on the loopback interface. Raises ClusterError."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     reached = _check_answers(config.address)
@@ -103,9 +103,9 @@ def cluster(config: ClusterConfig) -> Iterator[None]:
 
 
 def share(config: ClusterConfig, policy: Policy) -> Share:
-    """What each worker takes of the nodes that are alive; see `placement`. Raises ClusterError.
+    """The resources of each worker on the nodes that are alive; see `placement`. Raises ClusterError.
 
-    GPUs that vLLM's build could not use count as none, so that workers get the CPUs.
+    GPUs that the installed build of vLLM cannot use are ignored, so that workers get the CPUs.
     """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if is_cpu_build() and config.gpus_per_worker is None:
@@ -114,14 +114,17 @@ def share(config: ClusterConfig, policy: Policy) -> Share:
 
 
 class RunMetrics:
-    """A watcher of a run, see `worker_handle.Watcher`; for a process that has joined a cluster. `run`: the name that metrics carry."""
+    """A watcher (see `worker_handle.Watcher`) that exports metrics, for a process that has joined a cluster.
+
+    `run`: the name of the run in the metrics.
+    """
 
     def __init__(self, run: str) -> None:
         self._sent: dict[str, float] = {}
         self._gauges = {name: Gauge(f"{PREFIX}_{name}", text, (_RUN,)) for name, text in _GAUGES.items()}
         self._counters = {name: Counter(f"{PREFIX}_{name}", text, (_RUN,)) for name, text in _COUNTERS.items()}
-        self._requests = Gauge(f"{PREFIX}_requests", "requests at the engines", (_RUN, "state"))
-        self._verdicts = Counter(f"{PREFIX}_verdicts_total", "rollouts by what they came to", (_RUN, "verdict"))
+        self._requests = Gauge(f"{PREFIX}_requests", "requests at the engines, by state", (_RUN, "state"))
+        self._verdicts = Counter(f"{PREFIX}_verdicts_total", "finished rollouts by verdict", (_RUN, "verdict"))
         for metric in (*self._gauges.values(), *self._counters.values(), self._requests, self._verdicts):
             metric.set_default_tags({_RUN: run})
 
@@ -151,7 +154,7 @@ class RunMetrics:
             self._raise(self._verdicts, verdict, count, {"verdict": verdict})
 
     def _raise(self, counter: Counter, name: str, count: float, tags: dict[str, str] | None = None) -> None:
-        """Have a counter stand at `count`; Ray's take what is new."""
+        """Raise a counter to `count`. Ray's counters take the increment."""
         new = count - self._sent.get(name, 0)
         if new > 0:
             counter.inc(new, tags)
@@ -160,12 +163,13 @@ class RunMetrics:
 
 @contextmanager
 def _joining(address: str) -> Iterator[None]:
-    """What Ray writes to standard error in the block is shown only if this process ends in it.
+    """Hide what Ray writes to standard error in the block, unless this process ends there.
 
-    Refused, Ray writes a line a second past Python's logging before it gives up, and its exception says enough. But where a
-    node of the cluster dies meanwhile, Ray's own code ends this process at once, and what it wrote is all that tells why.
+    If a cluster refuses the connection, Ray writes a line per second, bypassing Python's logging, before it gives up; its
+    exception says enough. But if a node of the cluster dies meanwhile, Ray's own code ends this process at once, and only what
+    it wrote explains why.
     """
-    # Another process, for nothing of this one runs after such an end. Its standard input ends with us.
+    # A separate process shows it, because no code of this process runs after such an end. Its standard input ends with ours.
     watcher = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _LAST_WORDS, address, _JOINED], stdin=subprocess.PIPE, start_new_session=True
     )
@@ -184,13 +188,13 @@ def _check_loopback() -> None:
     if address != LOOPBACK:
         ray.shutdown()
         raise ClusterError(
-            f"the private Ray would listen on {address}, not on {LOOPBACK} alone: start it through the command line, or "
+            f"the private Ray would listen on {address} instead of only {LOOPBACK}: start the run through the command line, or "
             "name a cluster with cluster.address"
         )
 
 
 def _check_answers(address: str | None) -> bool:
-    """Whether an address was named and something listens there. Ray itself tries for minutes where nobody does."""
+    """Whether an address is given. Raises ClusterError if nothing listens there; Ray itself would try for minutes."""
     named = _host_and_port(_running_cluster() if address == "auto" else address)
     if named is None:
         return False
@@ -202,7 +206,7 @@ def _check_answers(address: str | None) -> bool:
 
 
 def _running_cluster() -> str | None:
-    """The address that `auto` stands for: the one in the environment, else that of the last `ray start` here."""
+    """The address that `auto` means: the one in the environment, else that of the last `ray start` on this machine."""
     if address := os.environ.get("RAY_ADDRESS"):
         return address
     with contextlib.suppress(OSError):
@@ -221,7 +225,7 @@ def _no_cluster(address: str | None, error: str, *, reached: bool) -> str:
         return f"Ray cannot start on this machine: {reason}"
     if reached:
         return (
-            f"what answers at cluster.address={address} does not let this client in, or is no Ray of this version: set "
+            f"cluster.address={address} answers, but refuses this client or does not run this version of Ray: set "
             f"RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to the cluster's token (on its head: `ray get-auth-token`) ({reason})"
         )
     return (

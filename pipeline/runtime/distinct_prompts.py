@@ -1,4 +1,4 @@
-"""How much of a run's prompts has to be computed, where an engine keeps what it has computed. Pure."""
+"""Counts the distinct prompt tokens of a run: those that an engine with a prefix cache must compute. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,8 @@ from pipeline.core.records import Request
 
 
 def distinct_tokens(prompts: Iterable[Sequence[int]]) -> int:
-    """Tokens that no other prompt begins with, each counted once: the number of edges of the prompts' trie."""
+    """Number of distinct prompt tokens: a beginning that several prompts share counts once. It is the number of edges of the
+    prompts' trie."""
     total = 0
     before: tuple[int, ...] = ()
     for prompt in sorted(map(tuple, prompts)):
@@ -16,10 +17,10 @@ def distinct_tokens(prompts: Iterable[Sequence[int]]) -> int:
 
 
 class DistinctPrompts:
-    """Counts the tokens that an engine has to compute for the prompts of units that it serves, each token once.
+    """Counts the distinct prompt tokens of the units that an engine serves.
 
-    Units hold different problems, so what the prompts of two units have in common is what all prompts begin with. `tokens` are
-    those of the units that have ended.
+    Units contain different problems, so the prompts of two units share only the beginning that all prompts share. `tokens`
+    counts the units that have ended.
     """
 
     def __init__(self) -> None:
@@ -36,14 +37,14 @@ class DistinctPrompts:
         self.add(list(self._of_unit.pop(unit_id, {}).values()))
 
     def add(self, prompts: Sequence[tuple[int, ...]]) -> None:
-        """Those of a unit, all at once."""
+        """Count the prompts of a unit, all at once."""
         if prompts:
             self.tokens += distinct_tokens([self._known, *prompts]) - len(self._known)
             self._known = self._known or prompts[0]
 
 
 def _common(first: tuple[int, ...], second: tuple[int, ...]) -> int:
-    """Length of the longest beginning that both have; at once where one begins with the other."""
+    """Length of the longest common beginning. The common case that one begins with the other is fast."""
     low, high = 0, min(len(first), len(second))
     if first[:high] == second[:high]:
         return high

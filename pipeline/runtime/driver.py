@@ -1,4 +1,7 @@
-"""The driver: which units are owed, who works on them, what the run directory holds in the end. It never sees a row."""
+"""The driver of a run: finds the units that need work, has workers label them, and finishes the run directory.
+
+The driver does not handle rollouts or labels; workers write them.
+"""
 
 import asyncio
 import sys
@@ -42,17 +45,16 @@ from pipeline.storage.units import UnitRef, unit_rows, units_of
 DEFAULT_FOLDER = Path("runs")
 
 Hiring = Callable[[LabelConfig], AbstractContextManager[WorkerPool]]
-"""Where workers come from, once it is entered."""
+"""A context that provides workers."""
 Running = Callable[[Coroutine[Any, Any, None]], None]
-"""A way to run a coroutine to its end, from code that is none."""
+"""Runs a coroutine to its end from synchronous code, as `asyncio.run` does."""
 
 
 def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:
-    """Label everything the input asks for; started again on the same run directory, only what is still owed.
+    """Label the whole input. A later start on the same run directory continues with the units that are not done.
 
-    Raises InputError, UsageError for a budget that is none of this run and a tracker that cannot be used, PolicyError,
-    ClusterError, RunConflict, StoreError, EngineDied, BudgetSpent, or Interrupted when `stop` says so; what was committed
-    stays.
+    Raises InputError, UsageError (for a budget of another run or an unusable tracker), PolicyError, ClusterError, RunConflict,
+    StoreError, EngineDied, BudgetSpent, and Interrupted if `stop` has received a signal. Committed work is always kept.
     """
     tracker = tracker_for(config.run.track)
     watch(Status(stage="reading the input"))
@@ -90,7 +92,7 @@ def label_held(
     *,
     limit: Limit | None = None,
 ) -> Summary:
-    """`label` on a run directory that is this driver's own."""
+    """`label` on a run directory that this driver has locked and claimed."""
     staged, damaged_input = _staged(storage, config, facts, stop)
     units = list(units_of(storage, staged))
     found, damaged = _repaired(storage, units)
@@ -119,7 +121,7 @@ def label_held(
             speed = scheduler.throughput
     after = state_of(units, _chains(storage), asked) if before.jobs else before
     if after.jobs:
-        raise StoreError(f"{len(after.jobs)} units of {storage.place} are owed again: start the same command again")
+        raise StoreError(f"{len(after.jobs)} units of {storage.place} need work again: start the same command again")
     failpoint("driver.arrange")
     editions, lost = repaired_editions(storage, after.wholes)
     arrange_labels(storage, current_label_files(after.wholes, current_edition(editions, after.wholes)))
@@ -142,17 +144,17 @@ def label_held(
 def _limited(
     storage: Storage, config: RunConfig, limit: Limit | None, before: RunState, watch: Watcher
 ) -> tuple[Watcher, RunConfig]:
-    """A watcher that ends the run at its limit, if it has one, and settings with which it looks often enough.
+    """A watcher that stops the run at its limit, if there is one, and settings that call the watcher often enough.
 
-    Raises BudgetSpent where earlier starts have spent it.
+    Raises BudgetSpent if earlier starts have already reached the limit.
     """
     if limit is None:
         return watch, config
     starts = read_starts(storage)
     if starts.damaged and limit.device_hours is not None:
         sys.stderr.write(
-            f"stepvalue: {first_of(starts.damaged)} cannot be read: the limit of {limit.device_hours:g} device hours "
-            "cannot count what these starts took; lower limit.device_hours in the plan by as much as you know of\n"
+            f"stepvalue: {first_of(starts.damaged)} cannot be read, so the limit of {limit.device_hours:g} device hours "
+            "does not count the hours of these starts; lower limit.device_hours in the plan by those that you know of\n"
         )
     hours = sum(start.status.device_hours for start in starts.starts)
     tokens = before.logged.tokens + before.logged.solution_tokens
@@ -168,13 +170,13 @@ def _limited(
 
 
 def _behind(logged: Totals, watch: Watcher, status: Status) -> None:
-    """Tell a status of this start with what earlier ones have committed."""
+    """Pass on a status of this start, together with the counts of earlier starts."""
     watch(replace(status, rollouts_before=logged.rollouts, tokens_before=logged.tokens))
 
 
 @contextmanager
 def _ended_politely() -> Iterator[None]:
-    """Ray has its own handler of SIGTERM in place while it starts, which ends the process with the signal's number."""
+    """Turn SystemExit into Interrupted: while Ray starts, its own SIGTERM handler ends the process with the signal's number."""
     try:
         yield
     except SystemExit as error:
@@ -182,20 +184,23 @@ def _ended_politely() -> Iterator[None]:
 
 
 def _whose_labels(editions: CommitChain, wholes: Mapping[str, Commit]) -> str:
-    """Where the current labels are not what this command alone would have made, or no longer are: why, for the user."""
+    """A note for the user if the current labels come from an edition, or no longer do; else an empty text."""
     current = current_edition(editions, wholes)
     if current is not None:
         return f"of edition {current.number} (relabel or regrade)"
     made = [commit.number for commit in editions.commits if commit.state is CommitState.WHOLE]
     if made:
-        return f"the run's own: edition {made[-1]} is damaged, or rollouts were added or redone since; make it again"
+        return (
+            f"the run's own: edition {made[-1]} is damaged, or rollouts were added or replaced since it was made; "
+            "make it again with relabel or regrade"
+        )
     return ""
 
 
 def _staged(
     storage: Storage, config: LabelConfig, facts: dict[str, object], stop: StopSignal
 ) -> tuple[Commit, list[str]]:
-    """The record of the staged input, made where there is none that is intact; and what of it was damaged."""
+    """The record of the staged input, and the names of its damaged files. The input is staged if no intact record exists."""
     staged_id = str(facts[STAGED_INPUT])
     found, damaged = repair(storage, _input_chain(storage, staged_id))
     known = resolve(found).whole
@@ -233,7 +238,7 @@ def _chains(storage: Storage) -> dict[str, CommitChain]:
 def _unit_targets(
     storage: Storage, config: LabelConfig, units: Sequence[UnitRef], found: Mapping[str, CommitChain]
 ) -> dict[str, UnitTarget]:
-    """What is asked of each unit. How many chains a unit has matters for a run's budget alone."""
+    """The target of each unit, by unit id. The number of chains is only counted if the run has a budget."""
     estimator = estimator_for(config.estimator)
     budgeted = estimator.budget is not None and estimator.budget.run is not None
     spent = {}
@@ -249,7 +254,7 @@ def _unit_targets(
 
 
 def _repaired(storage: Storage, units: list[UnitRef]) -> tuple[dict[str, CommitChain], list[str]]:
-    """The chains of the units, every file of them checked; and the names of what was damaged and is set aside."""
+    """The commit chains of the units with every file checked, and the names of the damaged files, which are set aside."""
     found = _chains(storage)
     damaged: list[str] = []
     for unit in units:

@@ -1,7 +1,7 @@
-"""While a run works, a file in it says so: who works on it, what has come in, and how the start ended.
+"""Writes the heartbeat file of a start into the run directory: which process runs it, its progress, and how it ended.
 
-A thread writes it every `HEARTBEAT_SECONDS`, so that a slow store holds up nothing. What cannot be written is not told; a full disk
-the run notices by its own writes. A start that finds nothing owed leaves no file.
+A thread writes the file every `HEARTBEAT_SECONDS`, so that a slow store does not delay the run. Write errors are ignored; the
+run detects a full disk by its own writes. A start that finds no work leaves no file.
 """
 
 import os
@@ -31,15 +31,18 @@ from pipeline.storage.starts import (
 from pipeline.storage.storage import Storage
 
 HEARTBEAT_SECONDS = 10.0
-"""Between two signs of life."""
+"""Time between two writes of the heartbeat file."""
 LAST_WORD_SECONDS = 10.0
-"""How long a run waits at its end for its last word to be written."""
+"""How long a run waits at its end for the last write."""
 MESSAGE_CHARS = 1000
 
 
 @contextmanager
 def heartbeat(storage: Storage, price: float | None, watch: Watcher) -> Iterator[Watcher]:
-    """What to tell a status, which hands it on to `watch`. How the block ends is told last; what it raises goes on."""
+    """Yield a watcher that records each status in the heartbeat file and passes it on to `watch`.
+
+    The last write records how the block ended. Errors of the block are raised.
+    """
     beat = _Heartbeat(storage, price, watch)
     beat.begin()
     try:
@@ -61,7 +64,7 @@ def _ending(error: BaseException) -> str:
 
 
 class _Heartbeat:
-    """The start as the run changes it, and the thread that writes it."""
+    """The record of the start, and the thread that writes it."""
 
     def __init__(self, storage: Storage, price: float | None, watch: Watcher) -> None:
         self._storage = hasty(storage)

@@ -1,8 +1,8 @@
-"""Input rows -> units on disk, before any engine starts.
+"""Turns input rows into units on disk, before any engine starts.
 
-Rows are streamed; what must be known of all of them (which ids and chains have been seen, which chains share a problem) lives
-in a scratch SQLite file, so memory does not grow with the input. The result is staged in the run directory: used rows in
-`inputs/` (a row group per unit), the others in `rejects/`, both named by one commit record.
+Rows are streamed. A temporary SQLite file keeps what must be known about all rows (the ids and chains seen so far, the chains
+of each problem), so memory does not grow with the input. The result is staged in the run directory: used rows in `inputs/` (one
+row group per unit), rejects in `rejects/`. One commit record names both.
 """
 
 import json
@@ -27,7 +27,7 @@ from pipeline.storage.shards import ShardRecord, write_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import write_units
 
-UNITS_PER_FILE = 32  # a worker reads and verifies the whole file for each unit
+UNITS_PER_FILE = 32  # for each unit, a worker reads and verifies the whole file
 REJECTS_PER_FILE = 50_000
 SHOWN_REJECTS = 3
 
@@ -44,7 +44,7 @@ CREATE TABLE used (problem INTEGER, ordinal INTEGER, file TEXT, line INTEGER, so
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """The files of an input, to be committed."""
+    """The files of a staged input, not yet committed."""
 
     shards: tuple[ShardRecord, ...]
     totals: Totals
@@ -59,9 +59,9 @@ def stage(
     checker: Checker,
     check: Callable[[], None] = lambda: None,
 ) -> Staged:
-    """Read the whole input and stage its units and rejects. `check` is called between rows, and may raise.
+    """Read the whole input and stage its units and rejects. `check` is called before each row and may raise.
 
-    Raises InputError when no row can be used.
+    Raises InputError if no row can be used.
     """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="stepvalue-intake-") as folder:
@@ -91,7 +91,7 @@ def stage(
 
 
 class _Staging:
-    """The scratch tables: each used row once, in the order of the input, chains of a problem together."""
+    """The temporary tables: every used row once, in the order of the input, with the chains of a problem together."""
 
     def __init__(self, database: sqlite3.Connection, checker: Checker) -> None:
         self._database = database
@@ -112,8 +112,8 @@ class _Staging:
                 place=place,
                 reason=RejectReason.UNPARSEABLE_ANSWER,
                 detail=(
-                    f"the gold answer {problem.golds[0][:80]!r} cannot be understood: "
-                    "give a number, LaTeX or words, and with grader=code a test suite"
+                    f"the known answer {problem.golds[0][:80]!r} cannot be parsed: "
+                    "give a number, LaTeX or words, or with grader=code a test suite"
                 ),
                 source_id=source,
             )
@@ -135,7 +135,7 @@ class _Staging:
         return None
 
     def rows(self) -> Iterator[tuple[int, InputRow]]:
-        """(number of the problem, row), problems in the order of their first row."""
+        """Pairs (number of the problem, row), with the problems in the order of their first row."""
         query = """SELECT p.ordinal, p.problem_id, p.problem, p.golds,
                           u.file, u.line, u.source_id, u.chain_id, u.solution, u.ends
                    FROM used u JOIN problems p ON p.ordinal = u.problem ORDER BY u.problem, u.ordinal"""
@@ -164,7 +164,7 @@ class _Staging:
                 return Reject(
                     place=place,
                     reason=RejectReason.ID_CONFLICT,
-                    detail=f"the id {source[:80]!r} stands for other content at {known[1]}:{known[2]}: make ids unique",
+                    detail=f"the id {source[:80]!r} has other content at {known[1]}:{known[2]}: make ids unique",
                     source_id=source,
                 )
         known = self._one("SELECT content, file, line FROM contents WHERE content = ?", content)
@@ -172,7 +172,7 @@ class _Staging:
             return Reject(
                 place=place,
                 reason=RejectReason.DUPLICATE,
-                detail=f"the same problem and solution as {known[1]}:{known[2]}, whose label holds for both",
+                detail=f"the same problem and solution are at {known[1]}:{known[2]}; that row is labelled",
                 source_id=source,
             )
         return None
@@ -183,7 +183,7 @@ class _Staging:
             self._database.execute("INSERT INTO sources VALUES (?,?,?,?)", (source, content, place.file, place.line))
 
     def _problem_number(self, problem: Problem) -> int | None:
-        """The number of a problem, given at its first row; None when a gold answer cannot be understood."""
+        """The number of a problem, assigned at its first row; None if a known answer cannot be parsed."""
         known = self._one("SELECT ordinal FROM problems WHERE problem_id = ?", problem.problem_id)
         if known:
             return int(known[0])
@@ -201,7 +201,7 @@ class _Staging:
 
 
 class _RejectFiles:
-    """Rejects, written out whenever a file's worth has come together."""
+    """Collects rejects and writes a file for every REJECTS_PER_FILE of them."""
 
     def __init__(self, storage: Storage, input_id: str) -> None:
         self._storage = storage

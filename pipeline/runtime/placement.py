@@ -1,7 +1,7 @@
-"""What a worker takes of a cluster, and how many there are: pure, from what its nodes have.
+"""Determines the number of workers and the resources of each, from the resources of the cluster's nodes. Pure.
 
-A worker lies on one node with all its GPUs. Models that fit on one GPU get one each; larger ones are spread over the GPUs of a
-node (`roofline`).
+All GPUs of a worker are on one node. A model that fits on one GPU gets one GPU per worker. A larger model is spread over
+several GPUs of a node (see `roofline`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,13 @@ from pipeline.core.hardware import least_memory
 from pipeline.engines.base import Policy
 
 Node = Mapping[str, float]
-"""What a node of Ray has, by the name of the resource."""
+"""The resources of a Ray node, by name."""
 _ACCELERATOR = "accelerator_type:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """How many workers there are, what each takes, and over how many of its GPUs it spreads its model."""
+    """The number of workers, the CPUs and GPUs of each, and the number of GPUs that the model is spread over."""
 
     workers: int
     cpus: float
@@ -28,8 +28,10 @@ class Share:
 
 
 def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> Share:
-    """The share of each worker, with the defaults filled in. Raises ClusterError where the cluster cannot hold the workers, or
-    no node the model."""
+    """The share of each worker, with defaults filled in.
+
+    Raises ClusterError if the workers do not fit on the cluster, or the model does not fit on any node.
+    """
     on_gpus = policy.loads_model and any(node.get("GPU", 0.0) for node in nodes)
     gpus, parts = config.gpus_per_worker, policy.spread_over()
     if parts is None and gpus is not None:
@@ -45,14 +47,14 @@ def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> Sh
         cpus = 1.0 if gpus or not policy.loads_model else _cpus_of_one(nodes, workers)
     if (fitting := _fitting(nodes, cpus, gpus)) < workers:
         raise ClusterError(
-            f"{workers} workers of {cpus:g} CPUs and {gpus:g} GPUs each do not fit: the cluster's nodes have room for {fitting}; "
-            "lower cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker"
+            f"{workers} workers of {cpus:g} CPUs and {gpus:g} GPUs each do not fit: the cluster's nodes have room for "
+            f"{fitting}; lower cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker"
         )
     return Share(workers=workers, cpus=cpus, gpus=gpus, tensor_parallel=parts)
 
 
 def _memory(nodes: Sequence[Node]) -> float | None:
-    """Bytes of the cluster's smallest GPU; None where one of them is not known."""
+    """Memory in bytes of the cluster's smallest GPU; None if the memory of any GPU is unknown."""
     sizes: list[float | None] = []
     for node in nodes:
         if node.get("GPU", 0.0):
@@ -63,12 +65,12 @@ def _memory(nodes: Sequence[Node]) -> float | None:
 
 
 def _cpus_of_one(nodes: Sequence[Node], workers: int) -> float:
-    """All CPUs dealt out, as far as one node has them."""
+    """CPUs per worker if all CPUs are divided among the workers, but at most those of the largest node."""
     counts = [node.get("CPU", 0.0) for node in nodes]
     return max(1.0, min(max(counts, default=0.0), sum(counts) // workers))
 
 
 def _fitting(nodes: Sequence[Node], cpus: float, gpus: float) -> int:
-    """How many workers the nodes hold when nothing else runs on them."""
+    """Number of workers that fit on the nodes if nothing else runs there."""
     needs = [(name, need) for name, need in (("CPU", cpus), ("GPU", gpus)) if need]
     return sum(int(min(node.get(name, 0.0) // need for name, need in needs)) for node in nodes)

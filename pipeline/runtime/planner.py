@@ -1,6 +1,6 @@
-"""What is wanted of a unit: its chains, given or sampled by the policy itself, their prefixes, and what of them cannot be used.
+"""Plans a unit: its chains (given or sampled by the policy), their prefixes, and the rows and prefixes that cannot be used.
 
-Equal prefixes of a problem (the bare problem for one) are sampled once and shared by its chains.
+Equal prefixes of a problem, such as the bare problem, are sampled once and shared by its chains.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ from pipeline.runtime.unit_buffer import UnitBuffer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPrefix:
-    """A prefix whose value is wanted."""
+    """A prefix whose value is to be measured. `fits`: whether it fits into the policy's context."""
 
     prefix: Prefix
     problem: Problem
@@ -47,8 +47,11 @@ class PlannedPrefix:
 
 @dataclass
 class UnitPlan:
-    """What is wanted of one unit. `asked` are its measured prefixes in the order in which they are best sampled: longest
-    first, so that the engine computes each prompt once. `trees`: those of each problem."""
+    """The plan of one unit.
+
+    `asked`: the measured prefixes in the best order for sampling, longest first, so that the engine computes each prompt once.
+    `trees`: the tree of prefixes of each problem.
+    """
 
     chains: list[Chain] = field(default_factory=list)
     asked: dict[str, PlannedPrefix] = field(default_factory=dict)
@@ -58,18 +61,18 @@ class UnitPlan:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where in that order a prefix stands; to be looked at when the plan is made."""
+        """The position of each prefix in the order of `asked`. Only read it once the plan is complete."""
         return {prefix_id: place for place, prefix_id in enumerate(self.asked)}
 
     @property
     def prefixes(self) -> dict[str, Prefix]:
-        """Those that are asked for, by id."""
+        """The prefixes of `asked`, by id."""
         return {prefix_id: asked.prefix for prefix_id, asked in self.asked.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainDraw:
-    """What goes on of a row's draws: the distinct chains, or why the row does not."""
+    """The result of a row's sampled chains: the distinct chains that are kept, or the reject of the row."""
 
     row: InputRow
     kept: Sequence[Solution]
@@ -77,8 +80,11 @@ class ChainDraw:
 
 
 class SolutionDrawer:
-    """Samples `sampling.solutions` chains per row, for problems that come without any. They are no rollouts of the bare
-    problem: with sampling.keep=mixed they decide which problems stay, and would bias its value."""
+    """Samples `sampling.solutions` chains for each row without a chain.
+
+    These chains do not count as rollouts of the bare problem: with sampling.keep=mixed they decide which problems are kept, so
+    they would bias its value.
+    """
 
     def __init__(self, sampling: SamplingConfig, data: DataConfig, policy: PolicyFacts, judge: AsyncGrader) -> None:
         self._sampling = sampling
@@ -87,7 +93,7 @@ class SolutionDrawer:
         self._judge = judge
 
     def requests(self, row: InputRow, root: Prefix) -> list[Request]:
-        """All draws of a row; `issue_index` is the number of the draw."""
+        """The requests for all draws of a row. `issue_index` is the number of the draw."""
         return [
             Request(
                 request_id=rollout_id(content_id("draw", row.problem.problem_id), draw),
@@ -99,7 +105,7 @@ class SolutionDrawer:
         ]
 
     def sorted_out(self, row: InputRow, solutions: Sequence[SampledSolution]) -> ChainDraw:
-        """What goes on of a row, from all its draws in their order."""
+        """The chains of a row that are kept, from all its draws in order."""
         graded = [drawn.grade.verdict for drawn in solutions if drawn.grade.verdict not in UNGRADED]
         right = graded.count(Verdict.CORRECT)
         distinct = {drawn.solution.chain_id: drawn.solution for drawn in solutions if drawn.solution.ends}
@@ -109,12 +115,12 @@ class SolutionDrawer:
             rejects = [_reject(row, RejectReason.NO_STEPS, detail)]
         elif self._sampling.keep is Keep.mixed and right in (0, len(graded)):
             kept = []
-            detail = f"of {len(graded)} sampled solutions that could be graded {right} are right (sampling.keep=mixed)"
+            detail = f"{right} of {len(graded)} graded sampled solutions are correct (sampling.keep=mixed)"
             rejects = [_reject(row, RejectReason.FILTERED, detail)]
         return ChainDraw(row=row, kept=kept, rejects=rejects)
 
     async def solution(self, row: InputRow, completion: Completion) -> SampledSolution:
-        """The chain that a draw of `row` came to, graded."""
+        """The graded chain from a draw of `row`."""
         data, decode, ids = self._data, self._policy.tokenizer.decode, completion.token_ids
         text = decode(ids)
         cut = cut_on_tokens(text, split(text, data.splitter, data.pattern), ids, decode)
@@ -138,7 +144,7 @@ class SolutionDrawer:
 
 
 class DrawnChains(Protocol):
-    """Who knows chains that the policy drew, by (problem id, draw)."""
+    """Provides the chains that the policy has sampled, by (problem id, draw)."""
 
     @property
     def solutions(self) -> Mapping[tuple[str, int], SampledSolution]: ...
@@ -167,7 +173,7 @@ class Planner:
         )
 
     def with_roots(self, plan: UnitPlan, rows: Sequence[InputRow]) -> list[InputRow]:
-        """The rows whose bare problem fits the context; the others are rejected."""
+        """The rows whose bare problem fits into the context. The others are rejected."""
         fitting = []
         for row in rows:
             problem = row.problem
@@ -181,7 +187,7 @@ class Planner:
         return fitting
 
     def owed_draws(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: DrawnChains) -> list[Request]:
-        """Chains that are still to be sampled, for problems that came without any."""
+        """The requests for the chains that are still to be sampled, for rows without a chain."""
         return [
             request
             for row in rows
@@ -191,7 +197,7 @@ class Planner:
         ]
 
     async def plan_chains(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: DrawnChains) -> None:
-        """Add the chains of the rows, given or drawn, and their prefixes."""
+        """Add the chains of the rows, given or sampled, and their prefixes to the plan."""
         shapes = [
             await self._plan_chain(plan, row, solution)
             for row in rows
@@ -240,8 +246,8 @@ class Planner:
             place=row.place,
             reason=RejectReason.CONTEXT,
             detail=(
-                f"{what} takes {len(prefix.prompt_ids)} tokens, which with sampling.max_tokens={sampling.max_tokens} exceeds "
-                f"the policy's context of {context}: lower sampling.max_tokens or raise policy.max_model_len"
+                f"{what} has {len(prefix.prompt_ids)} tokens; with sampling.max_tokens={sampling.max_tokens} this exceeds "
+                f"the policy's context of {context} tokens: lower sampling.max_tokens or raise policy.max_model_len"
             ),
             source_id=row.source_id,
             step_index=step_index,
@@ -253,14 +259,14 @@ def _reject(row: InputRow, reason: RejectReason, detail: str) -> Reject:
 
 
 def _prices(root: Prefix, prefixes: Sequence[Prefix]) -> tuple[float, ...]:
-    """What a rollout of each prefix may take, in tokens: what its chain still does, and a step more."""
+    """The expected cost of a rollout of each prefix in tokens: the rest of its chain, and one mean step more."""
     lengths = [len(prefix.prompt_ids) for prefix in (root, *prefixes)]
     step = max(1.0, (lengths[-1] - lengths[0]) / len(prefixes))
     return tuple(lengths[-1] - length + step for length in lengths)
 
 
 def totals_of(plan: UnitPlan, buffer: UnitBuffer, spent: int) -> Totals:
-    """What the unit amounts to; `spent`: see `Totals`."""
+    """The totals of the unit; `spent`: see `Totals`."""
     facts = buffer.facts.values()
     verdicts = [outcome.verdict for outcome in facts if outcome.finish is not Finish.ABORT]
     rejected_rows = sum(reject.step_index is None for reject in plan.rejects)

@@ -1,9 +1,10 @@
-"""Which rollouts reproduce the next steps of a chain token for token: from there on they are rollouts of a longer prefix too.
+"""Finds rollouts that reproduce the next steps of a chain token for token. They also count as rollouts of a longer prefix.
 
-Whether a rollout takes a step is decided before its outcome, so those that do are fair trials of the prefix behind the step.
+Whether a rollout reproduces a step is determined before its outcome, so it is an unbiased trial of the longer prefix.
 
-Not covered: a step that stands in a chain in other tokens than the policy wrote. A rollout that writes the same text is then
-one that went elsewhere. What a rollout may still write after a step is less than `sampling.max_tokens` by that step's tokens.
+Not covered: a step whose tokens in the chain differ from those that the policy writes for the same text; the rollout then does
+not count as reproducing the step. After a reproduced step, a rollout has fewer than `sampling.max_tokens` tokens left: the
+tokens of the step are already used.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +13,11 @@ from pipeline.core.records import Prefix
 from pipeline.estimators.tree import ROOT, Tree
 
 _Step = tuple[tuple[int, ...], str]
-"""Tokens behind a prefix, and the prefix that they lead to."""
+"""The tokens after a prefix, and the id of the longer prefix that they lead to."""
 
 
 class PrefixMatcher:
-    """The steps from prefix to prefix of some problems."""
+    """The steps from prefix to prefix in the trees of some problems."""
 
     def __init__(self, trees: Iterable[Tree], prefixes: Mapping[str, Prefix]) -> None:
         self._behind: dict[str, list[_Step]] = {}
@@ -25,7 +26,7 @@ class PrefixMatcher:
                 if parent != ROOT:
                     self._add(prefixes[tree.prefix_ids[parent]], prefixes[prefix_id])
         for steps in self._behind.values():
-            # Of two steps that begin alike the shorter one is taken: every rollout that takes the longer one takes it too.
+            # If one step begins with another, the shorter one is tried first: a rollout with the longer one contains it too.
             steps.sort(key=lambda step: (len(step[0]), step[1]))
 
     def _add(self, before: Prefix, after: Prefix) -> None:
@@ -34,7 +35,7 @@ class PrefixMatcher:
             self._behind.setdefault(before.prefix_id, []).append((after.prompt_ids[length:], after.prefix_id))
 
     def reached(self, prefix_id: str, token_ids: Sequence[int]) -> str | None:
-        """The last prefix that a rollout of this one came by with these tokens; None where it did not take a whole step."""
+        """The longest prefix that a rollout of `prefix_id` with these tokens reproduces; None if that is not a longer one."""
         at, begin = prefix_id, 0
         while (step := self._taken(at, token_ids, begin)) is not None:
             begin, at = begin + len(step[0]), step[1]

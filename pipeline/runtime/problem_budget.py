@@ -1,11 +1,10 @@
-"""Budgets, the one place where they are decided: what a unit is asked for, what of the run's budget is its share, and what the
-chains of a problem may cost together. Pure.
+"""Determines all budgets: the target of a unit, its share of the run's budget, and the limit of a problem's chains. Pure.
 
-At first every chain gets the same share of a run's budget, so that it does not matter who works on which unit, and when. What
-easy chains leave over, the next start shares out among the chains that still need more.
+At first every chain gets the same share of a run's budget, so that the result does not depend on the order of the units. The
+next start distributes what easy chains have left over among the chains that still need more.
 
-A chain bears its share of a prefix that it has in common with others, also where only these ask for it. So chains that keep to
-their budgets one by one may cost more together; within a `Cap` they do not.
+The cost of a shared prefix is divided among its chains, also if only some of them request its rollouts. So chains that each
+stay within their budget may exceed the sum of the budgets together. A `Cap` prevents that.
 """
 
 import math
@@ -20,7 +19,7 @@ from pipeline.estimators.tree import NONE, Tree
 
 
 class FinishedUnit(Protocol):
-    """A record that completes a unit: what it was asked for, and what it came to."""
+    """A record that completes a unit: its target and its totals."""
 
     @property
     def unit_target(self) -> UnitTarget: ...
@@ -31,7 +30,8 @@ class FinishedUnit(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitSpending:
-    """A unit of so many `chains`: what its log holds, and the record that completes it, if it is whole."""
+    """What a unit has spent. `chains`: number of its chains. `logged`: counts of its log. `whole`: the record that completes
+    it, if there is one."""
 
     chains: int
     logged: Totals
@@ -39,7 +39,7 @@ class UnitSpending:
 
 
 def unit_targets(estimator: Estimator, rollouts: int, units: Mapping[str, UnitSpending]) -> dict[str, UnitTarget]:
-    """What is asked of every unit, by unit id. `rollouts`: of the settings."""
+    """The target of every unit, by unit id. `rollouts`: the setting `sampling.rollouts`."""
     budget = estimator.budget
     if budget is None or budget.run is None:
         return dict.fromkeys(units, unit_target_of(estimator, rollouts))
@@ -61,7 +61,7 @@ def unit_targets(estimator: Estimator, rollouts: int, units: Mapping[str, UnitSp
 
 
 def unit_target_of(estimator: Estimator, rollouts: int, unit_budget: int | None = None) -> UnitTarget:
-    """What is asked of a unit, whose share of the run's budget is `unit_budget`."""
+    """The target of a unit. `unit_budget`: its share of the run's budget."""
     budget = estimator.budget
     if budget is None:
         return UnitTarget(rollouts=rollouts)
@@ -76,9 +76,9 @@ def unit_target_of(estimator: Estimator, rollouts: int, unit_budget: int | None 
 
 
 def reached(whole: FinishedUnit, unit_target: UnitTarget) -> bool:
-    """Whether nothing is owed any more.
+    """Whether the unit needs no more rollouts for its target.
 
-    Where a unit has no chain that needs more, a larger budget adds nothing to it.
+    A larger budget changes nothing if no chain of the unit needs more.
     """
     if not unit_target.target_sd:
         return whole.unit_target.rollouts >= unit_target.rollouts
@@ -88,7 +88,7 @@ def reached(whole: FinishedUnit, unit_target: UnitTarget) -> bool:
 
 
 def _more(unit_target: UnitTarget, whole: FinishedUnit) -> bool:
-    """Whether chains may cost more than before; budgets of different kinds cannot be compared, so then they may."""
+    """Whether chains may cost more than before. True for budgets in different units, because they cannot be compared."""
     before = whole.unit_target
     if unit_target.budget_unit != before.budget_unit:
         return True
@@ -105,7 +105,7 @@ def _wider(limit: int | None, before: int | None) -> bool:
 
 
 def scaled_budget(estimator: Estimator, unit_target: UnitTarget) -> Estimator:
-    """The estimator as it is for a unit with this goal: with its budget in place of the settings'."""
+    """The estimator for a unit with this target: with the target's budget instead of that of the settings."""
     budget = estimator.budget
     if budget is None:
         return estimator
@@ -115,9 +115,9 @@ def scaled_budget(estimator: Estimator, unit_target: UnitTarget) -> Estimator:
 
 
 def level_budget(total: float, costs: Sequence[float]) -> int:
-    """What each of some chains may cost in all, so that together they cost at most `total`; they have cost `estimated_costs` so far.
+    """The limit per chain at which all chains together cost at most `total`. `costs`: what each chain has cost so far.
 
-    A chain that has cost more may cost nothing more, and leaves the others less.
+    A chain that has already cost more than the limit gets nothing more, and leaves less for the others.
     """
     ordered = sorted(costs)
     dearer = [sum(ordered[count:]) for count in range(1, len(ordered) + 1)]
@@ -127,26 +127,29 @@ def level_budget(total: float, costs: Sequence[float]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cap:
-    """What a problem may cost in all, in `unit`."""
+    """The limit on the total cost of a problem, in `unit`."""
 
     most: float
     unit: BudgetUnit
 
 
 def estimated_costs(tree: Tree, trials: Mapping[str, Trials], unit: BudgetUnit) -> list[float]:
-    """What each chain has cost; of shared prefixes its share."""
+    """The cost of each chain so far. The cost of a shared prefix is divided among its chains."""
     spent = [_cost(trials.get(prefix, NONE), unit) for prefix in tree.prefix_ids]
     return [sum(spent[node] * float(tree.shares[node]) for node in path) for path in tree.paths]
 
 
 def total_cost(chains: Sequence[float], level: float) -> float:
-    """What chains that have cost so much may cost together, each up to a level."""
+    """The most that chains may cost together if each may cost up to `level`. `chains`: what each has cost so far."""
     return sum(max(cost, level) for cost in chains)
 
 
 def within(tree: Tree, trials: Mapping[str, Trials], more: Mapping[str, int], cap: Cap) -> dict[str, int]:
-    """As many of the rollouts as the cap allows, those of prefixes that come first; of tokens, about as many: what a rollout
-    takes is told by those there are, and before by its price."""
+    """The part of the requested rollouts (`more`) that the cap allows, in the order of `more`.
+
+    For a cap in tokens the number is approximate: the cost of a rollout is the mean of the existing rollouts, or the mean price
+    of the tree's prefixes if there are none.
+    """
     found = [trials[prefix] for prefix in tree.prefix_ids if prefix in trials]
     spent = sum(_cost(each, cap.unit) for each in found)
     issued = sum(len(each.outcomes) for each in found)
@@ -162,20 +165,20 @@ def within(tree: Tree, trials: Mapping[str, Trials], more: Mapping[str, int], ca
 
 
 def usual_cap(tree: Tree, rollouts: int, budget: Budget) -> Cap:
-    """What a problem may cost by its chains' own budget; without one, what `rollouts` for each of its prefixes come to."""
+    """The limit of a problem from the budget per chain; without such a budget, `rollouts` for each of its open prefixes."""
     if budget.chain is None:
         return Cap(most=rollouts * int((~tree.closed).sum()), unit=BudgetUnit.rollouts)
     return Cap(most=budget.chain * len(tree.chains), unit=budget.unit)
 
 
 def _cost(have: Trials, unit: BudgetUnit) -> int:
-    """A rollout costs a token at least: engines may give back nothing at all."""
+    """The cost of a prefix. A rollout costs at least one token, because engines may return empty completions."""
     issued = len(have.outcomes)
     return max(have.counts.tokens, issued) if unit is BudgetUnit.tokens else issued
 
 
 def _share_of_the_rest(budget: Budget, run: int, units: Sequence[UnitSpending]) -> int:
-    """What each waiting chain may cost more; less than a rollout is nothing."""
+    """The additional budget of each chain that is not done; 0 if it is less than one rollout."""
     waiting = sum(_waiting(unit, budget) for unit in units)
     share = max(0, run - sum(_logged(unit, budget) for unit in units)) // max(1, waiting)
     logged = sum((unit.logged for unit in units), Totals())
@@ -185,7 +188,7 @@ def _share_of_the_rest(budget: Budget, run: int, units: Sequence[UnitSpending]) 
 
 
 def _waiting(unit: UnitSpending, budget: Budget) -> int:
-    """How many chains of a unit are not done."""
+    """Number of chains of a unit that are not done."""
     if unit.whole is None or unit.whole.unit_target.target_sd > budget.target_sd:
         return unit.chains
     return unit.whole.totals.spent
@@ -196,5 +199,5 @@ def _logged(unit: UnitSpending, budget: Budget) -> int:
 
 
 def _amount(totals: Totals, unit: BudgetUnit) -> int:
-    """What of a budget some rollouts have cost."""
+    """The cost of some rollouts in the unit of a budget."""
     return totals.tokens if unit is BudgetUnit.tokens else totals.rollouts

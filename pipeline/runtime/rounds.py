@@ -1,10 +1,10 @@
-"""Which rollouts a problem is owed now, and which are under way.
+"""Determines which rollouts each problem needs next, and tracks the rollouts in progress.
 
-What is owed its estimator decides, each time when all that was asked for before is in.
+The estimator decides what a problem needs, each time after all rollouts that it requested before have finished.
 
-After a crash the last round may be there in part. Which part depends on how long completions were, and so on whether they were
-right; so that round is decided again from the rounds before it alone, and what it lacks is owed. Rounds of a unit that was
-whole are there: what is asked for later, with another goal, is a round behind them.
+After a crash, the last round may be incomplete. Which of its rollouts are missing depends on the length of the completions, and
+therefore on whether they are correct. So the estimator decides that round again from the earlier rounds alone, and the missing
+rollouts are sampled. The rounds of a whole unit are complete: rollouts for a later, larger target form a new round.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from pipeline.runtime.unit_buffer import UnitBuffer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Of a problem's `number`-th round the rollouts that are missing: prefix ids and issue indices."""
+    """The missing rollouts of a problem's `number`-th round, as pairs of prefix id and issue index."""
 
     tree: Tree
     number: int
@@ -36,7 +36,7 @@ class Round:
 
 
 class Rounds:
-    """The rounds of a unit's problems, `trees`, as its journal has them."""
+    """The rounds of a unit's problems (`trees`), from the unit's buffer."""
 
     def __init__(self, buffer: UnitBuffer, trees: Sequence[Tree], estimator: Estimator) -> None:
         self._buffer = buffer
@@ -48,7 +48,7 @@ class Rounds:
         self._caps = {} if budget is None else {tree: self._cap(tree, budget) for tree in trees}
 
     def begun(self) -> list[Round]:
-        """What is owed first, whatever the log holds; nothing for a problem that is done."""
+        """The rounds to sample first, for any content of the log. A problem that is done has no round."""
         last = {tree: self._last(tree) for tree in self._trees}
         under_way = [tree for tree in self._trees if last[tree] >= 0 and not self._settled(tree, last[tree])]
         earlier = trials_of(
@@ -64,7 +64,7 @@ class Rounds:
         return cut + self.next([tree for tree in self._trees if tree not in unfinished])
 
     def next(self, trees: Sequence[Tree]) -> list[Round]:
-        """What is owed to problems all of whose rounds are in; nothing for one that is done."""
+        """The next rounds of problems whose rounds are all complete. A problem that is done has no round."""
         trials = self._trials(trees)
         asked = self._asked(trees, trials)
         return [
@@ -74,15 +74,16 @@ class Rounds:
         ]
 
     def stopped(self, prefix_id: str) -> bool:
-        """Whether what comes in from now on of a prefix does not count, whatever it is; of an estimator that `stops_early`."""
+        """Whether further rollouts of a prefix no longer count. Only for an estimator that `stops_early`."""
         return self._estimator.stopped(self._buffer.trials([prefix_id]).get(prefix_id, NONE))
 
     def spent(self) -> int:
-        """Chains that the estimator would ask more rollouts for, were there no budget."""
+        """Number of chains for which the estimator would request more rollouts without a budget."""
         return sum(map(sum, self._open()))
 
     def _open(self) -> list[list[bool]]:
-        """Of each tree's chains, whether one has a prefix that the estimator would ask more rollouts for."""
+        """For each chain of each tree, whether the estimator would request more rollouts for one of its prefixes without a
+        budget."""
         if self._budget is None:
             return [[False] * len(tree.chains) for tree in self._trees]
         budgeted = self._buffer.unit_target.budget_unit
@@ -95,8 +96,11 @@ class Rounds:
         ]
 
     def _limited(self) -> int | None:
-        """What a chain may cost, where the unit has a share of the run's budget. All chains share it alike until the unit was
-        whole once, and then those whose estimator is not done."""
+        """The limit per chain if the unit has a share of the run's budget, else None.
+
+        All chains share the unit's budget equally until the unit has been whole once. After that, only the chains that are not
+        done share what is left.
+        """
         total, budget = self._buffer.unit_target.unit_budget, self._budget
         if total is None or budget is None:
             return None
@@ -108,7 +112,7 @@ class Rounds:
         return level_budget(total - done, [cost for cost, each in zip(chains, still_open, strict=True) if each])
 
     def _cap(self, tree: Tree, budget: Budget) -> Cap:
-        """What a problem may cost, where it has a budget; else what a fixed number of rollouts for each prefix would."""
+        """The limit of a problem: its budget, or without one the cost of a fixed number of rollouts for each prefix."""
         if self._limit is None:
             return usual_cap(tree, self._buffer.unit_target.rollouts, budget)
         limit = self._limit if budget.chain is None else min(budget.chain, self._limit)
@@ -146,7 +150,7 @@ class Rounds:
         return [outcome for prefix in tree.prefix_ids for outcome in self._buffer.of_prefix(prefix)]
 
     def _settled(self, tree: Tree, number: int) -> bool:
-        """Whether the record of a whole unit names what there is of a round: then it is all there."""
+        """Whether the record of a whole unit names all existing rollouts of a round. The round is then complete."""
         settled = self._buffer.settled
         return all(
             (outcome.prefix_id, outcome.issue_index) in settled
@@ -155,7 +159,8 @@ class Rounds:
         )
 
     def _next_number(self, tree: Tree) -> int:
-        """A fixed number of rollouts is one decision, also where it was raised later: no outcome had a say in it."""
+        """The number of the next round. A fixed number of rollouts is a single round, also if the number was raised later,
+        because no outcome influenced it."""
         return 0 if self._estimator.one_round else self._last(tree) + 1
 
     def _last(self, tree: Tree) -> int:
@@ -163,9 +168,9 @@ class Rounds:
 
 
 class Arrivals:
-    """Rollouts that are under way: which of a prefix, and which problems have all that was asked for in their last round.
+    """Tracks the rollouts in progress of each prefix, and the problems whose last round is complete.
 
-    Rounds are announced with `expect`, rollouts with `take`.
+    `expect` announces rounds, `take` reports finished rollouts.
     """
 
     def __init__(self) -> None:
@@ -192,7 +197,7 @@ class Arrivals:
             self._some.set()
 
     def under_way(self, prefix_id: str) -> list[int]:
-        """Issue indices of a prefix's rollouts that have not come in."""
+        """Issue indices of a prefix's rollouts that have not finished."""
         return sorted(self._under_way.get(prefix_id, ()))
 
     @property
@@ -200,11 +205,11 @@ class Arrivals:
         return bool(self._complete)
 
     def complete(self) -> list[Tree]:
-        """The problems whose last round has become complete since the last call."""
+        """The problems whose last round was completed since the last call."""
         self._some.clear()
         complete, self._complete = self._complete, []
         return complete
 
     async def wait(self) -> None:
-        """Return when a problem's round is complete."""
+        """Return as soon as the round of any problem is complete."""
         await self._some.wait()

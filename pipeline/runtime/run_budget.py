@@ -1,4 +1,4 @@
-"""The limit of a plan: a run that would go beyond it ends, and keeps what it has."""
+"""Enforces the limit of a plan: a run that would exceed it stops and keeps its committed work."""
 
 import math
 import time
@@ -16,51 +16,51 @@ from pipeline.core.progress import Status
 from pipeline.estimators.registry import estimator_for
 
 LOOK_SECONDS = 1.0
-"""How often at least a run with a limit looks at what it has spent."""
+"""Longest time between two checks of what a run with a limit has spent."""
 _WINDOW_SECONDS = 10.0
 _MOST_AHEAD = 0.05
-"""Of the limit: no run is ended sooner than so short of it. One that makes more in a second may go beyond it instead."""
+"""Largest share of the limit that may be left when a run stops. A run that generates more per second may exceed the limit."""
 _ALWAYS_RECORDED: Mapping[str, object] = {
     "estimator.target_sd": 0.1,
     "estimator.budget": None,
     "estimator.run_budget": None,
     "estimator.budget_unit": "tokens",
 }
-"""What plans record of our own estimators, also of those that have no such setting."""
+"""Settings that plans record for every built-in estimator, with the default for estimators without the setting."""
 
 
 def requested_beyond_identity(config: LabelConfig) -> dict[str, object]:
-    """What is asked of a run, and may be asked for later: what `state.identity` leaves out and what costs."""
+    """The settings that affect the cost of a run but are not part of `state.identity`, because they may change later."""
     estimator = estimator_for(config.estimator).settings
     asked = {name: getattr(estimator, name) for name in marked_settings(type(estimator), FREE)}
     return {**_ALWAYS_RECORDED, **flatten_settings("estimator", asked), "sampling.rollouts": config.sampling.rollouts}
 
 
 def budget_from_plan(path: str, facts: Mapping[str, object], config: LabelConfig) -> Forecast:
-    """The plan at `path`. Raises UsageError where it cannot be read or is that of another run, naming what differs."""
+    """The plan at `path`. Raises UsageError if it cannot be read or is for another run; the message names what differs."""
     try:
         forecast = decode_forecast(Path(path).read_bytes())
     except (OSError, ValueError) as error:
         cause = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(f"budget={path} is no plan: {cause}; make one with `plan`") from error
+        raise UsageError(f"budget={path} is not a plan: {cause}; make one with `plan`") from error
     wanted, planned = {**facts, **requested_beyond_identity(config)}, {**forecast.identity, **forecast.settings}
     differing = [key for key in sorted({*wanted, *planned}) if wanted.get(key) != planned.get(key)]
     if differing:
-        changes = "; ".join(f"{key} is {wanted.get(key)!r}, there {planned.get(key)!r}" for key in differing[:5])
-        raise UsageError(f"budget={path} is the plan of another run ({changes}): plan this one")
+        changes = "; ".join(f"{key} is {wanted.get(key)!r}, in the plan {planned.get(key)!r}" for key in differing[:5])
+        raise UsageError(f"budget={path} is the plan of another run ({changes}): make a plan for this run")
     return forecast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCost:
-    """What a run has cost so far: tokens that were generated, and hours of devices."""
+    """The cost of a run so far: generated tokens and device hours."""
 
     tokens: int = 0
     device_hours: float = 0.0
 
 
 class Throttle:
-    """Passes on what is new, and else no status within so many seconds of the last."""
+    """Passes on a status with a new stage or newly finished units at once, and any other at most every `seconds` seconds."""
 
     def __init__(self, watch: Callable[[Status], None], seconds: float) -> None:
         self._watch = watch
@@ -78,11 +78,11 @@ class Throttle:
 
 
 class Spending:
-    """Looks at every status of a run that has a limit; `before`: what earlier starts have spent.
+    """Checks every status of a run with a limit. `before`: what earlier starts have spent.
 
-    It ends the run where the tokens of the limit would be gone by the next look, if the engines go on as fast as in the last
-    `_WINDOW_SECONDS` and so much is owed still. A run may go beyond its limit by what its engines do between two looks, and by
-    what is under way when it ends.
+    It stops the run if the tokens would exceed the limit by the next check, at the speed of the last `_WINDOW_SECONDS`, and if
+    the run still needs that many tokens. A run may exceed its limit by what its engines generate between two checks, and by
+    the rollouts in progress when it stops.
     """
 
     def __init__(self, limit: Limit, before: DeviceCost, clock: Callable[[], float] = time.monotonic) -> None:
@@ -92,7 +92,7 @@ class Spending:
         self._looks: deque[tuple[float, int]] = deque([(clock(), 0)])
 
     def check(self, status: Status) -> None:
-        """Raise BudgetSpent where the limit is reached, or would be at the next look."""
+        """Raise BudgetSpent if the limit is reached, or would be exceeded by the next check."""
         if status.units and status.units_done == status.units:
             return
         tokens = self._before.tokens + status.generated
@@ -101,10 +101,10 @@ class Spending:
             ahead = min(self._until_next_look(status.generated), _owed(status), _MOST_AHEAD * limit.tokens)
             outlook = tokens + ahead
             if tokens >= limit.tokens or outlook > limit.tokens:
-                self._stop(status, f"{tokens:,} tokens are spent, of {limit.tokens:,}")
+                self._stop(status, f"{tokens:,} of {limit.tokens:,} tokens are spent")
         hours = self._before.device_hours + status.device_hours
         if limit.device_hours is not None and hours >= limit.device_hours:
-            self._stop(status, f"{hours:.3g} device hours are spent, of {limit.device_hours:.3g}")
+            self._stop(status, f"{hours:.3g} of {limit.device_hours:.3g} device hours are spent")
 
     def _until_next_look(self, generated: int) -> float:
         now = self._clock()
@@ -118,20 +118,20 @@ class Spending:
 
     def _stop(self, status: Status, spent: str) -> None:
         raise BudgetSpent(
-            f"the run ends at its limit: {spent}; {status.units_done} of {status.units} units are whole and what came of "
-            "others is kept. To go on, raise `limit` in the plan, or start again without budget="
+            f"the run stops at its limit: {spent}; {status.units_done} of {status.units} units are done and the finished "
+            "rollouts of the others are kept. To continue, raise `limit` in the plan, or start again without budget="
         )
 
 
 def _owed(status: Status) -> float:
-    """Tokens that are still to be generated, as far as it is known."""
+    """Estimated number of tokens that the run still needs; infinite if unknown."""
     if not status.rollouts or not status.rollouts_expected:
         return math.inf
     return max(0.0, status.rollouts_expected * status.tokens / status.rollouts - status.generated)
 
 
 def overspending(limit: Limit, tokens: int) -> str:
-    """What a finished run of so many `tokens` went beyond its limit by, for the user; empty where it kept to it."""
+    """A note for the user if a finished run with `tokens` tokens exceeded its limit; else an empty text."""
     if limit.tokens is None or tokens <= limit.tokens:
         return ""
-    return f"{tokens:,} tokens, of {limit.tokens:,}: the run was done before a look at what it had spent could end it"
+    return f"{tokens:,} of {limit.tokens:,} tokens: the run finished before the next check of its limit could stop it"

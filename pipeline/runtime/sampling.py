@@ -1,8 +1,8 @@
-"""A worker's engine as its units sample with it: when it needs more requests, and that each of them is answered once.
+"""Connects units to a worker's engine: signals when the engine needs requests, and checks that each request is answered once.
 
-When it needs more, what is due is decided, and where that is not enough another unit begins.
-While the engine has plenty, decisions wait for each other: many taken together cost little more than one. When it has little,
-as at the end of the input, none waits.
+When the engine needs requests, units first take the decisions that are due. If that is not enough, another unit begins.
+While the engine has enough requests, decisions are delayed, because many decisions together cost little more than one. When it
+has few, as at the end of the input, no decision is delayed.
 """
 
 import asyncio
@@ -13,16 +13,16 @@ from pipeline.core.records import Completion, Finish, Request
 from pipeline.engines.base import Engine, empty_completion
 
 LOW = 1.2
-"""Requests that wait for an engine, over the number it runs at once, below which it is hungry: enough that one that ends is
-replaced at once while others are being prepared."""
+"""The engine needs more requests if fewer than LOW x its capacity wait for it. That many waiting requests replace every request
+that ends at once, while others are being prepared."""
 HIGH = 2.4
-"""As many wait when it is hungry no more."""
+"""The engine needs no more requests once HIGH x its capacity wait for it."""
 
 
 class Backpressure:
-    """Told of units that begin and of requests that come and go; it knows nothing else of either.
+    """Counts the units that begin and the requests at the engine, and signals when the engine needs more.
 
-    `capacity`: requests that the engine runs at once.
+    `capacity`: number of requests that the engine runs at once.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -37,40 +37,40 @@ class Backpressure:
 
     @property
     def wants_requests(self) -> bool:
-        """Whether the engine needs more requests; from LOW waiting ones on until there are HIGH."""
+        """Whether the engine needs more requests: from below LOW x capacity waiting requests until HIGH x capacity wait."""
         return self._wanted.is_set()
 
     @property
     def wants_unit(self) -> bool:
-        """Whether another unit is wanted: the others have nothing more to ask for now."""
+        """Whether another unit should begin, because no other unit is about to send requests."""
         return self.wants_requests and not self._preparing and not self._deciding
 
     def begin(self, unit_id: str) -> None:
-        """A unit is begun, and has asked for nothing yet."""
+        """Note that a unit has begun. It has sent no requests yet."""
         self._preparing.add(unit_id)
         self._begun += 1
         self._changed.set()
 
     def ready(self, unit_id: str) -> None:
-        """A unit has asked for what it wants first, or has ended."""
+        """Note that a unit has sent its first requests, or has ended."""
         self._preparing.discard(unit_id)
         self._changed.set()
 
     def ask(self, requests: int) -> None:
-        """So many requests are put to the engine."""
+        """Note that `requests` requests are sent to the engine."""
         self._outstanding += requests
         if self._waiting >= HIGH * self._capacity:
             self._wanted.clear()
 
     def answer(self, requests: int) -> None:
-        """So many have come back from it."""
+        """Note that the engine has answered `requests` requests."""
         self._outstanding -= requests
         if self._waiting < LOW * self._capacity:
             self._wanted.set()
             self._changed.set()
 
     async def turn(self) -> None:
-        """Return when a unit may take decisions that are due; it says so when it has `decided`."""
+        """Return when a unit may take the decisions that are due. Afterwards the unit calls `decided`."""
         self._deciding += 1
         try:
             while not self.wants_requests:
@@ -80,12 +80,13 @@ class Backpressure:
             raise
 
     def decided(self) -> None:
-        """A unit that had its turn has asked for what it wants."""
+        """Note that a unit that had its turn has sent its requests."""
         self._deciding -= 1
         self._changed.set()
 
     async def wait(self, begun: int = 0) -> None:
-        """Return when another unit is wanted, so many having been begun: a call may overtake the one that brings a unit."""
+        """Return when another unit should begin, but not before `begun` units have begun: this call may overtake the call that
+        brings a unit."""
         while self._begun < begun or not self.wants_unit:
             self._changed.clear()
             await self._changed.wait()
@@ -98,22 +99,22 @@ class Backpressure:
 async def sample_batches(
     engine: Engine, requests: Sequence[Request], *, keep_tokens: bool = False
 ) -> AsyncIterator[Sequence[Completion]]:
-    """Completions in batches as they come, of an engine that is not trusted.
+    """The completions of an engine, in batches as they arrive. The answers are checked.
 
-    Raises EngineDied also for an answer too many, too few or to another request.
+    Raises EngineDied if the engine dies, leaves a request unanswered, answers it twice or answers an unknown request.
     """
     waiting = {request.request_id for request in requests}
     async for batch in engine.generate(requests, keep_tokens=keep_tokens):
         for completion in batch:
             answered = completion.request.request_id
             if answered not in waiting:
-                raise EngineDied(f"the engine answered {answered}, which was answered already or never asked")
+                raise EngineDied(f"the engine answered request {answered}, which was already answered or never sent")
             waiting.remove(answered)
         yield batch
     if waiting:
-        raise EngineDied(f"the engine left {len(waiting)} requests without an answer, {min(waiting)} for one")
+        raise EngineDied(f"the engine left {len(waiting)} requests without an answer, for example {min(waiting)}")
 
 
 def failed_completion(request: Request) -> Completion:
-    """The completion of a request that engines do not survive."""
+    """The completion of a request that kills engines."""
     return empty_completion(request, Finish.ENGINE_FAILED)

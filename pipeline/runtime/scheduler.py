@@ -1,11 +1,12 @@
-"""The workers of one start, and the loop that keeps them busy. It knows units and receipts, never rows, and nothing of Ray.
+"""The scheduler of one start: keeps the workers busy with units. It handles units and receipts, not rows.
 
-A worker says when it has room for another unit, so that its engine never runs short of requests; what is left at the end of the
-input is handed out longest first. A worker that dies, hangs or answers wrongly is replaced. Its units go back to the queue; one
-that has failed `run.attempts` times is a suspect: it gets a worker to itself and is taken apart (`hands`). A worker that was
-taken away with its machine costs its units nothing. The clock is the event loop's.
+A worker signals when it has capacity for another unit, so that its engine always has enough requests. The last units of the
+input are handed out longest first. A worker that dies, hangs or gives wrong answers is replaced, and its units go back to the
+queue. A unit that has failed `run.attempts` times is a suspect: it gets a worker of its own and is split (`worker_handle`).
+The loss of a worker with its machine does not count as a failure of its units.
 
-What the loop does for a receipt does not depend on how many workers and units there are.
+The work for each receipt does not depend on the number of workers and units. The clock is that of the event loop. This module
+does not depend on Ray.
 """
 
 import asyncio
@@ -26,18 +27,18 @@ from pipeline.runtime.worker import LearnedState, Receipt, Snapshot
 from pipeline.runtime.worker_handle import Job, Watcher, WorkerHandle, WorkerPool, WorkerSlot, end_worker
 
 LOOK_SECONDS = 0.5
-"""How often the driver looks up while nothing comes in."""
+"""How often the driver calls `check` while nothing happens."""
 TAIL_UNITS = 8
-"""Per worker: so many units, the last ones of the input, are handed out longest first."""
+"""Number of units per worker, at the end of the input, that are handed out longest first."""
 LOST_IN_A_ROW = 100
-"""Workers that may be taken away before one finishes anything: a place where none can live is no bad luck."""
+"""Number of workers lost in a row, without a finished unit, after which the run stops: more than that is not bad luck."""
 
 
 class Scheduler:
-    """See the module. `check` is called whenever the driver looks up, and may raise. `learned`: what units may begin with.
+    """Schedules units, see the module. `check` is called regularly and may raise. `learned`: the state that units begin with.
 
-    `snapshot` adds up all its workers, as last seen; `at_end_of_input` is what it was when the last unit had been handed out,
-    `throughput` how fast they were when last seen.
+    `snapshot`: the sum of the last snapshots of all workers. `at_end_of_input`: the `snapshot` after the last unit was handed
+    out. `throughput`: the speed of the engines at the last snapshot.
     """
 
     def __init__(
@@ -79,8 +80,11 @@ class Scheduler:
         self.throughput: Throughput | None = None
 
     async def work_off(self) -> None:
-        """Have all jobs done by the workers that are offered. Raises EngineDied where too much fails, ClusterError, StoreError,
-        PolicyError, and what `check` raises; what has come in is committed before."""
+        """Have the workers of the pool do all jobs.
+
+        Raises EngineDied if too much fails, ClusterError, StoreError, PolicyError, and what `check` raises. Finished rollouts
+        are committed before.
+        """
         self._began = self._now()
         self._waiting = _longest_last_units_first(self._waiting, self._pool.workers * TAIL_UNITS)
         try:
@@ -113,7 +117,7 @@ class Scheduler:
     def _spawn(
         self, work: Coroutine[Any, Any, Any], handler: Callable[["asyncio.Task[Any]"], None]
     ) -> "asyncio.Task[Any]":
-        """Have the loop call `handler` when `work` has ended."""
+        """Run `work`; the loop calls `handler` when it has ended."""
         task = asyncio.create_task(work)
         self._handlers[task] = handler
         task.add_done_callback(self._note)
@@ -141,7 +145,7 @@ class Scheduler:
         self._fill(place)
 
     def _fill(self, place: WorkerSlot) -> None:
-        """Give a worker without work a suspect unit, or ask one for how long it has enough of others."""
+        """Give a worker without work a suspect unit, or wait until a worker has capacity for another unit."""
         if place.ending is not None or place.starting is not None or place.exclusive:
             return
         if not place.jobs and self._suspects:
@@ -170,7 +174,7 @@ class Scheduler:
         failpoint("driver.submitted")
 
     async def _take_apart(self, handle: WorkerHandle, job: Job) -> Receipt:
-        """The next step with a suspect unit."""
+        """Do the next step with a suspect unit: sample one group of its requests, or label it if it needs no more."""
         if not job.groups:
             owed = await handle.owed(job.task(self._learned))
             if not owed:
@@ -181,7 +185,8 @@ class Scheduler:
         return receipt
 
     def _is_well(self, place: WorkerSlot, task: "asyncio.Task[Any]") -> bool:
-        """Whether a worker has done what it was asked; the first failure ends it. Raises what no other worker would mend."""
+        """Whether a call of a worker succeeded. A worker is given up after its first EngineDied; other errors are raised,
+        because another worker could not avoid them."""
         if task.cancelled():
             return False
         error = task.exception()
@@ -214,17 +219,17 @@ class Scheduler:
             self._learned = receipt.learned
         self._written_off += receipt.engine_failed
         if self._written_off > self._config.max_failures:
-            self._stop_trying(f"{self._written_off} requests got no answer from any engine (run.max_failures)")
+            self._stop_trying(f"no engine could answer {self._written_off} requests (run.max_failures)")
 
     def _give_up_on(self, place: WorkerSlot, error: EngineDied) -> None:
-        """End a worker; when it has ended, its units go back to the queue and a new one takes its place."""
+        """End a worker. After it has ended, its units go back to the queue and a new worker takes its slot."""
         place.ending = self._spawn(end_worker(place), partial(self._replace, place, error))
         self._show(f"replacing a worker ({error})")
 
     def _replace(self, place: WorkerSlot, error: EngineDied, _: "asyncio.Task[Any]") -> None:
         jobs = list(place.jobs.values())
         self._leave(place)
-        # Its units will begin again, and count then.
+        # Its units begin again later and are counted then.
         begun = max(0, place.snapshot.begun - len(jobs))
         self._past += replace(place.snapshot, load=Load(), begun=begun)
         if isinstance(error, WorkerLost):
@@ -233,7 +238,7 @@ class Scheduler:
             self._charge(jobs, error, exclusive=place.exclusive)
         if self._lost_in_a_row >= LOST_IN_A_ROW:
             self._stop_trying(
-                f"{LOST_IN_A_ROW} workers were taken away and nothing was finished, the last time: {error}"
+                f"{LOST_IN_A_ROW} workers in a row were lost with their machines and no unit was finished; last error: {error}"
             )
         for job in reversed(jobs):
             suspect = job.failures >= self._config.attempts
@@ -256,19 +261,19 @@ class Scheduler:
                 job.failed()
         if self._failed_starts >= self._config.attempts:
             self._stop_trying(
-                f"{self._failed_starts} workers in a row failed before they had work, the last one: {error}"
+                f"{self._failed_starts} workers in a row failed before they had work; last error: {error}"
             )
         if self._failures >= self._config.max_failures:
-            self._stop_trying(f"workers failed {self._failures} times (run.max_failures), the last time: {error}")
+            self._stop_trying(f"workers failed {self._failures} times (run.max_failures); last error: {error}")
 
     def _stop_trying(self, reason: str) -> None:
         raise EngineDied(
-            f"{reason}; {self._units_done} of {self._units} units are whole and what came of others is kept: mend the cause "
-            "and start the same command again"
+            f"{reason}. {self._units_done} of {self._units} units are done and the finished rollouts of the others are kept: "
+            "fix the cause and start the same command again"
         )
 
     def _look_around(self) -> None:
-        """Fetch each worker's counters, and give up on the ones that have stopped moving."""
+        """Fetch the counters of each worker, and give up workers that make no progress."""
         if self._looking is None:
             self._looking = self._spawn(self._take_stock(), self._looked_around)
 
@@ -280,7 +285,7 @@ class Scheduler:
         limit = self._config.stall_seconds
         for place in list(self._places):
             if place.jobs and place.ending is None and self._now() - place.moved_at > limit:
-                self._give_up_on(place, EngineDied(f"no token came within run.stall_seconds={limit:g}"))
+                self._give_up_on(place, EngineDied(f"no progress within run.stall_seconds={limit:g}"))
         self._check_starts()
         self._show("labelling" if self.seconds_starting else "loading the policy")
 
@@ -298,7 +303,7 @@ class Scheduler:
             return place.snapshot
 
     def _check_starts(self) -> None:
-        """Give up waiting for workers that do not start; without any other, that ends the run."""
+        """Give up workers that do not start in time. Raises ClusterError if no other worker is left."""
         limit = self._config.start_timeout_seconds
         late = [place for place in self._places if place.starting and self._now() - place.moved_at > limit]
         for place in late:
@@ -306,7 +311,7 @@ class Scheduler:
             place.ending = self._spawn(end_worker(place), lambda _: None)
         if late and not self._places:
             raise ClusterError(
-                f"no worker started within run.start_timeout_seconds={limit:g}: free the cluster's resources or lower "
+                f"no worker started within run.start_timeout_seconds={limit:g}: free resources of the cluster or lower "
                 "cluster.workers"
             )
 
@@ -315,7 +320,7 @@ class Scheduler:
         return sum((place.snapshot for place in self._places), self._past)
 
     def _speed(self) -> Throughput | None:
-        """How fast the engines have been since the first was there; None where that says nothing."""
+        """The speed of the engines since the first worker started; None if there is nothing to measure."""
         seen, before = self.snapshot, self.at_end_of_input
         if seen.hardware is None:
             return None
@@ -368,7 +373,8 @@ class Scheduler:
 
 
 def _longest_last_units_first(jobs: "deque[Job]", tail: int) -> "deque[Job]":
-    """The jobs in their order, but of the last ones those with most input first: what ends the run should be short."""
+    """The jobs in order, except that the last `tail` ones are sorted by size, largest first, so that the run ends with short
+    units."""
     ordered = list(jobs)
     body, last = ordered[:-tail], ordered[-tail:]
     return deque([*body, *sorted(last, key=lambda job: -job.unit.size)])

@@ -1,4 +1,4 @@
-"""Pure decisions of a run: what it is the result of, and which units are still owed."""
+"""The identity of a run, and the units that still need work. Pure."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -44,12 +44,15 @@ _ALWAYS_RECORDED: Mapping[str, Mapping[str, object]] = {
         "policy.speculative_model": None,
     },
 }
-"""What runs record of our own implementations, also of those that have no such setting: one class once held
-everybody's, and a run's name is made of what it records."""
+"""Settings that runs record for every built-in implementation, also for those without the setting. Earlier versions had one
+settings class for all, and the name of a run is a hash of the recorded settings, so these settings must stay."""
 
 
 def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "") -> dict[str, object]:
-    """What a run directory is the result of, flat: dotted setting -> plain value. Of a plug-in, also which one it is."""
+    """The identity of a run: all settings that determine its result, as dotted key -> plain value.
+
+    It also contains the hash of the input, versions, and the distribution of each plug-in.
+    """
     learner = estimator_for(config.estimator).learner
     facts: dict[str, object] = {
         "input": input_digest,
@@ -62,7 +65,7 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
     for section in _SECTIONS:
         facts.update(_facts_of(section, getattr(config, section)))
     facts.update(policy_for(config.policy).identity())
-    # What its null stands for, and nothing where it is off, as in runs from before there was such a setting.
+    # The effective value of the setting; None if it is off, as in runs from before the setting existed.
     facts["sampling.stop_at_answer"] = stops_at_answer(config) or None
     return {**facts, STAGED_INPUT: _input_id(facts)}
 
@@ -79,7 +82,7 @@ def _facts_of(section: str, settings: Any) -> dict[str, object]:
 
 
 def _input_id(facts: dict[str, object]) -> str:
-    """Id of the staged input: it depends on the content of the input and on how rows are read."""
+    """Id of the staged input. It depends on the content of the input and on the settings for reading rows."""
     relevant = {
         key: value for key, value in facts.items() if key == "input" or key.startswith(("data.", "grader.", "run."))
     }
@@ -87,15 +90,17 @@ def _input_id(facts: dict[str, object]) -> str:
 
 
 def run_name(facts: dict[str, object]) -> str:
-    """A folder name for the run: equal for equal facts."""
+    """The folder name of a run, a hash of its identity."""
     return content_id("run", json.dumps(facts, sort_keys=True))[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """What the chains of a run amount to: the units that are owed, the records of those that are whole, by unit id, and
-    their totals. `logged` counts all rollouts that are committed, those of unfinished units too. `learned`: the state that was
-    learnt from most chains.
+    """The state of a run, from the commit chains of its units.
+
+    `jobs`: the units that need work. `wholes`: the records of whole units, by unit id. `totals`: the sum over whole units.
+    `logged`: counts of all committed rollouts, including those of unfinished units. `learned`: the state of the estimator that
+    was learnt from the most chains.
     """
 
     jobs: tuple[Job, ...]
@@ -106,7 +111,7 @@ class RunState:
 
 
 def state_of(units: Iterable[UnitRef], chains: Mapping[str, CommitChain], goals: Mapping[str, UnitTarget]) -> RunState:
-    """The state of a run of whose units `goals` are asked, by unit id; jobs in the order of the input."""
+    """The state of a run. `goals`: the target of each unit, by unit id. The jobs are in the order of the input."""
     jobs: list[Job] = []
     wholes: dict[str, Commit] = {}
     totals = logged = Totals()

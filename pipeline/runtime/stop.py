@@ -1,7 +1,7 @@
-"""Signals that ask a run to stop, noticed where stopping is safe.
+"""Handles the signals that stop a run, at points where stopping is safe.
 
-An exception raised out of a signal handler can surface inside Ray's own code, and end it in ways that nothing can catch; so a
-signal only raises a flag, and the run looks at it between its steps. A second signal ends the process at once.
+An exception from a signal handler can surface inside Ray's own code and break it in ways that nothing can catch. Therefore a
+signal only sets a flag, and the run checks the flag between its steps. A second signal ends the process at once.
 """
 
 import os
@@ -11,31 +11,31 @@ from types import FrameType
 
 from pipeline.core.errors import Interrupted
 
-INTERRUPTED = "interrupted; what was committed is kept: start the same command again to go on"
+INTERRUPTED = "interrupted; committed work is kept: start the same command again to continue"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignal:
-    """Listens for SIGINT and SIGTERM on the main thread; elsewhere it never stops anything."""
+    """Listens for SIGINT and SIGTERM on the main thread. On other threads it does nothing."""
 
     def __init__(self) -> None:
         self._raised = False
         self._before = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def listen(self) -> None:
-        """Take the signals. Called again after Ray has started, because Ray puts its own handlers in place."""
+        """Install the handlers. This is called again after Ray has started, because Ray installs its own handlers."""
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
                 signal.signal(number, self._notice)
 
     def release(self) -> None:
-        """Put back the handlers that were there before."""
+        """Restore the previous handlers."""
         if threading.current_thread() is threading.main_thread():
             for number, handler in self._before.items():
                 signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raise Interrupted when a signal has come."""
+        """Raise Interrupted if a signal has arrived."""
         if self._raised:
             raise Interrupted(INTERRUPTED)
 

@@ -1,8 +1,8 @@
-"""The work of one unit, beside its engine: chains -> prefixes -> rounds of requests -> completions -> verdicts -> labels.
+"""The work of one unit: chains -> prefixes -> rounds of requests -> completions -> verdicts -> labels.
 
-What a problem is asked for next its estimator decides when all it was asked for before is in; problems do not wait for each
-other. What the unit's journal has is never asked for again; what comes in goes there, and is committed every
-`run.flush_seconds`.
+For each problem, the estimator decides the next round when all rollouts of the previous round have finished. Problems do not
+wait for each other. Rollouts in the unit's buffer are never requested again. Finished rollouts go into the buffer, which is
+committed every `run.flush_seconds`.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from pipeline.runtime.unit_buffer import UnitBuffer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """A part of a unit's work: sample `only` these requests, and write off those that engines do not survive."""
+    """A part of a unit's work: sample `only` these requests, and write off the requests in `failed`, which kill engines."""
 
     only: frozenset[str]
     failed: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """What a unit's rollouts are brought to when they come in, and what they are looked through for."""
+    """The places where a unit's finished rollouts are recorded, and the steps that they are searched for."""
 
     buffer: UnitBuffer
     rounds: Rounds
@@ -63,8 +63,10 @@ class _Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitResult:
-    """What a unit's rollouts amount to, after so many `readings` of its log. `state`: what the estimator has learnt,
-    from them too; None where it learns nothing."""
+    """The result of a unit. `readings`: how often its log had been read when the result was computed.
+
+    `state`: what the estimator has learnt, including from this unit; None if the estimator does not learn.
+    """
 
     readings: int
     chains: Sequence[Chain]
@@ -76,7 +78,7 @@ class UnitResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitSettings:
-    """What of a run's settings the work of a unit needs. `processes`: of the checker. `flush_seconds`: see `RunConfig`."""
+    """The settings that the work of a unit needs. `processes`: grading processes. `flush_seconds`: see `RunConfig`."""
 
     estimator: Estimator
     sampling: SamplingConfig
@@ -87,10 +89,10 @@ class UnitSettings:
 
 
 class UnitLabeller:
-    """Labels units with one engine and one checker; several units may be in work at once.
+    """Labels units with one engine and one grader, several units at a time.
 
-    `begun` units have asked for `planned` rollouts so far; `rollouts` and `tokens` of them have come in. Of their `prefixes`
-    that can be sampled, `decided` are asked for no more. `backpressure` tells when another unit is wanted.
+    The `begun` units have requested `planned` rollouts so far. `rollouts` of these have finished, with `tokens` tokens. Of the
+    units' `prefixes` that can be sampled, `decided` need no more rollouts. `backpressure` signals when to begin another unit.
     """
 
     def __init__(self, settings: UnitSettings, engine: Engine, checker: Checker) -> None:
@@ -114,7 +116,7 @@ class UnitLabeller:
 
     @property
     def verdicts(self) -> Verdicts:
-        """What the rollouts came to."""
+        """The finished rollouts by verdict."""
         count = self._verdicts
         return Verdicts(
             correct=count[Verdict.CORRECT],
@@ -126,7 +128,7 @@ class UnitLabeller:
         )
 
     async def owed(self, rows: Sequence[InputRow], buffer: UnitBuffer) -> list[str]:
-        """Ids of the requests to be sampled next: draws, and when these have all come in, rollouts."""
+        """Ids of the requests to sample next: draws of chains first, and when all of them have finished, rollouts."""
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
         draws = self._planner.owed_draws(plan, fitting, buffer)
@@ -138,9 +140,9 @@ class UnitLabeller:
     async def label(
         self, rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None = None
     ) -> UnitResult | None:
-        """All chains of the unit's rows, labelled; None where `probe` left something owed.
+        """Label all chains of the unit's rows. None if the unit needs more rollouts after `probe`.
 
-        What has come in is committed also when the engine stops working, which raises EngineDied. Raises StoreError.
+        Raises StoreError, and EngineDied if the engine stops working; finished rollouts are committed before.
         """
         try:
             return await self._with_flushes(buffer, self._label(rows, buffer, probe))
@@ -205,7 +207,7 @@ class UnitLabeller:
     async def _draw(
         self, requests: Sequence[Request], rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None
     ) -> None:
-        """Have chains sampled for problems that came without any, and settle which: prefixes are made of them."""
+        """Sample chains for problems without a chain, and commit them, because prefixes are made from them."""
         if not requests:
             return
         row_of = {row.problem.problem_id: row for row in rows if row.solution is None}
@@ -222,7 +224,8 @@ class UnitLabeller:
         await buffer.flush()
 
     async def _work_off(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer) -> None:
-        """Rounds of every problem until none asks for more: each when its last one is in, and the engine is hungry."""
+        """Sample rounds until every problem is done. A problem's next round begins when its last one is complete and the engine
+        needs requests."""
         work = self._work(plan, rounds, buffer)
         sampling: set[asyncio.Task[None]] = set()
         due = asyncio.create_task(self._due(work.arrivals))
@@ -256,12 +259,12 @@ class UnitLabeller:
                 self.backpressure.decided()
 
     async def _due(self, arrivals: Arrivals) -> None:
-        """Return when decisions are to be taken."""
+        """Return when it is time to take decisions."""
         await arrivals.wait()
         await self.backpressure.turn()
 
     async def _try(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer, probe: Probe) -> None:
-        """Those of the rollouts owed first that `probe` names."""
+        """Sample those of the first rollouts that `probe` names."""
         work = self._work(plan, rounds, buffer)
         asked = rounds.begun()
         work.arrivals.expect(asked)
@@ -273,7 +276,7 @@ class UnitLabeller:
         await self._sample(to_sample, work)
 
     def _work(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer) -> _Work:
-        # Rollouts are watched for the steps of chains only where the estimator makes use of it.
+        # Rollouts are searched for the steps of chains only if the estimator uses the result.
         return _Work(
             buffer=buffer,
             rounds=rounds,
@@ -290,7 +293,7 @@ class UnitLabeller:
         self._put(requests, buffer)
 
     def _put(self, requests: Sequence[Request], buffer: UnitBuffer) -> None:
-        """Count what is put to the engine now."""
+        """Note that requests are sent to the engine."""
         self.backpressure.ask(len(requests))
         self.backpressure.ready(buffer.unit_id)
         self.prompts.ask(buffer.unit_id, requests)
@@ -345,7 +348,7 @@ def _samplable_of(rounds: Iterable[Round]) -> int:
 
 
 def _rollout(completion: Completion, grade: Grade, steps: PrefixMatcher) -> Rollout:
-    """Without its tokens, of which only counts what they reproduce."""
+    """The rollout without its token ids. Only the prefix that they reproduce is kept."""
     if not completion.token_ids:
         return Rollout(completion=completion, grade=grade)
     return Rollout(
@@ -356,7 +359,7 @@ def _rollout(completion: Completion, grade: Grade, steps: PrefixMatcher) -> Roll
 
 
 def _requests(plan: UnitPlan, rounds: Iterable[Round]) -> list[Request]:
-    """The rollouts that the rounds lack, those of a prefix side by side."""
+    """The requests for the missing rollouts of the rounds, with those of a prefix next to each other."""
     missing = [(prefix_id, issue, each.number) for each in rounds for prefix_id, issue in each.missing]
     missing.sort(key=lambda wanted: plan.places[wanted[0]])
     return [
@@ -372,7 +375,7 @@ def _requests(plan: UnitPlan, rounds: Iterable[Round]) -> list[Request]:
 
 
 def _divided(requests: Sequence[Request], probe: Probe | None) -> tuple[list[Request], list[Completion]]:
-    """What is to be sampled now, and the completions of requests that are written off."""
+    """The requests to sample now, and the completions of requests that are written off."""
     if probe is None:
         return list(requests), []
     return (

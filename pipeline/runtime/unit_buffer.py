@@ -1,7 +1,7 @@
-"""A unit's log while the unit is in work: what is committed, what has come in since, and how the second becomes the first.
+"""A unit's log while a worker labels the unit: the committed results, and the new results that are not yet committed.
 
-Somebody else may write to the same log: a worker that was given up and lives on, a second driver. What is committed stands;
-of the own work only that is added which the log does not have.
+Other processes may write to the same log: a worker that the driver has given up but that still runs, or a second driver.
+Committed results are final. The buffer only adds results that the log does not contain.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ _Result = TypeVar("_Result")
 
 
 class UnitBuffer:
-    """`rollout_outcomes` by rollout id and `solutions` by (problem id, draw): of all work there is, committed or not.
+    """All results of a unit, committed or not: `facts` (outcomes by rollout id) and `solutions` by (problem id, draw).
 
-    `readings` counts how often the log was read: what was computed before the last one may be stale. `state` is what decisions
-    are taken with, as `learner` knows it; None where the estimator learns nothing. `settled`: prefix ids
-    and issue indices of the rollouts that the last whole record names.
+    `readings` counts how often the log was read; results computed before the last reading may be stale. `state`: the learnt
+    state that decisions use, from `learner`; None if the estimator does not learn. `settled`: (prefix id, issue index) of the
+    rollouts that the last whole record names.
     """
 
     def __init__(self, log: UnitLog, *, grader: str, unit_target: UnitTarget, learner: Learner | None = None) -> None:
@@ -53,12 +53,12 @@ class UnitBuffer:
 
     @property
     def done(self) -> Commit | None:
-        """The record that completes the unit for what is asked for, or more."""
+        """The record that completes the unit for its target or a larger one; None if there is no such record."""
         whole = self._log.whole
         return whole if whole is not None and reached(whole, self.unit_target) else None
 
     async def read(self) -> None:
-        """Take over what is committed, and of what stood here only what still is. Raises StoreError."""
+        """Read the log, and keep only those new results that are not committed by now. Raises StoreError."""
         tables, state = await asyncio.to_thread(self._read)
         logged = {
             key: outcome
@@ -91,7 +91,7 @@ class UnitBuffer:
         return tables, self._learner.restored(self._log.table(base[0])) if base else self._learner.initial()
 
     def add_rollout(self, rollout: Rollout) -> None:
-        """Take what has come in, unless somebody else has committed it while it was under way."""
+        """Add a finished rollout, unless another process has committed it in the meantime."""
         key = rollout.completion.request.request_id
         if key not in self.facts:
             outcome = _outcome(rollout)
@@ -101,11 +101,11 @@ class UnitBuffer:
             self._trials.pop(outcome.prefix_id, None)
 
     def of_prefix(self, prefix_id: str) -> Sequence[RolloutOutcome]:
-        """The facts of a prefix, in any order."""
+        """The outcomes of a prefix's rollouts, in any order."""
         return self._of_prefix.get(prefix_id, ())
 
     def trials(self, prefix_ids: Iterable[str]) -> dict[str, Trials]:
-        """The trials of those of the prefixes that have any."""
+        """The trials by prefix id, for the prefixes that have rollouts."""
         wanted = [prefix for prefix in prefix_ids if prefix in self._of_prefix]
         for prefix in wanted:
             if prefix not in self._trials:
@@ -113,13 +113,13 @@ class UnitBuffer:
         return {prefix: self._trials[prefix] for prefix in wanted}
 
     def add_solution(self, drawn: SampledSolution) -> None:
-        """As `add_rollout`."""
+        """Add a sampled chain, as `add_rollout` does."""
         key = drawn.solution.problem_id, drawn.draw
         if key not in self.solutions:
             self._new_solutions[key] = self.solutions[key] = drawn
 
     async def flush(self) -> None:
-        """Commit what has come in. Raises StoreError."""
+        """Commit the new results. Raises StoreError."""
         await self._to_its_end(self._flush())
 
     async def _flush(self) -> None:
@@ -138,9 +138,10 @@ class UnitBuffer:
     async def complete(
         self, results: Mapping[str, pa.Table], totals: Totals, seconds: float, *, readings: int, learned_from: int = 0
     ) -> bool:
-        """Commit the unit as whole, with results computed after so many readings; `learned_from`: see `Commit`.
+        """Commit the unit as whole, with `results` that were computed when the log had been read `readings` times.
 
-        False when the log has been read again since then, or has grown and is read now: the results are then stale.
+        `learned_from`: see `Commit`. Returns False if the results are stale: the log has been read since, or another process
+        has added to it. In the second case the log is read now.
         """
         return await self._to_its_end(self._complete(results, totals, seconds, readings, learned_from))
 
@@ -160,7 +161,8 @@ class UnitBuffer:
             return won
 
     async def _to_its_end(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """`work`, which goes on when who waits for it is cancelled: its thread would go on in any case, beside the next one."""
+        """Run `work` to its end even if the caller is cancelled. Its thread would go on anyway, next to the thread of the next
+        call."""
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)

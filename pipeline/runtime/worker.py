@@ -1,6 +1,6 @@
-"""A worker: one engine, one checker, several units in work at once. It writes its own files and hands back a receipt.
+"""A worker: one engine, one grader, several units at once. It writes the files of its units and returns a receipt for each.
 
-`actors` wraps it in a Ray actor; nothing here knows of Ray.
+`actors` wraps the worker in a Ray actor. This module does not depend on Ray.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from pipeline.storage.units import UnitRef, unit_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedState:
-    """Where a state stands that an estimator has learnt from a unit, and from how many chains."""
+    """The file of a state that an estimator has learnt, and the number of chains that it was learnt from."""
 
     shard: ShardRecord
     chains: int
@@ -44,10 +44,10 @@ class LearnedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitTask:
-    """A unit to label for a goal, all of it or the part that `probe` names.
+    """A unit to label up to its target, as a whole or only the part that `probe` names.
 
-    `known_length`: numbers of its chain that are taken. A unit that was not begun takes its decisions with the state that was
-    `learned`.
+    `known_length`: number of records in the unit's commit chain that the driver knows. A unit that has not begun uses the state
+    `learned` for its decisions.
     """
 
     unit: UnitRef
@@ -59,9 +59,9 @@ class UnitTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """All the driver hears of a task that has ended.
+    """What the driver receives when a task ends.
 
-    `whole`: nothing of the unit is owed any more, and `engine_failed` of its rollouts are requests that were written off.
+    `whole`: the unit needs no more rollouts. `engine_failed` of its rollouts are requests that were written off.
     """
 
     unit_id: str
@@ -72,12 +72,12 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What a worker is doing: counters since its start, and its engine's load.
+    """The state of a worker: counters since its start, and the load of its engine.
 
-    `planned` are the rollouts of `begun` units, `prefixes` theirs that can be sampled, `decided` those asked for no more.
-    `seconds` is how long its engine has been there, `grading_seconds` what verdicts took in all processes together.
-    `distinct_prompt` counts the tokens of the prompts of units that have ended, what several begin with once. `hardware` is
-    what the engine runs on; of several snapshots, what all run on.
+    `planned`: rollouts requested so far by `begun` units. `prefixes`: the prefixes of these units that can be sampled;
+    `decided` of them need no more rollouts. `seconds`: time since the engine started. `grading_seconds`: time spent on
+    verdicts, summed over all processes. `distinct_prompt`: distinct prompt tokens of the units that have ended. `hardware`: the
+    hardware of the engine; for a sum of snapshots, the hardware that all engines have in common.
     """
 
     begun: int = 0
@@ -101,12 +101,12 @@ class Snapshot:
 
     @property
     def progress(self) -> tuple[object, ...]:
-        """What changes whenever anything moves, and never by time alone."""
+        """A value that changes with any progress, and never with time alone."""
         return self.begun, self.planned, self.rollouts, self.tokens, self.work.generated, self.load
 
 
 class Worker:
-    """One engine beside one checker, writing to one run directory."""
+    """One engine and one grader that write to one run directory."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Worker:
         return self._engine.policy
 
     async def label_unit(self, task: UnitTask) -> Receipt:
-        """Label a unit and commit its files. Raises EngineDied when the engine stopped working, and StoreError."""
+        """Label a unit and commit its files. Raises EngineDied if the engine stopped working, and StoreError."""
         started = _now()
         labeller = self._started()
         labeller.backpressure.begin(task.unit.unit_id)
@@ -168,11 +168,11 @@ class Worker:
         )
 
     async def wait_for_capacity(self, begun: int) -> None:
-        """Return when another unit is wanted for the engine not to run short of requests, `begun` having come so far."""
+        """Return when the engine needs another unit to stay busy, but not before `begun` units have arrived."""
         await self._started().backpressure.wait(begun)
 
     async def owed(self, task: UnitTask) -> list[str]:
-        """Ids of the requests that are sampled next for a unit; none where it is whole."""
+        """Ids of the requests that a unit needs next; an empty list if it is whole."""
         labeller, (rows, buffer) = self._started(), await self._opened(task)
         return [] if buffer.done else await labeller.owed(rows, buffer)
 
@@ -197,12 +197,12 @@ class Worker:
         )
 
     async def drain(self) -> None:
-        """Commit what has come in so far. Raises StoreError."""
+        """Commit all finished rollouts. Raises StoreError."""
         for buffer in list(self._journals):
             await buffer.flush()
 
     async def stop(self) -> None:
-        """Free the device and end the checker's children."""
+        """Free the device and end the grading processes."""
         if self._labeller is not None:
             self._labeller.judge.close()
         self._checker.close()
@@ -237,7 +237,7 @@ def _now() -> float:
 
 
 def learned_state_of(whole: Commit) -> LearnedState | None:
-    """The state that a whole unit has left to others; None where its estimator learns nothing."""
+    """The state that an estimator has learnt after this whole unit; None if the estimator does not learn."""
     for shard in whole.shards:
         if shard.table in LEARNED:
             return LearnedState(shard=shard, chains=whole.learned_from)
@@ -245,12 +245,12 @@ def learned_state_of(whole: Commit) -> LearnedState | None:
 
 
 def engine_for(config: LabelConfig, *, cpus: int, attempt: int) -> Engine:
-    """The engine of the policy. `cpus` is the share of the machine; `attempt` counts the workers in a place, from 1."""
+    """The engine of the policy. `cpus`: CPU cores of the worker. `attempt`: number of the worker in its slot, from 1."""
     return open_engine(config.policy, config.sampling, ending(config), Surroundings(cpus=cpus, attempt=attempt))
 
 
 def unit_settings(config: LabelConfig) -> UnitSettings:
-    """What of a run's settings the work of a unit needs."""
+    """The settings that the work of a unit needs."""
     return UnitSettings(
         estimator=estimator_for(config.estimator),
         sampling=config.sampling,

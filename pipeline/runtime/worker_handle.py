@@ -1,6 +1,6 @@
-"""What a driver deals in: workers as it sees them, the places that one after the other takes, and units on their way.
+"""The driver's view of its workers: the handle of a worker, the slot that successive workers take, and the job of a unit.
 
-A unit that fails again and again is taken apart until the request to blame is alone.
+A unit that fails repeatedly is split until the request that kills the engine is found.
 """
 
 import asyncio
@@ -17,12 +17,13 @@ from pipeline.runtime.worker import LearnedState, Receipt, Snapshot, UnitTask
 from pipeline.storage.units import UnitRef
 
 DRAIN_SECONDS = 20.0
-"""How long a worker may take to commit what it has, before it is ended."""
+"""How long a worker may take to commit its finished rollouts before it is killed."""
 STOP_SECONDS = 20.0
+"""How long a worker may take to free its device before it is killed."""
 
 
 class WorkerHandle(Protocol):
-    """A worker as its driver sees it. Calls raise EngineDied when it is dead, WorkerLost when its machine is gone."""
+    """A worker as the driver sees it. Calls raise EngineDied if the worker is dead, and WorkerLost if its machine is gone."""
 
     async def start(self) -> str: ...
 
@@ -39,25 +40,25 @@ class WorkerHandle(Protocol):
     async def stop(self) -> None: ...
 
     def kill(self) -> None:
-        """End it at once; calls under way raise EngineDied or never return."""
+        """Kill the worker at once. Pending calls raise EngineDied or never return."""
         ...
 
 
 Watcher = Callable[[Status], None]
-"""Who is told how a run goes, from the event loop: it returns at once."""
+"""A function that receives each status of a run. The event loop calls it, so it must return at once."""
 StartWorker = Callable[[int], WorkerHandle]
-"""A new worker; the argument counts the workers in its place, from 1."""
+"""Creates a worker. The argument counts the workers of the slot, from 1."""
 
 
 def no_watcher(_status: Status) -> None:
-    """A watcher that does not look."""
+    """A watcher that ignores every status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPool:
-    """How to hire workers, how many there may be at once, and how many devices each takes; see `run_settings.PlanConfig`.
+    """Creates workers. `workers`: the most at a time. `devices`: devices of each worker, see `config.label.PlanConfig`.
 
-    `watch`: who else is told each status, where the workers come from.
+    `watch`: a further watcher that receives each status, such as the metrics of the cluster.
     """
 
     hire: StartWorker
@@ -68,7 +69,10 @@ class WorkerPool:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A unit on its way. `groups` are the requests of a suspect unit that are still to be tried, the next one last."""
+    """A unit that needs work.
+
+    `groups`: for a suspect unit, the groups of request ids that are still to be tried; the next group is the last one.
+    """
 
     unit: UnitRef
     known_length: int
@@ -78,20 +82,20 @@ class Job:
     written_off: set[str] = field(default_factory=set)
 
     def task(self, learned: LearnedState | None = None) -> UnitTask:
-        """The whole unit, for a worker who may begin with what others have learnt."""
+        """The task of the whole unit. `learned`: the state that its estimator may begin with."""
         return UnitTask(unit=self.unit, known_length=self.known_length, unit_target=self.unit_target, learned=learned)
 
     def probe(self, learned: LearnedState | None = None) -> UnitTask:
-        """The next group of a suspect unit."""
+        """The task of a suspect unit's next group."""
         probe = Probe(only=frozenset(self.groups[-1]), failed=frozenset(self.written_off))
         return replace(self.task(learned), probe=probe)
 
     def survived(self) -> None:
-        """The engine has answered the next group."""
+        """Note that the engine has answered the next group."""
         self.groups.pop()
 
     def failed(self) -> None:
-        """The engine has died of the next group: its halves are tried, and a single request is written off."""
+        """Note that the engine has died from the next group. The group is split in half; a single request is written off."""
         if not self.groups:
             return
         group = self.groups.pop()
@@ -105,10 +109,10 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class WorkerSlot:
-    """A worker's place: who has it, what it works on, and when it last made progress.
+    """A slot for a worker: its current worker, the jobs of that worker, and when the worker last made progress.
 
-    `starting` until the worker, who came at `hired_at`, has started; `asking` while it is asked whether it has room for another
-    unit; `ending` when it is given up. It was given `begun` units so far.
+    `starting`: set until the worker, hired at `hired_at`, has started. `asking`: set while the driver waits for the worker to
+    have capacity for another unit. `ending`: set once the worker is given up. `begun`: number of units given to it so far.
     """
 
     handle: WorkerHandle
@@ -129,7 +133,7 @@ class WorkerSlot:
 
 
 async def end_worker(place: WorkerSlot) -> None:
-    """Have a worker commit what it has, free its device, and end it, whatever state it is in."""
+    """Let a worker commit its finished rollouts and free its device, then kill it. It works in every state of the worker."""
     with suppress(StepvalueError, TimeoutError):
         if place.starting is None:
             await asyncio.wait_for(place.handle.drain(), DRAIN_SECONDS)

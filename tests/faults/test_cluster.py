@@ -174,7 +174,7 @@ def test_an_actor_that_stops_is_replaced_and_changes_nothing_when_it_goes_on(
     stopped = cluster.actors()[0]
     stopped.suspend()
     try:
-        until(lambda: "no token came within run.stall_seconds=3" in job.output, SECONDS)
+        until(lambda: "no progress within run.stall_seconds=3" in job.output, SECONDS)
     finally:
         with contextlib.suppress(psutil.NoSuchProcess):
             stopped.resume()

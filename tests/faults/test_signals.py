@@ -83,7 +83,7 @@ def test_a_worker_that_hangs_is_replaced(scenes: Scenes, reference: Found) -> No
     until(flushed(scene))
     os.kill(start.pids("worker")[0], signal.SIGSTOP)
     assert start.wait() == 0
-    assert "no token came within run.stall_seconds=1" in start.output
+    assert "no progress within run.stall_seconds=1" in start.output
     assert_same(scene, reference)
 
 

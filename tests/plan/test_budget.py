@@ -76,7 +76,7 @@ def test_hours_count_over_all_starts_and_a_finished_run_is_left_alone() -> None:
 def test_a_run_that_was_done_too_soon_says_that_it_went_beyond_its_limit() -> None:
     assert overspending(Limit(tokens=100), 100) == ""
     assert overspending(Limit(tokens=None), 100) == ""
-    assert overspending(Limit(tokens=99), 100).startswith("100 tokens, of 99")
+    assert overspending(Limit(tokens=99), 100).startswith("100 of 99 tokens")
 
 
 def test_hours_that_damaged_starts_took_are_told_to_be_uncounted(
@@ -91,7 +91,7 @@ def test_hours_that_damaged_starts_took_are_told_to_be_uncounted(
     assert capsys.readouterr().err == ""
     shutil.rmtree(tmp_path / "run" / "commits")
     labelled(tmp_path, edited(tmp_path, device_hours=100.0))
-    assert f"{FOLDER}/{start.name} cannot be read: the limit of 100 device hours cannot" in capsys.readouterr().err
+    assert f"{FOLDER}/{start.name} cannot be read, so the limit of 100 device hours does not" in capsys.readouterr().err
 
 
 def test_more_looks_are_not_more_lines() -> None:
@@ -112,14 +112,14 @@ def test_a_run_within_its_plan_is_finished_and_holds_the_plan(tmp_path: Path) ->
 
 def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path: Path) -> None:
     planned(tmp_path, problems(24), "plan.pilot=false", *SLOWLY)
-    with pytest.raises(BudgetSpent, match=r"limit: [0-9,]+ tokens are spent, of 3,000; [0-9]+ of 6 units are whole"):
+    with pytest.raises(BudgetSpent, match=r"limit: [0-9,]+ of 3,000 tokens are spent; [0-9]+ of 6 units are done"):
         labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=3000))
     run = stored_run(LocalStorage(tmp_path / "run"))
     assert run.owed
     condition = run_status(LocalStorage(tmp_path / "run"), time.time()).condition
     assert condition.state is StartState.LIMITED
     assert "raise `limit` in the plan" in condition.why
-    with pytest.raises(BudgetSpent, match="ends at its limit"):
+    with pytest.raises(BudgetSpent, match="stops at its limit"):
         labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=1))
     summary = labelled(tmp_path, "run.unit_problems=4", edited(tmp_path, tokens=10**9))
     assert summary.units == 6
@@ -129,9 +129,9 @@ def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path
 def test_the_plan_of_another_run_is_refused(tmp_path: Path) -> None:
     planned(tmp_path, problems(6), "plan.pilot=false")
     budget = f"budget={tmp_path / 'plan.json'}"
-    with pytest.raises(UsageError, match=r"another run \(sampling\.temperature is 0\.5, there 1\.0\)"):
+    with pytest.raises(UsageError, match=r"another run \(sampling\.temperature is 0\.5, in the plan 1\.0\)"):
         labelled(tmp_path, budget, "sampling.temperature=0.5")
-    with pytest.raises(UsageError, match=r"sampling\.rollouts is 16, there 8"):
+    with pytest.raises(UsageError, match=r"sampling\.rollouts is 16, in the plan 8"):
         labelled(tmp_path, budget, "sampling.rollouts=16")
     assert not (tmp_path / "run").exists()
 
@@ -143,5 +143,5 @@ def test_what_is_no_plan_is_told(tmp_path: Path, content: bytes | None) -> None:
         (tmp_path / "plan.json").unlink()
     else:
         (tmp_path / "plan.json").write_bytes(content)
-    with pytest.raises(UsageError, match=r"plan\.json is no plan: .+; make one with `plan`"):
+    with pytest.raises(UsageError, match=r"plan\.json is not a plan: .+; make one with `plan`"):
         labelled(tmp_path, f"budget={tmp_path / 'plan.json'}")

@@ -1,4 +1,4 @@
-"""plan.json: what is written is read back, and what is no plan is told."""
+"""plan.json: encoding and decoding are inverse, and a file that is not a plan is reported."""
 
 import json
 from dataclasses import replace
@@ -105,7 +105,7 @@ def test_what_a_hand_has_spoilt_is_named(place: str, forecast: Forecast) -> None
 
 
 def test_a_limit_is_a_number_and_no_other_part() -> None:
-    with pytest.raises(ValueError, match="the plan lacks its part 'cost'"):
+    with pytest.raises(ValueError, match="the plan lacks the part 'cost'"):
         decode_forecast(b'{"stepvalue_plan": 1}')
     with pytest.raises(ValueError, match="does not know"):
         decode_forecast(b'{"stepvalue_plan": 1, "extra": 1}')

@@ -31,12 +31,12 @@ PACE = Pace(recent=3_100.0, overall=2_900.0, seconds_left=3_725.0)
 GOLDEN = """\
 ╭─ labelling 0:12:34 ──────────────────────────────────────────────────────╮
 │ units    12/40                                                           │
-│ prefixes 8,000/9,000 decided                                             │
+│ prefixes 8,000/9,000 done                                                │
 │ rollouts 10,000/30,000, 2,000 before                                     │
 │ speed    3,100 tokens/s, 2,900 since the start (71 % of the bound)       │
-│ requests 128 running, 70 waiting, 3 wait for the checker                 │
-│ verdicts 45 % right, 50 % wrong, 3.0 % no answer, 1.5 % ungraded, 0.5 %  │
-│          stopped                                                         │
+│ requests 128 running, 70 waiting, 3 waiting for the grader               │
+│ verdicts 45 % correct, 50 % incorrect, 3.0 % no answer, 1.5 % ungraded,  │
+│          0.5 % aborted                                                   │
 │ cut      1.2 % by sampling.max_tokens                                    │
 │ money    6.00 for 2.00 device hours                                      │
 │ left     1:02:05                                                         │

@@ -1,4 +1,4 @@
-"""Small runs of every estimator, in this process, and what they leave in the log and in labels."""
+"""Small runs of every estimator in this process, and readers of their logs and labels."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from tests.conftest import write_rows
 
 
 def sums(count: int, chains: int = 2) -> list[dict[str, Any]]:
-    """`count` problems with chains of three steps, every second one of them wrong."""
+    """`count` problems with chains of three steps; every second chain is wrong."""
     return [
         {
             "id": f"{n}-{chain}",
@@ -50,7 +50,7 @@ def table(folder: Path, name: str) -> pl.DataFrame:
 
 
 def log(folder: Path) -> dict[str, tuple[str, str, int]]:
-    """Rollout id -> text, verdict and round. No id stands twice."""
+    """Rollout id -> text, verdict and round. Every id is unique."""
     columns = table(folder, "rollouts").select("rollout_id", "text", "verdict", "round").rows()
     found = {rollout: (text, verdict, number) for rollout, text, verdict, number in columns}
     assert len(found) == len(columns)

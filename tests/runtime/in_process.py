@@ -1,4 +1,4 @@
-"""A whole run without Ray: the driver, its crew and workers that live in the driver's own event loop."""
+"""A whole run without Ray: the driver, the scheduler, and workers in the driver's event loop."""
 
 import asyncio
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from pipeline.storage.storage import Storage
 
 
 class InProcessWorker:
-    """A worker whose methods are called directly; see `worker_handle.WorkerHandle`. Once killed it raises EngineDied."""
+    """A worker whose methods are called directly; see `worker_handle.WorkerHandle`. After `kill` it raises EngineDied."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -64,7 +64,7 @@ class InProcessWorker:
 def in_process(
     config: LabelConfig, storage: Storage | None = None, engine: Engine | None = None
 ) -> Iterator[WorkerPool]:
-    """An offer of workers, as `runtime.actors.actors` is to a real run. They write to `storage` and use `engine`, if given."""
+    """A pool of workers, like `runtime.actors.ray_workers`. They write to `storage` and use `engine`, if given."""
     assert config.run_dir is not None
     written_to = storage or storage_at(config.run_dir)
 

@@ -1,4 +1,4 @@
-"""Runs of the estimators that decide on the way: whatever ends them, started again they end as those that nothing befell."""
+"""Runs of the adaptive estimators: after any interruption, a restarted run ends with the same result as an undisturbed run."""
 
 from pathlib import Path
 from random import Random
@@ -43,7 +43,7 @@ QUICK = ("run.flush_seconds=0.01", "run.attempts=50", "run.max_failures=1000", "
 
 
 class StopAfter(StopSignal):
-    """SIGTERM when the driver has looked up so many times."""
+    """Stops the run, as SIGTERM does, after `looks` calls of `check`."""
 
     def __init__(self, looks: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class StopAfter(StopSignal):
 
 @pytest.fixture(scope="module", params=[(name, units) for name in ADAPTIVE for units in UNITS], ids=" in ".join)
 def reference(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[str, ...], Path]:
-    """The settings of a run, and the folder of one that nothing befell."""
+    """The settings of a run, and the folder of an undisturbed run."""
     name, units = request.param
     folder = tmp_path_factory.mktemp("reference")
     asked = (f"estimator={name}", *UNITS[units], *QUICK)
@@ -68,7 +68,7 @@ def reference(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def pooled(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[str, ...], Path]:
-    """As `reference`, of the estimator that has most rounds."""
+    """As `reference`, for the estimator with the most rounds."""
     folder = tmp_path_factory.mktemp("pooled")
     asked = ("estimator=pooled", *UNITS["one unit"], *QUICK)
     label_in_process(settings(folder, ROWS, *asked))
@@ -82,7 +82,7 @@ def same(folder: Path, expected: Path) -> None:
 
 
 def broken_off(config: LabelConfig, point: str, hit: int, *, looks: int) -> Summary | None:
-    """A start that ends where it was told to, if it comes by there."""
+    """A start that ends at the given point, if it reaches it."""
     failpoints.arm({ARMED: f"{point}:raise:{hit}"})
     try:
         return label_in_process(config, StopAfter(looks))

@@ -1,4 +1,4 @@
-"""Verdicts that take long hold up neither the engine nor the log, and as many of them wait as are allowed to."""
+"""Slow verdicts delay neither the engine nor the log, and the queue of slow verdicts is bounded."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ QUEUE = 5
 
 
 class SlowChecker(MathChecker):
-    """Knows nothing of a completion at once."""
+    """Gives no verdict at once."""
 
     def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
         return None

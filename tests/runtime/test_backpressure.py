@@ -1,4 +1,4 @@
-"""Decisions and units wait while the engine has plenty; units also for decisions, and for each other."""
+"""Decisions and units wait while the engine has enough requests; units also wait for decisions and for each other."""
 
 import asyncio
 from random import Random

@@ -1,4 +1,4 @@
-"""Budgets: what is spent at most, what a run says of chains that are not done, and what more adds to it."""
+"""Budgets: the most that is spent, the report of chains that are not done, and the effect of a larger budget."""
 
 from collections import Counter
 from pathlib import Path
@@ -29,7 +29,7 @@ def labelled(folder: Path, *overrides: str) -> Summary:
 
 
 def spent(folder: Path, column: str) -> dict[str, int]:
-    """What each problem, and so each chain, has cost: n_tokens of its rollouts, or 1 for each."""
+    """The cost of each problem, and so of each chain: n_tokens of its rollouts, or 1 per rollout."""
     cost: Counter[str] = Counter()
     rollouts = table(folder, "rollouts")
     for problem, tokens in rollouts.select("problem_id", "n_tokens").rows():

@@ -1,4 +1,4 @@
-"""What a problem may cost in all."""
+"""The limit on the total cost of a problem."""
 
 from hypothesis import given
 from hypothesis import strategies as st

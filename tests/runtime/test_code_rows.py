@@ -1,4 +1,4 @@
-"""Rows of code problems from the file to labels: suites in every form are taken in, checked, and run against the chains."""
+"""Rows of code problems from the file to labels: test suites in every form are read, checked, and run against the chains."""
 
 import json
 from pathlib import Path

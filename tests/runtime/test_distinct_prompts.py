@@ -1,4 +1,4 @@
-"""Tokens that an engine computes once where prompts begin alike, against a trie."""
+"""The count of distinct prompt tokens agrees with a trie."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Input and settings at their ends, for every estimator: each chain has its labels, and the proof holds."""
+"""Extreme input and settings, for every estimator: each chain gets its labels, and the invariants hold."""
 
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ def test_policies_that_are_always_wrong_or_always_right(tmp_path: Path, name: st
 
 
 class HurriedJudge(AsyncGrader):
-    """Runs out of time over every second rollout of a prefix."""
+    """Times out on every second rollout of a prefix."""
 
     def at_once(self, problem: Problem, completion: Completion, stem: str) -> Grade | None:
         if completion.request.issue_index % 2:
@@ -98,7 +98,7 @@ class HurriedJudge(AsyncGrader):
 
 
 class LateJudge(AsyncGrader):
-    """Runs out of time over every rollout."""
+    """Times out on every rollout."""
 
     def at_once(self, problem: Problem, completion: Completion, stem: str) -> Grade | None:
         return TIMEOUT

@@ -1,5 +1,4 @@
-"""While a run works its directory says so, in its own time; what cannot be told never ends a run, and a start that finds
-nothing to do leaves nothing."""
+"""A working run writes its heartbeat on time. A failed write never ends a run, and a start without work leaves no file."""
 
 import os
 import threading
@@ -28,7 +27,7 @@ def told(run_dir: Path) -> list[Start]:
 
 
 def ignore(_: Status) -> None:
-    """A watcher that does not look."""
+    """A watcher that ignores every status."""
 
 
 def eventually(true: Callable[[], object]) -> None:
@@ -124,7 +123,7 @@ def test_nothing_is_written_until_it_is_known_that_something_is_owed(tmp_path: P
 
 
 class Deaf(LocalStorage):
-    """A place that takes nothing, slowly."""
+    """A slow store that accepts no file."""
 
     def replace(self, name: str, data: bytes) -> None:
         time.sleep(0.3)

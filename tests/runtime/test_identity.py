@@ -1,4 +1,4 @@
-"""Which settings of an engine make another run of it, and which only hold it differently."""
+"""Which engine settings are part of the identity of a run, and which only change how the engine runs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A suspect unit is taken apart until the requests that kill engines stand alone."""
+"""A suspect unit is split until each request that kills engines is found."""
 
 from hypothesis import given
 from hypothesis import strategies as st

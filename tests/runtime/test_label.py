@@ -192,7 +192,7 @@ def test_a_model_that_is_not_there(ray_cluster: Cluster, reference: tuple[Path, 
 def test_sigterm_is_exit_75_and_the_run_goes_on_later(
     ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """On a private Ray, as on a machine that is taken away; nothing of it is left behind."""
+    """SIGTERM on a private Ray, as from a machine that is taken away; no process of the run is left."""
     data, run_dir = reference
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]

@@ -1,4 +1,4 @@
-"""What workers take of clusters that have GPUs, and of those that have none."""
+"""The resources of workers on clusters with and without GPUs."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def hf(tensor_parallel: int | None = None, device: DeviceConfig | None = None) -
 
 
 class Sized(HuggingFace):
-    """A model of these sizes."""
+    """A policy with a model of these sizes."""
 
     def __init__(self, settings: PolicyConfig, model: Architecture | None) -> None:
         super().__init__(settings)

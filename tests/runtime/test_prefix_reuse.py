@@ -1,4 +1,4 @@
-"""Rollouts that write a chain's next steps in its own tokens are found, stored, and count for labels everywhere alike."""
+"""Rollouts that reproduce a chain's next steps token for token are found, stored, and count for labels in every command."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -100,7 +100,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 class _Imitator(OracleEngine):
-    """An oracle that half of the time writes the next step as the chain has it, and then perhaps the one behind it."""
+    """An oracle that writes the next step of the chain half of the time, and then perhaps the step after it."""
 
     def _complete(self, request: Request, keep_tokens: bool) -> Completion:
         done = super()._complete(request, keep_tokens)

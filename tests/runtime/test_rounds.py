@@ -1,4 +1,4 @@
-"""A problem's rounds follow from what is in the log; a round that was cut is decided again from those before it alone."""
+"""A problem's rounds follow from the log; an incomplete round is decided again from the earlier rounds alone."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ plans = st.tuples(names, st.integers(1, 6), st.integers(0, 99), st.randoms(use_t
 
 
 def trees(seed: int) -> list[Tree]:
-    """Two problems: chains with a step in common, a right one and one without an outcome; a wrong chain."""
+    """Two problems: one with a correct chain and a chain without an outcome that share a step, one with a wrong chain."""
     first = ChainShape(prefix_ids=(f"{seed}-r", f"{seed}-a", f"{seed}-b", f"{seed}-e"), outcome=True)
     second = ChainShape(prefix_ids=(f"{seed}-r", f"{seed}-a", f"{seed}-c"), outcome=None)
     other = ChainShape(prefix_ids=(f"{seed}-s", f"{seed}-t", f"{seed}-u"), outcome=False)
@@ -53,7 +53,7 @@ def trees(seed: int) -> list[Tree]:
 
 
 def rollout(key: Key, number: int) -> Rollout:
-    """Right or wrong as the id alone says."""
+    """Whether a rollout is correct, determined by its id alone."""
     prefix_id, issue = key
     prefix = Prefix(prefix_id=prefix_id, step_index=0, text="", prompt_ids=())
     identity = rollout_id(prefix_id, issue)
@@ -90,7 +90,7 @@ def carry_out(asked: Iterable[Round], buffer: UnitBuffer) -> None:
 
 
 def played(log: Log, name: str, rollouts: int, seed: int, random: Random) -> Log:
-    """What is in the log when nothing is owed any more; whose turn it is is drawn."""
+    """The log when no more rollouts are needed. The order in which problems advance is random."""
     rounds, buffer = rounds_of(log, name, rollouts, seed)
     asked: Sequence[Round] = rounds.begun()
     while asked:
@@ -122,7 +122,7 @@ def test_a_log_that_was_cut_anywhere_grows_into_the_one_that_was_not(
 def test_holes_anywhere_in_a_log_are_filled_and_nothing_is_asked_twice(
     plan: tuple[str, int, int, Random], data: st.DataObject
 ) -> None:
-    """What damage leaves."""
+    """The part of a log that is left after damage."""
     name, rollouts, seed, random = plan
     whole = played({}, name, rollouts, seed, random)
     left = data.draw(st.sets(st.sampled_from(sorted(whole)))) if whole else set()
@@ -148,7 +148,7 @@ def test_problems_do_not_wait_for_each_other(name: str, rollouts: int) -> None:
 
 
 def test_a_decision_is_taken_without_what_came_in_of_a_round_that_was_cut() -> None:
-    """A prefix that had a right rollout in a round which another one still lacks."""
+    """A prefix with a correct rollout in a round that is still incomplete for another prefix."""
     name, rollouts = "first_success", 9
     rounds, buffer = rounds_of({}, name, rollouts, seed=3)
     (one, *_) = rounds.begun()
@@ -170,7 +170,7 @@ def test_what_is_asked_for_with_more_rollouts_is_a_round_of_its_own() -> None:
 
 
 def test_a_larger_budget_leaves_what_is_done_as_it_is() -> None:
-    """Also where the last round of what is done was cut short by the budget."""
+    """Also if the budget cut the last round of a problem that is done."""
     pooled = estimator("pooled", target_sd=0.2)
     done = 0
     for seed, budget in product(range(12), (3, 4, 5, 7)):

@@ -1,4 +1,4 @@
-"""The simulations of `make bench-scale`: what they play is a whole run, and what they count adds up."""
+"""The simulations of `make bench-scale` cover a whole run, and their counts add up."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The driver's loop over workers that die, hang and disappear as they are told."""
+"""The scheduler with workers that die, hang and disappear at chosen points."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,7 +23,7 @@ QUICK = {"progress_seconds": 0.02, "stall_seconds": 0.1, "units_in_flight": 2}
 
 @dataclass
 class Ledger:
-    """What the workers of a test share: the requests each unit still owes, and what befalls those who answer them."""
+    """The shared state of the workers of a test: the requests that each unit still needs, and the faults of workers."""
 
     owed: dict[str, set[str]]
     deadly: set[str] = field(default_factory=set)
@@ -94,7 +94,7 @@ class ScriptedWorker:
 def work_off(
     ledger: Ledger, workers: int = 2, check: Callable[[], None] = lambda: None, **settings: float
 ) -> list[str]:
-    """Have the ledger's units done; the stages that were shown."""
+    """Have the units of the ledger done, and return the stages that were shown."""
     stages: list[str] = []
 
     def watch(status: Status) -> None:
@@ -160,7 +160,7 @@ def test_workers_that_are_taken_away_cost_no_attempt() -> None:
 
 def test_a_place_where_no_worker_lives_ends_the_run() -> None:
     ledger = Ledger(owed=units(1), befalls=[failing(WorkerLost)] * 1000)
-    with pytest.raises(EngineDied, match="100 workers were taken away and nothing was finished"):
+    with pytest.raises(EngineDied, match="100 workers in a row were lost with their machines and no unit was finished"):
         work_off(ledger, workers=1)
 
 

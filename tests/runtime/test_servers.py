@@ -1,4 +1,4 @@
-"""What a run with `policy=openai` is, and what its workers take of a cluster."""
+"""The identity of a run with `policy=openai`, and the resources of its workers."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rollouts under way that no longer count are aborted; the order in which others come in changes no label."""
+"""Rollouts in progress that no longer count are aborted; the order in which the others finish changes no label."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence

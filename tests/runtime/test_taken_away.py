@@ -1,4 +1,4 @@
-"""A worker that was taken away with its machine, told from one that died of its work, by the words of Ray 2.60."""
+"""Ray 2.60's messages distinguish a worker that was lost with its machine from a worker that died of its work."""
 
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError

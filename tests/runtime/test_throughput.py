@@ -1,4 +1,4 @@
-"""From what workers count to what a summary says of a run's speed."""
+"""The speed in the summary of a run, from the counters of its workers."""
 
 import asyncio
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ WORK = EngineWork(generated=5_000, steps=50, finished=5_000, attended=3_000_000,
 
 @dataclass
 class Fast:
-    """A worker that has done its unit when it is asked, and counts the same whenever somebody looks."""
+    """A worker that finishes its unit at once and always reports the same counters."""
 
     hardware: Hardware | None
 
@@ -58,7 +58,7 @@ class Fast:
 
 
 def work_off(*hardware: Hardware | None) -> tuple[Throughput | None, Status]:
-    """What a crew of such workers tells in the end, and what it showed last."""
+    """The throughput of a scheduler with such workers at the end, and the last status that it showed."""
     shown: list[Status] = []
     hands = [Fast(each) for each in hardware]
 

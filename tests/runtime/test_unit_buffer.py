@@ -1,4 +1,4 @@
-"""The journal of a unit that somebody else writes to as well, and whose flushes may be left alone."""
+"""The buffer of a unit whose log another process also writes to, and whose flushes may be cancelled."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ PROBLEM = Problem(problem_id="a" * 20, text="?", golds=("1",))
 
 
 class HeldStorage(LocalStorage):
-    """Its files are published when the test lets them."""
+    """A store that publishes files when the test allows it."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

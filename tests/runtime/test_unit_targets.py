@@ -1,4 +1,4 @@
-"""What a run's budget gives to its units, and when a unit has reached what is asked of it."""
+"""The shares of a run's budget that its units get, and when a unit has reached its target."""
 
 import pytest
 from hypothesis import given

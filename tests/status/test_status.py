@@ -118,11 +118,11 @@ def test_a_run_at_work(run_dir: Path) -> None:
         == """\
       labelling
           units     1/2
-          prefixes  9/15 decided
+          prefixes  9/15 done
           rollouts  40/100, 5 before
           speed     200 tokens/s, 200 since the start (50 % of the bound)
-          requests  8 running, 4 waiting, 1 wait for the checker
-          verdicts  50 % right, 45 % wrong, 5.0 % no answer
+          requests  8 running, 4 waiting, 1 waiting for the grader
+          verdicts  50 % correct, 45 % incorrect, 5.0 % no answer
           cut       2.5 % by sampling.max_tokens
           left      0:00:30
           workers   2

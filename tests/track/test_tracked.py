@@ -83,7 +83,10 @@ def test_a_sink_that_fails_is_told_of_in_one_line(
     tmp_path: Path, fails: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert track(Notes(fails), tmp_path, STATUSES) == STATUSES
-    assert capsys.readouterr().err == "stepvalue: run.track=none is off, the run goes on: the server is away\n"
+    assert (
+        capsys.readouterr().err
+        == "stepvalue: run.track=none failed and is off, the run continues: the server is away\n"
+    )
 
 
 def test_values_leave_out_what_is_not_known() -> None:

@@ -1,1 +1,1 @@
-"""Where the course of a run is drawn: TensorBoard, MLflow, Weights & Biases. Each package is loaded when it is asked for."""
+"""Experiment trackers: TensorBoard, MLflow, Weights & Biases. The package of a tracker is imported only if it is used."""

@@ -1,4 +1,4 @@
-"""Where the course of a run is drawn: TensorBoard, MLflow, Weights & Biases. A package is loaded when its tracker is made."""
+"""The three trackers: TensorBoard, MLflow, Weights & Biases. Each imports its package when it is created."""
 
 import json
 import logging
@@ -11,16 +11,18 @@ from pipeline.core.errors import UsageError
 
 EXPERIMENT = "stepvalue"
 VALUE_CHARS = 500
-"""Of a setting: what all versions of the server take."""
+"""Longest value of a setting that all versions of the MLflow server accept."""
 REASON_CHARS = 300
-"""Of what MLflow says first, before it advises."""
+"""Longest reason that is quoted from an error of MLflow. Its first sentence is the reason; advice follows."""
 _SENTENCE_END = re.compile(r"[.!?] ")
 
 
 class Mlflow:
-    """At MLFLOW_TRACKING_URI; each start is one of its runs, in the experiment MLFLOW_EXPERIMENT_NAME or `stepvalue`.
+    """Logs to MLFLOW_TRACKING_URI. Each start is an MLflow run.
 
-    See `tracking.Sink`. Raises UsageError for a place that this installation of MLflow cannot write to.
+    The experiment is MLFLOW_EXPERIMENT_NAME, by default `stepvalue`.
+
+    See `tracking.Sink`. Raises UsageError if this installation of MLflow cannot write to that URI.
     """
 
     def __init__(self) -> None:
@@ -29,7 +31,7 @@ class Mlflow:
         self._mlflow = mlflow
         try:
             mlflow.MlflowClient()
-        except Exception as error:  # each kind of store has errors of its own
+        except Exception as error:  # each kind of store raises its own errors
             first, *_ = _SENTENCE_END.split(" ".join(str(error).split()), maxsplit=1)
             reason = first[:REASON_CHARS]
             raise UsageError(
@@ -52,7 +54,7 @@ class Mlflow:
 
 
 class TensorBoard:
-    """Event files, those of all starts in one folder, so that its curves go on. See `tracking.Sink`."""
+    """Writes event files. Those of all starts are in one folder, so that the curves continue. See `tracking.Sink`."""
 
     def __init__(self) -> None:
         from tensorboardX import SummaryWriter
@@ -61,7 +63,7 @@ class TensorBoard:
 
     def start(self, name: str, settings: Mapping[str, object], folder: Path) -> None:
         self._writer = self._writer_at(logdir=str(folder))
-        # Four blanks: as it is, in what TensorBoard shows of a text.
+        # TensorBoard shows texts as Markdown, in which four blanks mark preformatted text.
         text = json.dumps(settings, indent=1, ensure_ascii=False)
         self._writer.add_text("settings", "\n".join(f"    {line}" for line in text.splitlines()))
 
@@ -79,9 +81,9 @@ _NOT_ONLINE = ("offline", "disabled", "dryrun")
 
 
 class WeightsAndBiases:
-    """As its own environment says: WANDB_PROJECT or `stepvalue`, WANDB_MODE, WANDB_DIR, WANDB_API_KEY.
+    """Logs as the environment says: WANDB_PROJECT (by default `stepvalue`), WANDB_MODE, WANDB_DIR, WANDB_API_KEY.
 
-    See `tracking.Sink`. Raises UsageError where it would have to ask for a key.
+    See `tracking.Sink`. Raises UsageError if it would have to ask for a key.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""A run that is tracked: its statuses go to a sink, from a thread of their own, so that a slow one holds up nothing.
+"""Sends the statuses of a run to a tracker, from a separate thread, so that a slow tracker does not delay the run.
 
-Only the newest status waits. A sink that fails is told of once, and gets nothing more; the run goes on. Drawn are counts of all
-starts, and shares, paces and costs of this one.
+Only the newest status is kept for sending. A tracker that fails is reported once and receives nothing more; the run continues.
+Counts cover all starts; shares, speeds and costs cover this start.
 """
 
 import sys
@@ -23,30 +23,30 @@ from pipeline.storage.objects import SCHEME_END
 from pipeline.storage.starts import TRACKED, Course
 
 END_SECONDS = 30.0
-"""How long a run waits at its end for what was sent last."""
+"""How long a run waits at its end until the last status is sent."""
 
 
 class Sink(Protocol):
-    """What a system that draws runs is asked for. All calls come from one thread, which is not the main one.
+    """The interface of a tracker. All calls come from one thread, which is not the main thread.
 
-    It may raise anything: a run goes on without it.
+    It may raise any error; the run then continues without it.
     """
 
     def start(self, name: str, settings: Mapping[str, object], folder: Path) -> None:
-        """A start of the run of this name begins. `settings` are dotted keys with plain values; `folder` is for files."""
+        """Begin a start of the run `name`. `settings`: dotted keys with plain values. `folder`: a folder for files."""
         ...
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """What holds at a step; steps grow."""
+        """Log the values at a step. Steps increase."""
         ...
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Finish; no further call follows."""
         ...
 
 
 def tracker_for(kind: Tracker) -> Sink | None:
-    """The tracker that the settings ask for. Raises UsageError where its package is not there, or it cannot be used."""
+    """The tracker of the settings; None for `none`. Raises UsageError if its package is missing or it cannot be used."""
     try:
         match kind:
             case Tracker.tensorboard:
@@ -74,9 +74,9 @@ def tracker_for(kind: Tracker) -> Sink | None:
 def tracking(
     sink: Sink | None, config: LabelConfig, place: str, watch: Callable[[Status], None]
 ) -> Iterator[Callable[[Status], None]]:
-    """What to tell a status, which hands it on to `watch`; `place` is that of the run directory.
+    """Yield a watcher that sends each status to `sink` and passes it on to `watch`. `place`: the run directory.
 
-    Nothing is sent of a start that finds nothing owed.
+    A start that finds no work sends nothing.
     """
     if sink is None:
         yield watch
@@ -94,7 +94,7 @@ def tracking(
 
 
 def folder_of(place: str) -> Path:
-    """Where a tracker's files go: into a run directory that is a folder, else below the working directory."""
+    """The folder for a tracker's files: in the run directory if it is a folder, else under the working directory."""
     return Path(TRACKED) / last_part(place) if SCHEME_END in place else Path(place) / TRACKED
 
 
@@ -133,12 +133,14 @@ class _Tracking:
                 over = self._over
                 sent = self._send(sent)
             self._sink.end()
-        except Exception as error:  # noqa: BLE001  # whatever a tracker raises, the run is worth more
+        except Exception as error:  # noqa: BLE001  # no error of a tracker may stop the run
             reason = " ".join(str(error).split()) or type(error).__name__
-            sys.stderr.write(f"stepvalue: run.track={self._config.run.track.value} is off, the run goes on: {reason}\n")
+            sys.stderr.write(
+                f"stepvalue: run.track={self._config.run.track.value} failed and is off, the run continues: {reason}\n"
+            )
 
     def _send(self, sent: int) -> int:
-        """Send the newest status if it is further than the last one that was `sent`; how far it is."""
+        """Send the newest status if its step is beyond `sent`. Returns the last step that was sent."""
         status = self._status
         if status is None or _step_of(status) <= sent:
             return sent
@@ -154,12 +156,12 @@ def _flat_settings(config: LabelConfig) -> dict[str, object]:
 
 
 def _step_of(status: Status) -> int:
-    """Where a status stands on the axis: rollouts of all starts, so that a later start goes on where the one before ended."""
+    """The step of a status: the rollouts of all starts, so that a later start continues the axis of the one before."""
     return status.rollouts_before + status.rollouts
 
 
 def values_of(status: Status, pace: Pace, price: float | None) -> dict[str, float]:
-    """What is drawn of a status, by name; what is not known is left out. `price`: of a device for an hour."""
+    """The values to plot of a status, by name, without unknown ones. `price`: cost of one device for one hour."""
     hours = status.device_hours
     known = {
         "units_done": status.units_done,

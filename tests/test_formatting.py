@@ -1,0 +1,101 @@
+"""A status as text: one line of a log that contains only what is known."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.core.formatting import format_cost, format_number, format_range, format_verdicts, printable, status_line
+from pipeline.core.progress import Load, Pace, Status, Verdicts
+
+STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "pace", "seconds", "line"),
+    [
+        (Status(stage="reading the input"), Pace(), 0.2, "reading the input 0:00:00"),
+        (Status(stage="starting", units=3), Pace(), 61, "starting 0:01:01 | units 0/3"),
+        (
+            Status(stage="starting", units=3, rollouts_before=1_200),
+            Pace(),
+            1,
+            "starting 0:00:01 | units 0/3 | rollouts 0, 1,200 before",
+        ),
+        (
+            Status(stage="labelling", units=3, units_done=1, prefixes=40, prefixes_decided=9, rollouts=1500,
+                   rollouts_expected=4500, tokens=90_000, load=Load(running=128, waiting=70, grading=2), workers=2,
+                   verdicts=Verdicts(correct=700, incorrect=790, no_answer=10, truncated=3), device_seconds=1800.0),
+            STEADY,
+            30,
+            "labelling 0:00:30 | units 1/3 | prefixes 9/40 done | rollouts 1,500/4,500 | 3,000 tokens/s, 2,900 since the "
+            "start | 128 running, 70 waiting, 2 waiting for the grader | 47 % correct, 53 % incorrect, 0.7 % no answer | "
+            "cut 0.2 % by sampling.max_tokens | money 1.50 for 0.50 device hours | left 0:01:00",
+        ),
+        (
+            Status(stage="labelling", units=1, rollouts=12, tokens=9, share_of_bound=0.712,
+                   verdicts=Verdicts(ungraded=11, aborted=1)),
+            Pace(recent=3.0, overall=3.0),
+            3600 * 26 + 59,
+            "labelling 26:00:59 | units 0/1 | rollouts 12 | 3 tokens/s, 3 since the start (71 % of the bound) | 0 running, "
+            "0 waiting | 0.0 % correct, 0.0 % incorrect, 92 % ungraded, 8.3 % aborted | cut 0.0 % by sampling.max_tokens",
+        ),
+    ],
+)  # fmt: skip
+def test_progress_is_one_line(status: Status, pace: Pace, seconds: float, line: str) -> None:
+    assert status_line(status, pace, seconds, 3.0) == line
+
+
+def test_without_a_price_there_is_no_money() -> None:
+    assert "money" not in status_line(Status(stage="labelling", device_seconds=99.0), Pace(), 1, None)
+    assert format_cost(1.0, 0.0) == "0.00 for 1.00 device hours"
+
+
+@pytest.mark.parametrize(
+    ("number", "digits", "told"),
+    [
+        (0, 2, "0.00"), (0.00182, 2, "0.0018"), (0.5, 2, "0.50"), (0.999, 2, "1.00"), (-0.0123, 2, "-0.012"),
+        (1234.567, 2, "1,234.57"), (0.00001, 2, "0.000010"), (1e-300, 2, "0.000000000"), (0.4, 0, "0"), (2345.0, 0, "2,345"),
+    ],
+)  # fmt: skip
+def test_of_small_figures_the_first_digits_are_told(number: float, digits: int, told: str) -> None:
+    assert format_number(number, digits) == told
+
+
+def test_a_small_cost_is_not_nothing() -> None:
+    assert format_cost(0.0018, 1.5) == "0.0027 for 0.0018 device hours"
+
+
+def test_a_range_whose_ends_are_one_is_one_figure() -> None:
+    assert format_range(0.0012, 3.0, 2) == "0.0012 to 3.00"
+    assert format_range(120, 120) == "120"
+
+
+_count = st.integers(0, 10**12)
+
+
+@given(
+    st.builds(
+        Status,
+        stage=st.text(),
+        units=_count, units_done=_count, prefixes=_count, rollouts=_count, rollouts_before=_count, tokens=_count,
+        verdicts=st.builds(Verdicts, correct=_count, incorrect=_count, no_answer=_count, truncated=_count),
+        load=st.builds(Load, running=_count, waiting=_count, grading=_count),
+    ),
+    st.floats(0, 10**7),
+)  # fmt: skip
+def test_any_progress_is_a_line_that_a_terminal_can_show(status: Status, seconds: float) -> None:
+    line = status_line(status, STEADY, seconds, 3.0)
+    assert line.isprintable()
+    assert len(line) < 420 + len(status.stage)
+
+
+@given(st.text())
+def test_printable_text_obeys_nothing(text: str) -> None:
+    assert printable(text).isprintable()
+
+
+@given(st.builds(Verdicts, correct=_count, incorrect=_count, ungraded=_count))
+def test_shares_never_leave_out_correct_and_incorrect(verdicts: Verdicts) -> None:
+    assert "correct" in format_verdicts(verdicts)
+    assert "incorrect" in format_verdicts(verdicts)
+    assert "no answer" not in format_verdicts(verdicts)
