@@ -77,7 +77,7 @@ def test_the_verdict_stands_behind_what_was_there() -> None:
         (b'{"gold": 5, "predicted": "5"}', "no \"prediction\" among 'gold', 'predicted'; give the model's output"),
         (b'{"gold": 5, "prediction": ["5"]}', "the prediction is of type list; give"),
         (b'{"gold": 5, "prediction": true}', "the prediction is of type bool; give"),
-        (b'{"gold": 5, "prediction": "5", "extracts": "false"}', '"extracts" is neither true'),
+        (b'{"gold": 5, "prediction": "5", "extracts": "false"}', '"extracts" must be true'),
     ],
     ids=lambda value: ascii(value)[:50],
 )
@@ -93,7 +93,7 @@ def test_a_gold_that_nothing_can_be_compared_with_is_named(gold: Any) -> None:
     case = read_case(3, json.dumps({"gold": gold, "prediction": "5"}).encode())
     assert case.asked is not None
     assert case.asked.golds == ()
-    assert case.error.startswith("line 3: nothing can be compared with this gold; give the known answer")
+    assert case.error.startswith("line 3: no answer can be compared with this gold; give the known answer")
 
 
 def test_a_line_of_many_keys_names_some() -> None:
