@@ -3,7 +3,7 @@
 `base` defines the interface of a checker, and `registry` selects one by name. `math` checks mathematical answers. Its reading
 order: limits, fallback_answer, extract; normal, exact, ratio, reader, expression, forms, structure, phrases, compare; algebra,
 child, pool. `code` checks programs. All model output is treated as hostile: the math checker never evaluates text, its fast
-path has no side effects, and computer algebra and programs run in child processes that can be killed.
+path is pure, and computer algebra and programs run in child processes that can be killed.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The lines of the `grade` command: it reads one JSON line and writes the same line with its verdict. No side effects.
+"""The lines of the `grade` command: it reads one JSON line and writes the same line with its verdict. Pure.
 
     {"gold": "1/2", "prediction": "So \\\\boxed{0.5}", "id": 7}
     {"gold": "1/2", "prediction": "So \\\\boxed{0.5}", "id": 7, "verdict": "correct", "answer": "0.5", "ms": 0.03}

@@ -1,4 +1,4 @@
-"""Converts completions, chains, golds and predictions to questions for a checker. No side effects.
+"""Converts completions, chains, golds and predictions to questions for a checker. Pure.
 
 A gold or prediction may be a text, a number, the numpy equivalent of either, or None. Several golds may come in a list.
 Not covered: other types. A prediction of another type is `no_answer`, and a gold of another type is `unparseable`.

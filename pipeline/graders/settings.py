@@ -16,8 +16,8 @@ from pipeline.config.label import GraderConfig
 class MathConfig(GraderConfig):
     kind: Annotated[str, RELABEL] = "math"
     fallback: Annotated[Fallback, RELABEL] = Fallback.closing_statement
-    """The answer of a text without `\\boxed{}`, `####` or "the answer is". closing_statement: the formula, number, choice or bold
-    words that its last line states. last_number: the last number anywhere in it. none: no answer; the verdict is no_answer."""
+    """The answer of a text without `\\boxed{}`, `####` or "the answer is". closing_statement: the formula, number, choice or
+    bold words that its last line states. last_number: its last number. none: no answer, so the verdict is no_answer."""
     answer_pattern: Annotated[str | None, RELABEL] = None
     """A regular expression with a group. The first group of its last match is the final answer, before any built-in marker."""
     relative_tolerance: Annotated[float, Range(ge=0, lt=0.1), RELABEL] = 0.0
