@@ -33,7 +33,7 @@ class TooLargeError(ArithmeticError):
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The quotient `top` / `bottom`. Variables may have negative powers. `bottom` is never zero. If it has one term, it is 1."""
+    """The quotient `top` / `bottom`. Variables may have negative powers. `bottom` is not zero. If it has one term, it is 1."""
 
     top: Polynomial
     bottom: Polynomial
