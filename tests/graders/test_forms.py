@@ -28,8 +28,9 @@ def kind(text: str) -> FormKind:
         ("1,2", FormKind.LIST), ("1 and 2", FormKind.LIST), ("1,000", FormKind.EXPRESSION), ("1,000, 2,000", FormKind.LIST),
         ("\\pm 2", FormKind.LIST), ("(1,2)", FormKind.TUPLE), ("[1,2)", FormKind.TUPLE), ("(2,102)", FormKind.TUPLE),
         ("(9+1)", FormKind.EXPRESSION), ("\\{1,2\\}", FormKind.SET),
-        ("\\{\\}", FormKind.SET), ("(0,1)\\cup[2,3]", FormKind.UNION), ("x<1 \\text{ or } x>3", FormKind.UNION), ("x=5", FormKind.RELATION),
-        ("1<x\\le 2", FormKind.RELATION), ("\\mathbb{R}", FormKind.TUPLE), ("\\begin{pmatrix}1&2\\end{pmatrix}", FormKind.MATRIX),
+        ("\\{\\}", FormKind.SET), ("(0,1)\\cup[2,3]", FormKind.UNION), ("x<1 \\text{ or } x>3", FormKind.UNION),
+        ("x=5", FormKind.RELATION), ("1<x\\le 2", FormKind.RELATION), ("\\mathbb{R}", FormKind.TUPLE),
+        ("\\begin{pmatrix}1&2\\end{pmatrix}", FormKind.MATRIX),
         ("(1,2", FormKind.EXPRESSION), ("x\\in[1,2]", FormKind.TUPLE), ("\\sqrt{51}\\approx 7.1", FormKind.EXPRESSION),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Any line in is exactly one line out, its other keys as they were."""
+"""Every input line gives exactly one output line, with its other keys unchanged."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ def one_line(result: Result) -> dict[str, Any]:
 
 
 def answered(line: bytes | None, number: int = 7) -> dict[str, Any]:
-    """What becomes of a line that a checker would call correct."""
+    """The output line of an input line that a checker grades as correct."""
     case = read_case(number, line)
     return one_line(finish_line(case, GRADE if case.asked else None))
 
