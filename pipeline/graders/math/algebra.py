@@ -91,7 +91,7 @@ def _without_floats(parsed: Any) -> Any:
 def equal(gold: Any, answer: Any, tolerance: float) -> bool:
     """Whether two parsed answers are equal. Values must agree to 30 significant digits, or to `tolerance` if that is wider.
 
-    Raises `UnparseableError` if the comparison remains undecided.
+    Raises `UnparseableError` if it cannot decide the comparison.
     """
     if isinstance(gold, sympy.Tuple) and isinstance(answer, sympy.Tuple):
         return len(gold) == len(answer) and all(equal(g, a, tolerance) for g, a in zip(gold, answer, strict=True))
@@ -118,7 +118,7 @@ def equal(gold: Any, answer: Any, tolerance: float) -> bool:
     except MemoryError:
         raise
     except Exception as error:
-        # An undecided comparison does not make the answer wrong.
+        # A comparison that cannot be decided does not make the answer wrong.
         raise UnparseableError from error
 
 
