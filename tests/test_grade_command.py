@@ -1,4 +1,4 @@
-"""The `grade` command as a user starts it: files and pipes, damage and interruption."""
+"""The `grade` command as a user starts it, with files and pipes, damaged input and interruption."""
 
 import gzip
 import json

@@ -1,8 +1,9 @@
-"""Is this answer right? `grade(gold, prediction)` says so. `base` says what a checker promises, `registry` picks one.
+"""Answer checkers. `grade(gold, prediction)` decides whether an answer is correct.
 
-Mathematics, in reading order: limits, closing, extract; normal, exact, ratio, reader, expression, forms, structure, phrases,
-compare; then algebra, child and pool. Everything here treats model output as hostile: text is never evaluated, the fast path is
-pure, and computer algebra runs in child processes that can be killed. Programs have a checker of their own in `code`.
+`base` defines the interface of a checker, and `registry` selects one by name. `math` checks mathematical answers. Its reading
+order: limits, fallback_answer, extract; normal, exact, ratio, reader, expression, forms, structure, phrases, compare; algebra,
+child, pool. `code` checks programs. All model output is treated as hostile: the math checker never evaluates text, its fast
+path is pure, and computer algebra and programs run in child processes that can be killed.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ __all__ = ["Grade", "Verdict", "grade"]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when asked for: the child processes import this package too, and their start would be a quarter slower.
+    # Imported on first use: the child processes import this package too, and an eager import slows their start by a quarter.
     if name != "grade":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from pipeline.graders.shared import grade

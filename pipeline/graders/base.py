@@ -1,4 +1,4 @@
-"""What the rest of the pipeline knows of a checker (`Checker`), and what somebody's own has to do (`Grader`)."""
+"""The interface of a checker inside the pipeline (`Checker`), and the one that a plugin implements (`Grader`)."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,75 +9,75 @@ from pipeline.config.label import GraderConfig
 from pipeline.core.records import Grade, Verdict
 
 MAX_ANSWER_KEPT = 1_000
-"""Characters of an answer that a `Grade` holds."""
-# What several golds yield when none matched: the first of these that occurred.
+"""A `Grade` keeps at most this many characters of an answer."""
+# When no gold matches, the result is the first of these verdicts that occurred, else INCORRECT.
 _PRECEDENCE = (Verdict.TIMEOUT, Verdict.CRASHED, Verdict.OVER_LIMIT, Verdict.UNPARSEABLE)
 
 
 def of_any(verdicts: Collection[Verdict | None]) -> Verdict:
-    """The verdict on an answer of which these are the verdicts gold by gold: any right one counts."""
+    """The verdict on an answer, from its verdicts against each gold. It is CORRECT if any of them is."""
     if Verdict.CORRECT in verdicts:
         return Verdict.CORRECT
     return next((verdict for verdict in _PRECEDENCE if verdict in verdicts), Verdict.INCORRECT)
 
 
 class Ending(Protocol):
-    """When a text that is still being written has stated its final answer, for engines that end completions there."""
+    """Detects that a growing text has stated its final answer. Engines use it to end completions there."""
 
     def may_state(self, piece: str) -> bool:
-        """Whether a line may state an answer: quick, and false for most."""
+        """Whether a line may state an answer. This test is quick, and false for most lines."""
         ...
 
     def complete(self, text: str) -> bool:
-        """Whether a text has stated a final answer that stands. What follows its last line end is not looked at."""
+        """Whether a text has stated its final answer. Ignores everything after the last line end."""
         ...
 
 
 class _Described(Protocol):
-    """What is asked of a checker's class before one is made."""
+    """What the pipeline asks of a checker's class before it creates an instance."""
 
     Config: ClassVar[type[GraderConfig]] = GraderConfig
-    """Its settings: a dataclass under `GraderConfig`, with its name as `kind`."""
+    """The settings: a subclass of `GraderConfig`, a dataclass, whose `kind` is the checker's name."""
     no_ending: ClassVar[str] = "does not say when a text has stated its answer"
-    """Why completions cannot end at their answer, in a clause after its name; of one with an `ending`."""
+    """Why completions cannot end at their answer. An error prints this clause after the checker's name if `ending` is None."""
 
     @classmethod
     def ending(cls, config: Any) -> Ending | None:
-        """When a completion has stated its answer; None where that cannot be told."""
+        """Detects that a completion has stated its answer. None if this checker cannot detect it."""
         return None
 
     @classmethod
     def ends_by_default(cls, config: Any) -> bool:
-        """Whether completions of base models end at their answer where the settings leave that open."""
+        """Whether completions of base models end at their answer when no setting decides that."""
         return False
 
 
 class Checker(_Described, Protocol):
-    """Text in, `Grade` out, whatever the text holds; any of several golds counts. Usable from any thread."""
+    """Turns any text into a `Grade`. An answer is correct if it matches any of several golds. Usable from any thread."""
 
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
-        """The answer that a whole output states, None where it states none. `complete` false: it was cut short."""
+        """The answer that a whole output states, or None. `complete` is false for an output that was cut short."""
 
     def stated_answer(self, text: str, *, complete: bool = True) -> str | None:
-        """The answer that a text marks as its final one, None where it marks none: no fallback, for golds and given chains."""
+        """The answer that a text marks as final, or None. It uses no fallback; for golds and given chains."""
         return self.final_answer(text, complete=complete)
 
     def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
-        """The grade of a whole output where it is known at once, else None."""
+        """The grade of a whole output if it is known at once, else None."""
         return self.quick_answer(golds, self.final_answer(text, complete=complete))
 
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
-        """The grade of a bare answer where it is known at once, else None."""
+        """The grade of a bare answer if it is known at once, else None."""
 
     def grade(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade:
-        """The grade of a whole output, however long it takes."""
+        """The grade of a whole output. May wait for a child process."""
         return self.grade_answer(golds, self.final_answer(text, complete=complete) or "")
 
     def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
-        """The grade of a bare answer, however long it takes."""
+        """The grade of a bare answer. May wait for a child process."""
 
     def parses(self, gold: str) -> bool:
-        """Whether answers can be compared with `gold`. Asked when input is read, before any model is loaded."""
+        """Whether answers can be compared with `gold`. Called while input is read, before any model is loaded."""
 
     def close(self) -> None:
         """End the child processes."""
@@ -92,8 +92,10 @@ class Checker(_Described, Protocol):
 
 
 class Grader(_Described, Protocol):
-    """A checker of one's own: what an installed distribution offers under `stepvalue.graders`. Batches in, lists of the same
-    length out. It is used from several threads, in the worker's process: what runs for long or may crash belongs elsewhere.
+    """The interface of a plugin: an installed distribution offers it under the entry point group `stepvalue.graders`.
+
+    Each method takes a batch and returns a sequence of the same length. Several threads of the worker process call it, so code
+    that runs for long or may crash belongs in a process of its own.
     """
 
     settings: GraderConfig
@@ -103,38 +105,38 @@ class Grader(_Described, Protocol):
 
     @abstractmethod
     def extract(self, texts: Sequence[str], *, complete: bool) -> Sequence[str | None]:
-        """The answer that each whole output states, None where it states none. `complete` false: they were cut short."""
+        """For each whole output the answer that it states, or None. `complete` is false for outputs that were cut short."""
         ...
 
     @abstractmethod
     def grade(self, golds: Sequence[Sequence[str]], answers: Sequence[str]) -> Sequence[Verdict]:
-        """The verdict on each answer; any of its golds counts."""
+        """The verdict on each answer. It is correct if it matches any of its golds."""
         ...
 
     @abstractmethod
     def parses(self, golds: Sequence[str]) -> Sequence[bool]:
-        """Whether answers can be compared with each gold. Asked when input is read, before any model is loaded."""
+        """For each gold, whether answers can be compared with it. Called while input is read, before any model is loaded."""
         ...
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Free all resources."""
 
 
 def _wrong_answers(found: Any, texts: Sequence[str], **_named: object) -> str:
     if not _is_list_of(found, len(texts), (str, type(None))):
-        return f"it has to give a text or None for each of {len(texts)} texts, and gave {found!r:.200}"
+        return f"it must return a text or None for each of {len(texts)} texts, but returned {found!r:.200}"
     return ""
 
 
 def _wrong_verdicts(found: Any, _golds: object, answers: Sequence[str]) -> str:
     if not _is_list_of(found, len(answers), (str, Verdict)) or any(each not in set(Verdict) for each in found):
-        return f"it has to give a Verdict for each of {len(answers)} answers, and gave {found!r:.200}"
+        return f"it must return a Verdict for each of {len(answers)} answers, but returned {found!r:.200}"
     return ""
 
 
 def _wrong_readings(found: Any, golds: Sequence[str]) -> str:
     if not _is_list_of(found, len(golds), (bool,)):
-        return f"it has to give true or false for each of {len(golds)} golds, and gave {found!r:.200}"
+        return f"it must return true or false for each of {len(golds)} golds, but returned {found!r:.200}"
     return ""
 
 
@@ -147,4 +149,4 @@ ANSWERS: Mapping[str, Callable[..., str]] = {
     "grade": _wrong_verdicts,
     "parses": _wrong_readings,
 }
-"""What is wrong with the answers of a `Grader`, by method; empty: nothing."""
+"""For each method of `Grader`, a function that checks what the method returned. It returns an error text, empty if valid."""

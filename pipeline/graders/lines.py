@@ -1,11 +1,11 @@
-"""The `grade` command's lines: one of JSONL in, the same line with its verdict out. Pure.
+"""The lines of the `grade` command: it reads one JSON line and writes the same line with its verdict. Pure.
 
     {"gold": "1/2", "prediction": "So \\\\boxed{0.5}", "id": 7}
     {"gold": "1/2", "prediction": "So \\\\boxed{0.5}", "id": 7, "verdict": "correct", "answer": "0.5", "ms": 0.03}
 
-A line that cannot be graded gets `"verdict": null` and an `error`: its number, what is wrong, what to do. A gold that
-nothing can be compared with gets the verdict `unparseable` and an `error`. The keys verdict, answer, ms and error of a line
-that came in are replaced; all its other keys are kept. What is written is ASCII, with everything else escaped.
+A line that cannot be graded gets `"verdict": null` and an `error` with its number, the fault and the remedy. A line whose gold
+cannot be read gets the verdict `unparseable` and an `error`. The keys verdict, answer, ms and error of an input line are
+replaced, and all other keys are kept. The output is ASCII; other characters are escaped.
 """
 
 import json
@@ -20,13 +20,13 @@ OURS = ("verdict", "answer", "ms", "error")
 NAMES_SHOWN = 8
 NAME_CHARS = 40
 GOLD_CHARS = 80
-_GOLD = "give the known answer as a text, a number or a list of those, of which any counts"
-_PREDICTION = "give the model's output as a text, a number, or null where there is none"
+_GOLD = "give the known answer as a text, a number, or a list of these if any of several is correct"
+_PREDICTION = "give the model's output as a text, a number, or null if there is no output"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A line as it was read: its other keys, and the question it asks; None, and an `error`, where it asks none."""
+    """An input line. `kept` are its other keys. `asked` is None, and `error` says why, if the line cannot be graded."""
 
     number: int
     kept: Mapping[str, object]
@@ -36,7 +36,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A line to write. `verdict` is None where the line could not be graded; `error` is empty where there is none."""
+    """An output line. `verdict` is None if the line could not be graded. `error` is empty if there is no error."""
 
     text: bytes
     verdict: Verdict | None
@@ -44,7 +44,7 @@ class Result:
 
 
 def read_case(number: int, line: bytes | None) -> Case:
-    """What the line with this number asks; `line` is None where it was too long to be held."""
+    """Parse the line with this number. `line` is None if it was too long to be read into memory."""
     try:
         fields = parse_object(line)
     except UnusableLineError as unusable:
@@ -54,18 +54,18 @@ def read_case(number: int, line: bytes | None) -> Case:
     if wrong:
         return Case(number=number, kept=kept, asked=None, error=f"line {number}: {wrong}")
     asked = question(fields["gold"], fields["prediction"], extracts=fields.get("extracts", True) is True)
-    error = "" if asked.golds else f"line {number}: nothing can be compared with this gold; {_GOLD}"
+    error = "" if asked.golds else f"line {number}: no answer can be compared with this gold; {_GOLD}"
     return Case(number=number, kept=kept, asked=asked, error=error)
 
 
 def gold_error(case: Case, golds: Sequence[str]) -> str:
-    """What to say of a case whose `golds` do not parse."""
+    """The error of a case whose `golds` do not parse."""
     shown = ", ".join(ascii(gold[:GOLD_CHARS]) for gold in golds)
-    return f"line {case.number}: the gold {shown} is not read as an answer; mend it, or write it more plainly"
+    return f"line {case.number}: the gold {shown} cannot be read as an answer; correct it, or write it more plainly"
 
 
 def finish_line(case: Case, grade: Grade | None = None, error: str = "") -> Result:
-    """The line to write for a case. Where its other keys are not JSON (NaN, thousands of levels) they are left out."""
+    """The output line of a case. Its other keys are left out if JSON cannot hold them (NaN, thousands of nested levels)."""
     error = error or case.error
     verdict = {
         "verdict": grade.verdict.value if grade else None,
@@ -75,14 +75,14 @@ def finish_line(case: Case, grade: Grade | None = None, error: str = "") -> Resu
     try:
         text = _encoded({**case.kept, **verdict, **({"error": error} if error else {})})
     except (ValueError, RecursionError):
-        left_out = "its other keys were left out: NaN, infinity and a thousand levels are not JSON"
+        left_out = "its other keys were left out: JSON cannot hold NaN, infinity or a thousand nested levels"
         error = f"{error}; {left_out}" if error else f"line {case.number}: {left_out}"
         text = _encoded({**verdict, "error": error})
     return Result(text=text, verdict=grade.verdict if grade else None, error=error)
 
 
 def summary(verdicts: Mapping[Verdict | None, int], seconds: float) -> str:
-    """What became of all lines, in one line. None stands for lines that could not be graded."""
+    """Counts of the verdicts on all lines, in one line. The key None counts the lines that could not be graded."""
     counts = [
         f"{verdicts.get(verdict, 0):,} {verdict.value}"
         for verdict in Verdict
@@ -93,7 +93,7 @@ def summary(verdicts: Mapping[Verdict | None, int], seconds: float) -> str:
 
 
 def _fault(fields: Mapping[str, object]) -> str:
-    """Why a line asks nothing, and the remedy; empty where it does."""
+    """Why a line cannot be graded, and the remedy. Empty if it can be graded."""
     if fields.get("gold") is None:
         missing = "the gold is null" if "gold" in fields else f'there is no "gold" among {_names(fields)}'
         return f"{missing}; {_GOLD}"
@@ -103,7 +103,7 @@ def _fault(fields: Mapping[str, object]) -> str:
     if isinstance(prediction, bool | list | dict):
         return f"the prediction is of type {type(prediction).__name__}; {_PREDICTION}"
     if not isinstance(fields.get("extracts", True), bool):
-        return '"extracts" is neither true (the prediction is a whole output) nor false (it is a bare answer)'
+        return '"extracts" must be true (the prediction is a whole output) or false (it is a bare answer)'
     return ""
 
 

@@ -1,4 +1,4 @@
-"""What our checkers have in common: grades that are known are kept, and children are lent, each to one thread at a time."""
+"""Shared parts of the built-in checkers: a cache of grades, and a pool of children, each used by one thread at a time."""
 
 import queue
 import threading
@@ -16,14 +16,14 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class VerdictCache(Generic[Key]):
-    """The grades used last, `CACHE_ENTRIES` at most: many rollouts of one problem say the same. Usable from any thread."""
+    """An LRU cache of `CACHE_ENTRIES` grades, because many rollouts give the same answer. Usable from any thread."""
 
     def __init__(self) -> None:
         self._grades: dict[Key, Grade] = {}
         self._lock = threading.Lock()
 
     def get(self, key: Key) -> Grade | None:
-        """The grade kept under a key, None where there is none."""
+        """The cached grade of a key, or None."""
         with self._lock:
             grade = self._grades.pop(key, None)
             if grade is not None:
@@ -31,7 +31,7 @@ class VerdictCache(Generic[Key]):
             return grade
 
     def keep(self, key: Key, grade: Grade) -> None:
-        """Keep a grade, and forget the one used longest ago where there are too many."""
+        """Add a grade. If the cache is full, drop the least recently used grade."""
         with self._lock:
             self._grades[key] = grade
             if len(self._grades) > CACHE_ENTRIES:
@@ -39,31 +39,31 @@ class VerdictCache(Generic[Key]):
 
 
 class Killable(Protocol):
-    """A process, or a place for one, that is started when it is first needed."""
+    """A child process that is started when it is first needed."""
 
     def kill(self) -> None:
-        """End it, whatever it is doing."""
+        """End the process at once."""
 
 
 Child = TypeVar("Child", bound=Killable)
 
 
 class PooledChecker(Checker, Generic[Child]):
-    """A checker that asks child processes where it does not know a grade itself."""
+    """A checker that asks a child process for every grade that it cannot decide itself."""
 
     def __init__(self, children: Sequence[Child]) -> None:
         self._children = children
-        # Last in, first out: few children are started where few are needed.
+        # Last in, first out: no more children are started than are needed at the same time.
         self._idle: queue.LifoQueue[Child] = queue.LifoQueue()
         for child in reversed(children):
             self._idle.put(child)
         self._closed = False
 
     def close(self) -> None:
-        """End the children. Grades that need none can still be had."""
+        """End the child processes. Grades that need no child process are still available."""
         self._closed = True
         for _ in self._children:
-            # Waits for a child at work; its own deadline ends it.
+            # Waits for a child that is working. The deadline of its task limits the wait.
             self._idle.get().kill()
         for child in self._children:
             self._idle.put(child)

@@ -1,7 +1,7 @@
-"""The questions that a checker is asked: by a completion or a chain of ours, by a gold and a prediction of whatever type. Pure.
+"""Converts completions, chains, golds and predictions to questions for a checker. Pure.
 
-Of the latter, texts, numbers, their numpy kin and None, as people and data sets hand them over, and several golds in a list.
-Not covered: other types. As a prediction they are no answer, as a gold they are one that nothing can be compared with.
+A gold or prediction may be a text, a number, the numpy equivalent of either, or None. Several golds may come in a list.
+Not covered: other types. A prediction of another type is `no_answer`, and a gold of another type is `unparseable`.
 """
 
 from collections.abc import Sequence, Set
@@ -14,31 +14,31 @@ from pipeline.data.problems import plain_number
 from pipeline.graders.base import Checker
 
 NO_COMPLETION = Grade(verdict=Verdict.CRASHED, answer="", ms=0.0)
-"""Of a request that no engine answers, or that was stopped: ungraded, like an answer that no checker survives."""
+"""The grade of a request that the engine failed or aborted. It is ungraded, like an answer that crashes the checker."""
 
 
 def grade_at_once(checker: Checker, golds: tuple[str, ...], text: str, finish: Finish) -> Grade | None:
-    """The grade of a completion behind its stem, or None when the checker has to ask a child."""
+    """The grade of a completion with its prefix, or None if the checker has to ask a child process."""
     if finish in (Finish.ENGINE_FAILED, Finish.ABORT):
         return NO_COMPLETION
     return checker.quick(golds, text, complete=finish is Finish.STOP)
 
 
 def grade_in_time(checker: Checker, golds: tuple[str, ...], text: str, finish: Finish) -> Grade:
-    """The grade of a completion that `grade_at_once` had none for."""
+    """The grade of a completion for which `grade_at_once` returned None. Waits for a child process."""
     return checker.grade(golds, text, complete=finish is Finish.STOP)
 
 
 def outcome_of(grade: Grade) -> bool | None:
-    """Whether a chain's own answer is right, None where that cannot be graded."""
+    """Whether the final answer of a chain is correct, or None if it cannot be graded."""
     return None if grade.verdict in UNGRADED else grade.verdict is Verdict.CORRECT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Is `text` right? Any of `golds` counts, and where there are none the gold was unusable.
+    """Does `text` match any of `golds`? `golds` is empty if the gold was unusable.
 
-    `extracts`: the text is a whole output that states its answer somewhere, else it is the answer.
+    `extracts` is true if the text is a whole output that states its answer, false if the text is the bare answer.
     """
 
     golds: tuple[str, ...]
@@ -47,12 +47,12 @@ class Question:
 
 
 def question(gold: object, prediction: object, *, extracts: bool) -> Question:
-    """The question that a caller means by a gold (or several, in a list, tuple, array or set) and a prediction."""
+    """The question for a gold (or several in a list, tuple, array or set) and a prediction."""
     return Question(golds=golds_of(gold), text=_text(prediction), extracts=extracts)
 
 
 def golds_of(gold: object) -> tuple[str, ...]:
-    """The known answers without repetition; none where the gold, or one of several, is blank or not text or number."""
+    """The distinct known answers. Empty if the gold, or one of several, is blank or neither a text nor a number."""
     if isinstance(gold, str):
         return (gold.strip(),) if gold.strip() else ()
     given = _native(gold)
@@ -63,7 +63,7 @@ def golds_of(gold: object) -> tuple[str, ...]:
 
 
 def at_once(checker: Checker, asked: Question) -> Grade | None:
-    """The grade where it is known in microseconds, None where a child process has to be asked."""
+    """The grade if it is known within microseconds, or None if a child process has to be asked."""
     if not asked.golds:
         return Grade(verdict=Verdict.UNPARSEABLE, answer="", ms=0.0)
     if asked.extracts and asked.text is not None:
@@ -72,7 +72,7 @@ def at_once(checker: Checker, asked: Question) -> Grade | None:
 
 
 def in_time(checker: Checker, asked: Question) -> Grade:
-    """The grade, by the checker's deadline. Raises StepvalueError when its child processes cannot be started."""
+    """The grade. Waits at most for the checker's deadline. Raises StepvalueError if its child process cannot be started."""
     grade = at_once(checker, asked)
     if grade is not None:
         return grade
@@ -81,7 +81,7 @@ def in_time(checker: Checker, asked: Question) -> Grade:
 
 
 def _gold(entry: object) -> str:
-    """One known answer, empty where it is none."""
+    """One known answer as text. Empty if it is unusable."""
     entry = _native(entry)
     if _is_number(entry) and not Decimal(entry).is_finite():
         return ""
@@ -96,12 +96,12 @@ def _text(prediction: object) -> str | None:
 
 
 def _is_number(value: object) -> TypeGuard[int | float | Decimal]:
-    # A truth value is an int to Python, and nobody's answer.
+    # bool is a subclass of int in Python, but it is never an answer.
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def _native(value: object) -> object:
-    """Plain Python in place of numpy's and torch's scalars and arrays."""
+    """Convert scalars and arrays of numpy and torch to plain Python values."""
     if isinstance(value, str):
         return value
     convert = getattr(value, "tolist", None)

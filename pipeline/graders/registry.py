@@ -1,6 +1,6 @@
-"""The checkers by name: ours, and those of installed distributions. A new one of ours is a line here.
+"""The checkers by name: the built-in ones, and plugins of installed distributions. A new built-in checker needs one line here.
 
-Somebody's own is a `Grader`, and works as the `Checker` that the rest of the pipeline knows.
+A plugin implements `Grader`. An adapter turns it into the `Checker` that the rest of the pipeline uses.
 """
 
 from time import perf_counter
@@ -27,13 +27,15 @@ GRADERS: Door[type[Checker] | type[Grader]] = Door(
 
 
 def grader_version() -> str:
-    """What graded a rollout, as it stands in the log."""
+    """The version of the grader, as the log records it for each rollout."""
     return f"stepvalue-{__version__}"
 
 
 def checker_for(config: GraderConfig) -> Checker:
-    """A new checker; its owner closes it. Raises StepvalueError where the machine cannot do what the settings demand, and
-    UsageError where there is none of that name here."""
+    """A new checker. The caller must close it.
+
+    Raises StepvalueError if the machine cannot do what the settings demand, and UsageError if no checker has that name.
+    """
     found: Any = GRADERS.load(config.kind)
     made = GRADERS.made(config.kind, complete_settings(config, GRADERS))
     checker: Checker = made if hasattr(found, "quick") else _Adapted(made)
@@ -41,12 +43,12 @@ def checker_for(config: GraderConfig) -> Checker:
 
 
 def grader_type(config: GraderConfig) -> Any:
-    """The class of the checker that settings are for, for what it says of itself."""
+    """The class of the checker that the settings name. Its class attributes describe it."""
     return GRADERS.load(config.kind)
 
 
 class _Adapted(Checker):
-    """A `Grader` as a `Checker`: nothing is known at once but that a text without an answer has none."""
+    """Adapts a `Grader` to `Checker`. Its only grade without a call of `Grader.grade` is NO_ANSWER."""
 
     def __init__(self, grader: Grader) -> None:
         self._grader = grader

@@ -1,13 +1,13 @@
-"""Rewards for RL trainers: 1.0 where the final answer is right, 0.0 where it is wrong or missing.
+"""Reward functions for RL trainers: 1.0 if the final answer is correct, 0.0 if it is wrong or missing.
 
-`accuracy_reward` is a reward function of TRL's GRPO and RLOO trainers, `compute_score` one of verl, which also finds it by the
-path of this file. Both use the default settings of the checker, from any thread, in any process, in a Ray actor.
+`accuracy_reward` is a reward function for TRL's GRPO and RLOO trainers. `compute_score` is one for verl, which can also load it
+by the path of this file. Both use the default settings of the checker, and work in any thread, process or Ray actor.
 
-What cannot be graded (unparseable, over_limit, timeout, crashed) is not wrong. TRL is given None, which leaves this function
-out for that sample; where it is the only one, the sample gets no advantage and does not count in its group's mean (before
-TRL's pull request 5902 it counted as 0.0). verl has no such value and is given 0.0.
-Not covered: outputs that were cut by a token limit, which trainers do not tell; other settings, for which a function of
-your own calls `grade`.
+An answer that cannot be graded (unparseable, over_limit, timeout, crashed) is not wrong. TRL gets None for it and ignores this
+reward function for that sample. If it is the only reward function, the sample has no advantage and is left out of its group's
+mean (before TRL's pull request 5902 it counted as 0.0). verl has no such value and gets 0.0.
+Not covered: outputs that a token limit cut, because trainers do not report that; and other checker settings. For those, write a
+reward function that calls `grade`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,19 +30,19 @@ def accuracy_reward(
     log_metric: Callable[[str, float], None] | None = None,
     **_columns: object,
 ) -> list[float | None]:
-    """One reward per completion: 1.0 right, 0.0 wrong or without an answer, None not gradable.
+    """One reward per completion: 1.0 if it is correct, 0.0 if it is wrong or has no answer, None if it cannot be graded.
 
-    A completion is a text or a list of messages, whose last one by the assistant counts; its content is a text or a list
-    of parts. The golds are the data set's column `answer`, else `ground_truth`, else `solution`: texts, numbers, or lists
-    of those; of a text with a `\\boxed{}` or `####` the stated answer counts. Where the trainer offers its logs, verdicts
-    and answers go to the completions table, and the share of the ungraded is a metric. Raises ValueError where the data
-    set has none of the columns, or its column another length.
+    A completion is a text or a list of messages. Of a list, the last message by the assistant is graded; its content is a text
+    or a list of parts. The golds are the data set's column `answer`, else `ground_truth`, else `solution`. They are texts,
+    numbers, or lists of these. If a gold text contains `\\boxed{}` or `####`, the answer stated there is the gold. With
+    `log_extra`, verdicts and answers are added to the trainer's completions table. With `log_metric`, the share of ungraded
+    completions is logged as `ungraded`. Raises ValueError if the data set has none of the columns, or one of another length.
     """
     golds = next((column for column in (answer, ground_truth, solution) if column is not None), None)
     if golds is None:
         raise ValueError("accuracy_reward needs a column `answer`, `ground_truth` or `solution` in the data set")
     if len(golds) != len(completions):
-        raise ValueError(f"accuracy_reward was given {len(completions)} completions, but {len(golds)} known answers")
+        raise ValueError(f"accuracy_reward got {len(completions)} completions, but {len(golds)} known answers")
     grades = [grade(_gold(gold), _said(completion)) for gold, completion in zip(golds, completions, strict=True)]
     if log_extra is not None:
         log_extra("verdict", [found.verdict.value for found in grades])
@@ -55,10 +55,11 @@ def accuracy_reward(
 def compute_score(
     data_source: str, solution_str: str, ground_truth: object, extra_info: object = None, **_more: object
 ) -> float:
-    """verl's reward of one output: 1.0 right, 0.0 for everything else, the ungraded included.
+    """verl's reward of one output: 1.0 if it is correct, else 0.0, also if it cannot be graded.
 
-    `ground_truth` is a text, a number, or a list of those of which any counts; of a text with a `\\boxed{}` or `####` the
-    stated answer. `data_source` and `extra_info` change nothing. Raises ValueError for a mapping, which no answer equals.
+    `ground_truth` is a text, a number, or a list of these, any of which is correct. If a text contains `\\boxed{}` or `####`,
+    the answer stated there is the gold. `data_source` and `extra_info` are ignored. Raises ValueError if `ground_truth` is a
+    mapping.
     """
     if isinstance(ground_truth, Mapping):
         raise ValueError(
@@ -81,7 +82,7 @@ def _gold(given: object) -> object:
 
 
 def _said(completion: object) -> object:
-    """The text of a completion, None where the assistant said none."""
+    """The text of a completion, or None if it has no message by the assistant."""
     if isinstance(completion, Mapping):
         completion = [completion]
     if isinstance(completion, str) or not isinstance(completion, Sequence):

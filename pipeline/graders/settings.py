@@ -1,4 +1,4 @@
-"""Settings of the checkers: grader=math (grader=default on the command line) and grader=code."""
+"""Settings of the built-in checkers: grader=math (grader=default on the command line) and grader=code."""
 
 import re
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from pipeline.config.label import GraderConfig
 class MathConfig(GraderConfig):
     kind: Annotated[str, RELABEL] = "math"
     fallback: Annotated[Fallback, RELABEL] = Fallback.closing_statement
-    """What counts as the answer of a text without `\\boxed{}`, `####` or "the answer is": what its closing line comes down to
-    (its last formula, number, choice or bold words), the last number anywhere, or nothing, which is the verdict no_answer."""
+    """The answer of a text without `\\boxed{}`, `####` or "the answer is". closing_statement: the formula, number, choice or
+    bold words that its last line states. last_number: its last number. none: no answer, so the verdict is no_answer."""
     answer_pattern: Annotated[str | None, RELABEL] = None
-    """A regular expression whose last match's first group is the final answer, before any built-in marker."""
+    """A regular expression with a group. The first group of its last match is the final answer, before any built-in marker."""
     relative_tolerance: Annotated[float, Range(ge=0, lt=0.1), RELABEL] = 0.0
-    """For decimal numbers; 0: exact."""
+    """Relative tolerance between decimal numbers. 0: they must be exactly equal."""
 
     def check(self) -> None:
         if self.answer_pattern is None:
@@ -35,16 +35,16 @@ class MathConfig(GraderConfig):
 
 @dataclass(kw_only=True, slots=True)
 class CodeConfig(GraderConfig):
-    """What a program may use decides whether it is right, and so is part of a run's identity."""
+    """A program's limits decide whether it passes, so they are part of the run's identity."""
 
     kind: Annotated[str, RELABEL] = "code"
     memory_mib: Annotated[int, Ge(512), RELABEL] = 2048
-    """Memory that a program may use."""
+    """Memory limit of a program, in MiB."""
     relative_tolerance: Annotated[float, Range(ge=0, lt=0.1), RELABEL] = 0.0
-    """For numbers that a test writes as decimals; 0: exact."""
+    """Tolerance for numbers that a test writes as decimals. 0: they must be exactly equal."""
     cpu_seconds: Annotated[float, Range(gt=0, le=600), RELABEL] = 4.0
-    """Processor time that a program may use on one test of standard input, or on one suite of calls."""
+    """Processor time limit of a program, per test on standard input or per suite of calls or assertions."""
     suite_seconds: Annotated[float, Range(gt=0, le=3600), RELABEL] = 60.0
-    """Wall time after which no further test of a suite is begun."""
+    """Wall time after which no further test of a suite on standard input is started. The verdict is then timeout."""
     sandbox: Annotated[Sandbox, FREE, RELABEL] = Sandbox.standard
-    """What the machine must be able to keep programs from; without it nothing runs."""
+    """The protection that the machine must provide. If it cannot, no program is run."""

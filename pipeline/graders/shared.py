@@ -1,8 +1,8 @@
-"""One checker for everything in a process that just wants a verdict: made when first needed, closed at exit.
+"""One shared checker per process and settings, for callers of `grade`. It is created on first use and closed at exit.
 
-Covered: any thread; a process forked from this one, which makes children of its own, because two processes cannot share a
-pipe; as many settings as are asked for, each with its own children, which are held until the process ends.
-Not covered: work that wants several verdicts at once. Raise `processes` and ask from that many threads.
+Covered: calls from any thread; a forked process, which starts its own children because two processes cannot share a pipe; any
+number of different settings, each with its own children, which live until the process ends.
+Not covered: several verdicts at once by default. For that, raise `processes` and call `grade` from as many threads.
 """
 
 import atexit
@@ -24,26 +24,26 @@ _DEFAULT_KEY = repr(complete_settings(_DEFAULT, GRADERS))
 
 
 def grade(gold: object, prediction: object, *, extracts: bool = True, config: GraderConfig | None = None) -> Grade:
-    """Whether a prediction is right: verdict, the answer it is about, and the milliseconds that took.
+    """Grade a prediction. Returns the verdict, the answer that was graded, and the time in milliseconds.
 
-    `gold` is a text, a number, or a list of those of which any counts; blank, or of another type, it is `unparseable`.
-    `prediction` is a text, a number or None. With `extracts` it is a whole model output that states its final answer, else
-    the bare answer; of another type it is `no_answer`. Waits at most `config.deadline_seconds` per gold, and about a second
-    more when a child process has to be started. Usable from any thread. Raises StepvalueError only when no child process
-    can be started.
+    `gold` is a text, a number, or a list of these, any of which is correct. If it is blank or of another type, the verdict is
+    `unparseable`. `prediction` is a text, a number or None; if it is of another type, the verdict is `no_answer`. With
+    `extracts` it is a whole model output that states its final answer, otherwise it is the bare answer. Waits at most
+    `config.deadline_seconds` per gold, and about one second more if a child process has to be started. Usable from any thread.
+    Raises StepvalueError only if no child process can be started.
     """
     return in_time(shared_checker(config), question(gold, prediction, extracts=extracts))
 
 
 def shared_checker(config: GraderConfig | None = None) -> Checker:
-    """This process's checker with these settings. It is not to be closed."""
+    """This process's checker with these settings. The caller must not close it."""
     key = _DEFAULT_KEY if config is None else repr(complete_settings(config, GRADERS))
     known = _checkers.get(key)
     if known is not None:
         return known
     with _making:
         if key not in _checkers:
-            # Settings are mutable; those of a checker must stay what its key says.
+            # Settings are mutable. The copy keeps the checker's settings equal to its key.
             _checkers[key] = checker_for(copy.deepcopy(config or _DEFAULT))
         return _checkers[key]
 

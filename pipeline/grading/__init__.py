@@ -1,4 +1,4 @@
-"""The answer checker under its earlier name: `from pipeline.grading import grade` is `from pipeline.graders import grade`."""
+"""The earlier name of the answer checker: `from pipeline.grading import grade` means `from pipeline.graders import grade`."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""Rewards for RL trainers under their earlier path, which verl is given as a file. See `graders.reward`."""
+"""The earlier path of `graders.reward`. verl settings may still name this file."""
 
 from pipeline.graders.reward import accuracy_reward, compute_score
 

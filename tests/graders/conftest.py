@@ -1,4 +1,4 @@
-"""A checker of programs, where this machine can confine them."""
+"""Fixtures with checkers of programs. Their tests are skipped if this machine cannot confine programs."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ def code_config(**settings: object) -> CodeConfig:
 
 @pytest.fixture(scope="session")
 def code_checker() -> Iterator[CodeChecker]:
-    """One checker for the tests that leave it as they found it."""
+    """One checker for all tests that do not change it."""
     try:
         checker = CodeChecker(code_config())
     except StepvalueError as error:
@@ -47,14 +47,14 @@ def code_checker() -> Iterator[CodeChecker]:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of the test's own in which all temporary folders are made."""
+    """A folder for this test alone, in which all temporary folders are created."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def own_checker(temporary: Path, code_checker: CodeChecker) -> Iterator[Callable[..., CodeChecker]]:
-    """Makes checkers whose folders lie in `temporary`, and closes them."""
+    """Creates checkers whose folders are in `temporary`, and closes them."""
     made: list[CodeChecker] = []
 
     def make(**settings: object) -> CodeChecker:

@@ -1,4 +1,4 @@
-"""The audited answers beside this checkout: how they are read, judged and counted, and what a checker owes on them."""
+"""Reads, grades and counts the audited answers in the folder next to this checkout, and defines the scores to be reached."""
 
 import json
 import time
@@ -12,13 +12,13 @@ from pipeline.graders.base import Checker
 from tests.conftest import SHARED_DATA
 
 FOLDER = SHARED_DATA / "grader_dev"
-# Where a checker's processes work: a canary may be left there, too.
+# The working directory of a checker's processes. Canaries may be left there, too.
 CHILDREN_WORK_IN = Path("/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """Least accuracy over all cases, and most false positives over the wrong ones, in percent."""
+    """The minimum accuracy over all cases, and the maximum of false positives among wrong answers, in percent."""
 
     accuracy: float
     false_positives: float = 100.0
@@ -34,7 +34,7 @@ REQUIRED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One line. `extracts`: the prediction is a whole output. `canary`: a glob that may match no file afterwards."""
+    """One line. `extracts`: the prediction is a whole output. `canary`: a glob that must match no file afterwards."""
 
     gold: str
     prediction: str
@@ -46,7 +46,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a checker said of a case, in how many seconds. `hang`: it was killed and said nothing."""
+    """The verdict of a checker on a case, and its time in seconds. `hang`: it was killed before it returned a verdict."""
 
     case: Case
     verdict: str
@@ -55,7 +55,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """Counts over the cases of one file. A verdict other than `correct` counts as a no."""
+    """Counts over the cases of one file. Every verdict other than `correct` counts as a no."""
 
     cases: int
     accuracy: float
@@ -83,7 +83,7 @@ def cases_of(name: str) -> list[Case]:
 
 
 def judge(checker: Checker, case: Case) -> Outcome:
-    """What the checker says of one case."""
+    """The verdict of the checker on one case."""
     ask = checker.grade if case.extracts else checker.grade_answer
     began = time.perf_counter()
     verdict = ask((case.gold,), case.prediction).verdict
@@ -91,7 +91,7 @@ def judge(checker: Checker, case: Case) -> Outcome:
 
 
 def score(outcomes: Sequence[Outcome]) -> Score:
-    """Count. Raises ZeroDivisionError without outcomes."""
+    """Count the outcomes. Raises ZeroDivisionError if there are none."""
     yes = [outcome.verdict == Verdict.CORRECT for outcome in outcomes]
     expected = [outcome.case.expected for outcome in outcomes]
     false_positives = sum(said and not wanted for said, wanted in zip(yes, expected, strict=True))
@@ -114,6 +114,6 @@ def meets(result: Score, bar: Bar) -> bool:
 
 
 def canaries(cases: Iterable[Case], *folders: Path) -> list[Path]:
-    """The files that code among the answers has made in these folders or where a checker's processes work."""
+    """The files that code in the answers has created in these folders or in the working directory of a checker's processes."""
     patterns = {case.canary for case in cases if case.canary}
     return [path for folder in (*folders, CHILDREN_WORK_IN) for pattern in patterns for path in folder.glob(pattern)]

@@ -1,4 +1,4 @@
-"""Many hostile answers through one checker, and what they leave behind."""
+"""Grades many hostile answers with one checker, and measures what they leave behind."""
 
 import tempfile
 import time
@@ -18,7 +18,7 @@ LOST = (Verdict.TIMEOUT, Verdict.CRASHED)
 WHOLE_OUTPUT_ONE_IN = 4
 LOOK_EVERY = 1_000
 TRIES = 20
-# No flood holds these, so no memo knows them.
+# No flood contains these, so no cache contains their verdicts.
 NEEDS_ALGEBRA = (
     ("7919", "7919\\sin^2 x+7919\\cos^2 x", Verdict.CORRECT),
     ("7919", "7919\\sin^2 x+7919\\cos^2 x+10^{-20}", Verdict.INCORRECT),
@@ -27,7 +27,7 @@ NEEDS_ALGEBRA = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What this process and its children hold at one moment."""
+    """The resources of this process and its children at one moment."""
 
     parent_mib: float
     children_mib: float
@@ -37,7 +37,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wake:
-    """What a flood did. `children`: processes seen in all; `stuck`: questions after it that got no right verdict."""
+    """The effects of a flood. `children`: all processes seen. `stuck`: questions after the flood with a wrong verdict."""
 
     answers: int
     seconds: float
@@ -51,7 +51,7 @@ class Wake:
 
 
 def flood(checker: Checker, answers: Iterable[Hostile], expected: int) -> Wake:
-    """Grade them all. `expected`: how many there are, so that memory can be looked at half-way."""
+    """Grade all answers. `expected` is their number, so that memory can be measured half-way."""
     pids = _ask_for_algebra_once(checker)
     usage = [used()]
     verdicts: Counter[str] = Counter()
@@ -105,7 +105,7 @@ def _grade(checker: Checker, hostile: Hostile, *, whole: bool) -> Verdict:
 
 
 def _ask_for_algebra_once(checker: Checker) -> set[int]:
-    """Start the first child, whose start is no answer's doing. On a busy machine one may be late, and so gone again."""
+    """Start the first child before any hostile answer. On a busy machine a child may be late, and is then killed."""
     for number in range(1, TRIES + 1):
         checker.grade_answer((f"{number}",), f"{number}\\sin^2 x+{number}\\cos^2 x")
         if pids := _pids():

@@ -1,4 +1,4 @@
-"""Programs that solve nothing, and would be called right if they shared a process, a descriptor or a file with their judge."""
+"""Programs that solve nothing. They would pass if they shared a process, a descriptor or a file with their tests."""
 
 FORGERIES = {
     "exits as if all were well": """

@@ -1,7 +1,7 @@
-"""Answers that a model or an attacker might write to stall, crash, fill or take over a checker. Seeded, so repeatable.
+"""Answers that a model or an attacker might write to stall, crash, fill or take over a checker. Seeded and repeatable.
 
-`CANARY` is the start of every file name that the code among them would create. `GOLDS` are answers that none of them
-equals: right ones would be luck beyond reason.
+`CANARY` is the beginning of every file name that code in these answers would create. `GOLDS` are golds that none of the answers
+equals, except by extreme chance.
 """
 
 import random
@@ -26,7 +26,7 @@ LONG_ONE_IN = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hostile:
-    """One answer and the kind of trouble it means."""
+    """One answer and the kind of trouble that it causes."""
 
     kind: str
     answer: str
@@ -152,7 +152,7 @@ _STALLS = (
 
 
 def hostile_answers(count: int, seed: int) -> Iterator[Hostile]:
-    """So many answers of all kinds, most of them cheap to decide; the same ones for the same seed."""
+    """`count` answers of all kinds. Most of them are cheap to decide. The same seed gives the same answers."""
     chance = random.Random(seed)
     kinds, weights = zip(*((name, weight) for name, (weight, _) in _KINDS.items()), strict=True)
     for _ in range(count):
@@ -161,7 +161,7 @@ def hostile_answers(count: int, seed: int) -> Iterator[Hostile]:
 
 
 def gold_for(answer: str) -> str:
-    """The gold that this answer is graded against, always the same: a checker may remember it."""
+    """The gold for this answer. It is always the same, because a checker may cache the verdict."""
     return GOLDS[crc32(answer.encode(errors="surrogatepass")) % len(GOLDS)]
 
 
@@ -287,7 +287,7 @@ def _long(chance: random.Random) -> str:
     return (piece * (LONG_CHARS // len(piece) + 1))[:LONG_CHARS]
 
 
-# How often each kind is drawn. What needs algebra costs milliseconds, and what stalls it costs the deadline.
+# Weight of each kind. An answer that needs algebra takes milliseconds, and one that stalls algebra takes the deadline.
 _KINDS: dict[str, tuple[float, Maker]] = {
     "tower": (22, _tower),
     "factorial": (20, _factorial),

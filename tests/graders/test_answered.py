@@ -94,7 +94,7 @@ TEXTS = st.lists(LINES | st.text(max_size=6), max_size=8).map("\n".join)
 @given(TEXTS, st.sampled_from(["", "So it was.", "Next\nProblem"]))
 @example("The answer is 27.\n", "")
 def test_the_text_up_to_there_is_graded_as_one_that_goes_on(text: str, more: str) -> None:
-    """Cut behind the line, it has the answer that a text cut by the token limit has there, and no fallback is asked."""
+    """A text that ends after the line has the same answer as one that the token limit cuts there. No fallback is used."""
     cut = text[: text.rfind("\n") + 1]
     if ANSWERED.complete(text):
         answer = CHECKER.final_answer(cut)

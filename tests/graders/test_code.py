@@ -1,4 +1,4 @@
-"""Every verdict on programs, in every format of suites, and where processes are lost."""
+"""Every verdict on programs, in every format of suites, and when processes are lost."""
 
 import json
 import subprocess

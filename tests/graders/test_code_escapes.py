@@ -1,4 +1,4 @@
-"""Programs that try to get out, to stay, or to be called right without being it."""
+"""Programs that try to leave the sandbox, to outlive their run, or to pass without solving the problem."""
 
 import json
 import socket
@@ -56,7 +56,7 @@ secret = lambda: "".join(["d41d8", "cd98f"])
     ids=["streams", "calls", "assertions"],
 )
 def test_what_is_expected_is_not_in_the_memory_of_a_program(code_checker: CodeChecker, gold: str, program: str) -> None:
-    """It finds what it holds itself, so the search works; and it is right about what it does with what it finds."""
+    """The search works, because it finds a text of the program itself. With the condition `True` the same program passes."""
     searches = SEARCH + program.format(condition="found(secret())")
     assert code_checker.grade_answer((gold,), searches).verdict is Verdict.INCORRECT
     knows = SEARCH + program.format(condition="True")
@@ -84,13 +84,13 @@ def listener() -> Iterator[socket.socket]:
 
 
 def prints(checker: CodeChecker, program: str, wanted: str) -> bool:
-    """Whether the program prints this, and ends well."""
+    """Whether the program prints the wanted text and ends well."""
     gold = json.dumps({"inputs": [""], "outputs": [wanted]})
     return checker.grade_answer((gold,), program).verdict is Verdict.CORRECT
 
 
 def told(code: str) -> str:
-    """A program that prints `done`, or the name of the exception that kept it from it."""
+    """A program that prints `done`, or the name of the exception that the code raises."""
     body = textwrap.indent(code, "    ")
     return (
         f"import os, socket\ntry:\n{body}\n    print('done')\nexcept BaseException as e:\n    print(type(e).__name__)"

@@ -1,4 +1,4 @@
-"""What a completion is asked for, and what its grade means for a chain."""
+"""How a completion is graded, and what its grade means for a chain."""
 
 import pytest
 

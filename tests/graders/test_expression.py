@@ -1,4 +1,4 @@
-"""Expressions are told apart exactly: against sympy-free evaluation, over rewritings, and without ever raising."""
+"""Expressions are compared exactly: against evaluation without sympy, over rewritings, and without any exception."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Any line in is exactly one line out, its other keys as they were."""
+"""Every input line gives exactly one output line, with its other keys unchanged."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ def one_line(result: Result) -> dict[str, Any]:
 
 
 def answered(line: bytes | None, number: int = 7) -> dict[str, Any]:
-    """What becomes of a line that a checker would call correct."""
+    """The output line of an input line that a checker grades as correct."""
     case = read_case(number, line)
     return one_line(finish_line(case, GRADE if case.asked else None))
 
@@ -77,7 +77,7 @@ def test_the_verdict_stands_behind_what_was_there() -> None:
         (b'{"gold": 5, "predicted": "5"}', "no \"prediction\" among 'gold', 'predicted'; give the model's output"),
         (b'{"gold": 5, "prediction": ["5"]}', "the prediction is of type list; give"),
         (b'{"gold": 5, "prediction": true}', "the prediction is of type bool; give"),
-        (b'{"gold": 5, "prediction": "5", "extracts": "false"}', '"extracts" is neither true'),
+        (b'{"gold": 5, "prediction": "5", "extracts": "false"}', '"extracts" must be true'),
     ],
     ids=lambda value: ascii(value)[:50],
 )
@@ -93,7 +93,7 @@ def test_a_gold_that_nothing_can_be_compared_with_is_named(gold: Any) -> None:
     case = read_case(3, json.dumps({"gold": gold, "prediction": "5"}).encode())
     assert case.asked is not None
     assert case.asked.golds == ()
-    assert case.error.startswith("line 3: nothing can be compared with this gold; give the known answer")
+    assert case.error.startswith("line 3: no answer can be compared with this gold; give the known answer")
 
 
 def test_a_line_of_many_keys_names_some() -> None:

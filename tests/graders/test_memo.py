@@ -1,4 +1,4 @@
-"""The memo gives back what was kept, and forgets what was used longest ago."""
+"""The cache of grades returns what was added, and drops the least recently used grade."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The checker's tests once more, in processes where evaluating a text explodes. What explodes: `mines/sitecustomize.py`."""
+"""Repeats the checker's tests in processes where every evaluation of text raises an error. See `mines/sitecustomize.py`."""
 
 import os
 import shutil
@@ -13,9 +13,9 @@ from tests.conftest import ROOT
 
 HERE = Path(__file__).parent
 MINES = HERE / "mines" / "sitecustomize.py"
-# What grades model output. Tests of a checker that runs programs on purpose have no place here.
+# Tests that grade model output. Tests of the checker of programs do not belong here, because it runs programs on purpose.
 SUITE = ("test_compare.py", "test_extract.py", "test_golden.py", "test_hostile.py", "test_limits.py", "test_pool.py")
-# How the checker's processes start, end and are lost, with texts that others of these tests grade too.
+# Tests of how the checker's processes start, end and are lost. Other tests in this list grade the same texts.
 ABOUT_PROCESSES = (
     "test_hostile.py::test_a_flood_outlives_its_processes",
     "test_pool.py::test_a_file_in_the_working_directory_is_not_imported",

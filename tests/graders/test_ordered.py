@@ -1,4 +1,4 @@
-"""Results come out in the order in which they were put in, whoever finishes first, and failures reach whoever puts."""
+"""Results come out in the order of input, whichever finishes first, and failures reach the caller of `put`."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""Outputs are compared as judges compare them."""
+"""Outputs are compared by the rules of programming judges."""
 
 import json
 from typing import Any

@@ -23,7 +23,7 @@ DEADLINE = 1.0
 
 
 def identity(number: int) -> tuple[str, str]:
-    """A gold and a right answer that takes a child to see."""
+    """A gold and a correct answer that only a child can decide."""
     return str(number), f"{number}\\sin^2 x + {number}\\cos^2 x"
 
 
@@ -153,7 +153,7 @@ def test_hostile_answers_get_a_verdict_and_leave_nothing(tmp_path: Path, monkeyp
             for gold in ("7", "x^2-1"):
                 began = time.monotonic()
                 grade = checker.grade_answer((gold,), answer)
-                # A lost child is replaced within the same call: its start is not the answer's doing.
+                # A lost child is replaced within the same call. Its start is not part of the answer's time.
                 assert time.monotonic() - began < DEADLINE + 20
                 assert grade.verdict not in (Verdict.CORRECT, Verdict.CRASHED)
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Whatever is handed over as gold and prediction becomes texts, or is told to be unusable."""
+"""Every gold and prediction is converted to text or reported as unusable."""
 
 from collections import UserList
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The reward functions as their trainers call them: TRL with keyword arguments, verl by the file's path, both anywhere."""
+"""The reward functions as their trainers call them: TRL with keyword arguments, verl by the path of the file."""
 
 import functools
 import importlib

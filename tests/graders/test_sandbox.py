@@ -1,4 +1,4 @@
-"""What a confined process is kept from, each by trying it; and what is left of a run that leaves processes behind."""
+"""A confined process tries each action that the sandbox forbids, and no process of a run is left behind."""
 
 import json
 import platform
@@ -39,7 +39,7 @@ DENIED = 13
 
 
 def confined(codes: list[str], folder: Path | None, before: str = "") -> tuple[bool, bool, list[int]]:
-    """The error numbers of attempts in a process that has confined itself (0: the attempt succeeded)."""
+    """The error numbers of attempts in a confined process. 0: the attempt succeeded."""
     source = CONFINED.format(before=before, folder=folder and str(folder), codes=codes)
     run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=True)
     return tuple(json.loads(run.stdout))
@@ -188,7 +188,7 @@ def test_a_confined_process_has_no_privileges_and_an_empty_environment(tmp_path:
 @pytest.mark.parametrize("machine", ARCHITECTURES)
 @pytest.mark.parametrize("writing", [True, False])
 def test_filters_are_well_formed(machine: str, writing: bool) -> None:
-    """Jumps stay inside, and every path ends in a verdict: what the kernel demands of a filter."""
+    """The kernel demands of a filter that all jumps stay inside it and that every path ends in a verdict."""
     code = list(struct.iter_unpack("=HBBI", filter_program(machine, 4711, writing=writing)))
     jumps, returns = (0x15, 0x35, 0x45), 0x06
     assert len(code) < 4096
@@ -206,7 +206,7 @@ def test_an_unknown_machine_has_no_filter() -> None:
 
 LEAVES_PROCESSES = """
 import ctypes, os, sys, time
-from pipeline.graders.code.wire import Task
+from pipeline.graders.code.wire import ProgramTask
 from pipeline.graders.code.child import Watched, watch
 ctypes.CDLL(None).prctl(36, ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
 told_in, told_out = os.pipe()
@@ -226,7 +226,7 @@ if pid == 0:
     os._exit(7)
 while len((told := locals().get("told", b"") + os.read(told_in, 100)).split()) < 6:
     pass
-task = Task(kind="script", cpu_seconds=9, wall_seconds=0.3, memory_bytes=0)
+task = ProgramTask(kind="script", cpu_seconds=9, wall_seconds=0.3, memory_bytes=0)
 report = watch(task, [Watched(pid)], sys.argv[1], told_in, ready)
 print(report.began, report.status, report.late, told.decode())
 """

@@ -1,4 +1,4 @@
-"""`grade` for everybody in the process: one checker, any thread, any type, also after a fork."""
+"""`grade` uses one checker per process, from any thread, for values of any type, and also after a fork."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Golds in the formats of the field become suites; anything else is refused and never run."""
+"""Golds in the common formats are parsed into suites. Everything else is rejected and never run."""
 
 import ast
 import json

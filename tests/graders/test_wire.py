@@ -1,4 +1,4 @@
-"""Values cross between two processes unchanged, and objects of the other side have no say in comparisons."""
+"""Values pass between two processes unchanged, and objects of the other process cannot influence comparisons."""
 
 import operator
 import os
@@ -36,7 +36,7 @@ class Colour(IntEnum):
 
 
 class Always:
-    """Equal to everything, as a program may define it."""
+    """Equal to everything. A program may define such a class."""
 
     items: list[int]
 
@@ -54,7 +54,7 @@ class Always:
 
 
 class Program:
-    """What the other side offers."""
+    """The objects that the other process offers."""
 
     def echo(self, value: Any) -> Any:
         return value

@@ -1,3 +1,5 @@
-"""Does the program pass its tests? Reading order: program, suite, output, then syscalls, sandbox, wire, runs, child, slot and
-checker. Programs run, confined, in processes of their own that never hold what is expected of them.
+"""The checker of programs. It runs a program against its tests in a sandbox.
+
+The process of a program never contains the expected results. Reading order: program, suite, output; syscalls, sandbox, wire,
+runs, child, slot, checker.
 """

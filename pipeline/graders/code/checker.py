@@ -1,16 +1,19 @@
-"""The checker of code problems: a gold is a test suite, an answer is a program, and the verdict is whether it passes.
+"""The checker of code problems. A gold is a test suite, an answer is a program, and the verdict says whether it passes.
 
-All tests pass: CORRECT. A test that fails, an exception, an exit before the tests have passed, or more memory, processor
-time, output, threads or files than the limits: INCORRECT, since those are the program's doing. The wall deadline without
-the processor time used (asleep, blocked, or the machine is busy): TIMEOUT. Killed from elsewhere: CRASHED. No program in the
-text: NO_ANSWER. Too large: OVER_LIMIT. A suite that cannot be read: UNPARSEABLE.
+- CORRECT: all tests pass.
+- INCORRECT: a test fails, the program raises an exception or exits before its tests have passed, or it exceeds a limit of
+  memory, processor time, output, threads or files.
+- TIMEOUT: the wall time ran out before the processor time (the program slept or was blocked, or the machine is busy), or
+  `grader.suite_seconds` ran out.
+- CRASHED: the program was killed from outside. NO_ANSWER: the text has no program.
+- OVER_LIMIT: the program or the suite is too large. UNPARSEABLE: the suite cannot be read.
 
-Covered: nothing of a program or a suite runs in this process. A program never shares a process with its tests or with what
-is expected of it (`runs`, `wire`), so it cannot read or replace them, or say that it passed; `sandbox` says what it
-cannot reach. Usable from any thread; `grader.processes` runs at once, each with a child that is killed when it is late.
-Not covered: what a program may decide in its own process. An object of its own class equals another object of its own as its
-`__eq__` says, and is true as its `__bool__` says, so a test that asserts no more than that can be met by such an object.
-Programs get the standard library alone, and see the arguments they are called with.
+Covered: no code of a program or a suite runs in this process. A program never shares a process with its tests or the expected
+results (`runs`, `wire`), so it cannot read or replace them or claim that it passed. `sandbox` lists what it cannot access.
+Usable from any thread, with `grader.processes` runs at once. A child that is late is killed.
+Not covered: decisions inside the program's own process. The `__eq__` and `__bool__` of its classes decide whether its objects
+are equal to each other and whether they are true, so such an object can pass a test that asserts only that. Programs can import
+only the standard library, and they see the arguments of their calls.
 """
 
 import json
@@ -40,12 +43,12 @@ from pipeline.graders.settings import CodeConfig
 
 SUITES_KEPT = 16
 _SIGKILL = -9
-# May be the machine's doing, so the next such program is run again.
+# The machine may have caused these verdicts, so they are not cached.
 _PASSING = frozenset({Verdict.TIMEOUT, Verdict.CRASHED})
 
 
 class CodeChecker(PooledChecker[Slot]):
-    """Grades programs. Raises StepvalueError at once where programs cannot be confined as `grader.sandbox` demands."""
+    """Grades programs. The constructor raises StepvalueError if the machine cannot provide `grader.sandbox`."""
 
     Config = CodeConfig
     no_ending = "takes the last program of a whole text"
@@ -59,11 +62,11 @@ class CodeChecker(PooledChecker[Slot]):
         self._children[0].start()
 
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
-        """The program that a text states. Of a text that was cut short (`complete` false) only a fenced one that is closed."""
+        """The program in a text. If the text was cut short (`complete` is false), only a closed fenced block counts."""
         return program_in(text, complete=complete)
 
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
-        """The grade of `grade_answer` where no program has to be run for it."""
+        """The result of `grade_answer` if no program has to be run for it, else None."""
         if answer is None or not answer.strip():
             return Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
         if len(answer) > MAX_PROGRAM_CHARS:
@@ -71,7 +74,7 @@ class CodeChecker(PooledChecker[Slot]):
         return self._cache.get(self._key(golds, answer))
 
     def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
-        """The verdict on a bare program: correct if it passes any of the suites.
+        """The grade of a bare program. It is correct if it passes any of the suites.
 
         Waits at most `grader.suite_seconds` per gold, plus one deadline.
         """
@@ -91,7 +94,7 @@ class CodeChecker(PooledChecker[Slot]):
         return grade
 
     def parses(self, gold: str) -> bool:
-        """Whether `gold` is a suite with a test in it, within the limits. Source is parsed in a child, and never run."""
+        """Whether `gold` is a suite within the limits that contains a test. Its source is parsed in a child, and never run."""
         try:
             suite = self._suite(gold)
         except (UnreadableSuiteError, OversizedSuiteError):
@@ -120,7 +123,7 @@ class CodeChecker(PooledChecker[Slot]):
             )
 
     def _streamed(self, slot: Slot, suite: Streams, program: str) -> Verdict:
-        """The verdict of tests on standard input and output: a run for each, up to the first that is not passed."""
+        """The verdict of tests on standard input and output. Each test is one run. Stops at the first test that fails."""
         tolerance, deadline = self._config.relative_tolerance, time.monotonic() + self._config.suite_seconds
         with _content({"program": program}) as content:
             for test in suite.tests:
@@ -136,7 +139,7 @@ class CodeChecker(PooledChecker[Slot]):
         return Verdict.CORRECT
 
     def _called(self, slot: Slot, suite: Assertions | Calls, program: str) -> Verdict:
-        """The verdict of tests that call the program's functions: one run, in two processes."""
+        """The verdict of tests that call the functions of the program, in one run of two processes."""
         with (
             _content({"program": program, "prelude": suite.prelude}) as content,
             _content(_tests(suite, self._config.relative_tolerance)) as tests,
@@ -164,7 +167,7 @@ class CodeChecker(PooledChecker[Slot]):
 
 
 def _fault(report: ProgramReport | None, *, serves: bool = False) -> Verdict | None:
-    """What went wrong with the program of a run, None where it ended well; one that `serves` is ended from outside."""
+    """The verdict on a run that went wrong, or None if the program ended well. If it `serves`, it may be ended from outside."""
     if report is None or not report.began:
         return Verdict.CRASHED
     if report.exhausted:
@@ -172,7 +175,7 @@ def _fault(report: ProgramReport | None, *, serves: bool = False) -> Verdict | N
     if report.late:
         return Verdict.TIMEOUT
     if report.status == _SIGKILL:
-        # A program cannot send this signal, not even to itself.
+        # The filter of system calls keeps a program from sending this signal, even to itself.
         return Verdict.CRASHED
     ended_well = report.status == 0 or (serves and report.status is None)
     return None if ended_well else Verdict.INCORRECT
@@ -192,7 +195,7 @@ def _content(value: dict[str, Any]) -> Iterator[int]:
 
 
 def _stated(descriptor: int) -> Statement | None:
-    """What the process with the tests has stated, None where it ended before or wrote something else."""
+    """What the process of the tests has stated. None if it ended before, or wrote something else."""
     try:
         return Statement(read_memory_file(descriptor))
     except ValueError:

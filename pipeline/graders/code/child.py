@@ -1,14 +1,14 @@
-"""The process that runs programs: it forks one confined process per role of a run, watches, and tells how the run ended.
+"""The child process that runs programs. It forks one confined process per role of a run, watches them, and reports the end.
 
-It holds neither programs nor tests: their content goes past it, as open descriptors, to the processes it forks, so that a
-program which searches its own memory finds nothing but itself. Reports are facts; verdicts are the parent's.
-Ends, and removes its folder, when its parent does. Not covered: its own death by SIGKILL; its runs die with it, and the
-parent removes the folder.
+It never reads programs or tests. It passes their content as open descriptors to the forked processes, so a program that
+searches its own memory finds only itself. The child reports facts, and the parent derives the verdict. When the parent ends,
+the child ends and removes its folder. Not covered: SIGKILL of the child. Its runs end with it, and the parent removes the
+folder.
 
-Watched are wall time, processor time (finer than the kernel's own limit, which counts whole seconds), the number of threads
-and the content of the working folder. Everything a run started is gone when it is reported, also what left its session.
-Not covered: what happens between two looks, `TICK_SECONDS` apart; files that are removed and still open, whose number and
-size the kernel limits.
+The child watches wall time, processor time (more finely than the kernel's limit in whole seconds), the number of threads and
+the content of the working folder. Before it reports a run, it ends every process that the run started, also in other sessions.
+Not covered: events between two checks, `TICK_SECONDS` apart; files that are removed but still open. The kernel limits their
+number and size.
 """
 
 import ctypes
@@ -51,14 +51,14 @@ LAST_WORDS_SECONDS = 1.0
 END_SECONDS = 10.0
 
 _PR_SET_CHILD_SUBREAPER = 36
-# What programs import most: forked processes have it already.
+# The modules that programs import most. They are loaded before the fork.
 _WARM = (
     "bisect", "collections", "copy", "datetime", "decimal", "fractions", "functools", "heapq", "itertools", "math",
     "operator", "random", "re", "statistics", "string", "threading", "typing",
 )  # fmt: skip
 
 Role = Callable[[], None]
-# What runs for each kind of task; the end of the last ends the run.
+# The roles of each kind of task. The run ends when the last role ends.
 _ROLES: dict[TaskKind, tuple[Role, ...]] = {
     TaskKind.SCRIPT: (run_program,),
     TaskKind.SUITE: (serve_program, run_tests),
@@ -69,12 +69,15 @@ _OF_PROGRAMS = (run_program, serve_program, probe)
 
 
 def serve(control: socket.socket, folder: str, required: Confinement) -> Role | None:
-    """Run tasks until the parent is gone: None. In a forked process: what it is to do, outside of all frames here."""
+    """Run tasks until the parent has ended, then return None.
+
+    In a forked process, return its role, so that the role runs outside all frames of this module.
+    """
     parent, own = os.getppid(), os.getpid()
     control.send(b"ready")
     while (received := _receive(control, parent)) is not None:
         task, given = received
-        # No `finally` around a fork: the forked process leaves through this frame too.
+        # No `finally` around the fork, because the forked process also returns through this frame.
         work = f"{folder}/run"
         os.mkdir(work, 0o700)
         ready, announce = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -83,7 +86,7 @@ def serve(control: socket.socket, folder: str, required: Confinement) -> Role | 
         for role in _ROLES[task.kind]:
             pid = os.fork()
             if pid == 0:
-                # Its number is given away: the object must not close it when this frame is left.
+                # `_lay_out` reuses the descriptor number, so the socket object must not close it later.
                 control.detach()
                 _lay_out(_descriptors(role, given, announce, wires))
                 return partial(_be, role, task, work, own, required)
@@ -102,7 +105,7 @@ def serve(control: socket.socket, folder: str, required: Confinement) -> Role | 
 
 
 def _receive(control: socket.socket, parent: int) -> tuple[ProgramTask, list[int]] | None:
-    """The next task and what came with it, None when the parent is gone (a fork of it may hold the socket open)."""
+    """The next task and its descriptors. None if the parent has ended (a fork of it may hold the socket open)."""
     poller = select.poll()
     poller.register(control, select.POLLIN)
     while not poller.poll(PARENT_CHECK_SECONDS * 1000):
@@ -116,7 +119,7 @@ def _receive(control: socket.socket, parent: int) -> tuple[ProgramTask, list[int
 
 
 def _descriptors(role: Role, given: list[int], announce: int, wires: list[int]) -> dict[int, int]:
-    """Which open descriptor a process gets under which number. Each kind of task comes with its own list of them."""
+    """The descriptors of a role: their number in its process -> the open descriptor. `given` depends on the kind of task."""
     if role is run_program:
         content, standard_input, standard_output = given
         return {0: standard_input, 1: standard_output, Descriptor.CONTENT: content, Descriptor.READY: announce}
@@ -133,7 +136,7 @@ def _descriptors(role: Role, given: list[int], announce: int, wires: list[int]) 
 
 
 def _lay_out(wanted: dict[int, int]) -> None:
-    """Have exactly these descriptors open, and the null device for the standard streams that are not among them."""
+    """Open exactly the wanted descriptors, and the null device for each standard stream that is not among them."""
     null = os.open(os.devnull, os.O_RDWR)
     top = max(Descriptor) + 1
     safe = {}
@@ -149,7 +152,7 @@ def _lay_out(wanted: dict[int, int]) -> None:
 
 
 def _be(role: Role, task: ProgramTask, work: str, parent: int, required: Confinement) -> None:
-    """Confine this process, and do its part if the confinement is as strict as required."""
+    """Confine this process, and run its role if the confinement is as strict as required. The probe runs in any case."""
     os.setsid()
     program = role in _OF_PROGRAMS
     limits = Limits(
@@ -173,21 +176,21 @@ class Watched:
         self.cpu_seconds = 0.0
 
     def reap(self) -> None:
-        """Wait for its end."""
+        """Wait until the process ends, and record its status and processor time."""
         _, status, usage = os.wait4(self.pid, 0)
         self.status = os.waitstatus_to_exitcode(status)
         self.cpu_seconds = usage.ru_utime + usage.ru_stime
         os.close(self.handle)
 
     def ended(self, seconds: float = 0.0) -> bool:
-        """Whether it has ended, waiting for so long at most."""
+        """Whether the process has ended. Waits at most `seconds`."""
         if self.status is None and _readable(self.handle, seconds):
             self.reap()
         return self.status is not None
 
 
 def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int, ready: int) -> ProgramReport:
-    """Wait for the last process to end, or for a limit; then end all. The first process is the program."""
+    """Wait until the last process ends or a limit is reached, then end all processes. The first process is the program."""
     program, last = processes[0], processes[-1]
     deadline = time.monotonic() + task.wall_seconds
     poller = select.poll()
@@ -218,13 +221,13 @@ def _readable(descriptor: int, seconds: float) -> bool:
 
 def _exhausts(task: ProgramTask, program: Watched, folder: str) -> bool:
     try:
-        # The clock of another process, as clock_getcpuclockid(3) computes its number.
+        # The number of the processor clock of another process, computed like clock_getcpuclockid(3).
         cpu_seconds = time.clock_gettime((~program.pid << 3) | 2)
         threads = len(os.listdir(f"/proc/{program.pid}/task"))
         with os.scandir(folder) as entries:
             sizes = [entry.stat(follow_symlinks=False).st_size for entry in entries]
     except OSError:
-        return False  # it has just ended, or a file has just been removed
+        return False  # the process has just ended, or a file has just been removed
     return (
         cpu_seconds >= task.cpu_seconds
         or threads > MAX_THREADS
@@ -234,7 +237,7 @@ def _exhausts(task: ProgramTask, program: Watched, folder: str) -> bool:
 
 
 def _end(processes: list[Watched]) -> None:
-    """Kill and wait for these, and for every process they left behind: those have become children of this one."""
+    """Kill these processes and all their orphaned descendants, which become children of this process. Wait for their end."""
     for process in processes:
         if process.status is None:
             os.kill(process.pid, signal.SIGKILL)
@@ -257,7 +260,7 @@ def _children() -> list[int]:
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as stream:
-                # The name in parentheses may itself hold any character.
+                # The name in parentheses may contain any character, including a parenthesis.
                 parent = int(stream.read().rpartition(")")[2].split()[1])
         except OSError:
             continue
@@ -274,19 +277,19 @@ def _begun(ready: int) -> int:
 
 
 def _prepare() -> None:
-    """What every forked process starts with: common modules, and the standard library alone to import from."""
+    """Prepare what forked processes inherit: common modules are loaded, and only the standard library can be imported."""
     for name in _WARM:
         importlib.import_module(name)
     ours = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [path for path in sys.path if path not in ours]
-    # What the parent ignores, a program need not.
+    # The parent may ignore SIGINT. Programs start with the default.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, *map(ctypes.c_ulong, (1, 0, 0, 0)))
     gc.freeze()
 
 
 def main(arguments: list[str]) -> Role | None:
-    """Serve the socket that was inherited: its descriptor, the folder for runs, and what confinement is required."""
+    """Serve the inherited socket. Arguments: its descriptor, the folder for runs, and the required protections."""
     descriptor, folder, *required = arguments
     _prepare()
     confinement = Confinement(system_calls="system_calls" in required, files="files" in required)

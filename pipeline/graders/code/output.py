@@ -1,9 +1,9 @@
-"""Is this output the wanted one? The rules of programming judges.
+"""Compares the output of a program with the expected output, by the usual rules of programming judges.
 
-Covered: blanks at line ends, blank lines at the end, and line ends of any kind are ignored. A line of numbers is compared
-number by number, whatever blanks stand between them; a number that the test writes as a decimal may be off by the
-tolerance (relative, and absolute below 1). Everything else must be the same text.
-Not covered: problems with several right outputs, which need a checker of their own.
+Covered: trailing spaces, blank lines at the end and the kind of line ends are ignored. A line of numbers is compared number by
+number, whatever white space separates them. A number that the test writes as a decimal may differ by the tolerance (relative,
+and absolute below 1). Everything else must be the same text.
+Not covered: problems with several correct outputs. They need a special checker.
 """
 
 import math
@@ -15,7 +15,7 @@ MAX_NUMBER_CHARS = 400
 
 
 def same_output(wanted: str, found: str, *, tolerance: float) -> bool:
-    """Whether an output is the wanted one. Linear in the texts, never raises."""
+    """Whether an output is the expected one. Takes linear time and never raises."""
     wanted_lines, found_lines = _lines(wanted), _lines(found)
     return len(wanted_lines) == len(found_lines) and all(
         want == got or _same_numbers(want.split(), got.split(), tolerance)
@@ -24,9 +24,9 @@ def same_output(wanted: str, found: str, *, tolerance: float) -> bool:
 
 
 def same_value(wanted: Any, found: Any, *, tolerance: float) -> bool:
-    """Whether a plain value is the wanted one, which was written as JSON: tuples are lists, keys are texts.
+    """Whether a plain value is the expected one, which comes from JSON: tuples count as lists, and keys as texts.
 
-    A wanted list of one value is also met by that value alone: some data sets wrap what a function returns.
+    The value x also matches the expected list [x], because some data sets wrap the value that a function returns.
     """
     wanted, found = _as_json(wanted), _as_json(found)
     wrapped = isinstance(wanted, list) and len(wanted) == 1

@@ -1,9 +1,10 @@
-"""The program in a model's output: its last fenced Python block, else its last fenced block, else the text if it is code.
+"""Extracts the program from an output: its last fenced Python block, else its last fenced block, else the text if it is code.
 
-A last block without a definition is an example of use: the Python blocks that define something come before it.
+If the last Python block defines nothing, it is an example of use, and the earlier Python blocks with definitions are put before
+it.
 
-Covered: fences of backticks or tildes, of any length, indented or not, and the last one left open by a stop text.
-Not covered: whether it is Python. A text without a fence is taken for code by how its first line begins, without parsing.
+Covered: fences of backticks or tildes, of any length, indented or not, and a last fence that a stop text left open.
+Not covered: whether it is Python. The beginning of its first line decides whether a text without a fence is code.
 """
 
 import re
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_PROGRAM_CHARS = 100_000
-"""A longer program is over the limit and never run."""
+"""A longer program is over the limit and is never run."""
 
 _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\n`]*)")
 _PYTHON = frozenset({"python", "py", "python3", "py3", "{python}", "{.python}"})
@@ -24,7 +25,7 @@ _FIRST_LINE_OF_CODE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The text between two fences. `closed` is false for a last one that runs to the end of the output."""
+    """The text between two fences. `closed` is false if the last block has no closing fence."""
 
     language: str
     text: str
@@ -32,9 +33,9 @@ class Block:
 
 
 def program_in(output: str, *, complete: bool = True) -> str | None:
-    """The program that an output states, unchanged but for the indentation of its fence; None where it states none.
+    """The program in an output, without the indentation of its fence, or None if there is none.
 
-    Of an output that was cut short (`complete` false) only a closed block counts. Linear in the text, never raises.
+    In an output that was cut short (`complete` is false) only a closed block counts. Takes linear time and never raises.
     """
     found = list(blocks(output))
     usable = [block for block in found if block.text.strip() and (block.closed or complete)]
@@ -45,7 +46,7 @@ def program_in(output: str, *, complete: bool = True) -> str | None:
 
 
 def _with_definitions(python: list[Block]) -> str:
-    """The last block; where it only uses what earlier blocks define, behind those."""
+    """The last block. If it defines nothing, it comes after the earlier blocks that contain definitions."""
     if _DEFINITION.search(python[-1].text):
         return python[-1].text
     return "\n\n".join(block.text for block in python if block is python[-1] or _DEFINITION.search(block.text))

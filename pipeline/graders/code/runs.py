@@ -1,7 +1,7 @@
-"""What the confined processes of a code problem do: run the program, serve its functions, run the tests beside them.
+"""The roles of the confined processes of a code problem: run the program, serve its functions, run the tests.
 
-The descriptors of each are fixed. The program never sees the tests: it gets standard input, or calls with plain arguments.
-The tests' process holds the statement of what came of them, which the program has no descriptor for.
+Each role has fixed descriptors. The program never sees the tests: it gets standard input, or calls with plain arguments. Only
+the process of the tests has the descriptor to which their result is written.
 """
 
 import ast
@@ -25,7 +25,7 @@ from pipeline.graders.code.wire import Peer, Remote, Statement
 
 
 class Descriptor(IntEnum):
-    """What each number means in a process of `child`, standard streams aside."""
+    """The descriptors of a process of `child`, except the standard streams."""
 
     CONTENT = 3
     READY = 4
@@ -35,10 +35,10 @@ class Descriptor(IntEnum):
 
 
 OTHER_SIDE_ENDED = 1
-"""Exit code of the tests' process where the program ended before it."""
+"""Exit code of the tests' process if the program's process ended first."""
 
 FLUSH_FAILED = 120
-"""The interpreter's own exit code for output that could not be written."""
+"""The exit code that the Python interpreter uses if output could not be written."""
 
 _PROGRAM = "program.py"
 _SERVED_TO_PROGRAMS = frozenset({"call", "iter", "next", "len", "str", "repr", "bool", "same"})
@@ -46,14 +46,14 @@ _SERVED_OF_INSTANCES = frozenset({"get", "set", "item"})
 
 
 def probe() -> None:
-    """State what this confined process is kept from."""
+    """State which protections are in effect in this confined process."""
     _announce()
     found = effective()
     _state(" ".join(name for name in ("system_calls", "files") if getattr(found, name)))
 
 
 def run_program() -> None:
-    """Run the program as a script, and end as a script ends."""
+    """Run the program as a script, and exit with the code of a script."""
     content = _content()
     module = _module("__main__")
     _announce()
@@ -68,13 +68,13 @@ def run_program() -> None:
 
 
 def serve_program() -> None:
-    """Load the program as a module and do what the tests ask of it."""
+    """Load the program as a module and execute the operations that the tests request."""
     content = _content()
     module = _module("program")
     peer = Peer(Descriptor.READING, Descriptor.WRITING, lambda *_: True)
     assert peer.export(_Lookup(module)) == 0
     _announce()
-    # A prompt that is cut short is no fault of the program.
+    # A faulty prompt, for example one that was cut short, is not the program's fault.
     with suppress(Exception):
         exec(_compiled(content["prelude"]), module.__dict__)
     exec(_compiled(content["program"]), module.__dict__)
@@ -82,7 +82,7 @@ def serve_program() -> None:
 
 
 def run_tests() -> None:
-    """Run a suite against the program of the other process, state what came of it, and end."""
+    """Run a suite against the program in the other process, state the result, and exit."""
     suite = _content()
     _announce()
     peer = Peer(Descriptor.READING, Descriptor.WRITING, _served_to_program)
@@ -90,14 +90,14 @@ def run_tests() -> None:
         passed = _passes(suite, peer)
     except _UnreadableError:
         _state(Statement.UNREADABLE)
-    except BaseException:  # noqa: BLE001  whatever the tests raise, they did not pass
+    except BaseException:  # noqa: BLE001  any exception means that the tests did not pass
         passed = False
-    # A bare `except` in the tests may have swallowed the program's end.
+    # A bare `except` in the tests may have hidden that the program has ended.
     _state(Statement.PASSED if passed and not peer.ended else Statement.FAILED, OTHER_SIDE_ENDED if peer.ended else 0)
 
 
 def read_tests() -> None:
-    """State whether test source is Python that holds a test: PASSED or UNREADABLE."""
+    """State whether test source is valid Python with a test in it: PASSED or UNREADABLE."""
     suite = _content()
     _announce()
     try:
@@ -108,11 +108,11 @@ def read_tests() -> None:
 
 
 class _UnreadableError(Exception):
-    """The test source is no Python, or asserts nothing."""
+    """The test source is not valid Python, or asserts nothing."""
 
 
 class _Lookup:
-    """The first object of a program that the tests know: its names."""
+    """The first object that the tests can access. It gives access to the names of the program."""
 
     def __init__(self, module: ModuleType) -> None:
         self._names = module.__dict__
@@ -124,7 +124,7 @@ class _Lookup:
         return self._names[name]
 
     def function(self, name: str) -> Any:
-        """A method of a new `Solution`, else a global function. Raises NameError."""
+        """A method of a new `Solution` object, else a global function. Raises NameError."""
         solution = self._names.get("Solution")
         if isinstance(solution, type) and hasattr(solution, name):
             return getattr(solution(), name)
@@ -148,7 +148,7 @@ def _passes(suite: dict[str, Any], peer: Peer) -> bool:
         try:
             module.__dict__[name] = program.name(name)
         except NameError:
-            continue  # the tests themselves say so if they need it
+            continue  # if the tests need the name, they raise NameError themselves
     entry_point = suite["entry_point"]
     if entry_point is not None:
         module.__dict__["candidate"] = program.name(entry_point)
@@ -170,9 +170,11 @@ def _parsed(suite: dict[str, Any]) -> ast.Module:
 
 
 def _served_to_program(operation: str, target: Any, arguments: tuple[Any, ...]) -> bool:
-    """A program may call and iterate over what it was given, and use public attributes of objects of the tests' classes.
+    """Whether the program may do this with an object of the tests.
 
-    Nothing else: a function's attributes lead to everything in this process.
+    It may call, iterate over, print and compare the objects that it was given. If the class of an object is defined in the
+    tests, the program may also read its items, and read and set its public attributes. Everything else is refused, because the
+    attributes of a function lead to everything in this process.
     """
     if operation in _SERVED_TO_PROGRAMS:
         return True
@@ -196,7 +198,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _finish(module: ModuleType, code: int) -> NoReturn:
-    """What the interpreter does at its end for a program to notice; the rest of it takes longer than most programs."""
+    """Do the part of the interpreter's shutdown that programs can observe. A full shutdown takes longer than most programs."""
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
@@ -204,11 +206,11 @@ def _finish(module: ModuleType, code: int) -> NoReturn:
         atexit._run_exitfuncs()
     try:
         _flush()
-        # Files that the program has left open are written when they are forgotten.
+        # Files that the program left open are flushed when they are collected.
         module.__dict__.clear()
         gc.collect()
         _flush()
-    except BaseException:  # noqa: BLE001  a program may put anything in the place of its standard output
+    except BaseException:  # noqa: BLE001  a program may replace its standard output with any object
         code = code or FLUSH_FAILED
     os._exit(code & 0xFF)
 
@@ -224,7 +226,7 @@ def _compiled(source: str) -> Any:
 
 
 def _announce() -> None:
-    """Tell that this process is confined and has begun: what goes wrong from here on is its content's doing."""
+    """Report that this process is confined and has begun. From here on, every failure is caused by the content that it runs."""
     os.write(Descriptor.READY, b"1")
     os.close(Descriptor.READY)
 

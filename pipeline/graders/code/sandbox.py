@@ -1,14 +1,15 @@
-"""What a process gives up before it runs a program, for good. Linux, without root and without helpers.
+"""Confines a process permanently before it runs a program. Linux only, without root rights and without helper programs.
 
-Covered, always: memory, processor time, sizes and number of files, core dumps (rlimits); an empty environment; all other
-descriptors; capabilities, new privileges and life beyond the parent's. With seccomp (`syscalls`): network, new processes,
-other programs, signals to others, every kernel interface not needed for computing. With Landlock: files can be read only
-where Python and the system's libraries live, and written only in the folder given, which takes no folders.
-Where Landlock is too old to guard against truncation, or missing, seccomp refuses all writing. Where it is missing, everything
-that the account may read can be read, the memory of its other processes in /proc included.
-Not covered: bugs of the kernel; side channels, such as time and load; names, sizes and dates of files anywhere, which can
-be asked for; the program's own process, in which it may do as it likes. The account is the operator's: no other user is
-switched to, and no name spaces or control groups are used.
+Always enforced: limits on memory, processor time, size and number of files, and core dumps (rlimits); an empty environment; no
+other descriptors; no capabilities, no new privileges, and death when the parent dies. With seccomp (`syscalls`): no network,
+no new processes, no other programs, no signals to other processes, and no kernel interfaces that computing does not need. With
+Landlock: files can be read only where Python and the system's libraries are installed, and written only in the given folder,
+without subfolders.
+If Landlock is missing or too old to prevent truncation, seccomp refuses all writing. If Landlock is missing, the program can
+read everything that the account can read, including the memory of the account's other processes in /proc.
+Not covered: bugs of the kernel; side channels such as time and load; names, sizes and dates of all files, which stay visible;
+the program's own process, where the program can do anything. Programs run under the operator's account: the sandbox does not
+switch to another user and uses no name spaces or control groups.
 """
 
 import ctypes
@@ -41,13 +42,13 @@ _PATH_BENEATH = 1
 _STEP_BYTES = 8
 _READ_FILE, _READ_DIR, _WRITE_FILE, _REMOVE_FILE, _MAKE_REG, _TRUNCATE = 1 << 2, 1 << 3, 1 << 1, 1 << 5, 1 << 8, 1 << 14
 _FILE_RIGHTS_BY_VERSION = (1 << 13, 1 << 14, 1 << 15, 1 << 15, 1 << 16)
-"""One past the last right that each version of Landlock knows."""
+"""For each version of Landlock, the bit after the last right that it supports."""
 _NETWORK_RIGHTS, _SCOPES = 0b11, 0b11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one process may use. `folder` is where it works and may write; None: nowhere."""
+    """The limits of one process. `folder` is its working folder, the only one where it may write. None: no folder."""
 
     memory_bytes: int
     cpu_seconds: int
@@ -57,16 +58,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """What the kernel enforces on this process from now on."""
+    """The protections that the kernel enforces on this process."""
 
     system_calls: bool
     files: bool
 
 
 def confine(limits: Limits, parent: int) -> Confinement:
-    """Restrict this process, which must have one thread, as far as the machine can, and say how far that was.
+    """Restrict this process, which must have one thread, as far as the machine can. Returns the protections in effect.
 
-    Raises OSError or ValueError where a limit that every Linux has cannot be set. Ends the process if `parent` has died.
+    Raises OSError or ValueError if a limit that every Linux supports cannot be set. Ends the process if `parent` has died.
     """
     os.chdir(limits.folder or "/")
     os.environ.clear()
@@ -82,13 +83,13 @@ def confine(limits: Limits, parent: int) -> Confinement:
     writing = limits.folder is not None and files and version >= LANDLOCK_WITH_TRUNCATION
     filtered = platform.machine() in ARCHITECTURES and _filter_calls(writing=writing)
     if not filtered:
-        # Counts all processes and threads of the account, so that it can only mean none; root is exempt.
+        # This limit counts all processes and threads of the account, so the only useful value is 0. Root is exempt.
         _limit(resource.RLIMIT_NPROC, 0)
     return Confinement(system_calls=filtered, files=files)
 
 
 def effective() -> Confinement:
-    """What this process is kept from, found by trying: a socket and a new process, and a file that anyone may read."""
+    """The protections in effect, found by trying to open a socket, to fork, and to read a file that anyone may read."""
     return Confinement(system_calls=_refused(socket.socket) and _refused(_fork), files=_refused(_read))
 
 
@@ -112,7 +113,7 @@ def _fork() -> None:
 
 
 def landlock_version() -> int:
-    """The version of Landlock that the kernel offers, 0 for none."""
+    """The version of Landlock in the kernel, 0 if there is none."""
     return max(0, _syscall(_CREATE_RULESET, None, 0, 1))
 
 
@@ -121,12 +122,12 @@ def _set_limits(limits: Limits) -> None:
     _limit(resource.RLIMIT_AS, limits.memory_bytes)
     _limit(resource.RLIMIT_FSIZE, limits.file_bytes)
     _limit(resource.RLIMIT_NOFILE, MAX_DESCRIPTORS)
-    # The signal comes at the soft limit and can be ignored; the hard one kills.
+    # The soft limit sends a signal, which a program can ignore. The hard limit kills.
     _limit(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1)
 
 
 def _limit(kind: int, soft: int, hard: int | None = None) -> None:
-    """Set a limit for good, within the hard one that this process was given."""
+    """Set a limit permanently, at most the hard limit of this process."""
     given = resource.getrlimit(kind)[1]
     ceiling = soft if hard is None else hard
     ceiling = ceiling if given == resource.RLIM_INFINITY else min(ceiling, given)
@@ -157,7 +158,7 @@ def _restrict_files(version: int, folder: str | None) -> bool:
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
-    """Permit a place; one that is not there, or that the kernel does not take, stays forbidden."""
+    """Permit access to a path. It stays forbidden if it does not exist or the kernel rejects it."""
     try:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

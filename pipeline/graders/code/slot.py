@@ -1,4 +1,4 @@
-"""One place for a run: a process of `child` and its folder, started when first needed, replaced after it was lost."""
+"""One slot for runs: a process of `child` and its folder. It is started when first needed and replaced after it ends."""
 
 import fcntl
 import json
@@ -23,7 +23,7 @@ from pipeline.graders.settings import CodeConfig
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 30.0
-"""How much longer than a run's wall time its report may take before its process is given up."""
+"""If no report arrives for this long after the wall time of a run, the process is killed."""
 REMOVAL_ATTEMPTS = 50
 
 _PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
@@ -35,16 +35,16 @@ _REQUIRED: dict[Sandbox, tuple[str, ...]] = {
     Sandbox.limits: (),
 }
 _MISSING = {
-    "system_calls": "there is no seccomp filter, which keeps programs from the network and from starting processes "
-    "(Linux 5.3 or newer on x86-64 or aarch64, and a container that allows seccomp), or set grader.sandbox=limits "
-    "to run them without",
-    "files": "there is no Landlock, which keeps programs from reading files (Linux 5.13 or newer, booted with it)"
-    ", or set grader.sandbox=standard to run them without",
+    "system_calls": "seccomp, which keeps programs from the network and from starting processes, is not available. Use Linux "
+    "5.3 or newer on x86-64 or aarch64, and a container that allows seccomp; or set grader.sandbox=limits to run programs "
+    "without it",
+    "files": "Landlock, which keeps programs from reading files, is not available. Use Linux 5.13 or newer, booted with "
+    "Landlock; or set grader.sandbox=standard to run programs without it",
 }
 
 
 class Slot:
-    """Runs one task at a time. Used by one thread at a time."""
+    """Runs one task at a time. Only one thread may use it at a time."""
 
     def __init__(self, config: CodeConfig) -> None:
         self._config = config
@@ -53,7 +53,10 @@ class Slot:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Have a process ready. Raises StepvalueError where it does not start, or confines less than grader.sandbox wants."""
+        """Start the process if none is running.
+
+        Raises StepvalueError if it does not start, or if it cannot provide the protection of `grader.sandbox`.
+        """
         if self.process is not None and self.process.poll() is None:
             return
         self.kill()
@@ -62,7 +65,7 @@ class Slot:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         with theirs, memory_file() as errors:
-            # The hash seed makes a program's verdict the same each time. No site packages, no user's folder, no bytecode.
+            # A fixed hash seed makes verdicts reproducible. -s, -S and -B: no user's folder, no site packages, no bytecode.
             self.process = subprocess.Popen(
                 [
                     sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-m", "pipeline.graders.code.child",
@@ -79,7 +82,7 @@ class Slot:
             theirs.close()
             if not self._heard(START_SECONDS):
                 self.kill()
-                last = read_memory_file(errors).strip().rpartition("\n")[2] or "it says nothing"
+                last = read_memory_file(errors).strip().rpartition("\n")[2] or "it prints no error"
                 raise StepvalueError(
                     f"the process that runs programs does not start: {last}"
                     f" (grader.memory_mib={self._config.memory_mib}, Python {sys.executable})"
@@ -87,12 +90,12 @@ class Slot:
         self._check(required)
 
     def run(self, task: ProgramTask, descriptors: Sequence[int]) -> ProgramReport | None:
-        """Run a task with these open files; None where the process was lost. Raises StepvalueError like `start`."""
+        """Run a task with these open files. None if the process is lost. Raises StepvalueError like `start`."""
         self.start()
         return self._run(task, descriptors)
 
     def kill(self) -> None:
-        """End the process, whatever it is doing, and what it runs."""
+        """Kill the process and its runs, and remove its folder."""
         process, self.process = self.process, None
         control, self._control = self._control, None
         folder, self._folder = self._folder, None
@@ -118,7 +121,7 @@ class Slot:
         return ProgramReport(**json.loads(reply))
 
     def _heard(self, seconds: float) -> bytes:
-        """The next message of the process, b"" if it ended or said nothing in time."""
+        """The next message of the process, or b"" if it has ended or sends none within `seconds`."""
         assert self._control is not None
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
@@ -135,7 +138,7 @@ class Slot:
         with memory_file(b"{}") as content, memory_file() as statement:
             if self._run(task, [content, statement]) is None:
                 raise StepvalueError(
-                    "the process that runs programs was lost at its first task: it needs Linux 5.3 or newer"
+                    "the process that runs programs failed at its first task: it needs Linux 5.3 or newer"
                 )
             found = read_memory_file(statement).split()
         missing = [_MISSING[name] for name in required if name not in found]
@@ -146,7 +149,7 @@ class Slot:
 
 @contextmanager
 def memory_file(content: bytes | None = None) -> Iterator[int]:
-    """An open file that has no name: with `content`, which nobody can change any more, or empty to be written."""
+    """An open file without a name. It is empty and writable, or it contains `content` and cannot be changed."""
     descriptor = os.memfd_create("stepvalue", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         if content is not None:
@@ -161,12 +164,12 @@ def memory_file(content: bytes | None = None) -> Iterator[int]:
 
 
 def read_memory_file(descriptor: int) -> str:
-    """The text of a memory file; bytes that are no UTF-8 are replaced."""
+    """The text of a memory file, at most `MAX_OUTPUT_BYTES`. Bytes that are not UTF-8 are replaced."""
     return os.pread(descriptor, MAX_OUTPUT_BYTES, 0).decode("utf-8", "replace")
 
 
 def _remove(folder: str) -> None:
-    """Remove a folder, of which a process that is just being killed may have had a part."""
+    """Remove a folder. It tries several times, because a process that is being killed may still write to it."""
     for _ in range(REMOVAL_ATTEMPTS):
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.exists(folder):

@@ -1,15 +1,15 @@
-"""A gold of a code problem -> its test suite, and what a suite's source asks of a program. Golds are read, never run, here.
+"""Parses the gold of a code problem into a test suite, and finds the names that its source needs. Golds are never run here.
 
 | gold | suite |
 |---|---|
 | Python source with `assert`s | `Assertions`, run after the program (MBPP) |
-| JSON list of such texts, or `{"test_list": [...], "test_setup_code": ...}` | the same, joined (MBPP) |
+| JSON list of such texts, or `{"test_list": [...], "test_setup_code": ...}` | `Assertions`, joined (MBPP) |
 | JSON `{"test": ..., "entry_point": ..., "prompt": ...}`; `prompt` may be missing | `Assertions` (HumanEval) |
 | JSON `{"inputs": [...], "outputs": [...]}`, or a list of `{"input", "output"}` | `Streams`: standard input and output |
 | JSON `{"inputs": [...], "outputs": [...], "fn_name": ...}` | `Calls` of that function or method (APPS, TACO) |
 
-What source asks for is found in its syntax tree, which the child makes: Python's parser can crash on hostile text.
-Not covered: scopes. A name that the tests bind anywhere is theirs everywhere.
+The names that the source needs are found in its syntax tree. A child process parses it, because Python's parser can crash on
+hostile text. Not covered: scopes. A name that the tests bind anywhere counts as bound everywhere.
 """
 
 import ast
@@ -21,7 +21,7 @@ from typing import Any
 
 MAX_GOLD_CHARS = 32_000_000
 MAX_TESTS = 2_000
-"""A suite of more tests is over the limit."""
+"""A suite with more tests is over the limit."""
 
 LEETCODE_PRELUDE = """\
 import bisect, collections, functools, heapq, itertools, math, operator, random, re, string, sys
@@ -33,12 +33,12 @@ from itertools import *
 from math import *
 from typing import *
 """
-"""What sites with call-based tests import for every solution, so that their solutions do not."""
+"""The imports that sites with call-based tests add to every solution. Their solutions rely on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assertions:
-    """Test source that runs beside a program. With an `entry_point`, `check(entry point)` is called behind it."""
+    """Test source that calls the functions of a program. If `entry_point` is set, `check(entry point)` is called after it."""
 
     source: str
     entry_point: str | None = None
@@ -60,7 +60,7 @@ class Streams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One test of a function: plain arguments, and the plain value wanted."""
+    """One test of a function: plain arguments and the expected plain value."""
 
     arguments: tuple[Any, ...]
     wanted: Any
@@ -77,15 +77,15 @@ Suite = Assertions | Streams | Calls
 
 
 class UnreadableSuiteError(Exception):
-    """The gold is not in one of the formats, or holds no test."""
+    """The gold is in none of the formats, or contains no test."""
 
 
 class OversizedSuiteError(Exception):
-    """The gold is over `MAX_GOLD_CHARS` or `MAX_TESTS`."""
+    """The gold exceeds `MAX_GOLD_CHARS` or `MAX_TESTS`."""
 
 
 def read_suite(gold: str) -> Suite:
-    """The suite that a gold states. Raises UnreadableSuiteError or OversizedSuiteError, and nothing else."""
+    """The suite of a gold. Raises only UnreadableSuiteError and OversizedSuiteError."""
     if len(gold) > MAX_GOLD_CHARS:
         raise OversizedSuiteError
     value = _json(gold)
@@ -104,7 +104,7 @@ def read_suite(gold: str) -> Suite:
 
 
 def _json(gold: str) -> Any:
-    """The JSON object or list that a gold is, None where it is neither."""
+    """The gold as a JSON object or list, or None if it is neither."""
     if gold.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -135,12 +135,12 @@ def _stream(given: Any, wanted: Any) -> Stream:
 
 
 def _lines(value: Any) -> str:
-    """TACO writes some streams as a list of lines."""
+    """A stream as one text. TACO writes some streams as a list of lines."""
     return "\n".join(map(_text, value)) if isinstance(value, list) else _text(value)
 
 
 def _call(given: Any, wanted: Any) -> Call:
-    """LiveCodeBench writes the arguments as lines of JSON and the value as JSON text, the others write them as they are."""
+    """Read one call. LiveCodeBench writes the arguments as lines of JSON and the value as JSON text, others as plain JSON."""
     if isinstance(given, str):
         return Call(arguments=tuple(map(json.loads, given.splitlines())), wanted=json.loads(_text(wanted)))
     if not isinstance(given, list):
@@ -155,7 +155,7 @@ def _text(value: Any) -> str:
 
 
 def _name(value: Any) -> str:
-    """A function's name; APPS writes some behind the name of their class."""
+    """The name of a function. APPS writes the name of the class before some of them."""
     name = _text(value).rpartition(".")[2]
     if not name.isidentifier():
         raise ValueError
@@ -164,14 +164,14 @@ def _name(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """The names that tests use and do not bind: those of the program, and standard modules used but not imported."""
+    """The names that tests use but do not bind: names of the program, and standard modules that are not imported."""
 
     program: frozenset[str]
     modules: frozenset[str]
 
 
 def holds_tests(tree: ast.Module, *, entry_point: str | None) -> bool:
-    """Whether something is asserted: at the top level, or in functions that the top level or the caller runs."""
+    """Whether source contains an assertion that runs: at the top level, or in functions that it or the caller calls."""
     asserts = any(isinstance(node, ast.Assert) for node in ast.walk(tree))
     if entry_point is not None:
         return asserts
@@ -180,9 +180,9 @@ def holds_tests(tree: ast.Module, *, entry_point: str | None) -> bool:
 
 
 def names_used(tree: ast.Module) -> Names:
-    """The names that must come from elsewhere. One that is only ever `name.attribute` and a standard module is the module.
+    """The names that tests use but do not bind. A name of a standard module that occurs only as `name.attribute` is the module.
 
-    Tests that use no name but built-in ones test a program that defines one of those: MBPP has a function named `sum`.
+    If tests use only built-in names, the program defines one of these: MBPP has a function named `sum`.
     """
     loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     unbound = loaded - _bound(tree)

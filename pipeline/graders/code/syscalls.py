@@ -1,8 +1,8 @@
-"""The system calls that a confined program may make, as a seccomp filter for the kernel. Pure: bytes out, nothing installed.
+"""The system calls that a confined program may make, as bytes of a seccomp filter for the kernel. Pure: it installs nothing.
 
-What is not listed is refused: sockets of a network, new processes, other programs, signals to other processes, mounts, name
-spaces, tracing, kernel interfaces. The list is one of permissions, so a call that a later kernel adds is refused too.
-Covered: Linux on x86-64 and aarch64. Not covered: arguments behind pointers, so which file is opened is not decided here.
+Every call that is not listed is refused: network sockets, new processes, other programs, signals to other processes, mounts,
+name spaces, tracing, kernel interfaces. Calls that a later kernel adds are not listed, so they are refused too.
+Covered: Linux on x86-64 and aarch64. Not covered: arguments behind pointers. The filter cannot decide which file is opened.
 """
 
 import errno
@@ -13,9 +13,9 @@ ARCHITECTURES = ("x86_64", "aarch64")
 _AUDIT_ARCH = (0xC000003E, 0xC00000B7)
 _X32_BIT = 0x40000000
 _FIRST_RECENT = 424
-"""Calls from here on are new enough for the C library to ask whether they exist, so the refusal says that they do not."""
+"""Calls from this number on are so recent that the C library tests whether they exist. They are refused with ENOSYS."""
 
-# Name: number on x86-64, number on aarch64 (None: it does not exist there).
+# Name: number on x86-64, number on aarch64 (None: the call does not exist there).
 _ALLOWED: dict[str, tuple[int, int | None]] = {
     "read": (0, 63), "write": (1, 64), "readv": (19, 65), "writev": (20, 66), "pread64": (17, 67), "pwrite64": (18, 68),
     "preadv": (295, 69), "pwritev": (296, 70), "close": (3, 57), "close_range": (436, 436), "lseek": (8, 62),
@@ -56,7 +56,7 @@ _SOCK_TYPE_MASK = 0xF
 _PRCTL = (15, 16, 0x53564D41)
 """PR_SET_NAME, PR_GET_NAME, PR_SET_VMA (the C library names its heaps)."""
 _FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)
-"""Duplicates, flags, locks and the size of a pipe; not the ones that send signals."""
+"""Commands for duplicates, flags, locks and the size of a pipe, but none that send signals."""
 _IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 _WRITING_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000
@@ -71,7 +71,7 @@ _Code = list[tuple[int, int, int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Guarded:
-    """A call that is allowed where all checks of its arguments let it pass."""
+    """A system call that is allowed if its arguments pass all checks."""
 
     numbers: tuple[int, int]
     checks: tuple[_Code, ...]
@@ -82,7 +82,7 @@ def _refuse(code: int) -> tuple[int, int, int, int]:
 
 
 def _argument(index: int) -> tuple[int, int, int, int]:
-    """The low half: the kernel itself reads no more of any argument that is checked here."""
+    """Load the low 32 bits of an argument. The kernel reads only these bits of the arguments that are checked here."""
     return (_LOAD, 0, 0, _ARGUMENTS_OFFSET + 8 * index)
 
 
@@ -114,7 +114,7 @@ def _guarded(pid: int, *, writing: bool) -> list[_Guarded]:
         _Guarded(numbers=(72, 25), checks=(_one_of(1, _FCNTL),)),  # fcntl
         _Guarded(numbers=(16, 29), checks=(_one_of(1, _IOCTL),)),  # ioctl
         _Guarded(numbers=(302, 261), checks=(_one_of(0, (0, pid)),)),  # prlimit64
-        # asyncio wants a pair of its own. Datagrams could be addressed to others' sockets.
+        # asyncio needs a socket pair. Datagram sockets are refused, because they can send to the sockets of other processes.
         _Guarded(
             numbers=(53, 199), checks=(_one_of(0, (_AF_UNIX,)), _one_of(1, (_SOCK_STREAM,), _SOCK_TYPE_MASK))
         ),  # socketpair
@@ -124,8 +124,8 @@ def _guarded(pid: int, *, writing: bool) -> list[_Guarded]:
 def filter_program(machine: str, pid: int, *, writing: bool) -> bytes:
     """The filter for the process `pid`, as an array of `struct sock_filter`.
 
-    With `writing` false no file can be opened for writing, made, renamed or removed, wherever it is.
-    Raises ValueError for a machine that is not in `ARCHITECTURES`.
+    If `writing` is false, no file anywhere can be opened for writing, created, renamed or removed. Raises ValueError for a
+    machine that is not in `ARCHITECTURES`.
     """
     which = ARCHITECTURES.index(machine)
     code: _Code = [

@@ -1,12 +1,12 @@
-"""What the processes of a code problem tell each other: the checker and its child, and the tests and the program.
+"""The messages between the processes of a code problem: between checker and child, and between tests and program.
 
-The checker sends a `ProgramTask` and gets a `ProgramReport`. The tests and the program, neither in the memory of the other, call each other.
-Plain values (None, numbers, texts, bytes, lists, tuples, sets, dicts) are copied. Everything else stays where it is, and the
-other side holds a `Remote` for it, which forwards calls, attributes, items, iteration and texts. So a program's claim
-about a value is a plain value, compared where the program has no say: a `Remote` equals no plain value and has no
-arithmetic. Lists, dicts and sets that a call changes in place are changed on the caller's side too.
-Not covered: subclasses (an exact type is copied; of others only the usual ones from the standard library), changes deep
-inside arguments, exceptions of a class of the other side's own, which arrive as their nearest built-in base.
+The checker sends a `ProgramTask` and receives a `ProgramReport`. The tests and the program run in separate processes and call
+each other. Plain values (None, numbers, texts, bytes, lists, tuples, sets, dicts) are copied. Every other object stays in its
+process, and the other process gets a `Remote`, which forwards calls, attributes, items, iteration and conversion to text. So
+every result that a program claims is a plain value, and the process of the tests compares it. A `Remote` equals no plain value
+and has no arithmetic. If a call changes a list, dict or set argument in place, the caller's argument changes too.
+Not covered: subclasses (only exact types and the usual subclasses of the standard library are copied); changes deep inside
+arguments; the class of an exception that the other process defines, which arrives as its nearest built-in base class.
 """
 
 import builtins
@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 MAX_OUTPUT_BYTES = 16 * 2**20
-"""Standard output of one run, and each file it writes."""
+"""Limit of the standard output of one run, and of each file that it writes."""
 MAX_MESSAGE_BYTES = 16 * 2**20
 MAX_OBJECTS = 100_000
 _READ_BYTES = 2**16
@@ -49,20 +49,20 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 class TaskKind(StrEnum):
-    """What a task runs, and the files that come with it."""
+    """What a task runs. Each member lists the files that are sent with it."""
 
     SCRIPT = "script"
-    """A program on its own: content, standard input, standard output."""
+    """Run a program alone. Files: content, standard input, standard output."""
     SUITE = "suite"
-    """Tests beside a program: content of the program, content of the tests, statement of the tests."""
+    """Run tests against a program. Files: content of the program, content of the tests, statement of the tests."""
     TESTS = "tests"
-    """Whether tests can be read: content of the tests, statement."""
+    """Check whether tests can be read. Files: content of the tests, statement."""
     PROBE = "probe"
-    """What a process is kept from: content, statement."""
+    """Find the protections that are in effect in a confined process. Files: content, statement."""
 
 
 class Statement(StrEnum):
-    """What the process with the tests says at its end."""
+    """The result that the process of the tests states at its end."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -83,8 +83,9 @@ class ProgramTask:
 class ProgramReport:
     """How a run ended.
 
-    `began` is false where the sandbox could not be set up. `status` is the program's exit code, negative for a signal, None
-    where it was ended from outside. `exhausted`: it used more processor time, threads or files than it may. `late`: wall time.
+    `began` is false if the sandbox could not be set up. `status` is the exit code of the program, negative for a signal, None
+    if the child ended it. `exhausted`: the program exceeded its limit of processor time, threads or files. `late`: the run
+    exceeded its wall time.
     """
 
     began: bool
@@ -94,7 +95,7 @@ class ProgramReport:
 
 
 class OtherSideEndedError(BaseException):
-    """The other process has ended, or does not keep to the protocol. No `except Exception` of a test may swallow it."""
+    """The other process has ended or violated the protocol. It is a BaseException so that no `except Exception` hides it."""
 
 
 class Remote:
@@ -155,7 +156,7 @@ class Remote:
 
 
 class Peer:
-    """One end of the connection: asks the other side, and serves it while it waits. `serves` decides what it may ask."""
+    """One end of the connection. It sends requests, and answers requests while it waits. `serves` decides which are allowed."""
 
     def __init__(self, reading: int, writing: int, serves: Callable[[str, Any, tuple[Any, ...]], bool]) -> None:
         self._reading = reading
@@ -166,14 +167,17 @@ class Peer:
         self.ended = False
 
     def export(self, value: object) -> int:
-        """The key by which the other side may refer to an object."""
+        """Make an object available to the other side. Returns its key. Raises MemoryError after `MAX_OBJECTS` objects."""
         if len(self._objects) >= MAX_OBJECTS:
             raise MemoryError
         self._objects.append(value)
         return len(self._objects) - 1
 
     def ask(self, operation: str, target: Remote, *arguments: Any, **named: Any) -> Any:
-        """Have the other side do something. Raises what it raises there, or OtherSideEndedError."""
+        """Let the other side execute an operation, and return the result.
+
+        Raises the exception that the operation raises there, or OtherSideEndedError.
+        """
         given = [self._packed(value) for value in arguments]
         request = {"do": operation, "on": target._key, "args": given}
         self._send(request | ({"named": {name: self._packed(value) for name, value in named.items()}} if named else {}))
@@ -189,7 +193,7 @@ class Peer:
             return self._unpacked(message["value"])
 
     def serve(self) -> None:
-        """Do what the other side asks until it ends."""
+        """Execute the requests of the other side until it ends."""
         try:
             while True:
                 self._answer(self._receive())
@@ -211,14 +215,14 @@ class Peer:
             reply = {"value": self._packed(value)} | ({"changed": changed} if changed else {})
         except OtherSideEndedError:
             raise
-        except BaseException as error:  # noqa: BLE001  whatever was raised is the caller's
+        except BaseException as error:  # noqa: BLE001  every exception is raised again on the caller's side
             reply = {"raised": _builtin_name(error), "text": _text(error)}
         self._send(reply)
 
     def _raise(self, name: object, text: object) -> NoReturn:
         kind = getattr(builtins, str(name), None)
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
-            # SystemExit and its like end a test run, and so does an exception that is none.
+            # SystemExit and similar exceptions end a test run, and so does a name that is not an exception.
             self._end()
         raise kind(str(text)) if not issubclass(kind, UnicodeError) else ValueError(str(text))
 
@@ -259,7 +263,7 @@ class Peer:
         if value is None or kind is bool or kind is str:
             return value
         if kind is int:
-            # Decimal digits would take time that grows with the square of their number.
+            # Conversion to decimal digits takes time quadratic in their number.
             return ["int", format(value, "x")]
         if kind is float:
             return ["float", value.hex()]
@@ -315,7 +319,7 @@ def _mutable(value: object) -> bool:
 
 
 def _overwrite(old: Any, new: Any) -> None:
-    """Give a list, dict or set the content of another. Raises TypeError for anything else."""
+    """Replace the content of a list, dict or set. Raises TypeError if the types differ."""
     if type(old) is not type(new):
         raise TypeError("an argument changed its type")
     if isinstance(old, list):
@@ -337,5 +341,5 @@ def _builtin_name(error: BaseException) -> str:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001  a program's own exception may raise while it is shown
+    except Exception:  # noqa: BLE001  the `__str__` of a program's exception may raise
         return ""

@@ -1,11 +1,12 @@
-"""Equality by value to many digits and by computer algebra, for what exact comparisons leave open. It runs in `child` alone.
+"""Compares answers by value to many digits and by computer algebra if exact comparison cannot decide. Runs only in `child`.
 
-By value: identities, nested roots, functions. Two expressions that agree to 40 digits at four points are taken for equal. A
-difference at positive values is a difference; at negative values alone it proves nothing, since sqrt(x^2) is x to many.
+By value: identities, nested roots, functions. Two expressions that agree to 40 digits at four points count as equal. A
+difference at positive values proves that they differ. A difference only at negative values proves nothing, because many writers
+simplify sqrt(x^2) to x.
 
-By algebra: text reaches sympy through the LaTeX grammar of latex2sympy2 alone, once `child` took out of both what runs text as
-Python. What the exact comparisons know of kinds stays in force: algebra decides on the parts of an answer, and on the whole
-of one only where it has no parts that compare one by one.
+By algebra: text reaches sympy only through the LaTeX grammar of latex2sympy2, after `child` has removed from both the code that
+runs text as Python. The rules of exact comparison for kinds of answers still apply: algebra compares the parts of an answer. It
+compares whole answers only if they have no parts that can be compared one by one.
 """
 
 import contextlib
@@ -38,10 +39,10 @@ LARGEST_ANGLE = 1e12
 MAX_PERMUTED = 5
 FLOAT_PLACES = 12
 _UNDONE = (sympy.Sum, sympy.Product, sympy.Integral, sympy.Derivative, sympy.Limit)
-# Of the points at which expressions are compared. Only positive ones prove a difference: sqrt(x^2) is x to most people.
+# Signs of the points at which expressions are compared. Only positive points prove a difference: sqrt(x^2) often stands for x.
 _SIGNS = ((1,), (1,), (-1, 1), (1, -1))
 
-# Units off: it would read 2ab as 2.
+# Unit removal is off: it would read 2ab as 2.
 _NORMALIZATION = replace(LatexExtractionConfig().normalization_config, units=False)
 _EXAMPLES = (
     ("\\frac{n(n+1)}{2}", "\\sum_{k=1}^{n} k"),
@@ -55,12 +56,12 @@ _EXAMPLES = (
 
 
 class UnparseableError(Exception):
-    """The text is not mathematics that the grammar reads whole, or nothing that algebra can compare."""
+    """The grammar cannot read the whole text, or algebra cannot decide the comparison."""
 
 
 @lru_cache(maxsize=1024)
 def read(normal: str) -> Any:
-    """Parse a normal form into a sympy object, floats turned into exact fractions. Raises `UnparseableError`."""
+    """Parse a normal form into a sympy object, with floats as exact fractions. Raises `UnparseableError`."""
     text = for_grammar(normal)
     if text is None:
         raise UnparseableError
@@ -72,7 +73,7 @@ def read(normal: str) -> Any:
     except MemoryError:
         raise
     except Exception as error:
-        # The grammar raises bare Exception on what it cannot read.
+        # The grammar raises a bare Exception on text that it cannot read.
         raise UnparseableError from error
     return _without_floats(parsed)
 
@@ -88,9 +89,9 @@ def _without_floats(parsed: Any) -> Any:
 
 
 def equal(gold: Any, answer: Any, tolerance: float) -> bool:
-    """Whether two parsed answers are equal; values to 30 significant digits, numbers to `tolerance` if that is wider.
+    """Whether two parsed answers are equal. Values must agree to 30 significant digits, or to `tolerance` if that is wider.
 
-    Raises `UnparseableError` where that stays open.
+    Raises `UnparseableError` if it cannot decide the comparison.
     """
     if isinstance(gold, sympy.Tuple) and isinstance(answer, sympy.Tuple):
         return len(gold) == len(answer) and all(equal(g, a, tolerance) for g, a in zip(gold, answer, strict=True))
@@ -117,7 +118,7 @@ def equal(gold: Any, answer: Any, tolerance: float) -> bool:
     except MemoryError:
         raise
     except Exception as error:
-        # Not settled is not wrong.
+        # A comparison that cannot be decided does not make the answer wrong.
         raise UnparseableError from error
 
 
@@ -130,11 +131,11 @@ def _is_number(parsed: Any) -> bool:
 
 
 def _identical(gold: sympy.Expr, answer: sympy.Expr, tolerance: float) -> bool | None:
-    """Equality by value: at one point for numbers, at several for expressions. None where they have no value.
+    """Equality by value: one comparison for numbers, several points for expressions. None if they have no value.
 
-    math-verify's own test is absolute, so that 2^-99 is 0 to it, and its simplifications have no bound on time.
+    math-verify's own test uses an absolute tolerance, so it takes 2^-99 for 0. Its simplifications have no time limit.
     """
-    # A sum is only a sum at whole numbers, so it is summed before a point is put in.
+    # Sums over an integer index are evaluated first, because a fractional value cannot be substituted for a bound.
     gold, answer = gold.doit(), answer.doit()
     if _is_number(gold) and _is_number(answer):
         return _close(gold, answer, tolerance)
@@ -155,7 +156,7 @@ def _identical(gold: sympy.Expr, answer: sympy.Expr, tolerance: float) -> bool |
 
 
 def _close(gold: Any, answer: Any, tolerance: float) -> bool | None:
-    """Relative nearness of two numbers, None where they have no value."""
+    """Whether two numbers agree to the relative `tolerance`, or to 30 digits if that is wider. None if they have no value."""
     try:
         g, a = (sympy.N(side, PRECISION) for side in (gold, answer))
         if not (g.is_finite and a.is_finite):
@@ -168,7 +169,7 @@ def _close(gold: Any, answer: Any, tolerance: float) -> bool | None:
 
 
 def same_value(left: str, right: str) -> bool | None:
-    """Whether two normal forms have the same values; None where one cannot be read whole or has no value."""
+    """Whether two normal forms have the same values. None if one of them has no value or cannot be read completely."""
     with mp.workdps(PRECISION):
         for turn in range(TURNS):
             numbers = _numbers(turn)
@@ -209,7 +210,7 @@ def _numbers(turn: int) -> Numbers:
 
 
 def judge(gold: str, answer: str, tolerance: float) -> Verdict:
-    """The verdict on one pair. An unreadable answer is UNPARSEABLE, unless it is plain words: those are INCORRECT."""
+    """The verdict on one pair. An unreadable answer is UNPARSEABLE, but an answer in plain words is INCORRECT."""
     wanted, given = normal_form(gold), normal_form(answer)
     if wanted == given:
         return Verdict.CORRECT
@@ -232,11 +233,11 @@ def judge(gold: str, answer: str, tolerance: float) -> Verdict:
 
 
 def _judge_whole(wanted: str, given: str, tolerance: float) -> Verdict:
-    """What has no parts that compare one by one: unions that overlap, relations that need solving."""
+    """Judge answers without parts that can be compared one by one: overlapping unions, relations that must be solved."""
     unread = without_algebra(wanted, given)
     if unread is not None:
         return unread
-    # Brackets tell a closed interval from an open one; the grammar keeps them for pairs only.
+    # Brackets distinguish a closed interval from an open one. The grammar keeps them only for pairs.
     bracketed = wanted[0] in "[(" and given[0] in "[(" and (wanted[0], wanted[-1]) != (given[0], given[-1])
     try:
         expected, found = read(wanted), read(given)
@@ -248,7 +249,7 @@ def _judge_whole(wanted: str, given: str, tolerance: float) -> Verdict:
 
 
 def parses(gold: str) -> bool:
-    """Whether a gold answer is mathematics that the grammar reads whole."""
+    """Whether the grammar can read the whole gold."""
     try:
         read(normal_form(gold))
     except UnparseableError:
@@ -257,7 +258,7 @@ def parses(gold: str) -> bool:
 
 
 def warm_up() -> None:
-    """Build the grammar's tables and load what the first comparison of each kind would load."""
+    """Build the tables of the grammar, and load the modules that the first comparison of each kind needs."""
     for gold, answer in _EXAMPLES:
         with contextlib.suppress(UnparseableError):
             equal(read(gold), read(answer), 0.0)

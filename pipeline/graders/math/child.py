@@ -1,17 +1,18 @@
-"""The process that `algebra` runs in: one JSON task per line in, one JSON result per line out.
+"""The child process that runs `algebra`. It reads one JSON task per line and writes one JSON result per line.
 
     {"gold": "\\\\frac12", "answer": "2^{-1}"}  ->  {"verdict": "correct"}
     {"parse": "\\\\frac12"}                     ->  {"verdict": "correct"} if it parses, else {"verdict": "unparseable"}
 
-Covered: memory (RLIMIT_AS), processor time per task (RLIMIT_CPU, so that a child whose parent died does not spin on),
-no core files, stray prints, text that would run as Python. Not covered: time as such. The parent kills a child that is late;
-nothing here uses alarms.
+Covered: a memory limit (RLIMIT_AS), a limit of processor time per task (RLIMIT_CPU, so that a child whose parent died does not
+run on), no core files, no stray output, no text that runs as Python. Not covered: wall time. The parent kills a child that is
+late, and nothing here uses alarms.
 
-`latex2sympy` hands every numeral, and the arguments of gcd and lcm, to sympy as text, and sympy runs text as Python. Both are
-converted here instead. Behind them stands a barrier: the parser that sympy keeps for such texts refuses all but numerals,
-and sympy's compiler of numeric functions refuses everything (it falls back to slower arithmetic, or fails).
-Not covered: what runs while a module is imported, and the polynomial arithmetic that sympy writes from nothing but the number
-of variables. Neither holds any text from outside.
+`latex2sympy` passes every numeral and the arguments of gcd and lcm to sympy as text, and sympy runs text as Python. Both are
+converted here instead. As a second barrier, sympy's parser for such texts is replaced by one that rejects everything except
+numerals and fractions, and sympy's compiler of numeric functions by one that rejects everything (sympy then uses slower
+arithmetic or fails).
+Not covered: code that runs while a module is imported, and the polynomial arithmetic that sympy generates from only the number
+of variables. Neither contains any text from outside.
 """
 
 import json
@@ -27,7 +28,7 @@ from typing import Any, NoReturn
 
 import sympy
 
-# Imported for their own constants, which they evaluate, before nothing is evaluated any more.
+# These modules evaluate their own constants on import, so they are imported before evaluation is switched off.
 import sympy.physics.units
 from latex2sympy2_extended import latex2sympy2
 from sympy.core import evalf
@@ -47,7 +48,7 @@ _FRACTION = re.compile(r"-?[0-9]+/[0-9]+")
 
 
 def number(numeral: str) -> sympy.Number:
-    """An Integer or a Float. Raises ValueError where the text is not a decimal numeral."""
+    """The sympy Integer or Float of a decimal numeral. Raises ValueError for any other text."""
     shape = _NUMERAL.fullmatch(numeral)
     if shape is None:
         raise ValueError(f"not a numeral: {numeral[:40]!r}")
@@ -55,7 +56,7 @@ def number(numeral: str) -> sympy.Number:
 
 
 def evaluate_nothing() -> None:
-    """From here on, no text is run as Python by sympy or `latex2sympy` in this process. Again changes nothing."""
+    """Prevent sympy and `latex2sympy` from running text as Python in this process. A second call changes nothing."""
     latex2sympy2.Number = number
     latex2sympy2._Latex2Sympy.parse_number = _parse_number
     latex2sympy2._Latex2Sympy.handle_gcd_lcm = _gcd_or_lcm
@@ -76,7 +77,7 @@ def _exact(side: Any) -> Any:
 
 
 def _plain(text: str, *_: object, **__: object) -> sympy.Number:
-    """What sympy's own constants are written as; a SyntaxError, as sympy expects it, for anything else."""
+    """Read numerals and fractions, the form of sympy's own constants. Raises SyntaxError otherwise, as sympy expects."""
     if _FRACTION.fullmatch(text):
         return sympy.Rational(text)
     try:
@@ -90,7 +91,7 @@ def _refuse(*_: object, **__: object) -> NoReturn:
 
 
 def answer_task(task: dict[str, str], tolerance: float) -> Verdict:
-    """Carry out one task of the protocol."""
+    """The verdict on one task of the protocol."""
     try:
         if "parse" in task:
             return Verdict.CORRECT if parses(task["parse"]) else Verdict.UNPARSEABLE
@@ -100,7 +101,7 @@ def answer_task(task: dict[str, str], tolerance: float) -> Verdict:
 
 
 def _lines() -> Iterator[bytes]:
-    """Lines of standard input until it ends or the parent is gone (a fork of the parent may hold the pipe open)."""
+    """The lines of standard input, until it ends or the parent has died (a fork of the parent may hold the pipe open)."""
     parent = os.getppid()
     poller = select.poll()
     poller.register(0, select.POLLIN)
@@ -118,20 +119,20 @@ def _lines() -> Iterator[bytes]:
 
 
 def _limit(kind: int, value: int) -> None:
-    """Set a soft limit, within the hard one that this process was given."""
+    """Set a soft limit, at most the hard limit of this process."""
     hard = resource.getrlimit(kind)[1]
     resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
 def main(memory_mib: int, cpu_seconds: float, tolerance: float) -> None:
-    """Serve tasks until standard input ends."""
+    """Serve tasks until standard input ends or the parent has died."""
     results = os.dup(1)
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _limit(resource.RLIMIT_AS, memory_mib << 20)
     evaluate_nothing()
-    # What the first answers would wait for is the start's time.
+    # The warm-up belongs to the start, so the first answers do not wait for it.
     warm_up()
     os.write(results, b'{"ready": true}\n')
     for line in _lines():

@@ -1,15 +1,15 @@
-r"""Equality that needs no algebra: same spelling, same number, same words, same polynomial, item by item. Pure and exact.
+r"""Compares answers without algebra: equal spelling, number, words or polynomial, item by item. Pure and exact.
 
-What it holds to:
-- numbers are equal exactly, never as floats: 1/3 is not 0.333333 unless a relative tolerance is asked for;
-- "50%" equals "50" (the sign is often left out) and "0.5" (the same number), but "50%" never equals "0.5%";
-- a unit behind a number is ignored, unless both sides name different well-known units: then one is converted;
-- answers of different kinds are different: a set is no pair, an open interval no closed one.
-Anything else is None: not settled here, not wrong.
+Rules:
+- Numbers must be exactly equal, never as floats: 1/3 is not 0.333333 unless a relative tolerance is set.
+- "50%" equals "50" (the sign is often left out) and "0.5" (the same number), but "50%" never equals "0.5%".
+- A unit after a number is ignored, unless both sides name different known units. Then one is converted to the other.
+- Answers of different kinds are different: a set is not a pair, and an open interval is not a closed one.
+Every other comparison returns None: it is not decided here, and that does not mean that the answer is wrong.
 
-Whether computer algebra could read a text is told here too. Its LaTeX grammar takes words for products of letters, "5 6" for a
-sum, "1e5" for 5e, "52_8" for 52, a:b for a, 2^2^3 from the left, and drops the names behind \triangle and the prime of x': such
-texts are not handed to it.
+This module also decides whether computer algebra may read a text. The LaTeX grammar reads words as products of letters, "5 6"
+as a sum, "1e5" as 5e, "52_8" as 52, a:b as a, and 2^2^3 from the left. It drops the names after \triangle and the prime of x'.
+Such texts are not passed to it.
 """
 
 import re
@@ -47,13 +47,13 @@ from pipeline.graders.math.phrases import (
 from pipeline.graders.math.ratio import constant
 from pipeline.graders.math.structure import Leaf, same_form
 
-# What binary floating point does to a decimal: 326.5 comes back as 326.50000000000006. Far below any rounding by people.
+# The error of a decimal in binary floating point: 326.5 becomes 326.50000000000006. Far smaller than any rounding by people.
 FLOAT_NOISE = Fraction(1, 10**13)
 FLOAT_DIGITS = 15
 
 LETTERS = "ABCDEFGHIJ"
 
-# Words count as a statement of the number behind them only if they end on a verb: "Hillary has 7", but not "the square of 7".
+# Words state the number after them only if they end with a verb: "Hillary has 7", but not "the square of 7".
 _STATEMENT = re.compile(
     r"(?:[A-Za-z][a-z'-]*,? ){0,10}"
     r"(?:is|are|was|were|has|have|had|gets?|got|makes?|made|takes?|took|needs?|equals?|costs?|gives?|spends?|spent|earns?|earned"
@@ -84,7 +84,7 @@ _LOG_OF_NO_BASE = re.compile(r"\\log(?![A-Za-z_])")
 
 
 def glance(gold: str, answer: str) -> Verdict | None:
-    """CORRECT for the same spelling, and what is plain of whole numbers and choice letters; else None. Under a microsecond."""
+    """CORRECT for equal spelling, a verdict for two whole numbers or choice letters, else None. Takes less than 1 us."""
     if gold == answer and gold:
         return Verdict.CORRECT
     if gold.isdigit() and answer.isdigit() and gold.isascii() and answer.isascii():
@@ -95,7 +95,7 @@ def glance(gold: str, answer: str) -> Verdict | None:
 
 
 def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) -> Verdict | None:
-    """The verdict where it is certain without algebra, UNPARSEABLE where algebra could not read the pair, else None."""
+    """The verdict if it is certain without algebra, UNPARSEABLE if algebra cannot read the pair, else None."""
     plain = glance(gold, answer)
     if plain is not None:
         return plain
@@ -111,15 +111,15 @@ def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) ->
     return Verdict.CORRECT if right else Verdict.INCORRECT
 
 
-# Every rollout of a problem asks for the same gold.
+# All rollouts of a problem are compared with the same gold.
 @lru_cache(maxsize=4096)
 def gold_form(gold: str) -> str:
-    """The normal form of a gold answer, without wrappers."""
+    """The normal form of a gold, without wrappers."""
     return normal_form(unwrap(gold))
 
 
 def is_plain(gold: str) -> bool:
-    """Whether a gold answer is one that this module reads whole: numbers, words, letters and what is made of them."""
+    """Whether this module can read a gold completely: numbers, words, letters, and structures of these."""
     normal = gold_form(gold)
     return is_phrase(normal) or _is_read(read_form(normal))
 
@@ -133,9 +133,10 @@ def _is_read(form: Form) -> bool:
 
 
 def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = None) -> bool | None:
-    """Compare two normal forms; `leaf` compares their smallest parts, by default without algebra.
+    """Compare two normal forms. `leaf` compares their smallest parts, by default without algebra.
 
-    1,234 is a number and may be two, 0,5 is two numbers and may be one: a second reading counts where the first fails.
+    1,234 is read as one number and then as two; 0,5 is read as two numbers and then as one. The second reading is used if the
+    first one does not match.
     """
     right, number = exact_value(wanted), exact_value(given)
     if right and number:
@@ -155,7 +156,7 @@ def same_answer(wanted: str, given: str, tolerance: float, leaf: Leaf | None = N
 
 
 def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
-    """Compare two normal forms that are one number, one expression or one phrase each."""
+    """Compare two normal forms, each of which is one number, one expression or one phrase."""
     if wanted == given:
         return True
     right, number = exact_value(wanted), exact_value(given)
@@ -164,7 +165,7 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
     if right and number:
         return _same_number(right, number, tolerance)
     if right and right.unit is None and number_before_letter(given) == right.value:
-        # "5m" for a gold of 5 is five metres, not five times m.
+        # For the gold 5, "5m" means five metres, not five times m.
         return True
     for same in (same_literal, same_numeral, same_ratio, same_time):
         decided = same(wanted, given)
@@ -189,7 +190,7 @@ def same_expression(wanted: str, given: str, tolerance: float) -> bool | None:
         if tolerance and not same_value and ((right and right.decimal) or (number and number.decimal)):
             return close(left, other, tolerance) or same_value
         return same_value
-    # Words on one side and a number or expression on the other; two letters may be a product.
+    # Words on one side and a number or expression on the other differ. Two letters may be a product, so they stay open.
     spoken = (phrase if number or other else None) or (said if right or left else None)
     return False if spoken and len(spoken) > LONGEST_PRODUCT else None
 
@@ -201,7 +202,7 @@ def _expression_of(normal: str, number: Exact | None) -> Expression | None:
 
 
 def _same_angle(wanted: str, given: str) -> bool | None:
-    """90 degrees and pi/2."""
+    """Compare an angle in degrees with one in radians: 90 degrees and pi/2."""
     degrees, radians = (wanted, given) if _DEGREES in wanted else (given, wanted)
     left, right = expression(degrees.replace(_DEGREES, "").strip()), expression(radians)
     if left is None or right is None or _DEGREES in radians or "\\pi" not in radians:
@@ -212,7 +213,7 @@ def _same_angle(wanted: str, given: str) -> bool | None:
 
 
 def _number_of_sentence(given: str) -> Exact | None:
-    """The number of "Hillary has 7 nickels": words, one number, and at most its unit."""
+    """The number in a sentence such as "Hillary has 7 nickels": words, one number, and at most its unit."""
     match = _STATEMENT.match(given)
     if match is None or _NEGATION.search(match.group()):
         return None
@@ -235,7 +236,7 @@ def _same_number(right: Exact, number: Exact, tolerance: float) -> bool:
 
 
 def _are_comparable(unit: str, other: str) -> bool:
-    """Whether two units are both known, or both the name of a thing with no word in common: apples and oranges."""
+    """Whether two units are both known, or both count things whose names share no word: apples and oranges."""
     counted = [name.startswith(COUNTED) for name in (unit, other)]
     if all(counted):
         return set(unit.split()) & set(other.split()) == {COUNTED}
@@ -243,13 +244,13 @@ def _are_comparable(unit: str, other: str) -> bool:
 
 
 def _is_float_noise(number: Exact) -> bool:
-    """Whether a number has the digits of a float that arithmetic left, as a decimal or over a power of two."""
+    """Whether a number has the digits of a computed float, written as a decimal or as a fraction over a power of two."""
     bottom = number.value.denominator
     return bottom >= 10**FLOAT_DIGITS // 4 and (number.decimal or bottom & (bottom - 1) == 0)
 
 
 def _same_choice(wanted: str, given: str) -> bool | None:
-    """Letter against letter, letter and text, or what is no letter at all."""
+    """Compare a choice letter with a letter, with a letter and its text, or with something else."""
     letter, pair = choice(wanted), choice_with_text(wanted)
     if letter is None and pair is None:
         return None
@@ -268,7 +269,7 @@ def _same_choice(wanted: str, given: str) -> bool | None:
 
 
 def for_grammar(normal: str) -> str | None:
-    """The LaTeX to hand to the grammar for a normal form, None where it would be misread."""
+    """The LaTeX of a normal form for the grammar of computer algebra, or None if the grammar would misread it."""
     text = without_unit(_CHAIN.split(normal)[0].strip()).removesuffix("%").strip()
     if not text or "%" in text or _MISREAD.search(text) or (_has_words(text) and "\\begin{" not in text):
         return None
@@ -276,9 +277,10 @@ def for_grammar(normal: str) -> str | None:
 
 
 def without_algebra(wanted: str, given: str) -> Verdict | None:
-    """The verdict on two normal forms of which algebra cannot read one; None where it may read both.
+    """The verdict on two normal forms if algebra cannot read one of them, or None if it may read both.
 
-    Words that are not the gold's words are INCORRECT, and so is anything where the gold is words. Else it is UNPARSEABLE.
+    It is INCORRECT if the gold contains words, or if the gold does not and the answer consists of words. Otherwise it is
+    UNPARSEABLE.
     """
     if not {read_form(wanted).kind, read_form(given).kind} <= {FormKind.EXPRESSION, FormKind.RELATION}:
         return None
@@ -286,7 +288,7 @@ def without_algebra(wanted: str, given: str) -> Verdict | None:
         return Verdict.INCORRECT if _has_words(wanted) else Verdict.UNPARSEABLE
     if for_grammar(given) is None:
         return Verdict.INCORRECT if _WORD.search(given) and not _MATHEMATICS.search(given) else Verdict.UNPARSEABLE
-    # One writer's log has base 10, another's e.
+    # A log without a base may have base 10 or e.
     ambiguous = bool(_LOG_OF_NO_BASE.search(wanted)) != bool(_LOG_OF_NO_BASE.search(given))
     return Verdict.UNPARSEABLE if ambiguous else None
 

@@ -1,7 +1,7 @@
-r"""Plain numbers as exact fractions: in digits and in English words, and which words behind one are only its unit. Pure.
+r"""Reads plain numbers in digits or English words as exact fractions, and recognizes the unit after a number. Pure.
 
-Read: 1,234.5  1 000  -3/4  \frac{3}{4}  1 1/2  1\frac{1}{2}  1.5e-3  1.5\times10^{-3}  10^{6}  0.1\overline{6}
-two thirds  $5  50%  12 cm  7 nickels  3 hours 30 minutes  90^\circ  3 million  1.234,5. Not read: 5x  2k  7 pm  5 or 6  0,111
+It reads 1,234.5  1 000  -3/4  \frac{3}{4}  1 1/2  1\frac{1}{2}  1.5e-3  1.5\times10^{-3}  10^{6}  0.1\overline{6}  two thirds
+$5  50%  12 cm  7 nickels  3 hours 30 minutes  90^\circ  3 million  1.234,5. It does not read 5x  2k  7 pm  5 or 6  0,111.
 """
 
 import re
@@ -31,9 +31,9 @@ _NUMBER = re.compile(
     rf"|(?:\\times|\\cdot|\*|x) ?10\^(?:\{{(?P<ten>[+-]?\d+)\}}|(?P<tendigit>\d)))?"
     rf")"
 )
-# 1.234,5 and 1.234.567 can only be European.
 # 01/02 is a date.
 _LEADING_ZERO = re.compile(r"[+-]?(?:0\d+/|\d+/0\d)")
+# 1.234,5 and 1.234.567 are only possible in European notation.
 _EUROPEAN = re.compile(r"[+-]?[1-9]\d{0,2}(?:(?:[. ]\d{3})+,\d+|(?:\.\d{3}){2,})(?![\d.,])")
 _TO_POINT = str.maketrans({".": "", " ": "", ",": "."})
 _COMMA_DECIMAL = re.compile(r"[+-]?(?:0|[1-9]\d*),\d+")
@@ -74,7 +74,7 @@ _UNIT_NAMES = {
     "K": "K kelvin kelvins",
     "acre": "acre acres", "gallon": "gallon gallons gal",
 }  # fmt: skip
-# A known length of each unit of one quantity: 180 minutes are 3 hours.
+# The size of each unit, relative to the other units of its quantity: 180 minutes are 3 hours.
 _SIZES: dict[str, dict[str, Fraction]] = {
     "time": {"s": Fraction(1), "min": Fraction(60), "h": Fraction(3600), "day": Fraction(86_400), "week": Fraction(604_800)},
     "length": {
@@ -89,8 +89,8 @@ _SIZES: dict[str, dict[str, Fraction]] = {
 _CANONICAL = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
 _SIZE_OF = {unit: (quantity, size) for quantity, sizes in _SIZES.items() for unit, size in sizes.items()}
 _GLUED = re.compile(r"\d+(?:\.\d+)?[mgshL]")
-# Degrees are left out, as is "(seven)" behind 7.
 _SCALE_OF_DEGREES = re.compile(r"\^\\circ ?([CF])")
+# A degree sign, a currency sign or a remark such as "(seven)" after a number is ignored.
 _REMARK = re.compile(r"^\^\\circ$|^ ?[€£¥₹$]$| ?\([A-Za-z][A-Za-z -]*\)$")
 _UNIT_WORDS = re.compile(
     r"(?:(square|sq|cubic|cu) )?([A-Za-z]+)(?:\^\{?([23])\}?)?(?: ?(?:/| per ) ?([A-Za-z]+))?", re.IGNORECASE
@@ -108,13 +108,13 @@ _NAMED_PARTS = {
     "fifths": 5, "sixth": 6, "sixths": 6, "seventh": 7, "sevenths": 7, "eighth": 8, "eighths": 8, "ninth": 9, "ninths": 9,
     "tenth": 10, "tenths": 10, "hundredth": 100, "hundredths": 100,
 }  # fmt: skip
-# "third" alone is a place in a row.
+# "third" alone is an ordinal, not a fraction.
 _ALONE = frozenset({"half", "quarter"})
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """A number without its dress: `unit` is one of a few known units or None; `decimal`: written with a point."""
+    """A number and how it was written. `unit` is the normalized unit or None. `decimal`: written with a decimal point."""
 
     value: Fraction
     percent: bool = False
@@ -124,7 +124,7 @@ class Exact:
 
 @lru_cache(maxsize=8192)
 def exact_value(normal: str) -> Exact | None:
-    """Read a normal form as one plain number, or None where it is, or may be, something else."""
+    """Read a normal form as one plain number. None if it is, or may be, something else."""
     if normal.isascii() and normal.isdigit():
         return Exact(Fraction(int(normal))) if len(normal) <= MAX_DIGITS else None
     if normal[:1].isalpha() and _LETTERS.fullmatch(normal):
@@ -160,12 +160,12 @@ def exact_value(normal: str) -> Exact | None:
     words = _unit_words(rest)
     if words is None:
         return _compound(text)
-    # A thing that is counted has no size, but apples are not oranges.
+    # Counted things cannot be converted, but apples are not oranges.
     return Exact(value, unit=unit_named(rest) or f"{COUNTED} {_folded(rest)}", decimal=decimal)
 
 
 def _in_words(phrase: str) -> Exact | None:
-    """Seven, and seven apples."""
+    """The number in a phrase such as "seven" or "seven apples"."""
     number = number_in_words(phrase)
     counted, _, thing = phrase.rpartition(" ")
     if number is None and thing.lower() not in _NOT_UNITS:
@@ -175,7 +175,7 @@ def _in_words(phrase: str) -> Exact | None:
 
 
 def number_in_words(text: str) -> Fraction | None:
-    """The number that a phrase in letters, blanks and hyphens names, else None."""
+    """The number that a phrase of letters, spaces and hyphens names, or None."""
     words = [word for word in text.lower().replace("-", " ").split() if word != "and"]
     if not 0 < len(words) <= MAX_NUMBER_WORDS:
         return None
@@ -196,7 +196,7 @@ def _whole_in_words(words: list[str]) -> int | None:
     for word in words:
         if word in _NAMED:
             value = _NAMED[word]
-            # "twenty five" adds up; "five five" and "five twenty" are no numbers.
+            # "twenty five" is a sum; "five five" and "five twenty" are not numbers.
             if last and not (last >= 20 and value < 10 and value and last % 10 == 0):
                 return None
             group += value
@@ -217,7 +217,7 @@ def _folded(thing: str) -> str:
 
 
 def unit_named(words: str) -> str | None:
-    """One name for a known unit with its power: `cm^2` for "square centimeters", `km/h`; None where a part is not known."""
+    """The normalized name of a unit, such as `cm^2` for "square centimeters", or `km/h`. None if a part is not known."""
     match = _UNIT_WORDS.fullmatch(words.strip())
     if match is None:
         return None
@@ -232,9 +232,9 @@ def unit_named(words: str) -> str | None:
 
 
 def decimal_comma(normal: str, *, sure: bool) -> Fraction | None:
-    """2,5 as a European decimal. It may as well be a list, so this is a second reading, for the caller to try.
+    """The value of 2,5 as a European decimal, or None. It may also be a list, so the caller uses this as a second reading.
 
-    `sure`: only what nobody would write as a list, 0,111.
+    With `sure`, only texts that nobody writes as a list are read: 0,111.
     """
     if (
         not (_SURE_COMMA_DECIMAL if sure else _COMMA_DECIMAL).fullmatch(normal)
@@ -246,13 +246,13 @@ def decimal_comma(normal: str, *, sure: bool) -> Fraction | None:
 
 
 def convert_unit(number: Exact, unit: str) -> Fraction | None:
-    """The value of a number with a unit in another unit of the same quantity, None where there is none."""
+    """The value of a number in another unit of the same quantity, or None if it cannot be converted."""
     have, want = _SIZE_OF.get(number.unit or ""), _SIZE_OF.get(unit)
     return number.value * have[1] / want[1] if have and want and have[0] == want[0] else None
 
 
 def _compound(text: str) -> Exact | None:
-    """3 hours 30 minutes: descending units of one quantity, in the first of them."""
+    """Read "3 hours 30 minutes", descending units of one quantity, as a number in the first unit."""
     parts = _PART.findall(text)
     if not 2 <= len(parts) <= MAX_UNIT_WORDS or _PART.sub("", text):
         return None
@@ -265,24 +265,24 @@ def _compound(text: str) -> Exact | None:
 
 
 def number_before_letter(normal: str) -> Fraction | None:
-    """The number of "5m", whose letter may be a unit or a factor."""
+    """The number in "5m", where the letter may be a unit or a factor. None for other texts."""
     return Fraction(normal[:-1]) if _GLUED.fullmatch(normal) and len(normal) <= MAX_DIGITS else None
 
 
 def without_unit(normal: str) -> str:
-    """An expression without the unit words behind it: `2\\pi cm` is `2\\pi`. One letter stays: it may be a factor."""
+    """An expression without the unit words after it: `2\\pi cm` gives `2\\pi`. A single letter stays: it may be a factor."""
     match = _TRAILING_UNIT.search(normal)
     return normal[: match.start()] if match and _unit_words(match.group()) else normal
 
 
 def trailing_unit(normal: str) -> str | None:
-    """The known unit behind an expression, see `unit_named`."""
+    """The known unit after an expression, as `unit_named` writes it, or None."""
     match = _TRAILING_UNIT.search(normal)
     return unit_named(match.group()) if match else None
 
 
 def _unit_words(rest: str) -> list[str] | None:
-    """The words behind a number if they can only be its unit."""
+    """The words after a number if they can only be its unit, else None."""
     match = _UNIT.match(rest)
     if match is None:
         return None

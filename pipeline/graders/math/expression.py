@@ -1,4 +1,4 @@
-r"""Telling expressions apart without computer algebra: exact where they are polynomials, by value where they are not. Pure."""
+r"""Compares expressions without computer algebra: polynomials exactly, other expressions by value. Pure."""
 
 import cmath
 import math
@@ -41,23 +41,23 @@ _FLOATS = Numbers(
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What a text says, exactly, and the value that each generator has at one fixed point."""
+    """The exact content of a text, and the value of each generator at one fixed point."""
 
     ratio: Ratio
     values: dict[str, complex]
 
     @property
     def canonical(self) -> bool:
-        """Whether another `ratio` certainly means another expression."""
+        """Whether a different `ratio` always means a different expression."""
         return not any(name.startswith(OPAQUE) for name in self.values)
 
     @property
     def variables(self) -> frozenset[str]:
-        """The letters in it, but not `e`, `i` and pi, and not those inside functions."""
+        """The variables in the expression, except those inside functions. `e`, `i` and pi are not variables."""
         return frozenset(name for name in self.ratio.names() if not name[0].isdigit() and name not in _CONSTANTS)
 
     def number(self) -> float | None:
-        """The real value in floating point of an expression without variables, also for infinity."""
+        """The real value of an expression without variables as a float, which may be infinite. None if it has none."""
         if self.ratio.names() == {INFINITY}:
             return math.inf if next(iter(self.ratio.top.values())) > 0 else -math.inf
         if any(name not in _CONSTANTS for name in self.values):
@@ -68,7 +68,7 @@ class Expression:
 
 @lru_cache(maxsize=8192)
 def expression(normal: str) -> Expression | None:
-    """Read a normal form, or None where it cannot be read whole. Never raises."""
+    """Read a normal form. None if it cannot be read completely. Never raises."""
     sign, _, rest = normal.rpartition(INFINITY)
     if not rest and sign in ("", "+", "-") and normal:
         ratio = generator(INFINITY)
@@ -80,7 +80,7 @@ def expression(normal: str) -> Expression | None:
 
 
 def equal(left: Expression, right: Expression) -> bool | None:
-    """Whether two expressions are equal; None where that takes more than arithmetic. False is certain."""
+    """Whether two expressions are equal. None if arithmetic cannot decide it. False is certain."""
     try:
         if same(left.ratio, right.ratio):
             return True
@@ -92,7 +92,7 @@ def equal(left: Expression, right: Expression) -> bool | None:
 
 
 def same_zeros(left: Expression, right: Expression) -> bool | None:
-    """Whether left = 0 and right = 0 are the same equation, up to a constant factor and powers of a variable."""
+    """Whether left = 0 and right = 0 are one equation, up to a constant factor and powers of variables. None if unknown."""
     if not (left.canonical and right.canonical):
         return None
     try:
@@ -102,7 +102,7 @@ def same_zeros(left: Expression, right: Expression) -> bool | None:
 
 
 def scale_sign(left: Expression, right: Expression) -> int | None:
-    """The sign of the constant c with left = c * right: 1, -1, 0 where there is none, None where it is not known."""
+    """The sign of the constant c with left = c * right: 1 or -1, 0 if there is no such constant, None if it is unknown."""
     related = same_zeros(left, right)
     if not related or left.ratio.names() != right.ratio.names():
         return None if related is None else 0
@@ -113,7 +113,7 @@ def scale_sign(left: Expression, right: Expression) -> int | None:
 
 
 def close(left: Expression, right: Expression, tolerance: float) -> bool | None:
-    """Whether two numbers agree to a relative tolerance; None where one of them has no value."""
+    """Whether two numbers agree to a relative tolerance. None if one of them has no value."""
     a, b = left.number(), right.number()
     if a is None or b is None or not (math.isfinite(a) and math.isfinite(b)):
         return None

@@ -1,17 +1,17 @@
-r"""The final answer out of a free text, and whether one that is still being written has stated it. Pure, linear, never raises.
+r"""Extracts the final answer from a text, and detects when a growing text has stated it. Pure, linear time, never raises.
 
-The last explicit statement wins, by position: `\boxed{x}` or `\fbox{x}` (nested braces; also `\boxed 5`), `#### x`,
-"the answer is x", "Answer: x", a closing line "A: x", or a text that is nothing but a number or formula. Boxes joined
-by commas, "and" or "or" alone are one answer.
+The last explicit statement is the answer: `\boxed{x}` or `\fbox{x}` (with nested braces; also `\boxed 5`), `#### x`,
+"the answer is x", "Answer: x", a last line "A: x", or a text that consists only of a number or formula. Boxes that are joined
+only by commas, "and" or "or" are one answer.
 
-Not covered: an answer that is stated in none of these forms (unless the fallback is asked for), and one longer than
-`MAX_STATEMENT` characters, which comes back cut and so over the limits. A box that never closes is no answer.
+Not covered: an answer in none of these forms (unless a fallback is requested), and an answer longer than `MAX_STATEMENT`
+characters, which is cut and is therefore over the limits. A box that is never closed is no answer.
 
-While a text grows, a statement is complete when the line it stands in has ended, and the final answer is the same whatever
-plain text follows on the next lines: a closed `\boxed{}`, `#### 72`, "the answer is 27". What is an answer only where the text
-ends is none then: a bare number, a closing line "A: 27", a heading "#### Step 1". A sentence that goes on behind the line
-("The answer is the sum of:") is open, and so is an answer in many words.
-Not covered: a text that would take its answer back, or state another one, further on.
+In a growing text, a statement is complete when its line has ended and plain text on the next lines cannot change the final
+answer: a closed `\boxed{}`, `#### 72`, "the answer is 27". A form that is an answer only at the end of the text does not count:
+a bare number, a last line "A: 27", a heading "#### Step 1". A sentence that continues after the line ("The answer is the sum
+of:") is not complete, and neither is an answer in many words.
+Not covered: a text that later retracts its answer or states another one.
 """
 
 import re
@@ -26,9 +26,9 @@ MAX_MENTIONS = 500
 MAX_BOXES = 8
 MAX_ANSWER_WORDS = 6
 MAX_STATED_WORDS = 2
-"""Of an answer without a digit, while a text grows: "yes", "New York". A longer one may be the beginning of an explanation."""
+"""For an answer without a digit in a growing text: "yes", "New York". A longer one may be the beginning of an explanation."""
 MAX_STATED_WORDS_WITH_NUMBER = 4
-"""Of one with a digit: "27 shells in all". A formula may be longer."""
+"""For an answer with a digit in a growing text: "27 shells in all". A LaTeX formula may be longer."""
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"\s*(-?[\w.,/]{1,100})")
@@ -84,9 +84,10 @@ _TAGGED = re.compile(r"<answer>(.{1,2000}?)(?:</answer>|$)", re.DOTALL)
 def final_answer(
     text: str, *, pattern: re.Pattern[str] | None = None, fallback: Fallback = Fallback.none
 ) -> str | None:
-    """The answer that `text` states last, without wrappers, or None where it states none.
+    """The answer that `text` states last, without wrappers, or None.
 
-    The first group of the last match of `pattern` comes before all built-in markers (its time is the caller's).
+    The first group of the last match of `pattern` takes precedence over all built-in markers. The running time of `pattern` is
+    not limited here.
     """
     if pattern is not None:
         matches = list(pattern.finditer(text))
@@ -96,7 +97,7 @@ def final_answer(
     if thought >= 0:
         text = text[thought + len(_THINKING_ENDS) :]
     elif _THINKING_BEGINS in text:
-        # What is said in thought that never ended is not said to anyone.
+        # The reasoning was never closed, so the text has no answer outside of it.
         return None
     answer = _stated(text)
     if answer is not None and _is_taken_back(text, answer):
@@ -110,7 +111,7 @@ def final_answer(
 
 
 def _is_taken_back(text: str, answer: str) -> bool:
-    """Whether what follows the statement says that it was wrong and names another number: "Wait, actually it is 6"."""
+    """Whether the text after the statement retracts it and names another number: "Wait, actually it is 6"."""
     place = text.rfind(answer)
     behind = text[place + len(answer) :][:MAX_STATEMENT] if place >= 0 else ""
     turn = _RETRACTION.search(behind)
@@ -132,7 +133,7 @@ def _stated_plainly(text: str) -> str | None:
     if box >= 0:
         content, end = _box_at(text, box)
         said = _last_statement(text, max(box, end))
-        # "\\boxed{5}. The answer is given as an integer" does not take the answer back.
+        # "\\boxed{5}. The answer is given as an integer" does not replace the boxed answer.
         if said is not None and (content is None or not _DIGIT.search(content) or _ANSWER.match(said)):
             return said
         return None if content is None else _join_boxes(text, box, content)
@@ -143,13 +144,13 @@ def _stated_plainly(text: str) -> str | None:
 
 
 def _last_statement(text: str, start: int) -> str | None:
-    """The last statement in words or hashes that begins at or behind `start`."""
+    """The last statement in words or after hashes that begins at or after `start`."""
     hashes = text.rfind("####", start)
     if hashes >= 0:
         line = text[hashes + 4 : hashes + 4 + MAX_STATEMENT].lstrip("# \t")
         stop = line.find("\n")
         payload = line if stop < 0 else line[:stop]
-        # "#### Step 3: check" is a heading when text goes on below it.
+        # "#### Step 3: check" is a heading if text follows below it.
         heading = stop >= 0 and payload[:2].isalpha() and bool(line[stop:].strip())
         if not heading and payload.strip():
             said = _in_words(text, hashes)
@@ -166,7 +167,7 @@ def _last_statement(text: str, start: int) -> str | None:
 
 
 def _in_words(text: str, start: int) -> str | None:
-    """The payload of the last "answer is x" or "Answer: x" at or behind `start`."""
+    """The payload x of the last "answer is x" or "Answer: x" at or after `start`."""
     mentions = {mark: text.rfind(mark, start) for mark in _MENTIONS}
     for _ in range(MAX_MENTIONS):
         mark, found = max(mentions.items(), key=itemgetter(1))
@@ -182,18 +183,18 @@ def _in_words(text: str, start: int) -> str | None:
 
 
 def _is_prose(payload: str) -> bool:
-    """Whether "Answer:" opens a solution in words ("Answer: let us first see how many") and states none."""
+    """Whether "Answer:" introduces a solution in words ("Answer: let us first see how many") instead of an answer."""
     return payload.count(" ") >= MAX_ANSWER_WORDS and not _DIGIT.search(payload) and "\\" not in payload
 
 
 def _heading(text: str, found: int) -> re.Match[str] | None:
-    """A heading such as "# Answer" or "**Final Answer**", whose answer stands in the line below."""
+    """A heading such as "# Answer" or "**Final Answer**", with the answer on the line below it."""
     line = text.rfind("\n", max(0, found - 40), found) + 1
     return _HEADING.match(text, found) if text[line : line + 2] in ("# ", "##", "**") else None
 
 
 def _payload(text: str, start: int) -> str:
-    """What follows the words "the answer is": to the end of the sentence, or the formula that opens there."""
+    """The text after the words "the answer is": the formula that begins there, or all up to the end of the sentence."""
     chunk = text[start : start + MAX_STATEMENT]
     opening = _OPENING.match(chunk)
     chunk = chunk[opening.end() :] if opening else chunk
@@ -203,12 +204,12 @@ def _payload(text: str, start: int) -> str:
         if close >= 0:
             return unwrap(chunk[2:close])
     stop = _SENTENCE_END.search(chunk)
-    # In prose the mark behind 42! is punctuation.
+    # In prose the mark after "42!" is punctuation, not a factorial.
     return unwrap((chunk[: stop.start()] if stop else chunk).rstrip("! "))
 
 
 def _box_at(text: str, box: int) -> tuple[str | None, int]:
-    """Content and end of the box command at `box`; None as content where it does not close."""
+    """Content and end position of the box command at `box`. The content is None if the box is never closed."""
     start = box + (6 if text.startswith("\\boxed", box) else 5)
     opened = start
     while opened < len(text) and opened < start + 8 and text[opened].isspace():
@@ -229,7 +230,7 @@ def _box_at(text: str, box: int) -> tuple[str | None, int]:
 
 
 def _join_boxes(text: str, box: int, content: str) -> str | None:
-    """The last box, with those before it that are joined to it by commas or words alone."""
+    """The last box and the boxes before it that are joined to it only by commas, "and" or "or"."""
     parts = [unwrap(content)]
     for _ in range(MAX_BOXES):
         earlier = max(text.rfind("\\boxed", 0, box), text.rfind("\\fbox", 0, box))
@@ -261,26 +262,26 @@ def unwrap(answer: str) -> str:
         previous = answer
         answer = answer.strip(_WRAP).rstrip(".,;:。")
         if answer.startswith(("'", "’")):
-            # At the end alone it is a prime.
+            # A single mark at the end is a prime, so it stays.
             answer = answer[1:].removesuffix(answer[0])
         if answer.startswith(("\\boxed{", "\\fbox{")) and answer.endswith("}"):
             answer = answer[answer.index("{") + 1 : -1]
-    # A backslash left alone by the stripping ("5\.", "\ 5") means nothing.
+    # Stripping may leave a backslash without a meaning ("5\.", "\ 5").
     return answer.rstrip("\\ ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerSeen:
-    """`pattern`: the grader's own, which comes before all built-in markers; its time is the caller's."""
+    """Detects a stated answer in a growing text. `pattern` is `grader.answer_pattern`. Its running time is not limited here."""
 
     pattern: re.Pattern[str] | None = None
 
     def may_state(self, piece: str) -> bool:
-        """Whether a line may state an answer: quick, and false for most."""
+        """Whether a line may state an answer. This test is quick, and false for most lines."""
         return self.pattern is not None or _MARKS.search(piece) is not None
 
     def complete(self, text: str) -> bool:
-        """Whether `text` has stated a final answer that stands. What follows its last line end is not looked at."""
+        """Whether `text` has stated its final answer. Ignores everything after the last line end."""
         lines = text[: text.rfind("\n") + 1]
         if lines.rstrip(" \t\r\n").endswith(_OPEN):
             return False

@@ -1,8 +1,8 @@
-r"""The answer of a text that marks none: its last number, or what its closing line comes down to. Pure and linear.
+r"""The answer of a text that marks none: its last number, or the result that its last line states. Pure, linear time.
 
-A closing line comes down to its formula in dollars or brackets, else to the choice it names ("option B"), else to what it sets
-in bold, else to what follows its last "is" or "=", else to its only number. One that denies or compares
-("more than 3") comes down to nothing.
+The result is the last formula in dollars or LaTeX brackets if only a few words follow it. Otherwise it is, on the last line,
+the choice ("option B"), else the final bold words, else the text after the last "is" or "=", else the only number. The last two
+do not count in a line that negates or compares ("more than 3").
 """
 
 import re
@@ -12,7 +12,7 @@ from pipeline.graders.math.limits import MAX_CHARS
 
 TAIL = 4_000
 MAX_SCAN = 100_000
-# A formula is the line's outcome if no more than a unit or a few words follow it.
+# A formula is the result if no more than a unit or a few words follow it.
 MAX_WORDS_BEHIND = 12
 MAX_LINE = 400
 MAX_WORDS_BESIDE_MATHEMATICS = 4
@@ -39,18 +39,18 @@ _MATHEMATICS = re.compile(r"[\d\\^+*/=<>|∞πθ√°%]|\b[b-zB-HJ-Z]\b")
 _NO_ANSWER = re.compile(
     "|".join(
         (
-            r"\. |^(?:[,;:&<>)\]]|\.(?!\d))|[-+*/^=,&(\[{<>]$",  # the rest of a sentence, or cut off
+            r"\. |^(?:[,;:&<>)\]]|\.(?!\d))|[-+*/^=,&(\[{<>]$",  # the rest of a sentence, or a text that was cut off
             r"[,;] ?(?:and|so|or|but)\b|\d[^\d\\]*[A-Za-z]{3,}[^\\]*\d",  # a second statement: 10 apples in 2 baskets
             r"(?<![\\A-Za-z_])[A-Za-z_]{3,}\(|[A-Za-z]_[A-Za-z]{2,}",  # code
             r"[^\W\d_a-zA-Zπθ²³½¼¾]",  # another script
         )
     )
 )
-# "It cannot be 5" names a number and no answer.
+# "It cannot be 5" contains a number but states no answer.
 _DENIAL = re.compile(r"(?:\b(?:not|cannot|never|neither|nor)\b|n't\b)[^,;:.]*$", re.IGNORECASE)
 _HEDGE = re.compile(
     r"\b(?:than|at least|at most|between|instead|previously|case|part|step|problem|question|exercise)\b|≠|\\ne"
-    r"|=[^=\n]{1,40}(?:\band\b|\bor\b|,)\s{0,3}[A-Za-z]\w?\s{0,3}=",  # two values, of which the last is not the answer
+    r"|=[^=\n]{1,40}(?:\band\b|\bor\b|,)\s{0,3}[A-Za-z]\w?\s{0,3}=",  # two values: the last one alone is not the answer
     re.IGNORECASE,
 )
 _CALCULATOR = re.compile(r"<<[^<>\n]{1,200}>>")
@@ -61,7 +61,7 @@ _DIGIT = re.compile(r"\d")
 
 
 def last_number(text: str) -> str | None:
-    """The number that stands last in a text, however it got there."""
+    """The last number in a text, whatever its role."""
     for part in (text[-TAIL:], text[-MAX_SCAN:]):
         found = _NUMBER.findall(part)
         if found:
@@ -70,7 +70,7 @@ def last_number(text: str) -> str | None:
 
 
 def closing_statement(text: str) -> str | None:
-    """What the last line that is not empty comes down to, None where it holds no formula, number or choice."""
+    """The result that the end of a text states, or None if it states no formula, choice, bold words, number or short phrase."""
     tail = text[-TAIL:].rstrip()
     formula, end = _last_formula(tail)
     behind = tail[end:]
@@ -90,13 +90,13 @@ def closing_statement(text: str) -> str | None:
 
 
 def _lone_number(line: str) -> str | None:
-    """The number of a line that holds one and does not hedge it."""
+    """The number of a line that contains exactly one and does not negate or compare it."""
     numbers = {number.rstrip(",.") for number in _NUMBER.findall(line)} - {""}
     return numbers.pop() if len(numbers) == 1 and not _HEDGE.search(line) else None
 
 
 def _stated_number(line: str) -> str | None:
-    """What follows the last "is", "=" or the like, if it is short; or the whole of a line that is."""
+    """The text after the last "is", "=" or similar, or the whole line if it has none. None if the text is too long."""
     verbs = list(_SAYS.finditer(line))
     said = (line[verbs[-1].end() :] if verbs else line).strip(" .!*$")
     if not _is_whole(said) or _HEDGE.search(line):
@@ -108,19 +108,19 @@ def _stated_number(line: str) -> str | None:
 
 
 def _is_whole(said: str) -> bool:
-    """Whether a phrase can be an answer: no code, no second statement, nothing that was cut off."""
+    """Whether a phrase can be an answer: it is no code, has no second statement and was not cut off."""
     # An interval may open with one kind of bracket and close with another.
     opened, closed = (sum(map(said.count, marks)) for marks in ("([{", ")]}"))
     return bool(said) and opened == closed and not _NO_ANSWER.search(said)
 
 
 def _last_formula(tail: str) -> tuple[str | None, int]:
-    """Content and end of the last closed formula; (None, 0) where there is none."""
+    """Content and end position of the last closed formula, or (None, 0)."""
     ends = {closer: tail.rfind(closer) for closer in _BRACKETS}
     closer, at = max(ends.items(), key=itemgetter(1))
     dollars = [match.start() for match in _DOLLARS.finditer(tail, tail.rfind("\n\n") + 1)]
     if dollars and dollars[-1] > at:
-        # An odd one out is money, or a formula that was never closed.
+        # An odd number of dollar signs means money, or a formula that was never closed.
         if len(dollars) % 2:
             return None, 0
         start, at = dollars[-2], dollars[-1]
@@ -132,7 +132,7 @@ def _last_formula(tail: str) -> tuple[str | None, int]:
             return None, 0
     else:
         return None, 0
-    # "costs $5 and not $7" holds no formula.
+    # "costs $5 and not $7" contains no formula.
     prose = "\\" not in content and " " in content and _LONG_WORD.search(content)
     if len(content) > MAX_CHARS or prose:
         return None, 0

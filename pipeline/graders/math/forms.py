@@ -1,7 +1,7 @@
-r"""What kind of answer a text is: one expression, a list, a tuple or interval, a set, a union, a matrix, a relation. Pure.
+r"""Parses the structure of an answer: an expression, list, tuple or interval, set, union, matrix or relation. Pure.
 
-Brackets keep their meaning: `(1,2)` is a pair or an open interval, `[1,2]` a closed one, `\{1,2\}` a set, and `1,2` or
-"1 and 2" are values in no order. `a \pm b` is the list of both values; `x < 3` is the interval (-\infty,3) where it meets one.
+Brackets keep their meaning: `(1,2)` is a pair or an open interval, `[1,2]` is a closed interval, `\{1,2\}` is a set, and `1,2`
+and "1 and 2" are values in any order. `a \pm b` is the list of both values. Compared with an interval, `x < 3` is (-\infty,3).
 """
 
 import re
@@ -13,7 +13,7 @@ from pipeline.graders.math.limits import MAX_CELLS, MAX_ITEMS
 
 
 class FormKind(Enum):
-    """What an answer is."""
+    """The structure of an answer."""
 
     EXPRESSION = auto()
     LIST = auto()
@@ -26,7 +26,7 @@ class FormKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A text and its parts. `marks`: the brackets of a tuple, the operators of a relation, the columns of a matrix."""
+    """A text and its parts. `marks`: brackets of a tuple, operators of a relation, or the number of columns of a matrix."""
 
     kind: FormKind
     text: str
@@ -66,9 +66,9 @@ _FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "=": "=", "\\ne"
 
 @lru_cache(maxsize=4096)
 def read_form(normal: str, *, thousands: bool = True) -> Form:
-    """The structure of a normal form. What has none, or one that is not known here, is an EXPRESSION.
+    """The structure of a normal form. A text without a known structure is an EXPRESSION.
 
-    `thousands`: read 1,234 as one number, else as two.
+    With `thousands`, 1,234 is read as one number, otherwise as two.
     """
     text = _MEMBER.sub("", normal, count=1) if "\\in" in normal else normal
     if _REALS.fullmatch(text):
@@ -111,7 +111,7 @@ def is_label(text: str) -> bool:
 
 
 def split_label(form: Form) -> tuple[str, str] | None:
-    """Label and value of `x = 5` or `x = 2+3 = 5` (the last side is the value); None for other forms."""
+    """The label and value of `x = 5` or `x = 2+3 = 5` (the last side is the value). None for other forms."""
     if form.kind is not FormKind.RELATION or set(form.marks) != {"="}:
         return None
     sides = [item.text for item in form.items]
@@ -121,7 +121,7 @@ def split_label(form: Form) -> tuple[str, str] | None:
 
 
 def interval_of(form: Form) -> Form | None:
-    """The interval that `x < 3` or `1 <= x < 2` describes, the two of `x \\ne 3`; None for other forms."""
+    """The interval of `x < 3` or `1 <= x < 2`, or the union of two intervals of `x \\ne 3`. None for other forms."""
     if form.kind is not FormKind.RELATION or not set(form.marks) <= {"<", ">", "\\le", "\\ge", "\\ne"}:
         return None
     sides, marks = [item.text for item in form.items], form.marks
@@ -142,7 +142,7 @@ def interval_of(form: Form) -> Form | None:
 
 
 def flip_operator(operator: str) -> str:
-    """The operator read from the right."""
+    """The operator for exchanged sides, such as > for <."""
     return _FLIPPED[operator]
 
 
@@ -157,7 +157,7 @@ def _all_but(sides: list[str]) -> Form:
 
 
 def _top_level(text: str) -> list[tuple[int, str]] | None:
-    """Position and text of every mark outside brackets; None where brackets do not pair up."""
+    """Position and text of every mark outside brackets and of the outermost brackets. None if brackets do not match."""
     found, depth = [], 0
     for match in _MARK.finditer(text):
         mark = match.group()
@@ -195,7 +195,7 @@ def _list(text: str, parts: list[str], thousands: bool) -> Form:
     items: list[Form] = []
     for part in parts:
         form = read_form(part, thousands=thousands)
-        # "\\pm 1, \\pm 2" is one list of four.
+        # "\\pm 1, \\pm 2" is one list of four values.
         items += form.items if form.kind is FormKind.LIST else (form,)
     intervals = [interval_of(item) or (item if _is_interval(item) else None) for item in items]
     if all(intervals) and len(items) == 2 and " and " in f" {re.sub('[^a-z]', ' ', text)} ":
@@ -206,7 +206,7 @@ def _list(text: str, parts: list[str], thousands: bool) -> Form:
 
 
 def _intersection(text: str, intervals: list[Form]) -> Form:
-    """x>1 and x<5 as (1,5), where one has no lower end and the other no upper one."""
+    """The intersection (1,5) of x>1 and x<5: one interval has no upper end, and the other has no lower end."""
     for low, high in (intervals, intervals[::-1]):
         ends = [
             interval.items for interval in (low, high) if len(interval.items) == 2 and interval.kind is FormKind.TUPLE
@@ -217,7 +217,7 @@ def _intersection(text: str, intervals: list[Form]) -> Form:
 
 
 def _is_interval(form: Form) -> bool:
-    """Whether a pair in brackets can only be an interval."""
+    """Whether a pair in brackets is certainly an interval."""
     return form.kind is FormKind.TUPLE and len(form.items) == 2 and (form.marks not in _PAIRS or "\\infty" in form.text)
 
 
@@ -236,7 +236,7 @@ def _relation(text: str, sides: list[str], operators: list[str]) -> Form:
 
 
 def _bracketed(text: str, marks: list[tuple[int, str]], thousands: bool) -> Form | None:
-    """A tuple, an interval or a set: a text that is one pair of brackets."""
+    """The tuple, interval or set that a text in one pair of brackets denotes, or None."""
     brackets = [(position, mark) for position, mark in marks if mark in _OPENERS | _CLOSERS]
     if len(brackets) != 2 or brackets[0][0] != 0 or brackets[1][0] + len(brackets[1][1]) != len(text):
         return None
@@ -249,7 +249,7 @@ def _bracketed(text: str, marks: list[tuple[int, str]], thousands: bool) -> Form
     if "\\{" in (opener, closer) or "\\}" in (opener, closer):
         return None
     items = _items(inside, thousands)
-    # One item in brackets is the item: (9+1), [53].
+    # Brackets around one item have no meaning: (9+1), [53].
     return Form(FormKind.TUPLE, text, items, (opener, closer)) if len(items) > 1 else items[0] if items else None
 
 
@@ -258,7 +258,7 @@ def _items(inside: str, thousands: bool) -> tuple[Form, ...]:
     separators = frozenset({",", ";"})
     parts = _split(inside, marks, separators, thousands) if marks is not None else [inside]
     if len(parts) == 1 and marks:
-        # (2,102) is a pair: nobody puts one number into brackets.
+        # (2,102) is a pair, because nobody puts one number into brackets.
         parts = _split(inside, marks, separators, False)
     return tuple(read_form(part, thousands=thousands) for part in parts[: MAX_ITEMS + 1] if part)
 

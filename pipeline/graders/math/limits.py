@@ -1,7 +1,7 @@
-"""What is too large to be worth deciding: each limit has a name, and an answer over one is never parsed.
+"""Size limits of answers. Each limit has a name, and an answer over a limit is never parsed.
 
-The limits refuse what is known to stall computer algebra (power towers, huge exponents and factorials, deep nesting).
-They do not promise that everything below them is quick: that is what the deadline in `pool` is for.
+The limits reject what is known to stall computer algebra (power towers, huge exponents and factorials, deep nesting). An answer
+within the limits can still be slow, so `pool` also has a deadline.
 """
 
 import math
@@ -33,7 +33,7 @@ _BRACKETS = re.compile(r"[{(\[]|[})\]]")
 
 
 def exceeded_limit(answer: str) -> str | None:
-    """Name the limit that `answer` is over, or None. Linear in the text, never raises."""
+    """The name of the limit that `answer` exceeds, or None. Takes linear time and never raises."""
     if len(answer) > MAX_CHARS:
         return "characters"
     if answer.isdigit():
@@ -54,7 +54,7 @@ def _powers_exceeded(dense: str) -> str | None:
         return "powers"
     if any(_above(digits, MAX_EXPONENT) for digits in _EXPONENT.findall(dense)):
         return "exponent"
-    # Overlapping matches are needed (each level of a tower), so the search restarts one character on.
+    # Each level of a tower overlaps the next, so the search restarts one character after each match.
     position = 0
     while match := _TOWER.search(dense, position):
         base, exponent = match.groups()

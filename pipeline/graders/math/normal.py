@@ -1,6 +1,6 @@
-r"""One spelling for what is written in many: Unicode, LaTeX layout and spaces. Pure, and linear in the text.
+r"""Normalizes the spelling of an answer: Unicode symbols, LaTeX layout and spaces. Pure, linear time.
 
-The result is still LaTeX and still means the same; equal results mean equal answers, different results mean nothing.
+The result is LaTeX with the same meaning. Equal results mean equal answers. Different results prove nothing.
 """
 
 import re
@@ -49,7 +49,7 @@ _BARE_SYMBOLS = ("pi", "inf", "sqrt")
 _BARE_FUNCTION = re.compile(
     r"(?<![A-Za-z\\])(?:(pi|inf|infty|infinity)(?![A-Za-z])|sqrt ?(?:\(([^()]*)\)|(\d+))|sqrt(?![A-Za-z]))"
 )
-# 2/3\sqrt{5} and 1/2x: people mean the fraction as a factor.
+# In 2/3\sqrt{5} and 1/2x the fraction is meant as a factor.
 _COEFFICIENT = re.compile(r"(?<![\w}).^/])(\d+)/(\d+)(?=\\(?:sqrt|pi)|[a-zA-Z](?![A-Za-z])|\()")
 _COMMAND_SPACE = re.compile(r"(\\[A-Za-z]+) (?![A-Za-z])")
 _ONE_LETTER_UNITS = {"m": "meters", "g": "grams", "s": "seconds", "h": "hours", "L": "liters"}
@@ -57,7 +57,7 @@ MAX_TEXT_NESTING = 4
 
 
 def normal_form(answer: str) -> str:
-    """The same answer in one spelling: ASCII and LaTeX for symbols, no layout commands, no needless space."""
+    """The answer in its normal spelling: ASCII, LaTeX commands for symbols, no layout commands, no unnecessary spaces."""
     if answer.isascii() and answer.isalnum() and not any(name in answer for name in _BARE_SYMBOLS):
         return answer
     text = answer if answer.isascii() else _ascii(answer)
@@ -68,7 +68,7 @@ def normal_form(answer: str) -> str:
     if "pi" in text or "sqrt" in text or "inf" in text:
         text = _BARE_FUNCTION.sub(_command, text)
     if "$" in text:
-        # A dollar that is not escaped delimits a formula.
+        # A dollar sign that is not escaped delimits a formula.
         text = _DELIMITER.sub("", text).replace("\\$", "$")
     text = text.replace("\\%", "%").replace("\\#", "#").replace("\\_", "_")
     text = _DEGREES.sub("^\\\\circ ", text) if "circ" in text or "degree" in text else text
@@ -95,7 +95,7 @@ def _ascii(text: str) -> str:
         category = "L" if mark.isascii() else unicodedata.category(mark)
         if category == "No" and "⁄" in (plain := unicodedata.normalize("NFKC", mark)):
             marks.append(" " + plain.replace("⁄", "/"))
-        # Invisible marks are dropped: text that looks equal is equal.
+        # Invisible characters are dropped, so texts that look equal are equal.
         elif category not in ("Cf", "Cc", "Cs", "Co", "Cn"):
             marks.append(mark)
     return unicodedata.normalize("NFKC", "".join(marks)).translate(_SYMBOLS)
@@ -103,7 +103,7 @@ def _ascii(text: str) -> str:
 
 def _latex(text: str) -> str:
     if "\\\\" in text and "\\begin" not in text:
-        # Escaped once too often, as in program output; rows of a matrix need two.
+        # Backslashes are doubled, as in program output. Rows of a matrix need two, so text with \begin stays.
         text = _DOUBLED.sub(r"\\", text)
     text = _LAYOUT.sub("", text)
     text = _THOUSANDS.sub("", text)
@@ -128,7 +128,7 @@ def _command(match: re.Match[str]) -> str:
 
 
 def _content(match: re.Match[str]) -> str:
-    # Outside the braces a lone "m" would be a variable.
+    # Without the braces a single "m" would be read as a variable, so it becomes the name of its unit.
     inside = match.group(1)
     return f" {_ONE_LETTER_UNITS.get(inside.strip(' ~'), inside)} "
 

@@ -1,7 +1,7 @@
-"""Answers that are no mathematics: choice letters, words, clock times, numerals of a named base. Pure.
+"""Compares answers that are not mathematics: choice letters, words, clock times, numerals in a stated base. Pure.
 
-Words are compared as words, never as products of symbols: "east" is not "seat". Each function says True or False where
-it is certain and None where the answers are not of its kind.
+Words are compared as words, never as products of symbols: "east" is not "seat". Each comparison returns True or False if it is
+certain, and None if the answers are not of its kind.
 """
 
 import re
@@ -10,7 +10,7 @@ from functools import lru_cache
 _CHOICE = re.compile(r"(?:(?:[Tt]he )?(?:correct )?(?:[Oo]ption|[Cc]hoice|[Aa]nswer)(?: is)?:? )?\(?([A-Ja-j])\)?")
 _CHOICE_WITH_TEXT = re.compile(r"(?:[Oo]ption |[Cc]hoice )?(?:\(([A-J])\)|([A-J])[).:])[ ]*([\\\w$(+.-].*)", re.DOTALL)
 _WORDS = re.compile(r"[A-Za-z][A-Za-z]+(?:[ '/-]+[A-Za-z]+)*|[A-Za-z](?:[ '-]+[A-Za-z]+)+")
-# June 20, Room 12, 3rd: a name with a number in it.
+# A name that contains a number: June 20, Room 12, 3rd.
 _NUMBERED = re.compile(
     r"[A-Za-z]{3,}(?: [A-Za-z]{3,})? \d{1,4}(?:st|nd|rd|th)?|\d{1,4}(?:st|nd|rd|th)(?: [A-Za-z]{3,}){0,2}"
 )
@@ -21,7 +21,7 @@ _NUMERAL = re.compile(r"(?=.*\d)[0-9A-Z]+")
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::(\d{2}))? ?([ap]\.?m\b\.?)?", re.IGNORECASE)
 _NAMED_TIMES = {"noon": "12:00 pm", "12 noon": "12:00 pm", "midnight": "12:00 am", "12 midnight": "12:00 am"}
 _RATIO = re.compile(r"\d{1,9}(?:(?::| to )\d{1,9}){1,5}")
-# A date, a telephone number, a page in a book: signs between digits that are no arithmetic.
+# A date, a telephone number or a page number: the signs between the digits are not operators.
 _LITERAL = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|0\d[-/]\d{1,4}|\d{1,4}[-/]0\d|\d{3}-\d{4}")
 _NAMED = re.compile(r"\\(triangle|angle|square|overline|vec|overrightarrow|widehat|hat|bar)\{? ?([A-Za-z]{1,6}'*)\}?")
 _LETTERS = re.compile(r"[A-J]{2,8}")
@@ -47,14 +47,14 @@ _SYNONYMS = {
 
 
 def is_phrase(normal: str) -> bool:
-    """Whether an answer is of a kind that this module decides on."""
+    """Whether an answer is of a kind that this module compares."""
     written = any(pattern.fullmatch(normal) for pattern in (_CHOICE, _RATIO, _LITERAL, _NAMED, _LETTER_LIST))
     return written or bool(_numeral(normal) or _time(normal) or words(normal))
 
 
 @lru_cache(maxsize=8192)
 def words(normal: str) -> str | None:
-    """The words of a plainly textual answer, folded; None if it may be mathematics."""
+    """The words of a textual answer in lower case, without article, with synonyms replaced. None if it may be mathematics."""
     if normal in ("\\emptyset", "\\{\\}"):
         return "no solution"
     if _NUMBERED.fullmatch(normal):
@@ -67,28 +67,28 @@ def words(normal: str) -> str | None:
 
 
 def same_words(wanted: str, given: str) -> bool | None:
-    """Compare what `words` returned."""
+    """Compare two results of `words`."""
     if wanted == given:
         return True
-    # Letters in another order may be a product ("xy" and "yx") where they are no word.
+    # Letters that are not a word may be a product, so another order may be equal ("xy" and "yx").
     spelled = wanted in _SHORT_WORDS or (len(wanted) > 2 and bool(_VOWELS & set(wanted)))
     return None if not spelled and sorted(wanted) == sorted(given) else False
 
 
 def choice(normal: str) -> str | None:
-    """The letter of a multiple choice answer."""
+    """The letter of a multiple-choice answer, or None."""
     match = _CHOICE.fullmatch(normal)
     return match.group(1).upper() if match else None
 
 
 def choice_with_text(normal: str) -> tuple[str, str] | None:
-    """Letter and text of "(B) 12", "B. the second"."""
+    """The letter and text of a choice such as "(B) 12" or "B. the second", or None."""
     match = _CHOICE_WITH_TEXT.fullmatch(normal)
     return ((match.group(1) or match.group(2)), match.group(3)) if match else None
 
 
 def same_letters(wanted: str, given: str) -> bool | None:
-    """Several choices: AC, "A and C", A,C."""
+    """Compare several choices: AC, "A and C", A,C."""
     forms = [_LETTER_LIST.fullmatch(text) for text in (wanted, given)]
     if not any(forms) or not all(
         form or _LETTERS.fullmatch(text) for form, text in zip(forms, (wanted, given), strict=True)
@@ -99,7 +99,10 @@ def same_letters(wanted: str, given: str) -> bool | None:
 
 
 def same_literal(wanted: str, given: str) -> bool | None:
-    """Dates and the like, sign for sign, and names such as \\triangle ABC, which may start at any corner."""
+    """Compare dates and similar literals character by character, and names such as \\angle ABC, which may also be reversed.
+
+    The corners of a triangle may have any order.
+    """
     left, right = _NAMED.fullmatch(wanted), _NAMED.fullmatch(given)
     if left and right:
         if left[1] == right[1] == "triangle" and sorted(left[2]) == sorted(right[2]):
@@ -109,10 +112,10 @@ def same_literal(wanted: str, given: str) -> bool | None:
 
 
 def same_numeral(wanted: str, given: str) -> bool | None:
-    """Numerals of a named base, digit for digit; a base that one side leaves out is the other's."""
+    """Compare numerals in a stated base digit by digit. If one side leaves out the base, the base of the other side applies."""
     left, right = _numeral(wanted), _numeral(given)
     if left or right:
-        # 4343_4 is no numeral, and so not another one either.
+        # 4343_4 is not a numeral, because the digit 4 does not exist in base 4. It equals no numeral.
         shapes = _BASED.fullmatch(wanted), _BASED.fullmatch(given)
         if all(shapes):
             return left == right
@@ -124,7 +127,7 @@ def same_numeral(wanted: str, given: str) -> bool | None:
 
 
 def _numeral(normal: str) -> tuple[str, int] | None:
-    """Digits and base of 1A_{16}; None where a digit is too large for the base, as in CO_2."""
+    """The digits and base of 1A_{16}. None if a digit is too large for the base, as in CO_2."""
     match = _BASED.fullmatch(normal)
     if match is None:
         return None
@@ -133,7 +136,7 @@ def _numeral(normal: str) -> tuple[str, int] | None:
 
 
 def same_ratio(wanted: str, given: str) -> bool | None:
-    """Ratios a:b:c, equal if proportional; 1:02 and 2:04 are times of day and are not."""
+    """Compare ratios a:b:c, which are equal if proportional. 1:02 and 2:04 are times of day, so they are not equal."""
     if not _RATIO.fullmatch(wanted) or not _RATIO.fullmatch(given):
         return None
     if _time(wanted) and _time(given):
@@ -146,7 +149,7 @@ def same_ratio(wanted: str, given: str) -> bool | None:
 
 
 def same_time(wanted: str, given: str) -> bool | None:
-    """Times of day; a half of the day that one side leaves out is the other's."""
+    """Compare times of day. If one side leaves out am or pm, that of the other side applies."""
     left, right = _time(wanted), _time(given)
     if left is None or right is None:
         return None
@@ -154,7 +157,7 @@ def same_time(wanted: str, given: str) -> bool | None:
 
 
 def _time(normal: str) -> tuple[int, str] | None:
-    """Seconds into the half of the day, and "a" or "p" where it is known which. None for what is no time of day."""
+    """Seconds since midnight or noon, and "a" or "p" (am, pm), or "" if that is not known. None if it is not a time of day."""
     match = _CLOCK.fullmatch(_NAMED_TIMES.get(normal.lower(), normal))
     if match is None or (match.group(2) is None and match.group(4) is None):
         return None
@@ -168,7 +171,7 @@ def _time(normal: str) -> tuple[int, str] | None:
 
 
 def ratio_as_fraction(normal: str) -> str | None:
-    """1:2 as 1/2, None for what is no ratio of two."""
+    """The ratio 1:2 as 1/2. None if the text is not a ratio of two numbers."""
     return (
         normal.replace(":", "/") if _RATIO.fullmatch(normal) and normal.count(":") == 1 and not _time(normal) else None
     )

@@ -1,9 +1,9 @@
-"""The checker as the rest of the pipeline sees it: text in, `Grade` out, whatever the text holds.
+"""`MathChecker`, the checker of mathematical answers: it turns any text into a `Grade`.
 
-Covered: an answer that would stall, crash or exhaust algebra costs its child process, never the caller. The
-caller waits for at most the deadline per gold answer, counted from the moment a ready child has the task. Usable from
-any thread.
-Not covered: algebra that is wrong. A verdict that is not CORRECT or INCORRECT says why, and is never turned into one.
+Covered: an answer that stalls, crashes or exhausts computer algebra ends its child process, never the caller. The caller waits
+at most the deadline per gold, measured from when a ready child gets the task. Usable from any thread.
+Not covered: errors of the algebra itself. A verdict other than CORRECT and INCORRECT says why there is none, and is never
+converted to one of these.
 """
 
 import json
@@ -35,7 +35,7 @@ _INHERITED = ("LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "COVERAGE_PROCESS_START
 
 
 class _Child:
-    """One process of `pipeline.graders.math.child`, started when first needed and replaced after it was lost."""
+    """One process of `pipeline.graders.math.child`. It is started when first needed and restarted after it ends."""
 
     def __init__(self, config: MathConfig) -> None:
         self._config = config
@@ -43,7 +43,10 @@ class _Child:
         self.process: subprocess.Popen[bytes] | None = None
 
     def ask(self, task: dict[str, str]) -> Verdict:
-        """The child's verdict on one task; TIMEOUT or CRASHED where it gave none. Raises if no child can be started."""
+        """The child's verdict on one task. TIMEOUT if it is late, CRASHED if it ends without a reply.
+
+        Raises StepvalueError if no child can be started.
+        """
         process = self.process
         if process is None or process.poll() is not None or self._tasks >= TASKS_PER_CHILD:
             self.kill()
@@ -64,7 +67,7 @@ class _Child:
         return Verdict(json.loads(reply)["verdict"])
 
     def _start_again(self) -> subprocess.Popen[bytes]:
-        """A child that is killed before it is ready, for want of memory for one, gets one more chance."""
+        """Start a child. Try a second time if the first one ends before it is ready, for example for lack of memory."""
         try:
             return self._start()
         except StepvalueError:
@@ -72,11 +75,11 @@ class _Child:
 
     def _start(self) -> subprocess.Popen[bytes]:
         config = self._config
-        # A relative entry would be looked up in whatever directory the child starts in.
+        # Absolute entries only: the child has another working directory.
         paths = [_PACKAGE_ROOT, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         arguments = [str(config.memory_mib), str(config.deadline_seconds), str(config.relative_tolerance)]
-        # -P: a file in the working directory must not be imported instead of a library.
+        # -P: no file in the working directory can replace a library.
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "pipeline.graders.math.child", *arguments],
             stdin=subprocess.PIPE,
@@ -95,8 +98,8 @@ class _Child:
         if not ready:
             self.kill()
             raise StepvalueError(
-                f"the answer checker's process does not start; run `{sys.executable} -m pipeline.graders.math.child"
-                f" {' '.join(arguments)}` to see why (grader.memory_mib={config.memory_mib} may be too little)"
+                f"the process of the answer checker does not start; run `{sys.executable} -m pipeline.graders.math.child"
+                f" {' '.join(arguments)}` to see why (grader.memory_mib={config.memory_mib} may be too small)"
             )
         return process
 
@@ -112,10 +115,10 @@ class _Child:
 
 
 def _read_line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
-    """One line from the child, b"" if it ended. Raises TimeoutError after `seconds`."""
+    """One line from the child, or b"" if the child has ended. Raises TimeoutError after `seconds`."""
     assert process.stdout is not None
     descriptor = process.stdout.fileno()
-    # Not select(): a worker with many open files has descriptors above its limit of 1024.
+    # poll() instead of select(): a worker with many open files has descriptors above select()'s limit of 1024.
     poller = select.poll()
     poller.register(descriptor, select.POLLIN)
     deadline = time.monotonic() + seconds
@@ -131,7 +134,7 @@ def _read_line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
 
 
 def _bare(answer: str) -> str:
-    """An answer without what people and models wrap around it. One over the limits stays what it is."""
+    """An answer without wrappers such as `\\boxed{}`, `$` and quotes. An answer over `MAX_CHARS` is returned unchanged."""
     answer = answer.strip()
     if answer.isalnum() or len(answer) > limits.MAX_CHARS:
         return answer
@@ -139,7 +142,7 @@ def _bare(answer: str) -> str:
 
 
 class MathChecker(PooledChecker[_Child]):
-    """Grades answers. Holds up to `config.processes` children, started when the first answer needs algebra."""
+    """Grades mathematical answers. It has up to `config.processes` children, each started when an answer needs algebra."""
 
     Config = MathConfig
 
@@ -158,36 +161,36 @@ class MathChecker(PooledChecker[_Child]):
         self._cache: VerdictCache[tuple[tuple[str, ...], str]] = VerdictCache()
 
     def final_answer(self, text: str, *, complete: bool = True) -> str | None:
-        """The answer that a text states, by the settings of this checker.
+        """The answer that a text states, according to the settings of this checker.
 
-        Of a text that was cut short (`complete` false) only an explicit statement counts, never `grader.fallback`, and only
-        with something behind it: "the answer is 12" may have been on its way to 125.
+        In a text that was cut short (`complete` is false) only an explicit statement counts, never `grader.fallback`. More text
+        must follow the statement, because "the answer is 12" may be the beginning of "the answer is 125".
         """
         if not complete:
             return self.stated_answer(text, complete=False)
         return extract.final_answer(text, pattern=self._pattern, fallback=self._config.fallback)
 
     def stated_answer(self, text: str, *, complete: bool = True) -> str | None:
-        """The answer that a text marks as its final one, never what `grader.fallback` would take."""
+        """The answer that a text marks as final. Ignores `grader.fallback`."""
         answer = extract.final_answer(text, pattern=self._pattern, fallback=Fallback.none)
         return None if not complete and answer is not None and text.endswith(answer) else answer
 
     def grade_answer(self, golds: tuple[str, ...], answer: str) -> Grade:
-        """The verdict on a bare answer. Waits at most the deadline per gold."""
+        """The grade of a bare answer. Waits at most the deadline per gold."""
         return self.quick_answer(golds, answer) or self._slow_answer(golds, answer)
 
     def parses(self, gold: str) -> bool:
-        """Whether answers can be compared with `gold`: a number, words, a letter, or LaTeX that is read whole."""
+        """Whether answers can be compared with `gold`: a number, words, a letter, or LaTeX that can be parsed completely."""
         if not compare.gold_form(gold) or limits.exceeded_limit(gold):
             return False
         return compare.is_plain(gold) or self._ask({"parse": gold}) is Verdict.CORRECT
 
     def quick_answer(self, golds: tuple[str, ...], answer: str | None) -> Grade | None:
-        """The verdict of `grade_answer` where it takes microseconds; None where a child must decide."""
+        """The result of `grade_answer` if it takes only microseconds, or None if a child must decide."""
         if answer is None:
             return NO_ANSWER
         if len(golds) == 1 and not self._config.relative_tolerance and len(answer) <= limits.MAX_DIGITS:
-            # Quicker than the memo.
+            # Faster than a look-up in the cache.
             began = time.perf_counter()
             plain = compare.glance(golds[0], answer)
             if plain is not None:
@@ -233,7 +236,7 @@ class MathChecker(PooledChecker[_Child]):
 
     def _remember(self, key: tuple[tuple[str, ...], str], verdict: Verdict, began: float) -> Grade:
         grade = Grade(verdict=verdict, answer=key[1][:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)
-        # A crash may be the machine's doing, so the next such answer is tried again. A text of any length would fill memory.
+        # The machine may have caused a crash, so the answer is graded again the next time. Long answers would fill the memory.
         if verdict is not Verdict.CRASHED and len(key[1]) <= MAX_ANSWER_KEPT:
             self._cache.keep(key, grade)
         return grade

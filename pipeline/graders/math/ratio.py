@@ -1,8 +1,8 @@
-r"""Exact arithmetic with what answers are made of: quotients of polynomials with rational coefficients. Pure.
+r"""Exact arithmetic with quotients of polynomials with rational coefficients. Pure.
 
-The generators are variables, `\pi`, `e`, `i`, the roots p^(k/n) of primes, and any other term, taken as a variable of its own.
+The generators are variables, `\pi`, `e`, `i`, the roots p^(k/n) of primes, and all other terms, each treated as a new variable.
 Powers of `i` and of roots are reduced, so equal polynomials have the same terms. Roots of primes are linearly independent over
-Q (Besicovitch, J. London Math. Soc. 15, 1940), so in these generators other terms mean another polynomial as well.
+Q (Besicovitch, J. London Math. Soc. 15, 1940), so polynomials in these generators with different terms are different.
 """
 
 import math
@@ -19,7 +19,7 @@ Polynomial = dict[Monomial, Coefficient]
 
 IMAGINARY = "i"
 LARGEST_TRIED_PRIME = 997
-# A number without a prime factor up to 997 is prime below this.
+# A smaller number without a prime factor up to 997 is prime.
 SURELY_PRIME = 1_000_000
 ROUNDING = 1e-8
 
@@ -33,7 +33,7 @@ class TooLargeError(ArithmeticError):
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """`top` / `bottom`; variables may have negative powers. The bottom is never zero, and 1 wherever it is one term."""
+    """The quotient `top` / `bottom`. Variables may have negative powers. `bottom` is not zero. If it has one term, it is 1."""
 
     top: Polynomial
     bottom: Polynomial
@@ -54,7 +54,7 @@ class Ratio:
         return Ratio(_product(self.top, other.top), _product(self.bottom, other.bottom))
 
     def __truediv__(self, other: "Ratio") -> "Ratio":
-        """Raises ZeroDivisionError."""
+        """The quotient. Raises ZeroDivisionError."""
         if not other.top:
             raise ZeroDivisionError
         if len(other.top) > 1:
@@ -65,7 +65,7 @@ class Ratio:
         return Ratio(top, self.bottom)
 
     def __pow__(self, power: int) -> "Ratio":
-        """An integer power by multiplication. Raises TooLargeError, ZeroDivisionError."""
+        """An integer power by multiplication. Raises TooLargeError and ZeroDivisionError."""
         if power < 0:
             return constant(1) / self**-power
         if power > MAX_EXPANDED_POWER and (len(self.top) > 1 or len(self.bottom) > 1):
@@ -80,32 +80,35 @@ class Ratio:
         return result
 
     def rational(self) -> Fraction | None:
-        """The value where it is a plain rational number."""
+        """The value if it is a rational number, else None."""
         if len(self.bottom) == 1 and all(term == () for term in self.top):
             return Fraction(self.top.get((), 0))
         return None
 
     def names(self) -> set[str]:
-        """The generators that occur."""
+        """The names of the generators that occur."""
         return {name for side in (self.top, self.bottom) for term in side for name, _ in term}
 
     def key(self) -> str:
-        """A text that is equal only for equal ratios."""
+        """A text that differs for different ratios."""
         return f"{sorted(self.top.items())}/{sorted(self.bottom.items())}"
 
 
 def constant(value: Coefficient) -> Ratio:
-    """A rational number."""
+    """A rational number as a `Ratio`."""
     return Ratio({(): value} if value else {}, _ONE)
 
 
 def generator(name: str) -> Ratio:
-    """A variable, or one of the constants that behave like one."""
+    """A variable, or a constant that is treated like one, as a `Ratio`."""
     return Ratio({((name, 1),): 1}, _ONE)
 
 
 def rational_power(base: Fraction, power: Fraction) -> Ratio | None:
-    """The real base^power of a positive base as a product of roots of primes; None where the base is hard to factor."""
+    """The real base^power of a positive base as a product of roots of primes. None if the base cannot be factored quickly.
+
+    Raises TooLargeError.
+    """
     exponents: dict[str, Coefficient] = {}
     for number, sign in ((base.numerator, 1), (base.denominator, -1)):
         factors = _factors(number)
@@ -127,9 +130,9 @@ def same(left: Ratio, right: Ratio) -> bool:
 
 
 def evaluate(ratio: Ratio, values: Mapping[str, Any], exact: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """The value in the numbers that `exact` makes of rational ones, and the scale that its rounding error is relative to.
+    """The value, in the number type to which `exact` converts rational numbers, and the scale of its rounding error.
 
-    Raises ArithmeticError.
+    The rounding error is relative to that scale. Raises ArithmeticError.
     """
     top, top_scale = _evaluate(ratio.top, values, exact)
     if len(ratio.bottom) == 1:
@@ -140,9 +143,9 @@ def evaluate(ratio: Ratio, values: Mapping[str, Any], exact: Callable[[Any], Any
 
 
 def by_variables(polynomial: Polynomial, constants: frozenset[str]) -> dict[Monomial, Polynomial]:
-    """The polynomial as one in its variables, whose coefficients are polynomials in roots and `constants`.
+    """The polynomial as a polynomial in its variables, with coefficients that are polynomials in roots and `constants`.
 
-    The lowest power of every variable is divided out, so that x*y - 1 and y - 1/x become the same.
+    It is divided by the lowest power of each variable, so that x*y - 1 and y - 1/x become equal.
     """
     grouped: dict[Monomial, Polynomial] = {}
     for term, factor in polynomial.items():
@@ -159,7 +162,7 @@ def by_variables(polynomial: Polynomial, constants: frozenset[str]) -> dict[Mono
 
 
 def proportional(left: dict[Monomial, Polynomial], right: dict[Monomial, Polynomial]) -> bool:
-    """Whether one polynomial, as from `by_variables`, is a constant times the other."""
+    """Whether one polynomial is a constant times the other. Both come from `by_variables`."""
     if left.keys() != right.keys() or not left:
         return not left and not right
     first = min(left)
@@ -211,7 +214,7 @@ def _joined(left: Monomial, right: Monomial) -> tuple[Monomial, Coefficient]:
 
 
 def _reduced(powers: dict[str, Coefficient]) -> tuple[Monomial, Coefficient]:
-    """A monomial with the powers of `i` below 2 and those of primes below 1, and the factor that this leaves."""
+    """The monomial with powers of `i` below 2 and powers of primes below 1, and the factor that the reduction produces."""
     scale: Coefficient = 1
     for name, power in powers.items():
         if name == IMAGINARY:
@@ -230,7 +233,7 @@ def _sorted(powers: Mapping[str, Coefficient]) -> Monomial:
 
 
 def _factors(number: int) -> dict[int, int] | None:
-    """Prime factors with their counts, None where trial division does not settle them."""
+    """The prime factors with their counts, or None if trial division does not find them all."""
     found: dict[int, int] = {}
     for prime in _PRIMES:
         if prime * prime > number:

@@ -1,8 +1,8 @@
-r"""Reading LaTeX arithmetic, whole or not at all. Pure.
+r"""Parses LaTeX arithmetic. A text is parsed completely or not at all. Pure.
 
-Read: + - * / ^ and products by juxtaposition of numbers, letters with subscripts, `\pi`, \frac, \sqrt[n], brackets, |x|,
-small factorials and binomials, elementary functions, with their values at multiples of 30 and 45 degrees. Not read, because it
-has two meanings: a/bc, 2\frac12, x2, f(x), words.
+It reads + - * / ^ and products by juxtaposition of numbers, letters with subscripts, `\pi`, \frac, \sqrt[n], brackets, |x|,
+small factorials and binomials, and elementary functions, with exact values of trigonometric functions at multiples of 30 and 45
+degrees. It does not read text with two meanings: a/bc, 2\frac12, x2, f(x), words.
 """
 
 import math
@@ -17,12 +17,12 @@ from typing import Any
 from pipeline.graders.math.limits import MAX_EXPONENT, MAX_READ_FACTORIAL
 from pipeline.graders.math.ratio import IMAGINARY, Ratio, TooLargeError, constant, evaluate, generator, rational_power
 
-# Names of generators are letters, commands and numerals; a term that is only a name for itself begins with this.
+# Names of generators are letters, commands and numerals. The name of an opaque term, which is not expanded, begins with this.
 OPAQUE = "?"
 PI = "\\pi"
 
 _TOKEN = re.compile(r"\s*(\\[A-Za-z]+|\\[{}|]|(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+|\S)")
-# May be a word as well as a product.
+# A run of letters may be a word or a product.
 _RUN_OF_LETTERS = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{3,}")
 _GREEK = frozenset(
     {
@@ -32,17 +32,17 @@ _GREEK = frozenset(
         "\\Lambda", "\\Xi", "\\Sigma", "\\Phi", "\\Psi", "\\Omega", "\\ell",
     }
 )  # fmt: skip
-# A letter before a bracket that is more likely a function's name than a factor.
+# Letters that, before a bracket, are more likely the name of a function than a factor.
 _FUNCTION_NAMES = frozenset("fghFGHPQ")
 _TIMES = frozenset({"*", "\\cdot", "\\times", "\\ast"})
 _OVER = frozenset({"/", "\\div"})
 _CLOSER = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "|": "|", "\\lvert": "\\rvert"}
 _PERIODIC = frozenset({"\\sin", "\\cos", "\\tan", "\\sec", "\\csc", "\\cot"})
-# \\log without a base is 10's to one writer and e's to another: a name without a value.
+# \\log without a base may have base 10 or e, so it has no value here.
 _FUNCTIONS = _PERIODIC | {
     "\\exp", "\\ln", "\\log", "\\sinh", "\\cosh", "\\tanh", "\\arcsin", "\\arccos", "\\arctan",
 }  # fmt: skip
-# sin(r pi) for r in twelfths of a turn, as a power of a rational number.
+# sin(r pi) by r, as a base and an exponent that are rational numbers.
 _SINES = {
     Fraction(0): (Fraction(0), Fraction(1)),
     Fraction(1, 6): (Fraction(1, 2), Fraction(1)),
@@ -53,15 +53,15 @@ _SINES = {
 
 
 class UnreadableError(ValueError):
-    """The text is not arithmetic of the kind that is read here, or has two meanings."""
+    """The text is not arithmetic that this module reads, or it has two meanings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The numbers that terms are evaluated in: floating point in `expression`, more digits in `algebra`.
+    """The number type in which terms are evaluated: floating point in `expression`, more digits in `algebra`.
 
-    `functions` are named by their commands, with "power", "abs" and "log" (base, argument) beside them; `turn`
-    and `negative` pick the point at which the variables stand.
+    The keys of `functions` are LaTeX commands, and also "power", "abs" and "log" (base, argument). `turn` and `negative` select
+    the point at which variables are evaluated. A function of an argument above `largest_angle` has no value.
     """
 
     exact: Callable[[Any], Any]
@@ -72,13 +72,13 @@ class Numbers:
     negative: bool = False
 
     def point(self, name: str) -> Any:
-        """Where a variable stands, 0.2 to 0.9 from zero; the same for the same name."""
+        """The value of a variable, between 0.2 and 0.9 in magnitude. It depends only on the name, `turn` and `negative`."""
         place = Fraction(20_000 + zlib.crc32(f"{name}{self.turn or ''}".encode()) % 70_000, 100_000)
         return self.exact(-place if self.negative else place)
 
 
 def read_expression(text: str, numbers: Numbers) -> tuple[Ratio, dict[str, Any]]:
-    """What a text says, and the value of each generator in it.
+    """The exact content of a text, and the value of each generator in it.
 
     Raises UnreadableError, ArithmeticError (division by zero, too large) and RecursionError.
     """
@@ -88,7 +88,7 @@ def read_expression(text: str, numbers: Numbers) -> tuple[Ratio, dict[str, Any]]
 
 
 class _Reader:
-    """Recursive descent over one text. Its depth is bounded by the limits on brackets and powers."""
+    """A recursive descent parser of one text. The limits on brackets and powers bound its depth."""
 
     def __init__(self, text: str, numbers: Numbers) -> None:
         self._tokens: list[str] = _TOKEN.findall(text)
@@ -140,7 +140,7 @@ class _Reader:
                 divided = False
             elif token in _OVER:
                 self._take()
-                # a/(b)c can only be meant one way, a/bc cannot.
+                # a/(b)c has one meaning, a/bc has two.
                 divided = self._peek() != "("
                 result /= self._signed_factor()
             elif self._opens_factor(token):
@@ -163,7 +163,7 @@ class _Reader:
 
     @staticmethod
     def _opens_factor(token: str) -> bool:
-        """Whether a token can follow a factor as another one. A number cannot: x2, (3)4 and 5 6 have two meanings."""
+        """Whether a token after a factor can begin another factor. A number cannot: x2, (3)4 and 5 6 have two meanings."""
         return token[0].isalpha() or token in ("(", "{", "\\frac", "\\sqrt", PI, "\\binom", "\\lvert") or (
             token in _GREEK or token in _FUNCTIONS
         )  # fmt: skip
@@ -181,7 +181,7 @@ class _Reader:
                 else:
                     base = self._power(base, self._exponent())
                     if self._peek() == "^":
-                        # 2^2^3 is 2^(2^3) to some and (2^2)^3 to others.
+                        # 2^2^3 may mean 2^(2^3) or (2^2)^3.
                         raise UnreadableError
             elif token == "!":
                 self._take()
@@ -317,7 +317,7 @@ class _Reader:
         return self._opaque("log", [base, argument])
 
     def _argument(self) -> Ratio:
-        """One bracket, or a product of simple factors as in \\sin 2\\pi x."""
+        """The argument of a function: one bracket, or a product of simple factors as in \\sin 2\\pi x."""
         if self._peek() in ("(", "{", "|", "\\lvert"):
             return self._factor()
         result = self._factor()
@@ -326,10 +326,10 @@ class _Reader:
         return result
 
     def _opaque(self, name: str, arguments: list[Ratio]) -> Ratio:
-        """A term that is taken as a variable of its own, with its value at the fixed point."""
+        """A term that is treated as a new variable, with its value at the fixed point."""
         numbers = self._numbers
         described = "; ".join(argument.key() for argument in arguments)
-        # A digest, for a name that held the names inside it would grow without bound.
+        # The name is a digest, because a name that contains the names of nested terms would grow without bound.
         key = f"{OPAQUE}{name} {blake2b(described.encode(), digest_size=16).hexdigest()}"
         points = [evaluate(argument, self._values, numbers.exact) for argument in arguments]
         steady = all(abs(value) < numbers.largest_angle and scale < numbers.largest_angle for value, scale in points)
@@ -338,7 +338,7 @@ class _Reader:
 
 
 def _known_value(name: str, argument: Ratio) -> Ratio | None:
-    """The exact value of a function at an argument where it has a simple one. Raises ZeroDivisionError at a pole."""
+    """The exact value of a function at an argument, or None if it has no simple one. Raises ZeroDivisionError at a pole."""
     if name == "\\ln":
         terms = list(argument.top.items())
         if (
@@ -371,7 +371,7 @@ def _known_value(name: str, argument: Ratio) -> Ratio | None:
 
 
 def _sine(half_turns: Fraction) -> Ratio | None:
-    """sin(r pi), None where it is no root of a rational number."""
+    """sin(r pi), or None if it is not a root of a rational number."""
     angle = half_turns % 2
     negative = angle > 1
     angle %= 1

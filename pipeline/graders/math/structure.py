@@ -1,6 +1,6 @@
-"""Whether two answers of one kind are equal, item by item; answers of different kinds are not. Pure, three-valued.
+"""Compares two structured answers item by item. Answers of different kinds are not equal. Pure.
 
-True and False are certain; None means that some pair of items could not be decided and the answer hangs on it.
+The result has three values. True and False are certain. None means that the result depends on items that cannot be compared.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ _UNORDERED = frozenset({FormKind.LIST, FormKind.SET})
 
 
 def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
-    """Compare two forms; `leaf` compares two expressions."""
+    """Compare two forms. `leaf` compares two expressions."""
     if FormKind.RELATION in (wanted.kind, given.kind):
         return _relations(wanted, given, leaf)
     wanted, given = _unwrapped(wanted), _unwrapped(given)
@@ -40,7 +40,7 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
     if FormKind.EXPRESSION in kinds:
         plain, other = (wanted, given) if wanted.kind is FormKind.EXPRESSION else (given, wanted)
         if other.kind in _UNORDERED and other.text.count(plain.text) > 1 and "," in other.text:
-            # 5,5 is more than the value 5, or less than 5.5.
+            # The list 5,5 is not the value 5: it may mean 5.5.
             return False
         if other.kind in _UNORDERED and other.items:
             return _lists(wanted.items or (wanted,), given.items or (given,), leaf)
@@ -78,7 +78,7 @@ def _value(form: Form) -> Form:
 
 
 def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | None:
-    """Lists without an order, in which a value may be named twice; labels tell what belongs to what."""
+    """Compare lists in any order, in which a value may occur twice. Distinct labels decide which items belong together."""
     if len(wanted) * len(given) > MAX_PAIRS:
         return None
     if (
@@ -95,7 +95,7 @@ def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | 
 
 
 def _named(items: Sequence[Form]) -> bool | None:
-    """Whether the items carry a label each (a=1, b=2); None where they share one, as roots do (x_1=1, x_2=2)."""
+    """Whether the items have distinct labels (a=1, b=2). None if they share a label, as roots do (x_1=1, x_2=2)."""
     labels = [pair[0] if (pair := split_label(item)) else None for item in items]
     if not any(labels):
         return False
@@ -104,7 +104,7 @@ def _named(items: Sequence[Form]) -> bool | None:
 
 
 def _tuples(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
-    # Brackets of two tell intervals apart; of three and more they are a matter of taste.
+    # The brackets around two items distinguish intervals. Around three or more items they have no meaning.
     if len(wanted.items) == 2 and wanted.marks != given.marks:
         return False
     return _ordered(wanted.items, given.items, leaf)
@@ -120,7 +120,7 @@ def _unions(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
 
 
 def _pieces(form: Form) -> list[Form] | None:
-    """The intervals and points of a union from left to right, None where some touch or have no numeric ends."""
+    """The intervals and points of a union from left to right, or None if some touch or have no numeric ends."""
     parts = form.items if form.kind is FormKind.UNION else (form,)
     placed: list[tuple[float, float, Form]] = []
     for part in parts:
@@ -136,7 +136,7 @@ def _pieces(form: Form) -> list[Form] | None:
             if start is None or end is None:
                 return None
             if start > end:
-                # From right to left there is nothing.
+                # The interval is empty.
                 continue
             placed.append((start, end, piece))
     placed.sort(key=lambda piece: piece[:2])
@@ -168,7 +168,7 @@ def _relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
 
 
 def _equated(relation: Form, leaf: Leaf) -> Form | bool | None:
-    """The value that an equation states; False where its sides contradict each other, None where it states none."""
+    """The value that an equation states. False if its sides contradict each other, None if it states no value."""
     sides = [item.text for item in relation.items]
     pair = split_label(relation)
     if pair and len(sides) == 2:
@@ -204,7 +204,7 @@ def _two_relations(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
 
 
 def _differ(label: str, other: str) -> bool:
-    """Whether two labels name different things for sure: x and y, AB and BC, f and f'. Area and S may be the same."""
+    """Whether two labels certainly name different things: x and y, AB and BC, f and f'. Area and S may be the same."""
     both = label, other
     primes = {name.count("'") for name in both}
     return len(primes) > 1 or all(len(name) == 1 for name in both) or all(name.strip("|").isupper() for name in both)
@@ -215,7 +215,7 @@ def _plain(label: str) -> str:
 
 
 def _moved(relation: Form) -> Expression | None:
-    """Left side minus right side."""
+    """The left side minus the right side of a relation."""
     left, right = relation.items
     return expression(f"({left.text})-({right.text})")
 
@@ -230,7 +230,7 @@ def _same_relation(wanted: str, left: Expression, given: str, right: Expression)
 
 
 def _chains(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
-    """a < x < b, read from either end."""
+    """Compare chains such as a < x < b, read from either end."""
     items, marks = given.items, given.marks
     if wanted.marks != marks:
         items, marks = items[::-1], tuple(flip_operator(mark) for mark in reversed(marks))

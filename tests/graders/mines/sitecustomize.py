@@ -1,17 +1,17 @@
-"""In a folder on PYTHONPATH, this makes every evaluation of text explode, in each Python process started from there on.
+"""Makes every evaluation of text raise an error ("explode") in all Python processes that have this folder on PYTHONPATH.
 
 What explodes:
-- a text given to one of sympy's own parsers, `sympify` first (`simplify`, `N`, `Number` and `S` hand their text to it);
-- `eval`, `exec` and `compile` by a frame of sympy, of the LaTeX grammar or of this project, by whatever name they are
-  called: the interpreter itself reports them to an audit hook.
-What does not:
-- what happens while a module is imported: the import system runs modules, and some of sympy's sympify their own constants;
-- a text that stands in the source of the very function of sympy's that asks for it: S("3/2") in its tables of integrals;
-- the functions that sympy writes for polynomials from nothing but the number of their generators;
-- code that other libraries write and run for themselves (dataclasses, namedtuples, Hypothesis, pytest).
+- a text that is passed to one of sympy's own parsers, above all `sympify` (`simplify`, `N`, `Number` and `S` pass text to it);
+- `eval`, `exec` and `compile` in a frame of sympy, of the LaTeX grammar or of this project, under any name: the interpreter
+  itself reports them to an audit hook.
+What does not explode:
+- evaluation while a module is imported: the import system runs modules, and some modules of sympy sympify their own constants;
+- a text in the source of the function of sympy that evaluates it: S("3/2") in its tables of integrals;
+- the functions that sympy generates for polynomials from only the number of their generators;
+- code that other libraries generate and run for themselves (dataclasses, namedtuples, Hypothesis, pytest).
 
-An explosion is noted in `EXPLOSIONS` beside this file, because a checker may swallow an exception, and raised as one that
-`except Exception` does not catch. `ARMED` lists the command lines of the processes that this file was loaded into.
+An explosion is noted in `EXPLOSIONS` next to this file, because a checker may hide an exception. It is raised as an exception
+that `except Exception` does not catch. `ARMED` lists the command lines of the processes that loaded this file.
 """
 
 import os
