@@ -61,16 +61,16 @@ faults: setup  ## slow fault injection, which `make test` leaves out, in two pro
 simulate: setup  ## many random schedules of faults (SEEDS=100000)
 	$(BIN)/python -m tests.faults $(SEEDS)
 
-kills: setup  ## kill everything at random times, start again, and count what was lost, doubled or changed (KILLS=1000)
+kills: setup  ## kill processes at random times, start again, and count what was lost, doubled or changed (KILLS=1000)
 	$(BIN)/python -m tests.faults.kills $(KILLS)
 
-tiny-policy: setup  ## train the tiny model that statistics are tested with, anew: minutes; then its truth has to be measured anew
+tiny-policy: setup  ## train the tiny model of the statistical tests again (minutes); then measure its truth again
 	$(BIN)/python -m tests.tiny.train
 
-tiny-truth: setup  ## measure what the tiny model's prefixes are worth, from 2,000 rollouts each: 4 million tokens
+tiny-truth: setup  ## measure the values of the tiny model's prefixes with 2,000 rollouts each: 4 million tokens
 	$(BIN)/python -m tests.tiny.truth
 
-lint: setup  ## ruff, mypy --strict, who may import whom, who asks for names, and retired words
+lint: setup  ## ruff, mypy --strict, import rules, names behind doors, retired words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -98,7 +98,7 @@ bench-estimators: setup  ## tokens per labelled step against the error of values
 bench-scale: setup  ## idle engines, the driver with up to 512 workers, the cost of a million steps at PRICE per GPU hour, simulated: minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.scale $(PRICE)
 
-lock:  ## choose package versions anew and pin them by hash
+lock:  ## choose package versions again and pin them by hash
 	test -x $(UV) || ($(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv==$(UV_VERSION))
 	echo 'torch==2.13.0+cpu' | $(UV) pip compile pyproject.toml --extra cpu --extra dev --constraint - --python-platform x86_64-manylinux_2_28 \
 	    --python-version 3.11 --generate-hashes --upgrade --quiet $(TORCH) --no-annotate --no-header \
@@ -108,5 +108,5 @@ lock:  ## choose package versions anew and pin them by hash
 wheel: setup  ## dist/*.whl
 	$(UV) build --wheel --no-build-isolation --python $(BIN)/python --quiet
 
-clean:  ## remove what make and the tools left here, but no run
+clean:  ## remove what make and the tools left here; runs stay
 	rm -rf $(VENV) dist build .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache
