@@ -1,4 +1,4 @@
-"""plan.json: what is written is read back, and what is no plan is told."""
+"""plan.json: a written plan is read back, and a file that is no plan is reported."""
 
 import json
 from dataclasses import replace
