@@ -190,8 +190,8 @@ class _Writer:
     def _state(
         self, ref: UnitRef, chains: Sequence[Chain], trials: Mapping[str, Trials], *, same_verdicts: bool
     ) -> Any:
-        """The learned state of the estimator for a unit, part of the edition. The stored state, or, if there is none or verdicts
-        are new, the state learned from the edition's units so far. None for an estimator that does not learn."""
+        """The learned state of the estimator for a unit, part of the edition. The stored state, or, if there is none or
+        verdicts are new, the state learned from the edition's units so far. None for an estimator that does not learn."""
         learner = self._estimator.learner
         if learner is None:
             return None

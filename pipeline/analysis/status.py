@@ -92,10 +92,10 @@ class RunCost:
 class RunStatus:
     """Everything that `status` prints.
 
-    `units` is None while their number is unknown. `totals`: of the input and of `units_done` whole units. `unfinished`: committed
-    rollouts and tokens of the other units. `unreadable`: names of damaged records. `damaged_starts`: names of damaged files of
-    starts, whose cost is not in `spent`. `pace`: of the start that `condition` refers to. `plan_fault`: why `plan.json` cannot be
-    read.
+    `units` is None while their number is unknown. `totals`: of the input and of `units_done` whole units. `unfinished`:
+    committed rollouts and tokens of the other units. `unreadable`: names of damaged records. `damaged_starts`: names of damaged
+    files of starts, whose cost is not in `spent`. `pace`: of the start that `condition` refers to. `plan_fault`: why
+    `plan.json` cannot be read.
     """
 
     run_dir: str
@@ -251,8 +251,8 @@ def _silence(last: ObservedStart) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """`staged`: the record of the input, None if it is not staged. `totals`: of `wholes` whole units. `unfinished`: rollouts and
-    tokens of the other units; no record holds their verdicts. `unreadable`: names of damaged records."""
+    """`staged`: the record of the input, None if it is not staged. `totals`: of `wholes` whole units. `unfinished`: rollouts
+    and tokens of the other units; no record holds their verdicts. `unreadable`: names of damaged records."""
 
     staged: Commit | None = None
     wholes: int = 0

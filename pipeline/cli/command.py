@@ -37,7 +37,7 @@ class Command:
 
 
 def write_out(text: str) -> None:
-    """Write to standard output and flush. If its reader has closed it, the command ends silently with exit code 1, as in rich."""
+    """Write to standard output and flush. If the reader has closed it, the command ends silently with exit code 1, like rich."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -52,8 +52,9 @@ def write_out(text: str) -> None:
 class Interruption(KeyboardInterrupt):
     """Raised by a signal in a command.
 
-    A subclass, because catching KeyboardInterrupt itself is not enough. If one passes through `exec` of a text, for example when
-    a dataclass is made, CPython later ends the process by SIGINT, whatever its exit code (`_Py_UnhandledKeyboardInterrupt`).
+    A subclass, because catching KeyboardInterrupt itself is not enough. If one passes through `exec` of a text, for example
+    when a dataclass is made, CPython later ends the process by SIGINT, whatever its exit code
+    (`_Py_UnhandledKeyboardInterrupt`).
     """
 
 

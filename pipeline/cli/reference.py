@@ -36,8 +36,8 @@ run with.
 A setting is written `key=value`. `group=option` sets all values of a file in this folder. A setting with the default `???` is
 required.
 
-**F** marks a setting that does not belong to a run's identity: it may differ between starts of a run. **R** marks a setting that
-`relabel` or `regrade` may change on a finished run. All other settings of `label` are fixed for a run.
+**F** marks a setting that does not belong to a run's identity: it may differ between starts of a run. **R** marks a setting
+that `relabel` or `regrade` may change on a finished run. All other settings of `label` are fixed for a run.
 """
 
 

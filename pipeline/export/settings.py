@@ -28,8 +28,8 @@ class UncertainSteps(Enum):
     ignore = "ignore"
     """The step is kept without a label."""
     merge = "merge"
-    """The step is merged into the next one. That step's label is valid for both, because a label refers to the end of a step. An
-    uncertain step at the end of a chain is removed."""
+    """The step is merged into the next one. That step's label is valid for both, because a label refers to the end of a step.
+    An uncertain step at the end of a chain is removed."""
     cut = "cut"
     """The step and all steps after it are removed."""
     drop = "drop"
@@ -85,8 +85,8 @@ class DecontaminateConfig(Settings):
     column: str = "problem"
     """The column of these files that holds the problem."""
     ngram: Annotated[int, Ge(1)] = 13
-    """A problem that shares this many words in a row with one of them is left out (Brown et al. 2020, appendix C). A problem with
-    fewer words is left out if it is equal to one of them."""
+    """A problem that shares this many words in a row with one of them is left out (Brown et al. 2020, appendix C). A problem
+    with fewer words is left out if it is equal to one of them."""
 
 
 class PairReader(Enum):
@@ -103,7 +103,7 @@ class PairSpan(Enum):
     """What `chosen` and `rejected` hold."""
 
     step = "step"
-    """The step alone. A trainer that appends an end-of-text token, such as TRL's, then teaches a model to stop after the step."""
+    """The step alone. A trainer that appends an end-of-text token, such as TRL's, then teaches the model to stop there."""
     rest = "rest"
     """The step and the rest of a chain: one with a correct answer for `chosen`, one with a wrong answer for `rejected`."""
 
@@ -165,7 +165,8 @@ class ExportConfig(Settings):
     max_length: Annotated[int | None, Ge(1)] = None
     """The largest number of tokens of a row that the trainer uses."""
     invalid: InvalidChains = InvalidChains.stop
-    """What happens to chains that the trainer would misread: list them and stop, drop them, or keep those that can be written."""
+    """What happens to chains that the trainer would misread: stop and list them, drop them, or keep those that can be
+    written."""
     columns: list[str] = field(default_factory=list)
     """For format=parquet: columns of `labels` to write. Empty: all."""
     partial: bool = False

@@ -79,7 +79,7 @@ class TrainConfig(Settings):
     seed: Annotated[int, Range(ge=0, le=2**32 - 1)] = 0
     """The seed of the validation set, the order of the chains, and the initial weights of the head."""
     separator: str = "\n\n"
-    """The text after the problem and after every step; `\\n` means a newline. The model's config.json records it for `score`."""
+    """The text after the problem and every step; `\\n` means a newline. The model's config.json records it for `score`."""
     max_length: Annotated[int, Ge(1)] = 2048
     """The largest number of tokens of a chain; the model's own limit applies too. Steps that do not fit are left out."""
     layers: Annotated[int | None, Ge(0)] = None

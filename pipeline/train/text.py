@@ -1,7 +1,7 @@
 """Encodes a chain for a model: the problem and the steps as pieces, each followed by the separator. Pure.
 
-The pieces are tokenized one by one. So a step has the same tokens in every chain, in training and in scoring, and its last token
-is its own. The model scores the step at that token.
+The pieces are tokenized one by one. So a step has the same tokens in every chain, in training and in scoring, and its last
+token is its own. The model scores the step at that token.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ Encode = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedChain:
-    """`ends`: the index in `ids` of the last token of each step. `left_out`: number of steps at the end that are not in `ids`."""
+    """`ends`: the index in `ids` of the last token of each step. `left_out`: number of last steps that are not in `ids`."""
 
     ids: tuple[int, ...]
     ends: tuple[int, ...]

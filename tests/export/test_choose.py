@@ -1,4 +1,4 @@
-"""What of a chain is exported: labels keep saying what they said, and nothing goes unless it was asked for."""
+"""The exported part of a chain: labels keep their meaning, and steps are removed only if a setting says so."""
 
 from collections.abc import Iterator
 from typing import Any

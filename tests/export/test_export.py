@@ -1,4 +1,4 @@
-"""The `export` command: what it writes is whole, says what is missing, and is read by those who load it."""
+"""The `export` command: its files are complete, list what is missing, and can be loaded."""
 
 import json
 from pathlib import Path
@@ -145,7 +145,9 @@ def test_listed_problems_are_left_out(run_dir: Path, tmp_path: Path) -> None:
 
 def test_what_the_trainer_would_misread_stops_the_export_and_is_listed(run_dir: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with pytest.raises(InputError, match=r"120 chains: 120 separator_in_step \(chain 3-0: step 1 contains .*invalid=drop"):
+    with pytest.raises(
+        InputError, match=r"120 chains: 120 separator_in_step \(chain 3-0: step 1 contains .*invalid=drop"
+    ):
         exported(run_dir, out, separator=" = ", after_error=True)
     assert not out.exists()
     assert len(lines(tmp_path / "out.invalid.jsonl")) == 120

@@ -1,4 +1,4 @@
-"""Pairs stand where prefixes branch, the better step first, and nowhere else."""
+"""Pairs are made exactly where prefixes branch, with the better step first."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ SEPARATOR = "\n"
 
 
 def chain(steps: str, labels: Sequence[int | None], scores: Sequence[float | None] = (), **changes: Any) -> BranchPoint:
-    """A chain with a letter a step, whose prefixes are those of other chains that begin alike."""
+    """A chain with one letter per step. It shares prefixes with chains that begin with the same letters."""
     usual: dict[str, Any] = {
         "chain_id": steps,
         "problem_id": "p",

@@ -308,7 +308,9 @@ def test_labels_that_changed_are_refused(small_run: Path, tmp_path: Path, finish
     with nullcontext() if finished else pytest.raises(KeyboardInterrupt):
         train(config, weights=config.model, progress=told)
     assert main(["relabel", f"run_dir={run}", "estimator.rule=threshold", "estimator.threshold=0.9"]) == 0
-    with pytest.raises(InputError, match=r"labels of .*run have changed since the training in .*prm began: .* another folder"):
+    with pytest.raises(
+        InputError, match=r"labels of .*run have changed since the training in .*prm began: .* another folder"
+    ):
         trained(config)
 
 

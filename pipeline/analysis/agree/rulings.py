@@ -148,7 +148,7 @@ def first_errors(
 
 
 def f1(sums: Floats) -> Floats:
-    """(..., 4) sums of erroneous, exact, correct and cleared chains -> (...). NaN without erroneous or without correct chains."""
+    """(..., 4) sums of erroneous, exact, correct and cleared chains -> (...). NaN without erroneous or correct chains."""
     found = share(sums[..., _EXACT], sums[..., _ERRONEOUS])
     cleared = share(sums[..., _CLEARED], sums[..., _CORRECT])
     both = found + cleared

@@ -63,8 +63,8 @@ class RunMade:
 class AgreeCounts:
     """`rows` = `unusable` + `repeated` + `unmatched` + `compared`; `labelled` chains of the run = `compared` + `not_by_people`.
 
-    `contradicting`: repeated rows with another label than the first row of their chain. `other_text`: unmatched rows whose id is
-    in the run. `open`: compared chains whose human ratings leave the first error open.
+    `contradicting`: repeated rows with another label than the first row of their chain. `other_text`: unmatched rows whose id
+    is in the run. `open`: compared chains whose human ratings leave the first error open.
     """
 
     rows: int

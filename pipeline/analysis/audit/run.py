@@ -1,7 +1,7 @@
 """The `audit` command: verifies everything in a run directory without an engine, and prints the result.
 
-It checks settings, records, files, rows of the input, ids of rollouts, totals and labels. Only its list of file names grows with
-the log in memory. It only reads, unless it prunes. A run in progress can be audited; it counts as unfinished.
+It checks settings, records, files, rows of the input, ids of rollouts, totals and labels. Only its list of file names grows
+with the log in memory. It only reads, unless it prunes. A run in progress can be audited; it counts as unfinished.
 It does not check whether verdicts and outcomes are correct; `regrade` does. It cannot see that the end of a chain of records is
 cut off, because a shorter chain looks the same.
 """
@@ -126,7 +126,7 @@ def audit_lines(report: AuditReport) -> Iterator[str]:
         yield f"{finding.place}: {finding.fault}: {finding.remedy}"
     if report.owed:
         yield (
-            f"unfinished: {report.owed:,} of {report.units:,} units are not whole: start `label` with the same settings to go on"
+            f"unfinished: {report.owed:,} of {report.units:,} units are not whole: start `label` with the same settings again"
         )
     if report.sound:
         yield "sound"
@@ -169,9 +169,7 @@ class _Audit:
             solutions = settings_section(settings, "sampling", SamplingConfig).solutions
         except (ValueError, TypeError, UsageError) as error:
             _refuse_without_plugin(settings, error)
-            self._ledger.fault(
-                Check.SETTINGS, NAME, f"holds invalid settings ({error})", "restore it from a backup"
-            )
+            self._ledger.fault(Check.SETTINGS, NAME, f"holds invalid settings ({error})", "restore it from a backup")
             return None
         current = self._current(edition, wholes) if edition else None
         return Basis(estimator=estimator, solutions=solutions, edition=current)

@@ -129,9 +129,10 @@ def answer_groups(answers: Sequence[str | None]) -> list[int | None]:
 def best_of(scores: Sequence[float | None], right: Sequence[bool], n: int) -> float:
     """P(the best-scored of n candidates is correct), averaged over all subsets of size n.
 
-    Candidates with equal scores are equally likely to be chosen. A missing score ranks below every score. Take b candidates with
-    equal scores and a candidates with better ones. One of the b is the best if none of the a and at least one of the b is drawn.
-    That holds for C(count - a, n) - C(count - a - b, n) of the C(count, n) subsets; each of the b is then chosen equally often.
+    Candidates with equal scores are equally likely to be chosen. A missing score ranks below every score. Take b candidates
+    with equal scores and `a` candidates with better ones. One of the b is the best if none of the `a` and at least one of the b
+    is drawn. That holds for C(count - a, n) - C(count - a - b, n) of the C(count, n) subsets. Each of the b is then chosen
+    equally often.
     """
     ranked = sorted(zip(map(_rank, scores), right, strict=True), reverse=True)
     count, before, expected = len(ranked), 0, 0.0

@@ -45,8 +45,8 @@ class KnownAnswers:
     """The problems with a known answer, and counts of what is missing.
 
     `unknown`: problems without a known answer. `unjudged`: candidates without an outcome; `empty`: draws of the run without a
-    step; both count as wrong. `unscored` and `outcome_unscored`: candidates without a score, which rank last. `absent`: problems
-    that have chains in the run but none in the scores.
+    step; both count as wrong. `unscored` and `outcome_unscored`: candidates without a score, which rank last. `absent`:
+    problems that have chains in the run but none in the scores.
     """
 
     contests: list[Contest]
@@ -79,8 +79,8 @@ def match_answers(candidates: ScoredChains, config: SelectConfig) -> KnownAnswer
     frame, absent = candidates.frame.select(*_KEYS, *_JUDGED, SCORE).with_columns(pl.lit(False).alias("empty")), 0
     if not candidates.has_answers:
         raise InputError(
-            f"scores={config.scores}: no problem has a known answer, so no candidate is known to be correct; give `score` input "
-            "with answers, or give only best=FILE to choose without a comparison"
+            f"scores={config.scores}: no problem has a known answer, so no candidate is known to be correct; give answers to "
+            "`score`, or give only best=FILE to choose without a comparison"
         )
     if config.run_dir is not None:
         draws = _draws(config.run_dir)

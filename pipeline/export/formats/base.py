@@ -63,8 +63,8 @@ class Format:
 
     `targets`: supported targets, the default first. `ignores`: a step may have no label. `neutral`: it has a class for neutral
     steps. `whole`: a row needs the whole chain, so no step may be removed. `outcome`: its only label is the chain's outcome.
-    `marks`: the defaults. `max_length`: tokens of a row that its trainer uses by default, None without a limit. `schema`: of its
-    rows as Parquet.
+    `marks`: the defaults. `max_length`: tokens of a row that its trainer uses by default, None without a limit. `schema`: of
+    its rows as Parquet.
     """
 
     targets: tuple[TargetKind, ...]

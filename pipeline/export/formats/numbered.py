@@ -8,8 +8,8 @@ the single character `ⶻ` and finds labels at its places. OpenR's script leaves
 
 **OpenR.** The input of its PRM fine-tuning: one text with five newlines after every step, and one sign for each step. Source of
 the rules: `prm/code/finetune_qwen.py` of openreasoner/openr (commit 882cec5); rows are made like those of its
-`preprocess/src/preprocessors/math_shepherd.py`. The trainer finds the tag by the last token of a blank and the tag, which is one
-token for Qwen2.5. Surplus signs are dropped silently; too few signs stop the training. A row is cut at 2,048 tokens.
+`preprocess/src/preprocessors/math_shepherd.py`. The trainer finds the tag by the last token of a blank and the tag, which is
+one token for Qwen2.5. Surplus signs are dropped silently; too few signs stop the training. A row is cut at 2,048 tokens.
 """
 
 import re
@@ -111,9 +111,7 @@ def _numbers(example: TrainingExample) -> Iterator[FormatError]:
             continue
         written = with_number(step, number)
         if number == 1 and not written.startswith(FIRST):
-            detail = (
-                f"its first step has another number than {FIRST!r}, by which readers find the end of the problem"
-            )
+            detail = f"its first step has another number than {FIRST!r}, by which readers find the end of the problem"
             yield FormatError(kind="problem_end", detail=detail, fatal=True)
             return
         if "Step 1:" in written[number == 1 :]:

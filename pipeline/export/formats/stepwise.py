@@ -6,8 +6,8 @@ separator's last token. A value of 0.99 would become 0, so there are no soft tar
 
 **axolotl.** TRL's rows and a configuration file. Source of the rules: `axolotl/prompt_strategies/stepwise_supervised.py`,
 axolotl 0.19.0, which tokenizes as TRL does. Its configuration parses every data set as an `SFTDataset`
-(`axolotl/utils/schemas/datasets.py`), which has no `step_separator`. The key is dropped silently, and steps are always separated
-by a newline. So no other separator is possible.
+(`axolotl/utils/schemas/datasets.py`), which has no `step_separator`. The key is dropped silently, and steps are always
+separated by a newline. So no other separator is possible.
 
 **SCAN.** A score for every step, trained with binary cross entropy. Source of the rules: `src/train_prm/prm_dataset.py` and
 `prm_trainer.py` of yyDing1/SCAN-PRM (commit f33fdc7). Problem and steps are tokenized one by one, without a token in front. A
