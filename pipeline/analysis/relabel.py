@@ -190,7 +190,7 @@ class _Writer:
     def _state(
         self, ref: UnitRef, chains: Sequence[Chain], trials: Mapping[str, Trials], *, same_verdicts: bool
     ) -> Any:
-        """The learned state of the estimator for a unit, part of the edition. The stored state, or, if there is none or
+        """The learned state of the estimator for a unit, part of the edition. The stored state, or, if it is missing or
         verdicts are new, the state learned from the edition's units so far. None for an estimator that does not learn."""
         learner = self._estimator.learner
         if learner is None:
@@ -279,7 +279,7 @@ class _Regrader:
 
 
 def _stems(chains: Sequence[Chain], solutions: Sequence[Solution]) -> dict[str, Stem]:
-    """What the rollouts of each prefix are judged behind, by prefix id."""
+    """Prefix id -> the gold answers and the text that precedes its rollouts."""
     stems: dict[str, Stem] = {}
     for chain, solution in zip(chains, solutions, strict=True):
         golds = chain.problem.golds

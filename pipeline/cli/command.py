@@ -37,7 +37,7 @@ class Command:
 
 
 def write_out(text: str) -> None:
-    """Write to standard output and flush. If the reader has closed it, the command ends silently with exit code 1, like rich."""
+    """Write to standard output and flush. If the reader has closed it, the command ends silently with exit code 1."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

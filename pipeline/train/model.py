@@ -24,7 +24,7 @@ _HEADS = ("ForTokenClassification",)
 
 
 def load_tokenizer(model: str, revision: str | None = None) -> Any:
-    """Load the tokenizer of a model. Raises UsageError if there is none or it cannot be loaded."""
+    """Load the tokenizer of a model. Raises UsageError if it is missing or cannot be loaded."""
     try:
         return AutoTokenizer.from_pretrained(model, revision=revision, trust_remote_code=False)
     except (OSError, ValueError, ImportError, KeyError) as error:
@@ -32,7 +32,7 @@ def load_tokenizer(model: str, revision: str | None = None) -> Any:
 
 
 def load_config(model: str, revision: str | None = None) -> Any:
-    """Load a model's config.json without its weights. Raises UsageError if there is none or it cannot be read."""
+    """Load a model's config.json without its weights. Raises UsageError if it is missing or cannot be read."""
     try:
         return AutoConfig.from_pretrained(model, revision=revision, trust_remote_code=False)
     except (OSError, ValueError, ImportError, KeyError) as error:

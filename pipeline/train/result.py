@@ -58,7 +58,7 @@ def settings_of(config: TrainConfig) -> dict[str, Any]:
 
 
 def read_record(out: Path, config: TrainConfig) -> Record | None:
-    """Read the record of an earlier start with the same settings; None if there is none.
+    """Read the record of an earlier start with the same settings; None without one.
 
     Raises UsageError for a folder that holds something else or was made with other settings (the message names the first one
     that differs); StoreError for a damaged record.

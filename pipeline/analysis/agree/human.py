@@ -32,7 +32,7 @@ FIRST_ERROR_COLUMNS = ("label", "first_error")
 """ProcessBench's column name and an alternative."""
 NEUTRAL = {Neutral.good: True, Neutral.bad: False, Neutral.ignored: None}
 _RATINGS = {1: True, -1: False, None: None}
-_ANSWER = "(an answer that nobody reads)"
+_ANSWER = "(placeholder answer)"
 MAX_SUBSETS = 12
 """With more distinct id prefixes than this, ids do not define subsets."""
 _SUBSET = re.compile(r"(.*\D)[-_/:]\d+")

@@ -168,7 +168,7 @@ def _humans(config: AgreeConfig) -> tuple[list[HumanChain], list[Unusable]]:
 
 
 def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> tuple[RunMade, list[ModelChain]]:
-    """All labelled chains of the run. Raises UsageError if there are none."""
+    """All labelled chains of the run. Raises UsageError for a run without any."""
     rows = rows_of(storage, run, _COLUMNS)
     first = next(rows, None)
     if first is None:

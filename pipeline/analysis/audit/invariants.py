@@ -83,7 +83,7 @@ def id_faults(
     plan: RolloutRange,
     spare: Collection[str] = (),
 ) -> Iterator[str]:
-    """The faults of a unit's multiset of rollout ids, as texts. There are none if every planned rollout exists exactly once.
+    """The faults of a unit's multiset of rollout ids, as texts; nothing if every planned rollout exists exactly once.
 
     Planned are the issues of every asked prefix, from 0 on without a gap, and as many as `plan` allows. A prefix without
     rollouts must be reported as too long, once for each place that needs it, unless `plan` allows prefixes without rollouts.

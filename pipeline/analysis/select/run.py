@@ -119,7 +119,7 @@ def record(config: SelectConfig, model: str, found: KnownAnswers, rows: Sequence
 
 
 def _sizes(wanted: Sequence[int], most: int) -> list[int]:
-    """The sizes in `wanted` that at least one problem has enough candidates for. Raises UsageError if there are none."""
+    """The sizes in `wanted` that at least one problem has enough candidates for. Raises UsageError without any."""
     possible = sorted({n for n in wanted if n <= most})
     if not possible:
         raise UsageError(f"n={list(wanted)}: no problem has more than {most} candidates; use n=[{most}] or less")
