@@ -1,4 +1,4 @@
-"""The command line: compose the settings, check them, dispatch."""
+"""The command line: composes and checks the settings, then runs the command."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ class Invocation:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. A user's mistake is one line on standard error, never a traceback."""
+    """Run one command and return its exit code. A user's mistake gives one line on standard error, never a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         errors.print(f"stepvalue: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        errors.print("stepvalue: interrupted before anything was started")
+        errors.print("stepvalue: interrupted before the command started")
         return Interrupted.exit_code
 
 
@@ -79,7 +79,7 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
     name, rest = arguments[0], arguments[1:]
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}: choose {', '.join(COMMANDS)} (-h lists them)")
-    # Hydra takes longer to load than the list of commands to print.
+    # Hydra is imported here because it loads slowly and the list of commands does not need it.
     from pipeline.cli.compose import compose
 
     command = COMMANDS[name]
@@ -121,7 +121,7 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
             show_all = True
         elif word in ("--cfg", "-c"):
             if next(words, "job") != "job":
-                raise UsageError("--cfg knows one word: --cfg job")
+                raise UsageError("--cfg takes one value: --cfg job")
             show_config = True
         elif word == "--cfg=job":
             show_config = True

@@ -110,7 +110,7 @@ def test_bad_lines_come_back_with_an_error_and_the_rest_goes_on(tmp_path: Path, 
     assert [line["error"].split(":")[0] for line in found[1:6]] == [f"line {number}" for number in (2, 3, 4, 5, 7)]
     first, second = capsys.readouterr().err.splitlines()
     assert first.endswith("2 correct, 0 incorrect, 0 no_answer, 1 unparseable, 4 not usable")
-    assert second.startswith("stepvalue: 5 of 7 lines carry an error, the first: line 2: ")
+    assert second.startswith("stepvalue: 5 of 7 lines have an error, the first: line 2: ")
 
 
 def test_an_empty_input_is_an_empty_output(tmp_path: Path) -> None:

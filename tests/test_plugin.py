@@ -261,7 +261,7 @@ def test_what_cannot_be_is_told_and_not_stored(line: str, told: str, site: Path,
         ("class Torn(Estimator):\n    Config = TornConfig", "cannot be used: it has no next_rollouts and no values"),
         (
             "@dataclass(kw_only=True, slots=True)\nclass Odd(TornConfig):\n    odd: set[int] = None\nTorn.Config = Odd",
-            "cannot be used: its settings: odd: Unexpected type annotation: set[int]",
+            "cannot be used because of its settings: odd: Unexpected type annotation: set[int]",
         ),
         ("Torn.Config = dict", "cannot be used: its Config is not a dataclass derived from one of `pipeline.config`"),
     ],

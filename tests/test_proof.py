@@ -71,7 +71,7 @@ def test_each_fault_is_named_by_its_rollout(prefixes: list[str], target: int, da
     wrong = LoggedId(rollout_id=beyond.rollout_id, prefix_id=row.prefix_id, issue_index=row.issue_index)
     others = [each for each in rows if each != row]
     cases = [
-        ([*rows, row], f"rollout {row.rollout_id} stands 2 times"),
+        ([*rows, row], f"rollout {row.rollout_id} is stored 2 times"),
         ([*rows, stranger], f"rollout {stranger.rollout_id} was never planned"),
         ([*rows, beyond], f"rollout {beyond.rollout_id} was never planned"),
         (
@@ -98,10 +98,10 @@ def test_prefixes_without_rollouts_are_those_that_rejects_name(
         at = wanted[prefix][0]
         fewer = {key: number for key, number in too_long.items() if key != at}
         (fault,) = id_faults(rows, wanted, fewer, all_of(target))
-        assert fault == f"1 prefixes without rollouts at f:{at[0].line}, 1 steps, of which rejects name 0"
+        assert fault == f"prefixes without rollouts at f:{at[0].line}, 1 steps: 1, but rejects/ names 0"
     for prefix in set(prefixes) - left_out:
         (fault,) = id_faults(rows, wanted, {**too_long, wanted[prefix][0]: 1}, all_of(target))
-        assert "0 prefixes without rollouts" in fault
+        assert "steps: 0, but rejects/ names" in fault
 
 
 def test_ends_of_chains_may_have_rollouts_from_when_their_outcome_was_not_known() -> None:
@@ -109,7 +109,7 @@ def test_ends_of_chains_may_have_rollouts_from_when_their_outcome_was_not_known(
     rows = [*plan(["a" * 20], 3), logged("b" * 20, 1)]
     assert list(id_faults(rows, wanted, {}, all_of(3), spare={"b" * 20})) == []
     (fault,) = id_faults([*rows, rows[-1]], wanted, {}, all_of(3), spare={"b" * 20})
-    assert fault.endswith("stands 2 times")
+    assert fault.endswith("is stored 2 times")
 
 
 def row(line: int, steps: int) -> InputRow:
@@ -157,7 +157,7 @@ def test_every_bare_problem_has_its_draws_once() -> None:
     assert list(draw_faults(bare, DRAWS, (), 4)) == []
     assert list(draw_faults(bare, [], {place(3)}, 4)) == []
     assert list(draw_faults(bare, [], (), 4)) == [
-        f"problem {PROBLEM.problem_id} has its draws 0 to 3 so often: [0, 0, 0, 0]"
+        f"problem {PROBLEM.problem_id} must have each of its draws 0 to 3 once, but has [0, 0, 0, 0]"
     ]
     assert len(list(draw_faults(bare, DRAWS[1:], {place(3)}, 4))) == 1
     assert len(list(draw_faults(bare, [*DRAWS, DRAWS[0]], (), 4))) == 1

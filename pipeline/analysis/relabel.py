@@ -1,13 +1,13 @@
-"""The `relabel` and `regrade` commands: a new edition of a run's labels.
+"""The `relabel` and `regrade` commands: they make a new edition of a run's labels.
 
-`relabel` makes labels by another rule or interval, from the verdicts that there are; `regrade` makes verdicts by other settings
-of the checker, from stored text, and labels from them. Verdicts that take microseconds are given here, the others by
-`grader.processes` threads, each of which waits for a child. Not covered: the draws of problems that came without a chain. Which
-of them are kept was decided by their first verdicts.
+`relabel` makes labels by another rule, interval or estimator from the existing verdicts. `regrade` makes verdicts with other
+settings of the grader from stored texts, and labels from these verdicts. Verdicts that take microseconds are made in this
+process; the others are made by `grader.processes` threads, each of which waits for a child process. `regrade` does not select
+again among the draws of problems without a chain: their first verdicts decided which draws are kept.
 
-An edition is made unit by unit, then published as one. Label files are written into `aside/`, where no reader of
-`labels/*.parquet` looks; once the record is published they are the current ones and are moved. A crash before the record leaves
-files that nothing names, one behind it a move that the next command on the directory makes good.
+An edition is made unit by unit and then published as a whole. Label files are written into `aside/`, where no reader of
+`labels/*.parquet` looks. When the record is published, they become the current files and are moved. A crash before the record
+leaves files that no record names. A crash after it leaves a move, which the next command on the directory completes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ from pipeline.storage.units import UnitRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredUnit:
-    """What is stored of a whole unit: its draws, its log, and the current chains and verdicts."""
+    """The stored data of a whole unit: its draws, its log, and the current chains and verdicts."""
 
     drawn: Sequence[SampledSolution]
     rollouts: Sequence[pa.Table]
@@ -57,28 +57,28 @@ class StoredUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A unit's chains and verdicts as they are to be labelled; `verdicts` is None where those of the log count."""
+    """The chains and verdicts of a unit for the new labels. `verdicts` is None if those of the log count."""
 
     chains: Sequence[Chain]
     verdicts: pa.Table | None
 
 
 Judging = Callable[[StoredUnit], Judged]
-"""Where the verdicts of an edition come from."""
+"""Makes the verdicts of an edition."""
 Stem = tuple[tuple[str, ...], str]
-"""The gold answers of a prefix's problem, and what its completions are joined to."""
+"""The gold answers of a prefix's problem, and the text that precedes its completions."""
 _HOW_MANY = "grader.processes"
 
 
 def relabel(config: RelabelConfig) -> Edited:
-    """Make labels with the estimator that is asked for. Raises UsageError for no run or an unfinished one, StoreError,
+    """Make labels with the estimator of the settings. Raises UsageError for a missing or unfinished run, StoreError and
     RunConflict."""
     return _edited(config, given_settings("estimator", config.estimator), lambda _: nullcontext(_as_judged))
 
 
 def regrade(config: RegradeConfig) -> Edited:
-    """Grade all stored completions and chains anew. Raises UsageError for no run or an unfinished one, StoreError,
-    RunConflict, and StepvalueError where the checker cannot work here."""
+    """Grade all stored completions and chains again. Raises UsageError for a missing or unfinished run, StoreError,
+    RunConflict, and StepvalueError if the checker cannot work on this machine."""
     named = {**given_settings("grader", config.grader), **given_settings("estimator", config.estimator)}
     named.pop(_HOW_MANY, None)
     processes = getattr(config.grader, "processes", None) or 1
@@ -92,14 +92,14 @@ def _edited(
     named: Settings,
     judging: Callable[[Settings], AbstractContextManager[Judging]],
 ) -> Edited:
-    """A new edition with the settings that are `named`, where it differs from the current labels."""
+    """Make a new edition with the `named` settings, unless they are those of the current labels."""
     storage = storage_at(config.run_dir)
     refuse_unfinished(storage)
     with hold_lock(storage, lock=config.lock):
         run = finished_run(storage)
         settings = {**run.settings, **named}
         if settings == run.settings:
-            # A move that a crash has left out is made good.
+            # Complete a move that a crash has interrupted.
             arrange_labels(storage, current_label_files(run.wholes, run.edition))
             return Edited(run_dir=storage.place)
         with judging(settings) as judge:
@@ -118,18 +118,18 @@ def _regrading(settings: Settings, processes: int) -> Iterator[Judging]:
         try:
             yield _Regrader(checker, threads)
         finally:
-            # After a failure nobody wants the rest; what is under way ends at the checker's deadline.
+            # After a failure the waiting grades are not needed; running ones end at the checker's deadline.
             threads.shutdown(cancel_futures=True)
 
 
 def _make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: Judging) -> Edited:
-    """Make and publish an edition of a finished run; for who holds its lock. Raises StoreError, RunConflict, and UsageError for
-    settings that do not go together and an estimator that the log cannot serve."""
+    """Make and publish an edition of a finished run; the caller holds its lock. Raises StoreError, RunConflict, and UsageError
+    for settings that contradict each other or an estimator that cannot use the run's log."""
     try:
         wanted = estimator_for(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
         sampled = estimator_for(chosen_settings(run.identity, EstimatorConfig, ESTIMATORS))
     except ValueError as error:
-        raise UsageError(f"{storage.place} cannot be labelled so: {error}") from error
+        raise UsageError(f"{storage.place} cannot be labelled with these settings: {error}") from error
     why = objection(sampled, wanted)
     if why:
         raise UsageError(f"{storage.place} cannot be labelled with estimator.name={wanted.settings.name}: {why}")
@@ -144,7 +144,7 @@ def _make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: J
 
 
 class _Writer:
-    """`shards` and `edited` of the units written so far."""
+    """Writes the edition unit by unit. `shards` and `edited` cover the units written so far."""
 
     def __init__(self, storage: Storage, run: StoredRun, estimator: Estimator, judge: Judging) -> None:
         self._storage = storage
@@ -190,15 +190,15 @@ class _Writer:
     def _state(
         self, ref: UnitRef, chains: Sequence[Chain], trials: Mapping[str, Trials], *, same_verdicts: bool
     ) -> Any:
-        """What the estimator has learnt for a unit, part of the edition: what is stored, or, where that is nothing or verdicts
-        are new, what it learns from the edition's units so far. None where it learns nothing."""
+        """The learned state of the estimator for a unit, part of the edition. The stored state, or, if it is missing or
+        verdicts are new, the state learned from the edition's units so far. None for an estimator that does not learn."""
         learner = self._estimator.learner
         if learner is None:
             return None
         known = self._states[ref.unit_id]
         stored = self._table(known) if same_verdicts else None
         if stored is not None:
-            # Another estimator's state, or another version's, is of no use.
+            # The state of another estimator or version cannot be used.
             with suppress(ValueError):
                 state = learner.restored(stored)
                 self.shards += known
@@ -239,7 +239,7 @@ def _differing(old: Sequence[object], new: Sequence[object]) -> int:
 
 
 class _Regrader:
-    """The verdicts that a checker gives to stored texts."""
+    """Grades the stored texts of a unit with a checker."""
 
     def __init__(self, checker: Checker, threads: ThreadPoolExecutor) -> None:
         self._checker = checker
@@ -260,7 +260,7 @@ class _Regrader:
             columns = (table[name].to_pylist() for name in ("rollout_id", "prefix_id", "text", "finish"))
             for rollout, prefix, completion, ending in zip(*columns, strict=True):
                 if prefix not in stems:
-                    raise StoreError(f"rollout {rollout} belongs to no chain of its unit: `audit` tells what is wrong")
+                    raise StoreError(f"rollout {rollout} belongs to no chain of its unit: `audit` shows what is wrong")
                 golds, before = stems[prefix]
                 text, finish = before + completion, Finish(ending)
                 grade = grade_at_once(self._checker, golds, text, finish)
@@ -279,7 +279,7 @@ class _Regrader:
 
 
 def _stems(chains: Sequence[Chain], solutions: Sequence[Solution]) -> dict[str, Stem]:
-    """What the rollouts of each prefix are judged behind, by prefix id."""
+    """Prefix id -> the gold answers and the text that precedes its rollouts."""
     stems: dict[str, Stem] = {}
     for chain, solution in zip(chains, solutions, strict=True):
         golds = chain.problem.golds

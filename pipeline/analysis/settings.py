@@ -1,4 +1,4 @@
-"""Settings of commands that read what others have written: `status`, `report`, `select` and `agree`. Pure."""
+"""Settings of the commands `status`, `report`, `select` and `agree`, which read the files of other commands. Pure."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -13,38 +13,38 @@ from pipeline.config.label import DataConfig
 
 EIGHTHS = tuple(eighth / 8 for eighth in range(8))
 RUNS = 2
-"""Run directories that `report` tells of side by side, at most."""
+"""The largest number of run directories that `report` compares."""
 
 
 @dataclass(kw_only=True, slots=True)
 class StatusConfig(Settings):
-    """Everything `status` needs."""
+    """All settings of `status`."""
 
     run_dir: str = "???"
-    """The run directory, also of a run that is at work."""
+    """The run directory. The run may be in progress."""
     json: bool = False
-    """One JSON object instead of lines for people."""
+    """Print one JSON object instead of text."""
 
 
 @dataclass(kw_only=True, slots=True)
 class ReportConfig(Settings):
-    """Everything `report` needs."""
+    """All settings of `report`."""
 
     run_dir: Any = "???"
-    """A folder or a URL, as `label` takes it; or a list of two, which are compared. A tuple of texts from then on."""
+    """A folder or URL, as for `label`; or a list of two, which are compared."""
     out: str | None = None
-    """null: report.html in the run directory; of two, compare.html in the current folder."""
+    """The page to write. null: report.html in the run directory, or compare.html in the current folder for two runs."""
     planned: str | None = None
-    """The plan.json that the run is held against; null: that of the run directory, if it has one."""
+    """The plan.json that the run is compared with. null: the one in the run directory, if there is one."""
     chains: Annotated[int, Range(ge=0, le=100_000)] = 10_000
-    """That can be looked at in the page, at most; of more, so many are drawn."""
+    """The largest number of chains that the page contains. A larger run shows a random sample of this size."""
 
     def check(self) -> None:
         given = self.run_dir if isinstance(self.run_dir, list | tuple) else [self.run_dir]
         texts = all(isinstance(name, str) and name.strip() for name in given)
         check(texts, "run_dir", repr(self.run_dir), "a folder or URL, or a list of two; put quotes around a number")
         check(1 <= len(given) <= RUNS, "run_dir", repr(self.run_dir), "one folder or URL, or a list of two")
-        self.run_dir = tuple(given)
+        self.run_dir = tuple(given)  # from here on always a tuple
         check(self.out is None or bool(self.out.strip()), "out", repr(self.out), "the name of a file, or null")
         check(
             self.planned is None or bool(self.planned.strip()),
@@ -56,24 +56,25 @@ class ReportConfig(Settings):
 
 @dataclass(kw_only=True, slots=True)
 class SelectConfig(Settings):
-    """Everything `select` needs."""
+    """All settings of `select`."""
 
     scores: str = "???"
-    """What `score` has written with a process reward model, one row per candidate."""
+    """The file that `score` wrote with a process reward model, one row per candidate."""
     outcome_scores: str | None = None
-    """The same chains scored by an outcome reward model, whose last score counts."""
+    """The same chains scored by an outcome reward model; the score of the last step counts."""
     run_dir: str | None = None
-    """The run that sampled the candidates: a chain that it drew several times, and scores hold once, is as many of them."""
+    """The run that sampled the candidates. A chain that it drew several times then counts several times; the scores hold it
+    once."""
     n: Annotated[list[int], Ge(1)] = field(default_factory=lambda: [1, 2, 4, 8, 16])
-    """Numbers of candidates per problem that the best is chosen of."""
+    """Numbers of candidates per problem from which the best is chosen."""
     aggregation: Aggregation | None = None
-    """null: as the file was scored, its column `score`."""
+    """How step scores make the score of a chain. null: as `score` aggregated them, column `score` of the file."""
     out: str | None = None
-    """A JSON file for the figures; null: they are printed only."""
+    """A JSON file for the figures. null: they are only printed."""
     best: str | None = None
     """A JSONL file for the best chain of every problem."""
     seed: Annotated[int, Ge(0)] = 0
-    """Of the subsets that votes are taken of, and of the bootstrap."""
+    """The seed of the bootstrap and of the random subsets that vote."""
 
     def check(self) -> None:
         check(bool(self.n), "n", self.n, "a list of numbers that are at least 1")
@@ -86,41 +87,41 @@ class SelectConfig(Settings):
 
 
 class Neutral(Enum):
-    """What a neutral step is taken for: PRM800K's rating 0, and a run's label 2."""
+    """How a neutral step counts: PRM800K's rating 0 or a run's label 2."""
 
     good = "good"
-    """No error: so Lightman et al. (2023, appendix F) score PRM800K's."""
+    """No error, as Lightman et al. (2023, appendix F) count PRM800K's neutral steps."""
     bad = "bad"
     ignored = "ignored"
-    """Unknown: left out, and with it whatever of its chain depends on it."""
+    """Unknown: the step is left out, and so is the first error of its chain if it depends on the step."""
 
 
 @dataclass(kw_only=True, slots=True)
 class AgreeConfig(Settings):
-    """Everything `agree` needs. `data` is the file with people's labels; its answers are not read."""
+    """All settings of `agree`. `data` is the file with human labels; its answers are not read."""
 
     run_dir: str = "???"
     """The run directory whose labels are compared."""
     data: DataConfig = field(default_factory=DataConfig)
     column: str | None = None
-    """Where people's label stands: the first wrong step counted from 0, or -1 for none; or a rating (1, 0, -1) per step.
-    null: `label` or `first_error`; the ratings or tags of data.layout=prm800k and math_shepherd."""
+    """The column with the human label: the first wrong step counted from 0, or -1 for none; or a rating (1, 0, -1) per step.
+    null: `label` or `first_error`; the ratings or tags for data.layout=prm800k and math_shepherd."""
     soft: ValueColumn | None = None
-    """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
+    """The column of step values. null: `value` for labels of estimator=fixed, else `posterior_mean`."""
     thresholds: Annotated[list[float], Range(ge=0, lt=1)] = field(default_factory=lambda: list(EIGHTHS))
-    """A step is good if its value is above it."""
+    """Each threshold is compared with the human labels: a step is good if its value is above it."""
     neutral: Neutral = Neutral.good
-    """What a neutral step counts as."""
+    """How a neutral step counts."""
     bins: Annotated[int, Range(ge=1, le=100)] = 10
-    """Of the reliability curve."""
+    """Number of bins of the reliability curve."""
     confidence: Annotated[float, Range(gt=0, lt=1)] = 0.95
-    """Of the intervals."""
+    """Confidence level of the intervals."""
     resamples: Annotated[int, Range(ge=100, le=100_000)] = 2000
-    """Of chains, for the intervals; they are drawn with `seed`."""
+    """Number of bootstrap samples of chains, for the intervals."""
     seed: Annotated[int, Ge(0)] = 0
-    """Decides which chains are drawn."""
+    """Seed of the bootstrap samples."""
     partial: bool = False
-    """Compare what an unfinished run has so far."""
+    """Also accept an unfinished run, and compare the labels that it has."""
     out: str | None = None
     """A JSON file with all figures."""
 

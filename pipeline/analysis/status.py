@@ -1,11 +1,10 @@
-"""A run directory -> how the run stands: at work, finished, or ended otherwise, what is done, and at what cost; and that told,
-in lines for people and as an object for programs.
+"""The `status` command: reads from a run directory whether the run is in progress, how it ended, what is done and what it cost.
 
-Nothing in it is touched, and no lock is taken: `label` may be at work. Whether a run is at work is told from what is committed
-and from what its starts said.
+Prints text, or JSON for programs. It changes nothing and takes no lock, so `label` may run at the same time. The state of a run
+comes from its commits and from the files that its starts write.
 
-What is committed is read as quickly as that can be: the last record of most units says it all. Records are checked against
-their checksums, the files that they name are not: that is what `audit` is for.
+Commits are read quickly: the last record of most units is enough. Records are checked against their checksums; the files that
+they name are not (`audit` does that).
 """
 
 import time
@@ -39,7 +38,7 @@ from pipeline.storage.stored_run import readable_identity
 from pipeline.storage.units import units_of
 
 SILENT_SECONDS = 60.0
-"""Six signs of life that did not come: then a start on another machine is taken for dead."""
+"""A start on another machine counts as dead after six missing heartbeats."""
 _GO_ON = "start `label` again to go on"
 SHOWN_DAMAGE = 3
 
@@ -52,12 +51,12 @@ class StartState(StrEnum):
     LIMITED = "stopped at its limit"
     DEAD = "dead"
     UNFINISHED = "unfinished"
-    """Something is owed, and no start says why."""
+    """Not all units are whole, and no start gives a reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedStart:
-    """A start; how long ago it gave a sign of life; whether its process is there, None where that cannot be seen from here."""
+    """A start, the seconds since its last heartbeat, and whether its process exists (None if it is on another machine)."""
 
     start: Start
     silent_seconds: float
@@ -72,7 +71,7 @@ class ObservedStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCondition:
-    """`why` is for people; `observe_start` is the start it speaks of, None where no start has told of itself."""
+    """The state of a run. `why` explains it in words. `seen` is the start that it refers to, None if there is no start."""
 
     state: StartState
     why: str
@@ -81,7 +80,7 @@ class RunCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCost:
-    """What all `starts` of a run took: `money` is None where none of them had a price, and leaves out `unpriced` ones."""
+    """The cost of all `starts` of a run. `money` leaves out the `unpriced` starts; it is None if none had a price."""
 
     starts: int
     unpriced: int
@@ -91,11 +90,13 @@ class RunCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatus:
-    """`units` is None while nobody knows how many there are. `totals` are those of the input and of `units_done` whole units,
-    `unfinished` counts rollouts and tokens that are committed of other units. `unreadable` names damaged records,
-    `damaged_starts` files of starts, whose costs are not in `spent`.
+    """Everything that `status` prints.
 
-    `pace` is that of the start that `condition` speaks of. `plan_fault`: why `plan.json` cannot be read."""
+    `units` is None while their number is unknown. `totals`: of the input and of `units_done` whole units. `unfinished`:
+    committed rollouts and tokens of the other units. `unreadable`: names of damaged records. `damaged_starts`: names of damaged
+    files of starts, whose cost is not in `spent`. `pace`: of the start that `condition` refers to. `plan_fault`: why
+    `plan.json` cannot be read.
+    """
 
     run_dir: str
     condition: RunCondition
@@ -115,7 +116,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
     """`now`: seconds since 1970. Raises UsageError for a directory that is no run of this version, StoreError for one that
     cannot be read."""
     identity = readable_identity(storage)
-    # First what starts say: what they commit meanwhile is then seen.
+    # Starts are read first, so that commits made in the meantime are counted too.
     read = read_starts(storage)
     starts = read.starts
     found = read_committed(storage, str(identity.get(STAGED_INPUT)))
@@ -144,7 +145,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
 
 
 def lines(status: RunStatus) -> Iterator[str]:
-    """For people."""
+    """The printed lines."""
     totals, unfinished = status.totals, status.unfinished
     condition = status.condition
     yield _line("run", printable(status.run_dir))
@@ -152,7 +153,7 @@ def lines(status: RunStatus) -> Iterator[str]:
     if condition.seen:
         yield _line("start", _whose(condition.seen))
     if status.units is None:
-        yield _line("units", "not known yet: the input is being read, or was not")
+        yield _line("units", "not known yet: the input has not been read completely")
     else:
         yield _line("units", f"{status.units_done:,} of {status.units:,} whole")
     if totals.rows:
@@ -169,18 +170,18 @@ def lines(status: RunStatus) -> Iterator[str]:
     if totals.too_long:
         yield _line("", f"{totals.too_long:,} prefixes were too long for the policy's context: see rejects/")
     if unfinished.rollouts:
-        yield _line("", f"{unfinished.rollouts:,} more are committed of units that are not whole")
+        yield _line("", f"{unfinished.rollouts:,} more are committed for units that are not whole")
     if tokens := totals.tokens + unfinished.tokens:
         solutions = f", {totals.solution_tokens:,} in sampled solutions" if totals.solution_tokens else ""
         yield _line("tokens", f"{tokens:,} in rollouts{solutions}")
     yield from _now(status)
     yield from _cost(status)
-    yield from _damage(status.unreadable, "start `label` again, which redoes what it held", "records")
-    yield from _damage(status.damaged_starts, "it says nothing, and what that start took is not counted", "starts")
+    yield from _damage(status.unreadable, "start `label` again, which repeats the work that is lost", "records")
+    yield from _damage(status.damaged_starts, "it is unreadable, so the cost of that start is not counted", "starts")
 
 
 def as_json(status: RunStatus) -> dict[str, object]:
-    """For programs: `RunStatus`, with `condition.observe_start` without its samples."""
+    """`RunStatus` as a JSON object, with `condition.seen.start` but without its samples."""
     fields = asdict(status)
     if seen := fields["condition"]["seen"]:
         del seen["start"]["samples"]
@@ -188,10 +189,10 @@ def as_json(status: RunStatus) -> dict[str, object]:
 
 
 def observe_start(start: Start, now: float) -> ObservedStart:
-    """A start as it is seen from this process."""
+    """Observe a start from this process."""
     here = same_machine(start.process)
     process = process_with(start.pid) == start.process if here else None
-    # Clocks of two machines differ.
+    # Two machines' clocks differ, so a heartbeat may seem to lie in the future.
     return ObservedStart(start=start, silent_seconds=max(0.0, now - start.at), process=process)
 
 
@@ -215,14 +216,14 @@ def _planned(storage: Storage) -> tuple[Forecast | None, str]:
 
 
 def condition_of(starts: Sequence[ObservedStart], *, finished: bool) -> RunCondition:
-    """`starts` in the order of time; `finished`: every unit is whole."""
+    """The state of a run. `starts`: in the order of time. `finished`: every unit is whole."""
     last = next((seen for seen in reversed(starts) if seen.at_work), starts[-1] if starts else None)
     if last and last.at_work:
-        state, why = StartState.RUNNING, f"last sign of life {span(last.silent_seconds)} ago"
+        state, why = StartState.RUNNING, f"last heartbeat {span(last.silent_seconds)} ago"
     elif finished:
         state, why = StartState.FINISHED, "all units are whole"
     elif last is None:
-        state, why = StartState.UNFINISHED, f"no start says why; {_GO_ON}"
+        state, why = StartState.UNFINISHED, f"no start gives a reason; {_GO_ON}"
     elif not last.start.ended:
         state, why = StartState.DEAD, f"{_silence(last)}; {_GO_ON}"
     elif last.start.ended == INTERRUPTED:
@@ -230,12 +231,12 @@ def condition_of(starts: Sequence[ObservedStart], *, finished: bool) -> RunCondi
     elif last.start.ended in (FAILED, LIMITED):
         state, why = StartState(last.start.ended), printable(last.start.message)
     else:
-        state, why = StartState.UNFINISHED, f"units are owed again since the last start; {_GO_ON}"
+        state, why = StartState.UNFINISHED, f"some units are no longer whole since the last start; {_GO_ON}"
     return RunCondition(state=state, why=why, seen=last)
 
 
 def span(seconds: float) -> str:
-    """A length of time in one unit, roughly."""
+    """A rounded duration in one unit of time."""
     for length, name in ((86_400.0, "days"), (3600.0, "h"), (60.0, "min")):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {name}"
@@ -244,14 +245,14 @@ def span(seconds: float) -> str:
 
 def _silence(last: ObservedStart) -> str:
     if last.process is None:
-        return f"silent for {span(last.silent_seconds)}: dead, or cut off"
-    return f"its process is gone; last sign of life {span(last.silent_seconds)} ago"
+        return f"no heartbeat for {span(last.silent_seconds)}: the process is dead or disconnected"
+    return f"its process is gone; last heartbeat {span(last.silent_seconds)} ago"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """`staged` is the record of the input, None where it is not staged. `totals` are those of `wholes` whole units,
-    `unfinished` rollouts and tokens of the others, whose verdicts no record says. `unreadable` names records."""
+    """`staged`: the record of the input, None if it is not staged. `totals`: of `wholes` whole units. `unfinished`: rollouts
+    and tokens of the other units; no record holds their verdicts. `unreadable`: names of damaged records."""
 
     staged: Commit | None = None
     wholes: int = 0
@@ -270,14 +271,14 @@ class Committed:
 
 
 def read_committed(storage: Storage, staged_id: str) -> Committed:
-    """Raises StoreError where the directory cannot be read."""
+    """Sum up the commits. Raises StoreError if the directory cannot be read."""
     found = chain(storage, INPUT, staged_id)
     staged = Committed(staged=resolve(found).whole, unreadable=found.unreadable)
     return sum(each(storage, partial(_unit, storage), chain_lengths(storage, UNIT).items()), staged)
 
 
 def unit_count(storage: Storage, staged: Commit) -> int | None:
-    """How many units the staged input has; None where a file of it is damaged."""
+    """The number of units of the staged input; None if one of its files is damaged."""
     try:
         return sum(1 for _ in units_of(storage, staged))
     except StoreError:
@@ -305,7 +306,7 @@ def _of_chain(found: CommitChain) -> Committed:
 
 
 def _now(status: RunStatus) -> Iterator[str]:
-    """What the start does that is at work, or did when it was last heard of."""
+    """What the running start does now, or what the last start did at its last heartbeat."""
     seen = status.condition.seen
     if seen is None or status.condition.state is StartState.FINISHED:
         return
@@ -351,7 +352,7 @@ def _damage(names: Sequence[str], comment: str, kind: str) -> Iterator[str]:
 def _whose(seen: ObservedStart) -> str:
     start = seen.start
     began = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(start.began_at))
-    return f"on {printable(start.host)}, process {start.pid}, begun {began} UTC"
+    return f"on {printable(start.host)}, process {start.pid}, started {began} UTC"
 
 
 def _range(planned: Range, digits: int) -> str:

@@ -1,6 +1,6 @@
-"""The commands: what each is called, which settings it takes, how it explains itself, and what it runs.
+"""The commands: the name, settings, help and function of each.
 
-What a command loads, it loads when it runs: Ray and the readers are slow to load, and a wrong setting should be told at once.
+A command imports its modules when it runs: Ray and the readers load slowly, and a wrong setting should be reported at once.
 """
 
 from pipeline.cli.agree import AGREE

@@ -1,4 +1,4 @@
-"""What a command is."""
+"""The type of a command, and how a command is interrupted."""
 
 import os
 import signal
@@ -31,18 +31,18 @@ class Command:
     run: Callable[[Any], int]
     flags: tuple[str, ...] = ()
     chooses: tuple[str, Door[Any]] | None = None
-    """A setting that names an implementation behind a door. The implementation's own settings are a section beside it."""
+    """A setting that names an implementation, and its registry. The implementation's settings are a section of their own."""
     check: Callable[[Any], object] | None = None
-    """Raises UsageError for settings that do not go together."""
+    """Raises UsageError for settings that contradict each other."""
 
 
 def write_out(text: str) -> None:
-    """Write to standard output, at once. Where nobody reads it any more, the command ends silently with 1, as rich ends it."""
+    """Write to standard output and flush. If the reader has closed it, the command ends silently with exit code 1."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError as error:
-        # What is left in the stream must not fail again when Python flushes it at exit.
+        # The buffered rest must not fail again when Python flushes the stream at exit.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
@@ -50,18 +50,20 @@ def write_out(text: str) -> None:
 
 
 class Interruption(KeyboardInterrupt):
-    """What a signal raises in a command.
+    """Raised by a signal in a command.
 
-    KeyboardInterrupt itself is not caught for good: where one passes through `exec` of a text, as in the making of a dataclass,
-    CPython ends the process by SIGINT at last, whatever exit code it was given (`_Py_UnhandledKeyboardInterrupt`).
+    A subclass, because catching KeyboardInterrupt itself is not enough. If one passes through `exec` of a text, for example
+    when a dataclass is made, CPython later ends the process by SIGINT, whatever its exit code
+    (`_Py_UnhandledKeyboardInterrupt`).
     """
 
 
 @contextmanager
 def interrupt_on(*numbers: signal.Signals) -> Iterator[None]:
-    """These signals raise Interruption in the block, on the main thread.
+    """In the block, these signals raise Interruption in the main thread.
 
-    In the import machinery they wait, IMPORT_PAUSE_SECONDS at a time: what one of its callbacks raises is printed and lost.
+    During an import they are delayed by IMPORT_PAUSE_SECONDS at a time, because an exception in an import callback would be
+    printed and lost.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -84,8 +86,8 @@ def interrupt_on(*numbers: signal.Signals) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C in the block becomes Interrupted."""
+    """Turn Ctrl-C in the block into Interrupted."""
     try:
         yield
     except KeyboardInterrupt as error:
-        raise Interrupted("interrupted; nothing was changed that counts: start the same command again") from error
+        raise Interrupted("interrupted; no result was written: start the same command again") from error

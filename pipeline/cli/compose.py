@@ -1,7 +1,7 @@
 """From the words of a command line to checked settings. The only file that knows of Hydra.
 
-Hydra composes files and overrides. Which implementation a section behind a door is for (`estimator=pooled`) decides which
-settings it has, so that is looked up first; the rest is composed with the settings of that one.
+Hydra composes files and overrides. The settings of a section such as `estimator` depend on its implementation
+(`estimator=pooled`). So the implementation is looked up first, and the rest is composed with its settings.
 """
 
 import dataclasses
@@ -49,16 +49,16 @@ DOORS: Mapping[str, tuple[type[ChosenSettings], Door[Any]]] = {
     "estimator": (EstimatorConfig, ESTIMATORS),
     "grader": (GraderConfig, GRADERS),
 }
-"""The sections of which an implementation is chosen: what all implementations share, and who they are."""
+"""The sections with a choice of implementations: the settings that all of them share, and their registry."""
 RUN_RECORD = "run.json"
-"""See `storage.run_record`, which takes longer to load than a command line to be refused."""
+"""As in `storage.run_record`. That module loads too slowly to be imported before a wrong command line is refused."""
 _PACKAGED_CONF = Path(pipeline.__file__).parent / "conf"
 _CHECKOUT_CONF = Path(pipeline.__file__).parents[1] / "conf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Own:
-    """The own settings of the implementation that a setting names: `section` on the command line, a dataclass."""
+    """The settings of the implementation that a setting names: their `section` on the command line, and their dataclass."""
 
     section: str
     schema: type[Settings]
@@ -66,7 +66,7 @@ class Own:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedSettings:
-    """What a command line comes to, for a command with this schema, and remarks on what of it has no effect."""
+    """The settings of a command line, for a command with this schema. `remarks`: on settings without effect and old names."""
 
     config: DictConfig
     schema: type
@@ -78,7 +78,7 @@ class ComposedSettings:
         return OmegaConf.to_yaml(self.config)
 
     def settings(self) -> Any:
-        """The settings as an object of the command's schema. Raises UsageError where one lacks."""
+        """The settings as an object of the command's schema. Raises UsageError if a required setting is missing."""
         try:
             found = OmegaConf.to_object(self.config)
         except MissingMandatoryValue as error:
@@ -130,7 +130,7 @@ def compose(command: Command, overrides: Sequence[str]) -> ComposedSettings:
 
 
 def _static(found: Any, schema: type, own: Own | None) -> Any:
-    """Settings as an object of the command's own schema: the type made for a command line no other process knows."""
+    """Settings as an object of the command's own schema. Other processes do not know the type made for this command line."""
     values = {
         field.name: getattr(found, own.section if own and field.metadata == OWN else field.name)
         for field in dataclasses.fields(schema)
@@ -139,7 +139,7 @@ def _static(found: Any, schema: type, own: Own | None) -> Any:
 
 
 def groups(command: Command) -> dict[str, list[str]]:
-    """The options of the groups that fill a section of the command's settings: files of `conf/`, and installed plug-ins."""
+    """Group -> its options, for the sections of the command's settings: files of `conf/` and installed plug-ins."""
     sections = {section.name for section in dataclasses.fields(command.schema)}
     return {
         group.name: sorted({*(option.stem for option in group.glob("*.yaml")), *_plugins(group.name)})
@@ -149,7 +149,7 @@ def groups(command: Command) -> dict[str, list[str]]:
 
 
 def conf_folder() -> Path:
-    """Where the files of settings lie: beside the package in a checkout, inside it where it is installed."""
+    """The folder `conf/`: beside the package in a checkout, inside it in an installation."""
     return (_PACKAGED_CONF if _PACKAGED_CONF.is_dir() else _CHECKOUT_CONF).resolve()
 
 
@@ -161,7 +161,7 @@ def _plugins(section: str) -> list[str]:
 
 
 def _sections(command: Command, kind: type) -> list[str]:
-    """The sections of a command that an implementation is chosen for, or (kind Change) whose settings may be changed later."""
+    """The sections of a command with a choice of implementations, or (kind Change) whose settings may be changed later."""
     hints = get_type_hints(command.schema)
     wanted = {section: (base if kind is ChosenSettings else kind) for section, (base, _) in DOORS.items()}
     return [section for section, base in wanted.items() if hints.get(section) is base]
@@ -173,12 +173,12 @@ def _written_keys(overrides: Sequence[str]) -> dict[str, str]:
 
 
 def _refuse_missing(said: Mapping[str, str], sections: Collection[str]) -> None:
-    """Raise UsageError where an option is a plug-in's that the run directory was made with, and that is not installed here."""
+    """Raise UsageError if an option names a plug-in that made the run directory but is not installed here."""
     unknown = [section for section in sections if said.get(section, "") not in ("", *DOORS[section][1].names())]
     record = Path(said.get("run_dir", "")) / RUN_RECORD
     if not unknown or not record.is_file():
         return
-    with suppress(ValueError):  # a damaged one is told of when the run directory is opened
+    with suppress(ValueError):  # a damaged record is reported when the run directory is opened
         recorded = json.loads(record.read_text("utf-8"))
         for section in unknown:
             base, door = DOORS[section]
@@ -187,14 +187,16 @@ def _refuse_missing(said: Mapping[str, str], sections: Collection[str]) -> None:
 
 
 def _refuse_unusable(door: Door[Any], name: str) -> None:
-    """Raise UsageError for a plug-in whose settings have a type that no command line can give."""
+    """Raise UsageError for a plug-in whose settings have a type that a command line cannot express."""
     plugin = door.plugin(name)
     if plugin is None:
         return
     try:
         OmegaConf.structured(door.settings(name))
     except OmegaConfBaseException as error:
-        raise UsageError(f"{door.noun} {name} of {plugin} cannot be used: its settings: {_cause(error)}") from error
+        raise UsageError(
+            f"{door.noun} {name} of {plugin} cannot be used because of its settings: {_cause(error)}"
+        ) from error
 
 
 def _chosen(command: Command, section: str, said: Mapping[str, str]) -> str:
@@ -214,7 +216,7 @@ def _by_group(base: type[ChosenSettings]) -> bool:
 
 
 def _choosing(section: str) -> dict[str, str]:
-    """Settings that choose an implementation when they are given: dotted key -> its name."""
+    """Dotted key -> implementation, for settings that choose an implementation when they are given."""
     door = DOORS[section][1]
     return {
         f"{section}.{each.name}": name
@@ -230,7 +232,7 @@ def _usual(command: Command, section: str) -> str:
 
 
 def _of_option(section: str, option: str) -> str:
-    """The implementation that an option of a group is for: a file says so, else it is a plug-in's name."""
+    """The implementation of a group's option. Its file names it; without a file, the option is the name of a plug-in."""
     base, _ = DOORS[section]
     file = conf_folder() / section / f"{option}.yaml"
     if not file.is_file():
@@ -240,7 +242,7 @@ def _of_option(section: str, option: str) -> str:
 
 
 def options_of(file: Path, section: str) -> dict[str, object]:
-    """What an option of a group sets: dotted keys and values."""
+    """Dotted key -> value, for the settings that an option of a group sets."""
     loaded = _read(file)
     return {
         key: value
@@ -251,13 +253,13 @@ def options_of(file: Path, section: str) -> dict[str, object]:
 
 @cache
 def _read(file: Path) -> dict[str, Any]:
-    """A file of settings as it is written. PyYAML's own loader in C takes a tenth of the time."""
+    """The content of a settings file. PyYAML's C loader takes a tenth of the time of its Python loader."""
     loaded = yaml.load(file.read_text("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return loaded if isinstance(loaded, dict) else {}
 
 
 def _own(command: Command, said: Mapping[str, str]) -> Own | None:
-    """The own settings of what the command line names, if it has some. A name that nobody has is told when the command runs."""
+    """The settings of the named implementation, if it has any. An unknown name is reported when the command runs."""
     if command.chooses is None:
         return None
     key, door = command.chooses
@@ -269,13 +271,13 @@ def _own(command: Command, said: Mapping[str, str]) -> Own | None:
     if not schema.SECTION or schema.SECTION in {each.name for each in describe_settings(command.schema)}:
         raise UsageError(
             f"{door.noun} {name} of {door.plugin(name)} cannot be used: SECTION={schema.SECTION!r} of its {schema.__name__} is "
-            f"no name for a section of settings of `{command.name}`, or is one already"
+            f"empty or already the name of a setting of `{command.name}`"
         )
     return Own(section=schema.SECTION, schema=schema)
 
 
 def _own_elsewhere(command: Command, said: Mapping[str, str]) -> dict[str, Owner]:
-    """The own settings of those of our implementations that the command line does not name."""
+    """The settings of those of our implementations that the command line does not name."""
     if command.chooses is None:
         return {}
     key, door = command.chooses
@@ -289,7 +291,7 @@ def _own_elsewhere(command: Command, said: Mapping[str, str]) -> dict[str, Owner
 
 
 def _schema(command: Command, chosen: Mapping[str, str], own: Own | None) -> type:
-    """The command's schema with the settings of the implementations that are chosen."""
+    """The command's schema with the settings of the chosen implementations."""
     kinds: dict[str, type] = {section: DOORS[section][1].settings(name) for section, name in chosen.items()}
     kinds |= {section: change_type(*DOORS[section]) for section in _sections(command, Change)}
     if own:
@@ -303,7 +305,7 @@ def _schema(command: Command, chosen: Mapping[str, str], own: Own | None) -> typ
 
 
 def _elsewhere(section: str, chosen: str) -> dict[str, Owner]:
-    """Settings that other implementations of ours have, and the chosen one has not."""
+    """Settings that others of our implementations have, but not the chosen one."""
     _, door = DOORS[section]
     own = marks_of(door.settings(chosen), f"{section}.")
     found: dict[str, Owner] = {}
@@ -318,15 +320,15 @@ def _elsewhere(section: str, chosen: str) -> dict[str, Owner]:
 
 
 def _texts_elsewhere(section: str) -> set[str]:
-    """Settings of any of our implementations that are texts."""
+    """Keys of text settings of all our implementations."""
     door = DOORS[section][1]
     return {f"{section}.{key}" for settings in door.our_settings().values() for key in text_keys(settings)}
 
 
 def _parsed(text: str, texts: Collection[str], either_kind: Collection[str]) -> Any:
-    """Hydra's reading of one override; what it cannot read, or reads as a list, is a text where the setting is one.
+    """One override as Hydra parses it. For a text setting, a value that Hydra cannot parse, or parses as a list, is a text.
 
-    Where a setting is a text or a list of texts, whatever is neither, such as a number, is a text.
+    For a setting that is a text or a list of texts, any other value, such as a number, is a text.
     """
     parser = OverridesParser.create()
     key, equals, value = text.partition("=")
@@ -347,7 +349,7 @@ def _parsed(text: str, texts: Collection[str], either_kind: Collection[str]) -> 
 
 
 def _cause(error: BaseException) -> str:
-    """The innermost complaint in one line, with the key it is about."""
+    """The innermost error in one line, with the key that it refers to."""
     while error.__cause__ is not None:
         error = error.__cause__
     key = getattr(error, "full_key", None)

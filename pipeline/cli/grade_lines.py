@@ -1,7 +1,8 @@
-"""The `grade` command: lines in, lines out, in the same order, as many children at work as the settings allow.
+"""The `grade` command: reads JSON lines and writes them with verdicts in the same order.
 
-Verdicts that take microseconds are given here, the others by `grader.processes` threads, each of which waits for a child.
-An output file appears under its name when it is whole. A line that goes to standard output or a pipe can be read at once.
+Verdicts that take microseconds are made in this process. The others are made by `grader.processes` threads, each of which waits
+for a child process. An output file appears under its name when it is complete. Lines to standard output or a pipe are flushed
+at once.
 """
 
 import contextlib
@@ -35,7 +36,7 @@ _PACKED = (".gz", ".zst")
 
 
 class _Account:
-    """What was written so far. `first_error` is the first line's that has one."""
+    """Counts of the lines written so far. `first_error`: of the first line with an error."""
 
     def __init__(self) -> None:
         self.verdicts: Counter[Verdict | None] = Counter()
@@ -50,10 +51,10 @@ class _Account:
 
 
 def grade_lines(config: GradeConfig) -> int:
-    """Grade a file and print a summary on standard error. Returns the exit code: 0, also where the reader of a pipe left.
+    """Grade a file and print a summary on standard error. Returns exit code 0, also if the reader of a pipe has closed it.
 
-    Raises InputError when the input cannot be read or some of its lines have errors (the others were graded), UsageError
-    and StoreError for an output that cannot be had, and Interrupted.
+    Raises InputError if the input cannot be read or some of its lines have errors (the others are graded), UsageError and
+    StoreError for an output that cannot be written, and Interrupted.
     """
     began = time.monotonic()
     account = _Account()
@@ -73,7 +74,7 @@ def grade_lines(config: GradeConfig) -> int:
     sys.stderr.write(summary(account.verdicts, time.monotonic() - began) + "\n")
     if account.errors:
         raise InputError(
-            f"{account.errors:,} of {account.verdicts.total():,} lines carry an error, the first: {account.first_error}"
+            f"{account.errors:,} of {account.verdicts.total():,} lines have an error, the first: {account.first_error}"
         )
     return 0
 
@@ -93,7 +94,7 @@ def _grade(stream: IO[bytes], config: GradeConfig, emit: Callable[[Result], None
 
 
 class _Slowly:
-    """What needs a child: verdicts, and why there is none."""
+    """Makes results that need a child process: verdicts, or the error of a line that cannot be graded."""
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
@@ -114,7 +115,7 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
     try:
         yield threads
     finally:
-        # After a failure nobody wants the rest; what is under way ends at the checker's deadline.
+        # After a failure the waiting grades are not needed; running ones end at the checker's deadline.
         threads.shutdown(cancel_futures=True)
 
 
@@ -129,7 +130,7 @@ def _input(config: GradeConfig) -> Iterator[IO[bytes]]:
     if path.is_dir():
         raise UsageError(f"input={path} is a folder: name one file of JSON lines")
     if not path.exists():
-        raise InputError(f"input={path}: there is no such file; check the name, from the folder {Path.cwd()}")
+        raise InputError(f"input={path}: there is no such file; relative names are relative to {Path.cwd()}")
     with blame("input", path):
         stream = open_lines(path)
     with stream:
@@ -151,7 +152,7 @@ def _output(config: GradeConfig) -> Iterator[Callable[[bytes], None]]:
     path = Path(config.output).resolve()
     _check_output(path, config)
     if path.exists() and not path.is_file():
-        # A device or a pipe is written to; a file that is renamed to its name would take its place.
+        # A device or a pipe is written to directly, because renaming a file to its name would replace it.
         with path.open("wb") as stream:
             yield _at_once(stream, str(path))
         return
@@ -163,7 +164,7 @@ def _check_output(path: Path, config: GradeConfig) -> None:
     if path.is_dir():
         raise UsageError(f"output={config.output} is a folder: name a file in it")
     if path.suffix.lower() in _PACKED:
-        raise UsageError(f"output={config.output}: lines are written unpacked; choose a name without {path.suffix}")
+        raise UsageError(f"output={config.output}: output is never compressed; choose a name without {path.suffix}")
     if config.input != STANDARD and path == Path(config.input).resolve():
         raise UsageError(f"output={config.output} is the input: name another file")
 
@@ -174,7 +175,7 @@ def _at_once(stream: IO[bytes], name: str) -> Callable[[bytes], None]:
             stream.write(text)
             stream.flush()
         except OSError:
-            # What is left in the stream must not fail again when Python flushes it at exit.
+            # The buffered rest must not fail again when Python flushes the stream at exit.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)

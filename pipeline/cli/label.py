@@ -12,7 +12,7 @@ from pipeline.config.label import LabelConfig
 
 
 def check_ending(config: LabelConfig) -> None:
-    """Raise UsageError where completions are to end at their answer and nobody can see to it."""
+    """Raise UsageError if sampling.stop_at_answer is set but the policy and the grader do not support it."""
     if config.sampling.stop_at_answer:
         from pipeline.runtime.answer_ending import stops_at_answer
 
@@ -50,17 +50,17 @@ def _label(config: LabelConfig) -> int:
 
 
 def set_up_ray(address: str | None) -> None:
-    """Ray reads these when it is imported."""
+    """Set the environment variables that Ray reads when it is imported."""
     if "ray" in sys.modules:
         return
     if address is not None:
-        # Ray 2.60 makes clusters that want a token, and clients that do not offer the one they have.
+        # Ray 2.60 makes clusters that require a token, but its clients do not send the token that they have.
         if "RAY_AUTH_TOKEN" in os.environ or (Path.home() / ".ray" / "auth_token").exists():
             os.environ.setdefault("RAY_AUTH_MODE", "token")
         return
-    # Ray has no setting for it on Linux, but stays on 127.0.0.1 where it believes that there can be no cluster.
+    # Ray has no setting on Linux to listen on 127.0.0.1 only, but it does so if it assumes that no cluster is possible.
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-    # A token of its own, which Ray would else make, and leave in the user's home.
+    # Without a token here, Ray would make one and leave it in the user's home folder.
     if "RAY_AUTH_MODE" not in os.environ:
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
 

@@ -1,8 +1,8 @@
-"""Results that become known out of order, handed on in order. Pure but for the waiting.
+"""Emits results in order, although they become known out of order. Pure except that it waits.
 
-Covered: whichever thread finishes the result that is due hands it on, with those behind it that are known; so nobody who waits
-for input holds results back. What waits is bounded in number and in bytes. A failure is raised to the thread that puts.
-Not covered: more than one thread that puts.
+The thread that finishes the next result emits it, together with the known results after it. So a producer that waits for input
+does not delay results. The number and the bytes of waiting results are bounded. A failure is raised in the thread that puts.
+Only one thread may put.
 """
 
 import threading
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 MAX_WAITING = 10_000
 MAX_WAITING_BYTES = 64 * 2**20
-"""By the sizes that are named with the results: with one more result behind it, this is what can wait."""
+"""The sum of the sizes that are given with the results. One more result may wait."""
 
 
 class InOrder(Generic[T]):
@@ -29,13 +29,13 @@ class InOrder(Generic[T]):
         self._failure: BaseException | None = None
 
     def put(self, result: T, size: int) -> None:
-        """Hand on a known result. Raises what `emit`, or a result before it, has raised."""
+        """Add a known result. Raises the error that `emit` or an earlier result has raised."""
         known: Future[T] = Future()
         known.set_result(result)
         self.put_later(known, size)
 
     def put_later(self, result: "Future[T]", size: int) -> None:
-        """Hand on a result when it is known; blocks while too much waits. Raises like `put`."""
+        """Add a result that becomes known later. Blocks while too many results wait. Raises like `put`."""
         with self._lock:
             self._waiting.append((result, size))
             self._bytes += size
@@ -45,7 +45,7 @@ class InOrder(Generic[T]):
         self._raise_failure()
 
     def finish(self) -> None:
-        """Wait until everything has been handed on. Raises like `put`."""
+        """Wait until all results are emitted. Raises like `put`."""
         while self._waiting:
             self._await_oldest()
         self._raise_failure()
@@ -64,7 +64,7 @@ class InOrder(Generic[T]):
                     result, size = self._waiting.popleft()
                     self._bytes -= size
                     self._emit(result.result())
-            except BaseException as error:  # noqa: BLE001 - an executor drops what a callback raises; `put` raises it instead
+            except BaseException as error:  # noqa: BLE001 - an executor drops the errors of callbacks; `put` raises them instead
                 self._failure = error
 
     def _raise_failure(self) -> None:

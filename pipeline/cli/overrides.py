@@ -1,4 +1,4 @@
-"""Settings from the command line, checked before Hydra sees them: a typo is one line with the nearest right key."""
+"""Checks settings from the command line before Hydra reads them: a typo gives one line with the nearest existing key."""
 
 import dataclasses
 import difflib
@@ -14,7 +14,7 @@ from pipeline.core.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Who has a setting that the chosen implementation of a section has not; `refused`: to give it all the same is an error."""
+    """The implementations that have a setting which the `chosen` one of a section lacks. `refused`: giving it is an error."""
 
     section: str
     names: tuple[str, ...]
@@ -24,8 +24,8 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sections:
-    """What may be given: the settings of `schema`, the options of `groups`, settings that are of use `elsewhere` only.
-    `choosing`: settings that choose an implementation when they are given, dotted key -> its name."""
+    """What a command line may contain: the settings of `schema`, the options of `groups`, and settings of implementations that
+    are not chosen (`elsewhere`). `choosing`: dotted key -> implementation, for settings that choose one when they are given."""
 
     schema: type
     groups: Mapping[str, Sequence[str]]
@@ -34,7 +34,8 @@ class Sections:
 
 
 def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], list[str]]:
-    """The overrides to compose with, from Hydra's parsed ones, and remarks on those that are left out for want of effect.
+    """The overrides to compose, from those that Hydra has parsed, and remarks on overrides that are left out because they have
+    no effect.
 
     Raises UsageError for keys and options that do not exist.
     """
@@ -54,7 +55,7 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
             section = key.rpartition(".")[0]
             options = [f"{section}={option}" for option in known.groups[section]]
             ways = f"{', '.join(options[:-1])} or {options[-1]}"
-            raise UsageError(f"{line}: write {ways}, which brings the settings that belong to it")
+            raise UsageError(f"{line}: write {ways}, which also sets the settings that belong to it")
         elif key in known.elsewhere:
             remarks += _without_effect(line, override.value(), known.elsewhere[key])
             continue
@@ -78,7 +79,7 @@ def _check_option(group: str, option: str, options: Sequence[str]) -> None:
 def _without_effect(line: str, value: object, owner: Owner) -> list[str]:
     owners = " and ".join(f"{owner.section}={name}" for name in owner.names)
     if isinstance(value, dict):
-        raise UsageError(f"{line}: a section is given setting by setting, and this one is of {owners}")
+        raise UsageError(f"{line}: give the settings of a section one by one; this section belongs to {owners}")
     if owner.refused and value not in (None, "", []):
         raise UsageError(f"{line} is for {owners}, not for {owner.section}={owner.chosen}: leave one of them out")
     return [f"{line} has no effect: it is a setting of {owners}, not of {owner.section}={owner.chosen}"]
@@ -97,7 +98,7 @@ def marks_of(schema: type, prefix: str = "") -> dict[str, frozenset[Mark]]:
 
 
 def text_keys(schema: type) -> set[str]:
-    """The dotted keys of settings that are texts, also those that may be null."""
+    """The dotted keys of text settings, including those that may be null."""
     return _keys_of(schema, lambda kind: kind is str or set(get_args(kind)) == {str, NoneType})
 
 
@@ -107,7 +108,7 @@ def open_keys(schema: type) -> set[str]:
 
 
 def quote(text: str) -> str:
-    """A text as Hydra's grammar takes any: in quotes, with those in it and backslashes before them or at the end escaped."""
+    """A text quoted for Hydra's grammar: quotes in it, and backslashes before a quote or at the end, are escaped."""
     return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
 
 
@@ -127,4 +128,4 @@ def _nearest(key: str, keys: Sequence[str]) -> str:
     if not near:
         last = key.rpartition(".")[2]
         near = [known for known in keys if known.rpartition(".")[2] == last][:1]
-    return f": did you mean {near[0]}?" if near else "; --cfg job prints all there are"
+    return f": did you mean {near[0]}?" if near else "; --cfg job prints all settings"

@@ -15,7 +15,7 @@ from pipeline.storage.outputs import atomic_file, check_output_file, refuse_fore
 
 def _plan(config: LabelConfig) -> int:
     if config.budget is not None:
-        raise UsageError("budget= is for `label`: a plan makes one")
+        raise UsageError("budget= is a setting of `label`: `plan` writes the file for it")
     out = Path(config.plan.out)
     check_output_file("plan.out", out)
     refuse_foreign("plan.out", out, MARK, "plan")

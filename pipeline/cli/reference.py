@@ -1,8 +1,8 @@
-"""What every setting means, from the schemas alone: for `--help-all`, and for `conf/README.md`, which
+"""Generates the reference of all settings from the schemas: for `--help-all` and for `conf/README.md`. Update the latter with
 
     python -m pipeline.cli.reference > conf/README.md
 
-makes anew. A test fails where the file is not what the schemas say.
+A test fails if the file does not match the schemas.
 """
 
 import ast
@@ -25,24 +25,25 @@ from pipeline.config.changes import Change
 from pipeline.config.fields import FREE, RELABEL, Mark, SettingInfo, describe_settings
 
 NO_DEFAULT = "???"
-"""What a setting without a default has for one."""
+"""The default of a required setting."""
 _INTRODUCTION = """\
 # Settings
 
-Every setting of every command, made from the schemas by `python -m pipeline.cli.reference`. `python -m pipeline COMMAND
---help-all` prints those of one command, `python -m pipeline COMMAND --cfg job` the values that it would run with.
+This page lists every setting of every command. `python -m pipeline.cli.reference` generates it from the schemas. `python -m
+pipeline COMMAND --help-all` prints the settings of one command, `python -m pipeline COMMAND --cfg job` the values that it would
+run with.
 
-A setting is written `key=value`. A group is chosen by `group=option`, which brings the values of a file in this folder. A
-setting whose default is `???` has to be given.
+A setting is written `key=value`. `group=option` sets all values of a file in this folder. A setting with the default `???` is
+required.
 
-**F** marks a setting that is no part of a run's identity: it may differ from one start to the next. **R** marks one that
-`relabel` or `regrade` may change on a finished run. All others of `label` stay as they are for the life of a run.
+**F** marks a setting that does not belong to a run's identity: it may differ between starts of a run. **R** marks a setting
+that `relabel` or `regrade` may change on a finished run. All other settings of `label` are fixed for a run.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting: its dotted key, what it may be in words, its default as YAML writes it, and what it means.
+    """One setting: its dotted key, its possible values in words, its default in YAML, and its meaning.
 
     `of`: the implementations that have it, where not all of its section have.
     """
@@ -56,7 +57,7 @@ class Setting:
 
 
 def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
-    """The settings of a section and of those within it, in their order."""
+    """The settings of a section and of its subsections, in the order of the schema."""
     found: list[Setting] = []
     example = _defaults(schema)
     for each in describe_settings(schema):
@@ -79,9 +80,9 @@ def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
 
 
 def section_settings(section: str, plugins: bool) -> list[Setting]:
-    """The settings of a section behind a door: those that all its implementations share, then each one's own.
+    """The settings of a section with a choice of implementations: first the shared ones, then those of each implementation.
 
-    `plugins`: also of implementations that are not ours.
+    `plugins`: include installed plug-ins.
     """
     base, door = DOORS[section]
     shared = settings(base, f"{section}.")
@@ -98,7 +99,8 @@ def section_settings(section: str, plugins: bool) -> list[Setting]:
 
 
 def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tuple[str, Sequence[Setting]]]:
-    """Section -> its settings, the command's own under the empty name first. `plugins`: with those of installed plug-ins.
+    """Pairs of section and settings. The command's own settings come first, with an empty section name. `plugins`: include
+    installed plug-ins.
 
     Raises UsageError for a plug-in that cannot be used.
     """
@@ -119,13 +121,13 @@ def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tup
         if plugins:
             schemas += [found for name in door.names() if name not in door.ours and (found := door.settings(name))]
         sections += [(schema.SECTION, settings(schema, f"{schema.SECTION}.")) for schema in schemas]
-    # Of a section every key has a dot.
+    # Every key of a section contains a dot.
     yield "", [setting for setting in settings(command.schema) if "." not in setting.key]
     yield from sections
 
 
 def as_text(command: Command, width: int = 100) -> str:
-    """All settings of a command for a terminal, a paragraph each."""
+    """All settings of a command for a terminal, one paragraph each."""
     lines: list[str] = []
     for section, found in command_settings(command, plugins=True):
         lines += [f"{section}:" if section else f"settings of {command.name}:", ""]
@@ -160,7 +162,7 @@ def as_markdown() -> str:
 
 
 def _options(section: str) -> str:
-    """The files of a group: what each says of itself, and what it sets."""
+    """A table of the options of a group: the purpose of each, and the settings that it sets."""
     folder = conf_folder() / section
     if not folder.is_dir():
         return ""
@@ -268,7 +270,7 @@ def _cell(text: str) -> str:
 
 @cache
 def _meanings(schema: type) -> dict[str, str]:
-    """Name -> the text behind a field, of a dataclass and of those that it extends."""
+    """Name -> the docstring of a field, for a dataclass and those that it extends."""
     found: dict[str, str] = {}
     for each in reversed(schema.__mro__):
         if not dataclasses.is_dataclass(each):

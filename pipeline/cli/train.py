@@ -17,7 +17,7 @@ def _train(config: TrainConfig) -> int:
     with interruptible():
         trained = train(config, weights=weights, progress=_progress)
     if trained.before:
-        _progress(f"Nothing to do: {trained.out} is trained with these settings.")
+        _progress(f"Nothing to do: {trained.out} is already trained with these settings.")
     _progress(f"{validation_text(trained.metrics)}; all figures are in {trained.out / NAME}")
     return 0
 
@@ -33,7 +33,7 @@ def _score(config: ScoreConfig) -> int:
     _progress(f"{scored.chains:,} chains, {scored.steps:,} steps scored: {config.out}")
     if scored.cut:
         _progress(
-            f"{scored.cut:,} chains have no score: the model takes no steps so far behind (n_scored says how many it took)"
+            f"{scored.cut:,} chains have no score because they are too long for the model (n_scored: number of scored steps)"
         )
     if scored.left_out.rows:
         _progress(f"{scored.left_out.rows:,} rows were left out, the first: {scored.left_out.first}")

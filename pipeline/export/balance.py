@@ -1,7 +1,7 @@
-"""Which chains to leave out so that good and bad ones, or their steps, are about as many.
+"""Selects the chains to leave out so that good and bad chains, or their steps, have about equal numbers.
 
-Which of the surplus chains go is decided by a hash of seed and chain_id, not by their order: the same chains stay whenever
-the same chains come. Whole chains are left out, never steps. A chain without a labelled step counts as one without a bad step.
+A hash of seed and chain_id decides which surplus chains are left out, so the order of the chains does not matter. Whole chains
+are left out, never single steps. A chain without a labelled step counts as a chain without a bad step.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,12 +12,12 @@ from pipeline.core.ids import content_id
 from pipeline.export.settings import Balance
 
 EXACT_STEPS = 4096
-"""So many surplus steps, the last ones, are left out as exactly as their chains allow; those before as the hash has it."""
+"""The last surplus steps, up to this number, are balanced as exactly as whole chains allow; the ones before in hash order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassCounts:
-    """A chain with how many of its steps are good and bad."""
+    """A chain and the numbers of its good and bad steps."""
 
     chain_id: str
     n_good: int
@@ -25,7 +25,7 @@ class ClassCounts:
 
 
 def chains_to_drop(chains: Iterable[ClassCounts], balance: Balance, seed: int) -> frozenset[str]:
-    """The chain_ids to leave out. Raises UsageError where one of the two sides is empty, as then nothing would be left."""
+    """The chain_ids to leave out. Raises UsageError if one of the two sides is empty, because nothing would be left."""
     match balance:
         case Balance.none:
             return frozenset()
@@ -54,9 +54,10 @@ def _refuse_one_sided(chains: Sequence[ClassCounts], what: str) -> None:
 
 
 def _nearest(weights: Sequence[int], target: int) -> list[int]:
-    """Indices of weights, all above 0, whose sum is as near to `target` as any, the smaller of two equally near ones.
+    """Indices of weights (all above 0) whose sum is nearest to `target`; of two equally near sums, the smaller.
 
-    Beyond EXACT_STEPS weights are taken in their order; the rest is a subset sum over sets of reachable sums, kept as bits.
+    Weights are taken in order until `target` is within EXACT_STEPS. The rest is a subset-sum search; reachable sums are stored
+    as bits.
     """
     chosen: list[int] = []
     rest: list[int] = []

@@ -1,8 +1,8 @@
-"""What an export format is to the command: settings in, a plan of how rows are made out; and how rows are made of chains, or
-the reasons why there are none.
+"""The interface of export formats: an `Exporter` turns settings into a `Plan`, which makes rows from chains or gives reasons
+why a chain has no row.
 
-A trainer's layout with a row for each chain is a `Format` (see `formats.base`), and needs nothing else. What goes about it
-differently, such as pairs of steps, is an `Exporter` of its own.
+A trainer's layout with one row per chain is a `Format` (see `formats.base`) and needs no exporter of its own. Anything else,
+such as pairs of steps, is an `Exporter`.
 """
 
 import json
@@ -23,7 +23,7 @@ from pipeline.export.targets import LabelRow, LeftOutChains, TargetChoice, colum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What has become of a chain. `row` is None where there can be none, and where the labels' own row is meant."""
+    """The result for one chain. `row` is None if no row can be made, or if the row of `labels` itself is written."""
 
     chain: LabelRow
     row: Row | None = None
@@ -33,15 +33,15 @@ class Made:
 
 
 class Maker(Protocol):
-    """How rows are made of all chains of one problem."""
+    """Makes rows from all chains of one problem."""
 
     def __call__(self, chains: Sequence[LabelRow]) -> Iterator[Made]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`columns`: those of `labels` that are written as they are; None where rows are made. `reads`: of the columns of a
-    `LabelRow` that not every export needs, those that this one does."""
+    """How an export makes its rows. `columns`: the columns of `labels` that are written unchanged; None if rows are made.
+    `reads`: the optional columns of a `LabelRow` that this export needs."""
 
     make: Maker
     schema: pa.Schema
@@ -52,35 +52,35 @@ class Plan:
 
 
 class Exporter(Protocol):
-    """How a format is exported. `plan` is its own; the rest has a default."""
+    """Exports one format. An implementation defines `plan`; the rest has defaults."""
 
     Config: ClassVar[type[Settings] | None] = None
-    """Its own settings, if it has some: a dataclass whose SECTION is their name on the command line. See `ExportConfig.own`."""
+    """The format's own settings, if any: a dataclass whose SECTION is its name on the command line. See `ExportConfig.own`."""
 
     takes_columns: ClassVar[bool] = False
-    """It writes `columns` of the labels as they are."""
+    """Whether it can write `columns` of the labels unchanged."""
 
     def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
-        """Raises UsageError for settings that do not go together."""
+        """Plan the export. Raises UsageError for settings that contradict each other."""
         ...
 
     def useless(self, config: ExportConfig) -> Mapping[str, str]:
-        """Settings that are given and would do nothing: key -> why, to be refused. Who gives one expects otherwise."""
+        """Key -> reason, for given settings that have no effect. They are refused, because the user expects an effect."""
         return {}
 
     def beside(self, config: ExportConfig, plan: Plan, files: Mapping[str, Path]) -> Mapping[str, str]:
-        """Texts that go beside the files of rows, by name. `files`: the paths of those by split, as they will be."""
+        """Name -> text of additional files in the folder. `files`: split -> final path of its file of rows."""
         return {}
 
 
 class LayoutExporter(Exporter):
-    """Exports a `Format`: a row for each chain."""
+    """Exports a `Format`: one row per chain."""
 
     def __init__(self, layout: Format) -> None:
         self.layout = layout
 
     def layout_for(self, own: Any) -> Format:
-        """The layout, which may depend on the format's own settings."""
+        """The layout for the format's own settings; a subclass may make it depend on them."""
         return self.layout
 
     def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
@@ -104,7 +104,7 @@ class LayoutExporter(Exporter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRows:
-    """A row for each chain, in a trainer's layout. Without an encoder nothing is said of tokens."""
+    """Makes one row per chain in a trainer's layout. Tokens are checked only with an encoder."""
 
     layout: Format
     choice: TargetChoice
@@ -128,10 +128,10 @@ class StepRows:
 
 
 def refuse_torn_rows(made: Sequence[Made], plan: Plan) -> None:
-    """Raise ValueError, or what Arrow raises, unless rows are as the plan's schema says, and JSON can hold them."""
+    """Raise ValueError, or an error of Arrow, unless the rows match the plan's schema and can be written as JSON."""
     for each in made:
         if each.row is not None and each.row.keys() != set(plan.schema.names):
-            raise ValueError(f"a row has {', '.join(each.row)}, and the schema {', '.join(plan.schema.names)}")
+            raise ValueError(f"a row has {', '.join(each.row)}, but the schema has {', '.join(plan.schema.names)}")
         expected = (
             plan.columns is None and each.left_out is None and not any(offence.fatal for offence in each.offences)
         )
@@ -144,7 +144,7 @@ def refuse_torn_rows(made: Sequence[Made], plan: Plan) -> None:
 
 
 def labels_as_they_are(chains: Sequence[LabelRow]) -> Iterator[Made]:
-    """No rows of our own: the labels' are meant."""
+    """Write the rows of `labels` themselves."""
     for chain in chains:
         yield Made(chain=chain, labels=count_labels(chain.label))
 
@@ -165,13 +165,13 @@ def marks_of(config: ExportConfig, usual: Marks) -> Marks:
     )
     if marks.placeholder and (marks.placeholder.strip() or marks.placeholder) in marks.separator:
         raise UsageError(
-            f"separator={marks.separator!r} holds the placeholder {marks.placeholder!r}, so that steps would have two of them"
+            f"separator={marks.separator!r} contains the placeholder {marks.placeholder!r}, so each step would have two"
         )
     return marks
 
 
 def _unescaped(mark: str | None) -> str | None:
-    r"""`\n` for a line end, which a command line cannot hold."""
+    r"""Replace `\n` by a newline, which a command line cannot contain."""
     return None if mark is None else mark.replace("\\n", "\n")
 
 

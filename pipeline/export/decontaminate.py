@@ -1,16 +1,16 @@
-"""Whether a problem is one that must not be trained on: it shares a run of words with a listed one.
+"""Finds problems that must not be trained on: they share `ngram` words in a row with a listed problem.
 
-A word is a run of letters or a number, in lower case, or one Chinese or Japanese character. Of LaTeX the names of commands and
-what stands in them are words, but for commands that only arrange (`\\left`, `\\text`, `\\displaystyle`); `\\dfrac` and
-`\\tfrac` count as `\\frac`, `\\frac13` as `\\frac{1}{3}`, `1{,}000` and `1,000` as `1000`. Signs are no words, so two runs
-may differ in a plus and a minus.
+A word is a run of letters or a number, in lower case, or one Chinese or Japanese character. In LaTeX, the names of commands and
+their contents are words, except for commands that only change the layout (`\\left`, `\\text`, `\\displaystyle`). `\\dfrac` and
+`\\tfrac` count as `\\frac`, `\\frac13` as `\\frac{1}{3}`, `1{,}000` and `1,000` as `1000`. Signs are not words, so two equal
+runs of words may differ in a plus and a minus.
 
-A problem with fewer words than `ngram` is compared as a whole, signs included, and only with a listed one that is as short.
-Not caught: a paraphrase, a translation, other numbers or names in the same text, a short listed problem within a longer one,
-and a formula written otherwise (`1/2` and `\\frac{1}{2}`). A problem without a word is never a match.
+A problem with fewer words than `ngram` is compared as a whole, signs included, and only with listed problems that are also
+shorter than `ngram`. Not found: a paraphrase, a translation, other numbers or names in the same text, a short listed problem
+within a longer one, and a formula in another notation (`1/2` and `\\frac{1}{2}`). A problem without words never matches.
 
-The problems that must not be trained on are read out of files or data sets. A list that cannot be read as a whole protects
-from nothing, so a single unusable row ends the command.
+The listed problems are read from files or data sets. An incomplete list would not protect, so a single unusable row ends the
+command.
 """
 
 import re
@@ -40,7 +40,7 @@ TEXT = ".txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A problem that must not be trained on, and where it is listed."""
+    """A problem that must not be trained on, and its place in the list."""
 
     problem: str
     place: RowLocation
@@ -48,14 +48,14 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """The listed problem that another one is like, and the words that both have in a row."""
+    """The listed problem that matches another problem, and the words in a row that they share."""
 
     listed: Listed
     words: str
 
 
 class Contamination:
-    """An index of listed problems: time and memory grow with their words."""
+    """An index of listed problems. Time and memory grow with their number of words."""
 
     def __init__(self, listed: Iterable[Listed], ngram: int) -> None:
         self._ngram = ngram
@@ -70,7 +70,7 @@ class Contamination:
                 self._short.setdefault(_words_and_signs(each.problem), each)
 
     def contaminated_by(self, problem: str) -> Match | None:
-        """The first listed problem that shares the earliest such run of words with this one; None where none does."""
+        """The first listed problem that has the earliest shared run of words of `problem`; None without a match."""
         found = words(problem)
         if len(found) < self._ngram:
             whole = _words_and_signs(problem)
@@ -82,15 +82,15 @@ class Contamination:
 
 
 def contamination(config: DecontaminateConfig) -> Contamination:
-    """The index of all that `config.paths` list.
+    """The index of all problems in `config.paths`.
 
-    Raises InputError for a path that leads nowhere, a file that cannot be read, and a row without a text in the column.
+    Raises InputError for a path that does not exist, a file that cannot be read, and a row without a text in the column.
     """
     return Contamination((each for path in config.paths for each in _some(path, config.column)), config.ngram)
 
 
 def words(text: str) -> list[str]:
-    """The words of a problem, as the module says."""
+    """The words of a problem, as defined in the module docstring."""
     return _WORD.findall(_normal(text))
 
 
@@ -113,7 +113,7 @@ def _some(path: str, name: str) -> Iterator[Listed]:
         empty = False
         yield each
     if empty:
-        raise InputError(f"{SETTING}: {path} lists no problem, so nothing would be kept out; check the file")
+        raise InputError(f"{SETTING}: {path} lists no problem, so nothing would be filtered; check the file")
 
 
 def _listed(path: str, name: str) -> Iterator[Listed]:
@@ -127,7 +127,7 @@ def _listed(path: str, name: str) -> Iterator[Listed]:
         if not isinstance(problem, str):
             raise InputError(
                 f"{SETTING}: {place.file}, row {place.line}: the column {name!r} holds no text; set decontaminate.column to "
-                f"one that holds the problem. The row has: {column_names(row)}"
+                f"the column with the problem. The row has: {column_names(row)}"
             )
         yield Listed(problem=problem, place=place)
 

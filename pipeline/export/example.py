@@ -1,4 +1,4 @@
-"""What is exported: a chain with one target per step, in the same form for every format."""
+"""The training example that every format receives: a chain with one target per step."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,18 +6,18 @@ from typing import NamedTuple
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE
 
 Pair = tuple[int, int]
-"""Right and graded rollouts of a prefix."""
+"""Correct and graded rollouts of a prefix."""
 StepTarget = int | float | Pair | None
-"""Of a step: 1 or 0, or 2 for a neutral one (hard), a probability (soft), a `Pair` (counts), None where it has no label."""
+"""The target of a step: 1, 0 or 2 for neutral (hard), a probability (soft), a `Pair` (counts), or None without a label."""
 
 
 def display_name(chain_id: str, source_id: str | None) -> str:
-    """A chain by the name its owner knows, where a terminal can show that."""
+    """The `source_id` of a chain if it is printable, else its `chain_id`."""
     return source_id if source_id and source_id.isprintable() else chain_id
 
 
 class LabelCounts(NamedTuple):
-    """How many labels are of each kind. Made for every chain, so it is one that is made fast."""
+    """The number of labels of each kind. A NamedTuple, because one is made for every chain and it is fast."""
 
     good: int = 0
     bad: int = 0
@@ -38,9 +38,9 @@ def count_labels(labels: list[int | None]) -> LabelCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingExample:
-    """A chain as it is to be trained on: texts as they are, one of `targets` for each of `steps`, nothing formatted yet.
+    """A chain to train on: unformatted texts, and one entry of `targets` for each of `steps`.
 
-    `labels`: what the steps are by the run's rule or the threshold that was asked for, whatever they are trained towards.
+    `labels`: the labels of the steps by the run's rule or by `threshold`, independent of the targets.
     """
 
     chain_id: str

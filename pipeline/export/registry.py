@@ -1,5 +1,6 @@
-"""The formats by name: ours, and those of installed distributions; and by the settings of an export how its rows are made, and
-into which kind of file they go. A new format of ours is a line here.
+"""The export formats by name: ours and those of installed distributions. Checks the settings of an export and plans its rows.
+
+A new format of ours is one line here.
 """
 
 from dataclasses import replace
@@ -38,7 +39,7 @@ EXPORTS: "Door[Format | Exporter]" = Door(
 
 
 def exporter_for(config: ExportConfig) -> "Exporter":
-    """How a format is exported: by its own exporter, or as any layout. Raises UsageError where there is none of that name."""
+    """The exporter of a format: its own, or the one for layouts. Raises UsageError for an unknown format."""
     from pipeline.export.base import LayoutExporter
     from pipeline.export.formats.base import Format
 
@@ -49,7 +50,7 @@ def exporter_for(config: ExportConfig) -> "Exporter":
 
 
 def with_own_settings(config: ExportConfig) -> ExportConfig:
-    """The settings with the format's own, which have their defaults where none are given. Raises UsageError for another's."""
+    """The settings including the format's own, or their defaults. Raises UsageError for own settings of another format."""
     schema = EXPORTS.settings(config.format)
     if config.own is None and schema is not None:
         return replace(config, own=schema())
@@ -59,19 +60,19 @@ def with_own_settings(config: ExportConfig) -> ExportConfig:
 
 
 def refuse_useless(config: ExportConfig) -> None:
-    """Raise UsageError for a setting that would do nothing beside the others: who gives it expects otherwise."""
+    """Raise UsageError for a setting that has no effect together with the others, because the user expects an effect."""
     for useless, text in (
         (
             config.max_length is not None and not config.tokenizer,
-            "max_length: tokens are counted by tokenizer=..., add it",
+            "max_length: tokens are counted with a tokenizer; add tokenizer=...",
         ),
         (
             config.neutral is not None and config.threshold is not None,
-            "neutral: a threshold labels anew, and leaves no neutral steps; leave one of them out",
+            "neutral: with threshold=... there are no neutral steps; leave one of the two out",
         ),
         (
             config.decontaminate != DecontaminateConfig() and not config.decontaminate.paths,
-            "decontaminate.column and .ngram are for decontaminate.paths=[...], add it",
+            "decontaminate.column and .ngram have no effect without decontaminate.paths=[...]; add it",
         ),
         *((True, f"{key}: {why}") for key, why in exporter_for(config).useless(config).items()),
     ):
@@ -80,10 +81,10 @@ def refuse_useless(config: ExportConfig) -> None:
 
 
 def plan_of(config: ExportConfig, encoder: "Encoder | None") -> "Plan":
-    """How rows are made, of settings that are `with_own_settings`. Raises UsageError for settings that do not go together."""
+    """The plan for settings from `with_own_settings`. Raises UsageError for settings that contradict each other."""
     exporter = exporter_for(config)
     if config.columns and (not exporter.takes_columns or config.target is not None):
         raise UsageError(
-            "columns=... is for format=parquet without a target: other rows have the columns of their format"
+            "columns=... is only for format=parquet without a target: other rows have the columns of their format"
         )
     return exporter.plan(config, encoder)

@@ -1,4 +1,4 @@
-"""What an export came to; that told to a person at its end, and in its data card: what is in it, for people and for
+"""The result of an export, its printed lines, and its data card. The card describes the folder for readers and for
 `datasets.load_dataset(FOLDER)`.
 """
 
@@ -16,13 +16,13 @@ CARD = "README.md"
 _MARK = "Step labels exported by stepvalue"
 _HEAD_BYTES = 4096
 LEFT_OUT = "left_out.jsonl"
-"""In the folder of an export: the chains that are in none of its other files."""
+"""The file in the folder of an export that lists the chains which are not exported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstLeftOut:
-    """A chain that was left out, or that the trainer would misread: a word to count by, and a sentence. `fatal`: it cannot be
-    written at all."""
+    """A chain that is left out, or that the trainer would misread. `kind` is a word for counting, `detail` a sentence.
+    `fatal`: the chain cannot be written at all."""
 
     chain_id: str
     source_id: str | None
@@ -32,13 +32,13 @@ class FirstLeftOut:
 
     @property
     def text(self) -> str:
-        """Which chain it is, and what is the matter with it."""
+        """The chain and the reason."""
         return f"chain {display_name(self.chain_id, self.source_id)}: {self.detail}"
 
 
 @dataclass(kw_only=True, slots=True)
 class FileCounts:
-    """What one file holds, counted up while it is written: labels by the run's rule or the threshold that was asked for."""
+    """The content of one file, counted while it is written. Labels are those of the run's rule or of `threshold`."""
 
     rows: int = 0
     problems: set[str] = field(default_factory=set)
@@ -47,7 +47,7 @@ class FileCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """How many chains one reason holds for, and the first of them."""
+    """The number of chains with one reason, and the first of them."""
 
     count: int
     first: FirstLeftOut
@@ -55,8 +55,8 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportResult:
-    """`files` by their names; why chains, of all that were read, are in none of them (`left_out`), and what the trainer will
-    misread all the same (`kept`). `owed` units had no labels yet."""
+    """`chains` and `steps`: numbers read. `files`: by name. `left_out`: reasons why chains are in no file. `kept`: reasons why
+    the trainer will misread chains that are written. `owed`: number of units without labels."""
 
     out: str
     chains: int
@@ -77,7 +77,7 @@ def reasons(chains: Iterable[FirstLeftOut]) -> dict[str, Reason]:
 
 
 def is_card(path: Path) -> bool:
-    """Whether a file is a card that an export has written."""
+    """Whether a file is a data card that an export has written."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -85,7 +85,7 @@ def is_card(path: Path) -> bool:
 
 
 def data_card(config: ExportConfig, plan: Plan, exported: ExportResult, made_with: Settings) -> str:
-    """The text of the card, in Markdown with the front matter that names the data files."""
+    """The data card in Markdown. Its front matter names the data files."""
     front = "".join(f"  - split: {name.partition('.')[0]}\n    path: {name}\n" for name in exported.files)
     parts = asdict(config)
     own = parts.pop("own")
@@ -96,11 +96,11 @@ def data_card(config: ExportConfig, plan: Plan, exported: ExportResult, made_wit
         f"---\nconfigs:\n- config_name: default\n  data_files:\n{front}---\n\n"
         f"# {_MARK}\n\n"
         f"Layout `{config.format}`{_marks(plan)}. Labels are Monte Carlo estimates: see `policy` and the settings below. "
-        "The problems' and chains' own licence holds for the texts.\n\n"
+        "The texts keep the licence of the problems and chains.\n\n"
         "| file | rows | problems | labels | good | bad | neutral | uncertain |\n|---|---|---|---|---|---|---|---|\n"
         + "".join(_row(name, counts) for name, counts in exported.files.items())
         + _reasons("Left out", exported.left_out)
-        + _reasons("Kept, though the trainer misreads them", exported.kept)
+        + _reasons("Kept, although the trainer misreads them", exported.kept)
         + (f"\n{exported.owed:,} units of the run were not labelled yet.\n" if exported.owed else "")
         + "\n## Settings of the export\n\n"
         + _settings(asked)
@@ -110,18 +110,18 @@ def data_card(config: ExportConfig, plan: Plan, exported: ExportResult, made_wit
 
 
 def result_lines(exported: ExportResult) -> Iterator[str]:
-    """Lines of text; those about left-out chains name the first of each kind."""
+    """The printed lines. Each reason names its first chain."""
     if exported.owed:
         yield f"unfinished        {exported.owed:,} units of the run have no labels yet"
     for name, counts in exported.files.items():
         yield f"{name:<17} {_counts(counts)}"
     total = sum(reason.count for reason in exported.left_out.values())
     if total:
-        yield f"left out          {total:,} of {exported.chains:,} chains; {exported.out}/{LEFT_OUT} names each"
+        yield f"left out          {total:,} of {exported.chains:,} chains; {exported.out}/{LEFT_OUT} lists them"
     for kind, reason in exported.left_out.items():
         yield f"  {reason.count:,} {kind}, the first: {reason.first.text}"
     for kind, reason in exported.kept.items():
-        yield f"kept all the same {reason.count:,} {kind}, the first: {reason.first.text}"
+        yield f"kept, misread     {reason.count:,} {kind}, the first: {reason.first.text}"
     yield f"{exported.out}"
 
 

@@ -1,4 +1,4 @@
-"""The `export` command: the labels of a run in the layout that a trainer reads."""
+"""The `export` command: writes the labels of a run in the layout that a trainer reads."""
 
 import json
 from collections import defaultdict
@@ -42,18 +42,19 @@ from pipeline.storage.stored_run import StoredRun, readable_run
 TRAIN = "train"
 VALIDATION = "validation"
 OFFENDING = ".invalid.jsonl"
-"""Behind the name of a folder that was not written: the chains that were in the way."""
+"""The suffix, after the name of a folder that was not written, of the list of chains that the trainer would misread."""
 PROBLEMS_REMEMBERED = 4096
 CONTAMINATED = "contaminated"
 SURPLUS = "balance"
 
 
 def export(config: ExportConfig) -> ExportResult:
-    """Write the current labels of a run into the folder `config.out`: `train` and, where asked for, `validation` files, a data
-    card, and a list of the chains that were left out. The folder appears when all of it is whole.
+    """Write the current labels of a run into the folder `config.out`: a `train` file, a `validation` file if requested, a data
+    card, and a list of the chains that are left out. The folder appears when it is complete.
 
-    Raises UsageError for settings that do not go together, no run, an unfinished one without `partial`, and an `out` that holds
-    something else; InputError where the trainer would misread chains and `invalid=stop`; StoreError.
+    Raises UsageError for settings that contradict each other, no run, an unfinished run without `partial`, and an `out` that
+    holds something else; InputError if the trainer would misread chains and `invalid=stop`, or if a file would have no row;
+    StoreError.
     """
     config = with_own_settings(config)
     refuse_useless(config)
@@ -82,7 +83,7 @@ def export(config: ExportConfig) -> ExportResult:
 
 
 class _Job:
-    """One pass over the labels of a run, or two where classes are balanced; what was read, left out and written so far."""
+    """One pass over the labels of a run, or two to balance classes. Counts what is read, left out and written."""
 
     def __init__(self, config: ExportConfig, plan: Plan, storage: Storage, run: StoredRun) -> None:
         self._config = config
@@ -97,7 +98,7 @@ class _Job:
         self._kept: list[FirstLeftOut] = []
 
     def write(self, folder: Path) -> None:
-        """Write the files of rows, and note what is in none of them."""
+        """Write the files of rows, and note the chains that are in no file."""
         surplus = self._surplus()
         names = {split: f"{split}.{self._plan.file.value}" for split in self._splits()}
         self._files = {name: FileCounts() for name in names.values()}
@@ -114,7 +115,7 @@ class _Job:
                     _count(self._files[names[split]], chosen)
 
     def exported(self, out: Path) -> ExportResult:
-        """What it all came to."""
+        """The result of the export."""
         return ExportResult(
             out=str(out),
             chains=self._chains,
@@ -126,7 +127,7 @@ class _Job:
         )
 
     def _listed_problems(self) -> Callable[[str], Match | None]:
-        """Which listed problem one is like. The chains of a problem come together, so it is asked once for all of them."""
+        """Finds the listed problem that a problem matches. The chains of a problem come together, so results are cached."""
         if not self._config.decontaminate.paths:
             return lambda _: None
         return lru_cache(PROBLEMS_REMEMBERED)(contamination(self._config.decontaminate).contaminated_by)
@@ -139,7 +140,7 @@ class _Job:
         return VALIDATION if share and in_validation(made.chain.problem, share, self._config.seed) else TRAIN
 
     def _made(self) -> Iterator[tuple[pl.DataFrame, list[Made]]]:
-        """The chains unit by unit, beside the labels that they come from."""
+        """The chains unit by unit, together with their rows of `labels`."""
         unread = set(SOMETIMES) - set(self._plan.reads)
         columns = {*LabelRow._fields} - unread | {*(self._plan.columns or ())}
         fields = [pl.lit(None).alias(name) if name in unread else name for name in LabelRow._fields]
@@ -155,7 +156,7 @@ class _Job:
             yield frame, rows
 
     def _surplus(self) -> Collection[str]:
-        """Chains that are too many of their kind among those to train on."""
+        """Training chains that `balance` leaves out."""
         if self._config.balance is Balance.none:
             return ()
         counted = [
@@ -173,7 +174,7 @@ class _Job:
             reason = self._reason(made)
             if reason is None and made.chain.chain_id in surplus:
                 reason = LeftOutChains(
-                    kind=SURPLUS, detail=f"its kind is in the majority, balance={self._config.balance.value}"
+                    kind=SURPLUS, detail=f"it belongs to the larger class, balance={self._config.balance.value}"
                 )
             if reason is not None:
                 gone[_left(made, reason.kind, reason.detail)] = None
@@ -223,7 +224,7 @@ def _left(made: Made, kind: str, detail: str, *, fatal: bool = False) -> FirstLe
 
 def _place(config: ExportConfig) -> Path:
     if "://" in config.out:
-        raise UsageError(f"out={config.out}: an export is written to a folder; copy it to a bucket from there")
+        raise UsageError(f"out={config.out}: an export is written to a local folder; copy it to a bucket afterwards")
     out = Path(config.out).expanduser().absolute()
     if not config.out.strip() or not out.name:
         raise UsageError("out is empty: give out=FOLDER")
@@ -231,7 +232,7 @@ def _place(config: ExportConfig) -> Path:
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return out
     if not is_card(out / CARD):
-        raise UsageError(f"out={out} is there already and is no export: name a new folder")
+        raise UsageError(f"out={out} exists and is no export: name a new folder")
     if not config.overwrite:
         raise UsageError(f"out={out} holds an earlier export: name a new folder, or replace it with overwrite=true")
     return out
@@ -250,15 +251,15 @@ def _refusal(config: ExportConfig, invalid: Sequence[FirstLeftOut], listed: Path
     name = config.format
     chains = len({left.chain_id for left in invalid})
     found = _found(reasons(invalid))
-    keep = "" if all(left.fatal for left in invalid) else ", or write what can be written with invalid=keep"
+    keep = "" if all(left.fatal for left in invalid) else ", or write those that can be written with invalid=keep"
     return (
-        f"nothing was exported, because format={name} would be misread in {chains:,} chains: {found}. {listed} names them all. "
-        f"Leave them out with invalid=drop{keep}"
+        f"nothing was exported, because the trainer of format={name} would misread {chains:,} chains: {found}. {listed} lists "
+        f"them all. Leave them out with invalid=drop{keep}"
     )
 
 
 def _refuse_empty(config: ExportConfig, exported: ExportResult, place: str) -> None:
-    """A file without rows is none that `datasets` loads."""
+    """Raise InputError if a file would have no row, because `datasets` cannot load such a file."""
     if not exported.chains:
         raise InputError(f"{place} holds no labelled chains to export")
     empty = [name for name, counts in exported.files.items() if not counts.rows]

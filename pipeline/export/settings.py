@@ -12,34 +12,34 @@ from pipeline.config.fields import OWN, Settings
 
 
 class TargetKind(Enum):
-    """What a step is trained towards."""
+    """The target of a step."""
 
     hard = "hard"
     """1 or 0, by the run's label rule or by `threshold`."""
     soft = "soft"
     """The value, a probability."""
     counts = "counts"
-    """Right and graded rollouts."""
+    """Correct and graded rollouts."""
 
 
 class UncertainSteps(Enum):
-    """What becomes of a step without a label."""
+    """How a step without a label is exported."""
 
     ignore = "ignore"
-    """It stays, without a label."""
+    """The step is kept without a label."""
     merge = "merge"
-    """It becomes part of the next step, whose label is about both: a label belongs to where a step ends. At a chain's end it
-    goes."""
+    """The step is merged into the next one. That step's label is valid for both, because a label refers to the end of a step.
+    An uncertain step at the end of a chain is removed."""
     cut = "cut"
-    """It goes, and what is behind it."""
+    """The step and all steps after it are removed."""
     drop = "drop"
-    """The chain goes."""
+    """The chain is left out."""
     positive = "positive"
     negative = "negative"
 
 
 class NeutralSteps(Enum):
-    """What becomes of a neutral step, labelled 2: data sets and trainers disagree."""
+    """How a neutral step (label 2) counts; data sets and trainers differ."""
 
     keep = "keep"
     positive = "positive"
@@ -48,23 +48,29 @@ class NeutralSteps(Enum):
 
 
 class Balance(Enum):
+    """Which classes have equal size."""
+
     none = "none"
     chains = "chains"
-    """As many chains with a bad step as without."""
+    """Equal numbers of chains with and without a bad step."""
     steps = "steps"
-    """As many good steps as bad ones, as near as leaving out whole chains comes."""
+    """Equal numbers of good and bad steps, as nearly as possible by leaving out whole chains."""
 
 
 class InvalidChains(Enum):
-    """What becomes of chains that the trainer would misread."""
+    """What happens to chains that the trainer would misread."""
 
     stop = "stop"
+    """Nothing is written but a list of these chains."""
     drop = "drop"
+    """They are left out."""
     keep = "keep"
-    """They are written all the same where they can be, such as those that the trainer would cut."""
+    """They are written if possible, for example those that the trainer would cut."""
 
 
 class FileType(Enum):
+    """The type of the files of rows."""
+
     jsonl = "jsonl"
     json = "json"
     """One array."""
@@ -75,93 +81,95 @@ class FileType(Enum):
 class DecontaminateConfig(Settings):
     SECTION: ClassVar[str] = "decontaminate"
     paths: list[str] = field(default_factory=list)
-    """Files of problems that must not be trained on: JSONL, JSON or Parquet, or `.txt` with a problem a line."""
+    """Files of problems that must not be trained on: JSONL, JSON or Parquet, or `.txt` with one problem per line."""
     column: str = "problem"
-    """The column of those files that holds the problem."""
+    """The column of these files that holds the problem."""
     ngram: Annotated[int, Ge(1)] = 13
-    """A problem that shares so many words in a row with one of them is left out (Brown et al. 2020, appendix C); a shorter one
-    if it is the same."""
+    """A problem that shares this many words in a row with one of them is left out (Brown et al. 2020, appendix C). A problem
+    with fewer words is left out if it is equal to one of them."""
 
 
 class PairReader(Enum):
-    """Who joins a pair's prompt."""
+    """The trainer that reads the pairs."""
 
     trl = "trl"
-    """`prompt` holds the problem and the steps before, as TRL's DPOTrainer reads it."""
+    """TRL's DPOTrainer: `prompt` holds the problem and the previous steps."""
     step_dpo = "step_dpo"
-    """`prompt` is the problem, and `initial_reason_steps` the steps before: Step-DPO's `train.py` puts its template between."""
+    """Step-DPO's `train.py`, which puts its template in between: `prompt` is the problem, `initial_reason_steps` the previous
+    steps."""
 
 
 class PairSpan(Enum):
     """What `chosen` and `rejected` hold."""
 
     step = "step"
-    """The step alone. A trainer that puts an end of text behind it, such as TRL's, teaches a model to stop there."""
+    """The step alone. A trainer that appends an end-of-text token, such as TRL's, then teaches the model to stop there."""
     rest = "rest"
-    """The step and what follows in a chain that ends as the step's label says: right behind the chosen one, wrong behind the
-    rejected."""
+    """The step and the rest of a chain: one with a correct answer for `chosen`, one with a wrong answer for `rejected`."""
 
 
 @dataclass(kw_only=True, slots=True)
 class PreferenceConfig(Settings):
-    """Of format=preference."""
+    """Settings of format=preference."""
 
     SECTION: ClassVar[str] = "preference"
     margin: Annotated[float, Range(ge=0, le=1)] = 0.0
-    """Pair steps whose scores differ by so much at least; 0: one that is labelled good with one that is labelled bad."""
+    """Pair steps whose values differ by at least this. 0: pair steps labelled good with steps labelled bad."""
     pairs_per_branch: Annotated[int, Ge(1)] = 4
-    """From one prefix at most, those with the largest difference."""
+    """The largest number of pairs from one prefix; those with the largest difference are kept."""
     reader: PairReader = PairReader.trl
     span: PairSpan | None = None
-    """null: rest for TRL, whose trainer puts an end of text behind it, step for Step-DPO, whose trainer does not."""
+    """null: rest for TRL, whose trainer appends an end-of-text token, and step for Step-DPO, whose trainer does not."""
 
 
 @dataclass(kw_only=True, slots=True)
 class ExportConfig(Settings):
-    """Everything `export` needs; null: what the format's trainer is used to."""
+    """All settings of `export`. null: the default of the format's trainer."""
 
     run_dir: str = "???"
     """The run directory whose current labels are written."""
     format: str = "???"
-    """Whose layout is written."""
+    """The trainer or layout to write for."""
     out: str = "???"
-    """A folder, made by the command."""
+    """The folder to make."""
     file: FileType | None = None
-    """Kind of file; null: what the format's trainer reads."""
+    """The type of file. null: the one that the format's trainer reads."""
     target: TargetKind | None = None
-    """What a step is trained towards; null: hard where the format can."""
+    """The target of a step. null: soft for format=scan, labels unchanged for format=parquet, else hard."""
     soft: ValueColumn | None = None
-    """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
+    """The column of step values. null: `value` for labels of estimator=fixed, else `posterior_mean`."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
-    """A step is good if its value (the column `soft`) is above it; null: as the run labelled."""
+    """A step is good if its value (column `soft`) is above it. null: the run's labels count."""
     uncertain: UncertainSteps | None = None
-    """null: ignore where the format can, else merge."""
+    """How a step without a label is exported. null: ignore if the format supports that, else merge."""
     neutral: NeutralSteps | None = None
-    """Has to be given where there are neutral steps, unless the format has such a class."""
+    """How a neutral step counts. Required if there are any, unless the format has a class for them."""
     after_error: bool | None = None
-    """Keep the steps behind the first bad one; null: only for soft targets and counts."""
+    """Keep the steps after the first bad one. null: only for soft targets and counts."""
     balance: Balance = Balance.none
-    """Which chains are left out so that classes are of like size."""
+    """Leave out chains so that classes have equal size."""
     validation: Annotated[float, Range(ge=0, lt=1)] = 0.0
     """Share of the problems that go, with all their chains, into a validation file."""
     seed: int = 0
-    """Decides which problems those are, and which chains `balance` leaves out."""
+    """The seed of the validation set and of the chains that `balance` leaves out."""
     decontaminate: DecontaminateConfig = field(default_factory=DecontaminateConfig)
     own: Settings | None = field(default=None, metadata=OWN)
-    """The format's own, such as PreferenceConfig; null: its defaults."""
+    """The format's own settings, such as PreferenceConfig. null: their defaults."""
     separator: str | None = None
-    """Between steps; `\\n` stands for a line end."""
+    """The text between steps; `\\n` means a newline."""
     placeholder: str | None = None
-    """The token that stands for a step's reward."""
+    """The token at which the trainer reads or predicts a step's label."""
     tokenizer: str | None = None
-    """The trained model's, a Hugging Face name or a local folder; without it nothing is known of tokens and lengths."""
+    """The tokenizer of the model to train: a Hugging Face name or a local folder. Without it, tokens and lengths are not
+    checked."""
     max_length: Annotated[int | None, Ge(1)] = None
-    """Tokens that the trainer takes of a row."""
+    """The largest number of tokens of a row that the trainer uses."""
     invalid: InvalidChains = InvalidChains.stop
-    """What becomes of chains that the trainer would misread."""
+    """What happens to chains that the trainer would misread: stop and list them, drop them, or keep those that can be
+    written."""
     columns: list[str] = field(default_factory=list)
-    """format=parquet: columns of `labels` to write; empty: all."""
+    """For format=parquet: columns of `labels` to write. Empty: all."""
     partial: bool = False
-    """Export what an unfinished run has so far."""
+    """Also accept an unfinished run, and export the labels that it has."""
     overwrite: bool = False
     """Replace an earlier export in `out`."""

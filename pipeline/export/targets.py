@@ -1,7 +1,7 @@
-"""A labelled chain -> what of it is trained on: which steps, towards which target. Pure.
+"""Turns a labelled chain into a training example: the steps to train on and their targets. Pure.
 
-A label is about the prefix that a step ends, so steps can be cut from the end and joined to the next one without changing what
-the other labels say.
+A label refers to the prefix that ends with a step. So steps can be cut off at the end, or merged into the next step, without
+changing the meaning of the other labels.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from pipeline.export.formats.base import Format
 from pipeline.export.settings import ExportConfig, NeutralSteps, TargetKind, UncertainSteps
 
 JOINT = " "
-"""Between a step and the one it is merged into: no trainer separates steps by it."""
+"""The text between a step and the step that it is merged into. No trainer uses it to separate steps."""
 _ONE_VALUE = {UncertainSteps.positive: POSITIVE, UncertainSteps.negative: NEGATIVE}
 _ONE_CLASS = {
     NeutralSteps.positive: POSITIVE,
@@ -29,9 +29,9 @@ _ONE_CLASS = {
 
 
 class LabelRow(NamedTuple):
-    """A row of `labels`, as far as it matters here; lists have an entry per step.
+    """The columns of `labels` that exports use. Lists have one entry per step.
 
-    Of `SOMETIMES` only what `columns_for` names is read; nothing looks at the others, which are None.
+    Of the columns in `SOMETIMES`, only those that the plan reads are loaded; the others are None.
     """
 
     chain_id: str
@@ -61,7 +61,7 @@ SOMETIMES = (*VALUES, *COUNTS, *PLACE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetChoice:
-    """The settings of an export with nothing left open but `soft`, which follows each row's estimator where it is None."""
+    """The settings of an export after defaults are applied. If `soft` is None, the column depends on each row's estimator."""
 
     target: TargetKind
     soft: ValueColumn | None
@@ -74,7 +74,7 @@ class TargetChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutChains:
-    """Why nothing of a chain is exported: a word to count by, and a sentence."""
+    """Why a chain is not exported: `kind` is a word for counting, `detail` a sentence."""
 
     kind: str
     detail: str
@@ -85,7 +85,7 @@ NO_LABEL = "no_label"
 
 
 def target_choice(config: ExportConfig, layout: Format) -> TargetChoice:
-    """What is asked for, with the format's own ways where nothing is. Raises UsageError for what the format cannot hold."""
+    """The settings of the export, with the format's defaults. Raises UsageError for settings that the format cannot express."""
     name = config.format
     target = config.target or layout.targets[0]
     if target not in layout.targets:
@@ -96,10 +96,10 @@ def target_choice(config: ExportConfig, layout: Format) -> TargetChoice:
     uncertain = config.uncertain or (UncertainSteps.ignore if layout.ignores else UncertainSteps.merge)
     if uncertain is UncertainSteps.ignore and not layout.ignores:
         raise UsageError(
-            f"uncertain=ignore: format={name} has no place for a step without a label; choose merge, cut or drop"
+            f"uncertain=ignore: format={name} cannot hold a step without a label; choose merge, cut or drop"
         )
     if layout.whole and (config.after_error is False or uncertain in (UncertainSteps.merge, UncertainSteps.cut)):
-        raise UsageError(f"format={name} is about whole chains: leave out after_error, and uncertain but for drop")
+        raise UsageError(f"format={name} holds whole chains: leave out after_error and uncertain=merge or cut")
     if config.neutral is NeutralSteps.keep and not layout.neutral:
         raise UsageError(
             f"neutral=keep: format={name} has no class for neutral steps; choose positive, negative or uncertain"
@@ -120,7 +120,7 @@ def _refuse_about_steps(config: ExportConfig) -> None:
     for key in ("threshold", "soft", "uncertain", "neutral", "after_error"):
         if getattr(config, key) is not None:
             raise UsageError(
-                f"{key}: format={config.format} is about outcomes of chains, not about steps; leave it out"
+                f"{key}: format={config.format} holds outcomes of chains, not labels of steps; leave it out"
             )
 
 
@@ -131,7 +131,7 @@ def columns_for(choice: TargetChoice) -> tuple[str, ...]:
 
 
 def training_example(row: LabelRow, choice: TargetChoice) -> TrainingExample | LeftOutChains:
-    """What of a chain is exported. Raises UsageError where it has neutral steps and nobody has said what becomes of them."""
+    """The training example of a chain. Raises UsageError if it has neutral steps and `neutral` is required but not set."""
     hard = hard_labels(row, choice)
     end = len(hard) if choice.after_error or NEGATIVE not in hard else hard.index(NEGATIVE) + 1
     steps, targets, labels = row.steps[:end], _targets(row, choice, hard)[:end], hard[:end]
@@ -157,7 +157,8 @@ def training_example(row: LabelRow, choice: TargetChoice) -> TrainingExample | L
 
 
 def hard_labels(row: LabelRow, choice: TargetChoice) -> list[int | None]:
-    """1, 0, None or, where they are kept or are no target, 2 for every step: the run's own labels, or by the threshold."""
+    """The label of every step, from the run or by the threshold: 1, 0, None, or 2 if neutral steps are kept or are not the
+    target."""
     if choice.threshold is not None:
         return [None if value is None else int(value > choice.threshold) for value in soft_values(row, choice.soft)]
     if NEUTRAL not in row.label:
@@ -167,15 +168,15 @@ def hard_labels(row: LabelRow, choice: TargetChoice) -> list[int | None]:
     if choice.neutral is None:
         name, number = display_name(row.chain_id, row.source_id), row.label.index(NEUTRAL) + 1
         raise UsageError(
-            f"the run has neutral steps (chain {name}, step {number}), for which the format has no class, and trainers "
-            "disagree about them: give neutral=positive, negative or uncertain"
+            f"the run has neutral steps (chain {name}, step {number}), but the format has no class for them: choose "
+            "neutral=positive, negative or uncertain (trainers differ)"
         )
     instead = _ONE_CLASS[choice.neutral]
     return [instead if label == NEUTRAL else label for label in row.label]
 
 
 def soft_values(row: LabelRow, column: ValueColumn | None) -> list[float | None]:
-    """The value of every step: of the column that is named, or that the row's estimator is about."""
+    """The value of every step, from `column` or, if that is None, from the default column of the row's estimator."""
     return row.value if value_column(column, row.estimator) is ValueColumn.value else row.posterior_mean
 
 
@@ -193,7 +194,7 @@ def _targets(row: LabelRow, choice: TargetChoice, hard: list[int | None]) -> lis
 
 
 def _pair(correct: int, rollouts: int, origin: str, outcome: bool | None) -> StepTarget:
-    """A whole chain was not continued: its own outcome is its one trial."""
+    """Correct and graded rollouts. A terminal step has no rollouts, so the chain's outcome is its only trial."""
     if origin == Origin.TERMINAL.value and outcome is not None:
         return int(outcome), 1
     return (correct, rollouts) if rollouts else None

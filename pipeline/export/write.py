@@ -1,4 +1,4 @@
-"""Rows -> one file of JSON lines, of a JSON array, or of Parquet. Rows go to the file as they come."""
+"""Writes rows as they come into a file of JSON lines, a JSON array, or Parquet."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,19 +13,19 @@ from pipeline.export.formats.base import Row
 from pipeline.export.settings import FileType
 
 GROUP_ROWS = 8192
-"""Rows of a row group, which is what a Parquet reader takes at once."""
+"""Rows per row group, the unit that a Parquet reader loads at once."""
 
 
 class RowFile(Protocol):
     def write(self, rows: Sequence[Row]) -> None: ...
 
     def close(self) -> None:
-        """Write what is left; the file is whole then."""
+        """Write the buffered rows and complete the file."""
         ...
 
 
 class TableFile:
-    """Parquet, row group by row group."""
+    """Writes Parquet, row group by row group."""
 
     def __init__(self, stream: IO[bytes], schema: pa.Schema) -> None:
         self._writer = pq.ParquetWriter(stream, schema, compression="zstd")
@@ -79,7 +79,7 @@ class _Array:
 
 @contextmanager
 def row_file(path: Path, file: FileType, schema: pa.Schema) -> Iterator[RowFile]:
-    """A new file for rows of `schema`, closed when the block ends without an error."""
+    """A new file for rows of `schema`. It is closed when the block ends."""
     with path.open("xb") as stream:
         rows: RowFile
         match file:

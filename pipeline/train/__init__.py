@@ -1,1 +1,1 @@
-"""A process reward model trained on a run's labels, and what it says of chains. Torch is imported here only."""
+"""Trains a process reward model on the labels of a run, and scores chains with it. Only this package imports torch."""

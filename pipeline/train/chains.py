@@ -1,5 +1,6 @@
-"""Chains to train on and to score: rows of a run's labels, and rows of files with or without a known answer. Of each chain to
-be scored is told what is known of it, its own answer and outcome included.
+"""Reads chains to train on and to score: rows of a run's labels, and rows of files with or without a known answer.
+
+A chain to be scored carries everything known about it, including its own answer and outcome.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from pipeline.train.settings import ScoreConfig
 
 _COLUMNS = ("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "final_answer", "outcome")
 _NO_ANSWER = "\x00"
-"""Name of a column that no row has, and the answer in it: a reader of rows wants one."""
+"""The name of a column that no row has. It supplies a placeholder answer, because the reader of rows requires one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class GivenChain:
 
 @dataclass(slots=True)
 class LeftOutRows:
-    """Rows that could not be used, counted while they are read; `first` says which was the first and why."""
+    """The number of unusable rows so far. `first`: place and reason of the first one."""
 
     rows: int = 0
     first: str = ""
@@ -54,14 +55,14 @@ class LeftOutRows:
 
 
 def label_rows(run_dir: str, columns: Sequence[str], *, partial: bool) -> Iterator[dict[str, Any]]:
-    """The rows of a run's current labels. Raises UsageError for no run of this version, and unless `partial` for an unfinished
-    one; StoreError for a damaged file."""
+    """The rows of a run's current labels. Raises UsageError for no run of this version, and for an unfinished run without
+    `partial`; StoreError for a damaged file."""
     storage = storage_at(run_dir)
     yield from rows_of(storage, readable_run(storage, partial=partial), columns)
 
 
 def given_chains(config: ScoreConfig, left_out: LeftOutRows) -> Iterator[GivenChain]:
-    """The chains in their order. Raises UsageError and InputError for a run or a path that cannot be read."""
+    """The chains to score, in order. Raises UsageError and InputError for a run or a path that cannot be read."""
     if config.run_dir:
         for stored in label_rows(config.run_dir, _COLUMNS, partial=config.partial):
             yield GivenChain(**stored)
@@ -78,8 +79,8 @@ def given_chains(config: ScoreConfig, left_out: LeftOutRows) -> Iterator[GivenCh
 def read_chain(
     row: Mapping[str, object], place: RowLocation, data: DataConfig, final_answer: Extract
 ) -> InputRow | Reject:
-    """As `problems.read_row`, but a row without a known answer has a problem without `golds`, one without a chain is a Reject,
-    and ids depend on the texts alone: some rows of a problem may have the answer, and others not."""
+    """Like `problems.read_row`, with three differences. A row without a known answer gives a problem without `golds`. A row
+    without a chain gives a Reject. Ids depend only on the texts, because not all rows of a problem may have the answer."""
     read = read_row(row, place, data, final_answer)
     if isinstance(read, Reject) and read.reason is RejectReason.MISSING_ANSWER:
         read = _unanswered(row, place, data, final_answer)

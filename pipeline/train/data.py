@@ -1,12 +1,11 @@
-"""A run's labels as a `torch.utils.data.Dataset`, in which order, and batches of them; for `train`, and for a loop
-of one's own:
+"""A run's labels as a `torch.utils.data.Dataset`, with a sampler and a collator; for `train` and for your own training loop:
 
     dataset = StepDataset.of_run(TrainConfig(run_dir="out"), tokenizer, max_length=2048)
     loader = DataLoader(dataset, batch_size=16, collate_fn=StepCollator(pad_id=0))
 
-The order is random, but chains of a batch are of like length, which leaves little padding (`LikeLengths`).
+The order is random, but the chains of a batch have similar lengths, which saves padding (`LikeLengths`).
 
-Not covered: runs whose tokens do not fit into memory.
+The tokens of a run must fit into memory.
 """
 
 import random
@@ -25,12 +24,12 @@ from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, ste
 from pipeline.train.text import EncodedChain, encode_chain, encoder
 
 BATCHES_SORTED = 50
-"""Batches whose chains are drawn together and then dealt out by length."""
+"""Number of batches whose chains are drawn together and then sorted by length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainChain:
-    """A chain as tokens, with a target for each step that has an end in them."""
+    """A chain as tokens, with a target for each step whose last token is in them."""
 
     chain_id: str
     encoded: EncodedChain
@@ -38,8 +37,8 @@ class TrainChain:
 
 
 class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
-    """Chains of which at least one step has what the loss is about. `chains`, `steps`: how many were read; `cut`: steps of
-    them that did not fit."""
+    """Chains with at least one step that the loss can use. `chains`, `steps`: number that was read. `cut`: steps that did not
+    fit."""
 
     def __init__(self, items: Sequence[TrainChain], *, chains: int, steps: int, cut: int) -> None:
         self.items = list(items)
@@ -51,11 +50,11 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
     def of_run(
         cls, config: TrainConfig, tokenizer: Any, *, max_length: int, held_out: bool | None = None
     ) -> "StepDataset":
-        """The chains of `config.run_dir` as the settings want them trained on; those problems alone that are held out for
-        validation, or that are not.
+        """The chains of `config.run_dir` with the targets of the settings. `held_out`: True for the validation problems only,
+        False for the others only, None for all.
 
-        Raises UsageError for no run of this version, an unfinished one without `config.partial`, and neutral steps of which
-        nobody has said what becomes; StoreError for a damaged file.
+        Raises UsageError for no run of this version, an unfinished one without `config.partial`, and neutral steps without
+        `config.neutral`; StoreError for a damaged file.
         """
         encode, separator = encoder(tokenizer), unescaped_separator(config.separator)
         items: list[TrainChain] = []
@@ -85,13 +84,13 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
 
     @property
     def digest(self) -> str:
-        """Hash of all tokens and targets."""
+        """A hash of all tokens and targets."""
         return content_id(*(repr(item) for item in self.items))
 
 
 class StepCollator:
-    """Chains as tensors, chains x longest: those of `pad`, and those of `target_tensors` where steps end. Elsewhere `labels`
-    is `IGNORED` and the others are 0."""
+    """Chains -> tensors of shape (chains, longest): those of `pad`, and those of `target_tensors` at the last tokens of steps.
+    At other tokens `labels` is `IGNORED` and the others are 0."""
 
     def __init__(self, pad_id: int) -> None:
         self._pad_id = pad_id
@@ -108,7 +107,7 @@ class StepCollator:
 
 
 class LikeLengths:
-    """A sampler for `torch.utils.data.DataLoader`. The order depends on `seed` and epoch alone, so that training can go on
+    """A sampler for `torch.utils.data.DataLoader`. The order depends only on `seed` and epoch, so training can resume
     anywhere."""
 
     def __init__(self, lengths: Sequence[int], batch: int, seed: int) -> None:
@@ -132,7 +131,7 @@ class LikeLengths:
             batch for start in range(0, len(drawn), together) for batch in self._dealt(drawn[start : start + together])
         ]
         rng.shuffle(batches)
-        # A smaller batch in between would shift all that follow.
+        # The smaller batch comes last; elsewhere it would shift all batches after it.
         batches.sort(key=lambda batch: len(batch) < self._batch)
         return (index for batch in batches for index in batch)
 
@@ -142,7 +141,7 @@ class LikeLengths:
 
 
 def pad(chains: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:
-    """`input_ids` and `attention_mask`, chains x longest, padded on the right."""
+    """`input_ids` and `attention_mask`, shape (chains, longest), padded on the right."""
     longest = max(map(len, chains))
     ids = torch.full((len(chains), longest), pad_id)
     mask = torch.zeros((len(chains), longest), dtype=torch.long)
@@ -153,8 +152,8 @@ def pad(chains: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]
 
 
 def target_tensors(targets: Sequence[StepTarget]) -> dict[str, torch.Tensor]:
-    """One entry per step: `labels` (1, 0 and `IGNORED`), `values` where `value_mask` says so, `n_correct`, `n_rollouts`,
-    `weights`."""
+    """Tensors with one entry per step: `labels` (1, 0 or `IGNORED`), `values` (valid where `value_mask` is True), `n_correct`,
+    `n_rollouts` and `weights`."""
     return {
         "labels": torch.tensor([IGNORED if target.label is None else target.label for target in targets]),
         "values": torch.tensor([target.value or 0.0 for target in targets]),

@@ -1,8 +1,8 @@
-"""Models with two classes at every token: made of a policy's weights to be trained, and loaded to score.
+"""Models with two classes at every token: made from a policy's weights for training, and loaded for scoring.
 
-There is one way from chains to logits, for validation and for `score` (`end_logits`).
+`end_logits` computes the logits of chains, for validation and for `score`.
 
-Weights come from safetensors only, and no code comes with a model.
+Weights are read from safetensors only, and no code of a model is run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,14 @@ from pipeline.train.text import EncodedChain
 
 BAD, GOOD = 0, 1
 SEPARATOR_KEY = "stepvalue_separator"
-"""In a model's config.json: what was behind the problem and every step when it was trained."""
+"""The key in a model's config.json for the text after the problem and after every step in training."""
 _NAMES = {BAD: "bad", GOOD: "good"}
 _MAX_CAUSE_CHARACTERS = 300
 _HEADS = ("ForTokenClassification",)
 
 
 def load_tokenizer(model: str, revision: str | None = None) -> Any:
-    """Raises UsageError where there is none, or it cannot be loaded."""
+    """Load the tokenizer of a model. Raises UsageError if it is missing or cannot be loaded."""
     try:
         return AutoTokenizer.from_pretrained(model, revision=revision, trust_remote_code=False)
     except (OSError, ValueError, ImportError, KeyError) as error:
@@ -32,7 +32,7 @@ def load_tokenizer(model: str, revision: str | None = None) -> Any:
 
 
 def load_config(model: str, revision: str | None = None) -> Any:
-    """A model's config.json, without its weights. Raises UsageError where there is none, or it cannot be read."""
+    """Load a model's config.json without its weights. Raises UsageError if it is missing or cannot be read."""
     try:
         return AutoConfig.from_pretrained(model, revision=revision, trust_remote_code=False)
     except (OSError, ValueError, ImportError, KeyError) as error:
@@ -40,9 +40,9 @@ def load_config(model: str, revision: str | None = None) -> Any:
 
 
 def new_model(model: str, revision: str | None, *, separator: str, layers: int | None) -> Any:
-    """A policy's weights under a new head, in float32; all but the head and the uppermost `layers` are frozen, if given.
+    """A policy's weights with a new head, in float32. With `layers`, all but the head and that many top layers are frozen.
 
-    Raises UsageError where it cannot be loaded, or has no layers to choose from.
+    Raises UsageError if the model cannot be loaded or has fewer layers.
     """
     try:
         loaded = AutoModelForTokenClassification.from_pretrained(
@@ -64,13 +64,13 @@ def new_model(model: str, revision: str | None, *, separator: str, layers: int |
 
 
 def trained_model(model: str, device: str) -> Any:
-    """A model with a trained head, in float32, for inference. Raises UsageError where it is none or cannot be loaded."""
+    """A model with a trained head, in float32, for inference. Raises UsageError if it has no such head or cannot be loaded."""
     try:
         config = AutoConfig.from_pretrained(model, trust_remote_code=False)
         kinds = tuple(config.architectures or ())
         if not any(kind.endswith(_HEADS) for kind in kinds) or config.num_labels != len(_NAMES):
             what = f"{', '.join(kinds) or 'of no known kind'}, {config.num_labels} labels"
-            raise UsageError(f"model={model} scores no steps ({what}): name a folder that `train` has written")
+            raise UsageError(f"model={model} cannot score steps ({what}): name a folder that `train` has written")
         loaded = AutoModelForTokenClassification.from_pretrained(
             model, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
         )
@@ -80,8 +80,8 @@ def trained_model(model: str, device: str) -> Any:
 
 
 def end_logits(model: Any, chains: Sequence[EncodedChain], *, batch_tokens: int, pad_id: int) -> list[torch.Tensor]:
-    """The logits of each chain, its ends x 2, float32 on the CPU. Chains of like length go together, `batch_tokens` tokens at a
-    time with padding, or one longer chain."""
+    """The logits of each chain, shape (ends of steps, 2), float32 on the CPU. A batch holds chains of similar length with at
+    most `batch_tokens` tokens including padding, or one longer chain."""
     found = [torch.zeros(0, 2)] * len(chains)
     was_training = model.training
     model.eval()
@@ -97,12 +97,12 @@ def end_logits(model: Any, chains: Sequence[EncodedChain], *, batch_tokens: int,
 
 
 def good_probabilities(logits: torch.Tensor) -> list[float]:
-    """P(good) of each row of logits, ends x 2."""
+    """P(good) of each row of logits, shape (ends of steps, 2)."""
     return [float(share) for share in logits.to(torch.float64).softmax(dim=-1)[:, GOOD]]
 
 
 def like_lengths(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """The indices of all lengths above 0 in batches, the longest first, so that memory that is enough at first is enough."""
+    """The indices of all lengths above 0 in batches, longest first, so that a lack of memory shows in the first batch."""
     batch: list[int] = []
     for index in sorted((index for index, length in enumerate(lengths) if length), key=lambda index: -lengths[index]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > batch_tokens:
@@ -114,19 +114,19 @@ def like_lengths(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int
 
 
 def context_of(config: Any, tokenizer: Any) -> int:
-    """Tokens that a model takes at most, by its own word and its tokenizer's."""
+    """The largest number of tokens that a model and its tokenizer allow."""
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
     known = [int(limit) for limit in (positions, tokenizer.model_max_length) if limit]
     return min(known)
 
 
 def device_here() -> str:
-    """The GPU where there is one."""
+    """`cuda` if there is a GPU, else `cpu`."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def has_bfloat16() -> bool:
-    """Whether the GPU multiplies bfloat16, in which forward passes are then made."""
+    """Whether the GPU supports bfloat16. Forward passes then use it."""
     return bool(torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False))
 
 
@@ -135,7 +135,7 @@ def _freeze(loaded: Any, model: str, layers: int) -> None:
     stack = getattr(trunk, "layers", None)
     if stack is None or layers > len(stack):
         have = "no list of layers" if stack is None else f"{len(stack)} layers"
-        raise UsageError(f"layers={layers}: {model} has {have}; lower it, or leave it out to train all of the model")
+        raise UsageError(f"layers={layers}: {model} has {have}; lower it, or leave it out to train the whole model")
     trunk.requires_grad_(False)
     if layers:
         for part in (*stack[-layers:], trunk.norm):
@@ -145,6 +145,6 @@ def _freeze(loaded: Any, model: str, layers: int) -> None:
 def _not_loaded(what: str, model: str, error: Exception) -> UsageError:
     cause = " ".join(str(error).split())[:_MAX_CAUSE_CHARACTERS]
     return UsageError(
-        f"{what} {model} cannot be loaded: {cause.rstrip('.')}; give model a local folder or a Hugging Face name that this "
-        "machine can reach, with weights in safetensors and a type that transformers can classify tokens with"
+        f"{what} {model} cannot be loaded: {cause.rstrip('.')}; give model=NAME, a local folder or a Hugging Face name that "
+        "this machine can reach, with weights in safetensors and an architecture that AutoModelForTokenClassification supports"
     )

@@ -1,6 +1,4 @@
-"""What stands in `out` beside the model: what it was trained with and on, and how it came out, which is how well probabilities
-of good steps fit held-out labels.
-"""
+"""`train.json` in the model's folder: the settings and labels of the training, and the metrics on held-out problems."""
 
 import dataclasses
 import json
@@ -22,16 +20,18 @@ NAME = "train.json"
 CHECKPOINTS = "checkpoints"
 _STATE = "trainer_state.json"
 _ELSEWHERE = ("out",)
-"""Settings that may differ when training goes on."""
+"""Settings that may differ when training is resumed."""
 GOOD_ABOVE = 0.5
-"""P(good) of a step that is taken for good."""
+"""A step with a higher P(good) is predicted as good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """On held-out problems; None where there was nothing to measure it on. `loss`: per step, as trained, over the `steps` that
-    have what it is about. `auc` and `accuracy`: of the `good` steps against the `bad` ones, others having no label. `brier`:
-    mean square of P(good) less the step's value."""
+    """Metrics on held-out problems; None if there is nothing to measure.
+
+    `loss`: the training loss per step, over the `steps` that it can use. `auc` and `accuracy`: of `good` steps against `bad`
+    ones; other steps have no label. `brier`: mean square of P(good) minus the step's value.
+    """
 
     steps: int
     good: int
@@ -44,7 +44,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """`labels`: hash of the tokens and targets of all chains. `metrics`: None while training."""
+    """The content of `train.json`. `labels`: hash of the tokens and targets of all chains. `metrics`: None during training."""
 
     settings: dict[str, Any]
     labels: str
@@ -52,21 +52,22 @@ class Record:
 
 
 def settings_of(config: TrainConfig) -> dict[str, Any]:
-    """All that the result depends on, by name."""
+    """The settings that the result depends on, by name."""
     values = dataclasses.asdict(config)
     return {name: flatten_settings(name, value)[name] for name, value in values.items() if name not in _ELSEWHERE}
 
 
 def read_record(out: Path, config: TrainConfig) -> Record | None:
-    """What an earlier start with the same settings left; None where there was none.
+    """Read the record of an earlier start with the same settings; None without one.
 
-    Raises UsageError for a folder that holds something else or was made with other settings, naming the first that differs.
+    Raises UsageError for a folder that holds something else or was made with other settings (the message names the first one
+    that differs); StoreError for a damaged record.
     """
     if out.exists() and not out.is_dir():
         raise UsageError(f"out={out} is a file: name a folder")
     if not (out / NAME).exists():
         if out.is_dir() and any(out.iterdir()):
-            raise UsageError(f"out={out} holds something else: name a folder that is empty or not there")
+            raise UsageError(f"out={out} holds something else: name a folder that is empty or does not exist")
         return None
     try:
         found = json.loads((out / NAME).read_bytes())
@@ -83,19 +84,19 @@ def read_record(out: Path, config: TrainConfig) -> Record | None:
         was, now = record.settings.get(name), wanted.get(name)
         if was != now:
             raise UsageError(
-                f"out={out} was trained with {name}={was!r}, not {now!r}: set that back, or name another folder"
+                f"out={out} was trained with {name}={was!r}, not {now!r}: change {name} back, or name another folder"
             )
     return record
 
 
 def write_record(out: Path, record: Record) -> None:
-    """Raises StoreError where the folder cannot be written."""
+    """Write the record. Raises StoreError if the folder cannot be written."""
     with atomic_file(out / NAME) as file:
         file.write(json.dumps(dataclasses.asdict(record), indent=1).encode())
 
 
 def last_checkpoint(out: Path) -> Path | None:
-    """The newest checkpoint that was written whole: its state is written last."""
+    """The newest complete checkpoint. A checkpoint is complete when its state is readable, because that is written last."""
     found = [
         (int(path.parent.name.rpartition("-")[2]), path) for path in (out / CHECKPOINTS).glob(f"checkpoint-*/{_STATE}")
     ]
@@ -109,8 +110,8 @@ def last_checkpoint(out: Path) -> Path | None:
 
 
 def auc(scores: Sequence[float], labels: Sequence[int | None]) -> float | None:
-    """The probability that a good step (1) has a higher score than a bad one (0), ties half: the Mann-Whitney statistic. None
-    unless there are both; steps of which the label is None do not count."""
+    """The probability that a good step (1) has a higher score than a bad one (0), with ties counting half: the Mann-Whitney
+    statistic. None without good or without bad steps. Steps with label None do not count."""
     known = [(score, label) for score, label in zip(scores, labels, strict=True) if label is not None]
     good = np.array([score for score, label in known if label == 1])
     bad = np.array([score for score, label in known if label != 1])
@@ -118,7 +119,7 @@ def auc(scores: Sequence[float], labels: Sequence[int | None]) -> float | None:
 
 
 def accuracy(scores: Sequence[float], labels: Sequence[int | None]) -> float | None:
-    """The share of labelled steps that lie on the right side of `GOOD_ABOVE`."""
+    """The share of labelled steps that `GOOD_ABOVE` classifies correctly."""
     right = [
         (score > GOOD_ABOVE) == (label == 1) for score, label in zip(scores, labels, strict=True) if label is not None
     ]
@@ -126,6 +127,6 @@ def accuracy(scores: Sequence[float], labels: Sequence[int | None]) -> float | N
 
 
 def brier(scores: Sequence[float], values: Sequence[float | None]) -> float | None:
-    """The mean square of score - value over steps that have one (Brier 1950, of a known probability)."""
+    """The mean square of score - value over steps with a value (Brier 1950, for known probabilities)."""
     squares = [(score - value) ** 2 for score, value in zip(scores, values, strict=True) if value is not None]
     return sum(squares) / len(squares) if squares else None

@@ -1,6 +1,4 @@
-"""The `score` command: what a trained model says of every step of given chains, and the score of a chain from those of its
-steps.
-"""
+"""The `score` command: scores every step of given chains with a trained model, and each chain from its step scores."""
 
 import dataclasses
 import json
@@ -36,13 +34,13 @@ from pipeline.train.settings import ScoreConfig, unescaped_separator
 from pipeline.train.text import EncodedChain, check_separator, encode_chain, encoder, pad_id_of
 
 BLOCK_CHAINS = 2048
-"""Chains that are sorted by length, scored and written together."""
+"""Number of chains that are sorted by length, scored and written together."""
 Write = Callable[[pa.Table], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainScores:
-    """All None for a chain of which a step has no score: what is left out may be what decides."""
+    """The score of a chain by each aggregation. All are None if a step has no score, because that step might be decisive."""
 
     last: float | None = None
     min: float | None = None
@@ -50,7 +48,7 @@ class ChainScores:
     mean: float | None = None
 
     def chosen(self, aggregation: Aggregation) -> float | None:
-        """The one that is asked for."""
+        """The score by the given aggregation."""
         return {
             Aggregation.last: self.last,
             Aggregation.min: self.min,
@@ -61,7 +59,8 @@ class ChainScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """`cut`: chains of which a step did not fit into the model, which have no score. `left_out`: rows that are no chain."""
+    """Counts of a scoring. `cut`: chains without a score because a step did not fit into the model. `left_out`: rows without a
+    usable chain."""
 
     chains: int
     steps: int
@@ -70,7 +69,7 @@ class Scored:
 
 
 class Scorer:
-    """A trained model with its tokenizer and the separator that it knows steps by."""
+    """A trained model with its tokenizer and the separator of its training."""
 
     def __init__(self, config: ScoreConfig) -> None:
         self._model = trained_model(config.model, device_here())
@@ -81,7 +80,7 @@ class Scorer:
         self._max_length = min(context, config.max_length or context)
 
     def step_scores(self, chains: Sequence[tuple[str, Sequence[str]]]) -> list[list[float | None]]:
-        """P(good) of each step of each (problem, steps); None behind what fits into the model."""
+        """P(good) of each step of each (problem, steps); None for steps that do not fit into the model."""
         encoded = [self._encoded(problem, steps) for problem, steps in chains]
         logits = end_logits(self._model, encoded, batch_tokens=self._batch_tokens, pad_id=pad_id_of(self._tokenizer))
         return [
@@ -102,8 +101,8 @@ class Scorer:
         recorded = getattr(self._model.config, SEPARATOR_KEY, None)
         if config.separator is None and recorded is None:
             raise UsageError(
-                f"the config.json of {config.model} has no {SEPARATOR_KEY}: say with separator=... what stood behind each step "
-                "when it was trained"
+                f"the config.json of {config.model} has no {SEPARATOR_KEY}: give separator=..., the text after each step in "
+                "training"
             )
         separator = str(recorded) if config.separator is None else unescaped_separator(config.separator)
         check_separator(self._tokenizer, separator)
@@ -111,9 +110,9 @@ class Scorer:
 
 
 def score(config: ScoreConfig) -> Scored:
-    """Write `config.out`, whole or not at all.
+    """Score chains and write `config.out` as a whole or not at all.
 
-    Raises UsageError for a model, run or output that does not suit, InputError where there is no chain, StoreError.
+    Raises UsageError for an unusable model, run or output, InputError if there is no chain, and StoreError.
     """
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
@@ -140,7 +139,7 @@ def score(config: ScoreConfig) -> Scored:
 
 
 def chain_scores(step_scores: Sequence[float | None]) -> ChainScores:
-    """Of scores in [0, 1], one per step."""
+    """The scores of a chain from its step scores in [0, 1]."""
     scores = [score for score in step_scores if score is not None]
     if not scores or len(scores) < len(step_scores):
         return ChainScores()

@@ -1,4 +1,4 @@
-"""Settings of `train` and `score`. Nothing here loads torch."""
+"""Settings of `train` and `score`. This module does not import torch."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,20 +12,20 @@ from pipeline.config.fields import Settings, check
 from pipeline.config.label import DataConfig, GraderConfig
 
 EMBEDDED = "embedded"
-"""As `model`: the shipped one."""
+"""The value of `model` that selects the model included in the package."""
 
 
 class TrainTarget(Enum):
-    """What is labelled."""
+    """The kind of reward model."""
 
     step = "step"
-    """Every step: a process reward model."""
+    """A process reward model: every step has a target."""
     outcome = "outcome"
-    """The last step alone, with whether the chain's answer is right: an outcome reward model."""
+    """An outcome reward model: only the last step has a target, whether the chain's answer is correct."""
 
 
 class Loss(Enum):
-    """See `losses`."""
+    """The loss function; see `losses`."""
 
     hard = "hard"
     soft = "soft"
@@ -33,17 +33,17 @@ class Loss(Enum):
 
 
 class Weight(Enum):
-    """What a step counts for."""
+    """The weight of a step in the loss."""
 
     none = "none"
-    """As much as any other."""
+    """All steps have weight 1."""
     confidence = "confidence"
-    """1 - 4 posterior_sd^2: no spread of a probability is wider than a variance of 1/4, and this is the share of it that
-    the evidence has removed."""
+    """1 - 4 posterior_sd^2. The variance of a probability is at most 1/4; the weight is the share of it that the rollouts have
+    removed."""
 
 
 class TrainNeutral(Enum):
-    """What becomes of a neutral step, labelled 2: the model knows good and bad."""
+    """How a neutral step (label 2) counts: the model has only the classes good and bad."""
 
     positive = "positive"
     negative = "negative"
@@ -52,58 +52,58 @@ class TrainNeutral(Enum):
 
 @dataclass(kw_only=True, slots=True)
 class TrainConfig(Settings):
-    """Everything `train` needs."""
+    """All settings of `train`."""
 
     run_dir: str = "???"
     """The run directory whose current labels the model is trained on."""
     model: str = "???"
-    """A Hugging Face name, a local folder, or `embedded`."""
+    """The model to start from: a Hugging Face name, a local folder, or `embedded`."""
     out: str = "???"
-    """The folder of the trained model; the same command goes on with what is there."""
+    """The folder of the trained model. The same command continues a training that is there."""
     revision: str | None = None
-    """Of the model on the Hugging Face Hub: a branch, a tag or a commit."""
+    """The revision of the model on the Hugging Face Hub: a branch, a tag or a commit."""
     target: TrainTarget = TrainTarget.step
-    """What is trained: a process reward model, which grades every step, or an outcome reward model."""
+    """The kind of model: a process reward model, which scores every step, or an outcome reward model."""
     loss: Loss = Loss.hard
-    """What a step is trained towards."""
+    """The loss of a step: against its label (hard), its value (soft), or its counts of correct and graded rollouts."""
     weight: Weight = Weight.none
-    """How much a step counts."""
+    """The weight of a step in the loss: 1, or more for a value with a smaller posterior_sd."""
     soft: ValueColumn | None = None
-    """null: `value` for labels of estimator=fixed, else `posterior_mean`."""
+    """The column of step values. null: `value` for labels of estimator=fixed, else `posterior_mean`."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
-    """A step is good if its value (the column `soft`) is above it; null: as the run labelled."""
+    """A step is good if its value (column `soft`) is above it. null: the run's labels count."""
     neutral: TrainNeutral | None = None
-    """Has to be given for loss=hard where there are neutral steps."""
+    """How neutral steps count. Required for loss=hard if there are any."""
     validation: Annotated[float, Range(ge=0, lt=1)] = 0.1
     """Share of the problems that go, with all their chains, into the validation set."""
     seed: Annotated[int, Range(ge=0, le=2**32 - 1)] = 0
-    """Decides which problems those are, the order of the chains, and how the head begins."""
+    """The seed of the validation set, the order of the chains, and the initial weights of the head."""
     separator: str = "\n\n"
-    """Behind the problem and every step; `\\n` stands for a line end. The model's config.json records it for `score`."""
+    """The text after the problem and every step; `\\n` means a newline. The model's config.json records it for `score`."""
     max_length: Annotated[int, Ge(1)] = 2048
-    """Tokens of a chain, or fewer where the model takes fewer. Steps that do not fit are left out."""
+    """The largest number of tokens of a chain; the model's own limit applies too. Steps that do not fit are left out."""
     layers: Annotated[int | None, Ge(0)] = None
-    """Train the head and so many of the uppermost layers; null: all of the model."""
+    """Train the head and this number of the top layers. null: the whole model."""
     epochs: Annotated[int, Ge(1)] = 3
-    """How often the model sees every chain."""
+    """Number of passes over all chains."""
     batch: Annotated[int, Ge(1)] = 16
-    """Chains of a forward pass, on each device."""
+    """Chains per forward pass and device."""
     gradient_accumulation_steps: Annotated[int, Ge(1)] = 1
-    """Forward passes of an update."""
+    """Forward passes per update."""
     learning_rate: Annotated[float, Gt(0)] = 2e-5
-    """Falls to 0 in a line behind the warm-up."""
+    """The peak learning rate. It falls linearly to 0 after the warm-up."""
     warmup_ratio: Annotated[float, Range(ge=0, lt=1)] = 0.1
-    """Share of all updates in which the learning rate rises."""
+    """Share of all updates during which the learning rate rises."""
     weight_decay: Annotated[float, Ge(0)] = 0.01
-    """Of AdamW."""
+    """Weight decay of AdamW."""
     max_grad_norm: Annotated[float, Gt(0)] = 1.0
-    """Largest norm of a gradient."""
+    """Gradients are clipped to this norm."""
     checkpoint_steps: Annotated[int | None, Ge(1)] = None
-    """Updates between checkpoints; null: an epoch's."""
+    """Updates between checkpoints. null: one checkpoint per epoch."""
     gradient_checkpointing: bool = False
-    """Compute activations anew in the backward pass, which takes longer and less memory."""
+    """Recompute activations in the backward pass: slower, but needs less memory."""
     partial: bool = False
-    """Train on what an unfinished run has so far."""
+    """Also accept an unfinished run, and train on the labels that it has."""
 
     def check(self) -> None:
         check(self.separator != "", "separator", repr(self.separator), "a text")
@@ -111,34 +111,35 @@ class TrainConfig(Settings):
 
 @dataclass(kw_only=True, slots=True)
 class ScoreConfig(Settings):
-    """Everything `score` needs: chains come from `run_dir` or from `data.path`."""
+    """All settings of `score`. Chains come from `run_dir` or from `data.path`."""
 
     model: str = "???"
-    """A folder that `train` has written, or the Hugging Face name of such a model."""
+    """The model: a folder that `train` has written, or the Hugging Face name of such a model."""
     out: str = "???"
-    """A file that ends in .parquet or .jsonl."""
+    """The file for the scores, ending in .parquet or .jsonl."""
     run_dir: str | None = None
-    """A run directory whose chains are scored."""
+    """The run directory whose chains are scored."""
     data: DataConfig = field(default_factory=lambda: DataConfig(path=""))
     grader: GraderConfig = field(default_factory=GraderConfig)
-    """Checks the chains of `data.path` that come with a known answer."""
+    """The grader for chains of `data.path` with a known answer."""
     aggregation: Aggregation = Aggregation.last
-    """What `score` is: models trained on Monte Carlo values tell a chain's worth best by its last step (arXiv:2501.07301)."""
+    """How step scores make the score of a chain. For models trained on Monte Carlo values, the last step's score works best
+    (arXiv:2501.07301)."""
     separator: str | None = None
-    """null: the one that the model was trained with; `\\n` stands for a line end."""
+    """The text after the problem and after every step; `\\n` means a newline. null: as the model was trained."""
     max_length: Annotated[int | None, Ge(1)] = None
-    """Tokens of a chain; null: what the model takes."""
+    """The largest number of tokens of a chain. null: the model's own limit."""
     batch_tokens: Annotated[int, Ge(1)] = 4096
-    """Tokens of a forward pass, padding included; a chain that is longer has one of its own."""
+    """Tokens per forward pass, padding included. A longer chain has a pass of its own."""
     partial: bool = False
-    """Score what an unfinished run has so far."""
+    """Also accept an unfinished run, and score the chains that it has."""
 
     def check(self) -> None:
         check(self.separator != "", "separator", repr(self.separator), "a text, or null")
         if bool(self.run_dir) == bool(self.data.path):
-            raise ValueError("give either run_dir=FOLDER, to score a run's chains, or data.path=FILE, for others")
+            raise ValueError("give either run_dir=FOLDER, to score a run's chains, or data.path=FILE, for other chains")
 
 
 def unescaped_separator(separator: str) -> str:
-    """A separator as it is meant: the command line cannot say a line end but as `\\n`."""
+    """Replace `\\n` by a newline, which a command line cannot contain."""
     return separator.replace("\\n", "\n")

@@ -1,4 +1,4 @@
-"""What a row of `labels` says of its steps, as a model is trained towards it. Pure."""
+"""Turns a row of `labels` into training targets of its steps. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ COLUMNS = (
     "label",
     "estimator",
 )
-"""Columns of `labels` that are read."""
+"""The columns of `labels` that are read."""
 IGNORED = -100
-"""In tensors, the label of what has none: torch's own."""
+"""The class of tokens without a label in tensors; the same as in torch."""
 _NEUTRAL = {TrainNeutral.positive: POSITIVE, TrainNeutral.negative: NEGATIVE, TrainNeutral.uncertain: None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTarget:
-    """Of one step: its class (1 good, 0 bad, None uncertain), its value in [0, 1] or None, right and graded rollouts, and what
-    it counts for. A step whose value is its chain's own outcome has one rollout, that outcome."""
+    """The target of one step: its class (1 good, 0 bad, None uncertain), its value in [0, 1] or None, its correct and graded
+    rollouts, and its weight. A step whose value is its chain's own outcome has one rollout, that outcome."""
 
     label: int | None = None
     value: float | None = None
@@ -46,8 +46,7 @@ class StepTarget:
 def step_targets(row: Mapping[str, Any], config: TrainConfig) -> list[StepTarget]:
     """One target per step of a row with `COLUMNS`.
 
-    Raises UsageError for a step labelled 2 where its class counts and neither `config.neutral` nor `config.threshold` decides
-    it.
+    Raises UsageError for a step with label 2 if its class counts and neither `config.neutral` nor `config.threshold` sets it.
     """
     if config.target is TrainTarget.outcome:
         last = StepTarget() if row["outcome"] is None else _terminal(row["outcome"])
@@ -56,7 +55,7 @@ def step_targets(row: Mapping[str, Any], config: TrainConfig) -> list[StepTarget
 
 
 def counts_for(loss: Loss, target: StepTarget) -> bool:
-    """Whether a step has what the loss is about."""
+    """Whether a step has a positive weight and the target that the loss needs: a label, a value or rollouts."""
     if target.weight <= 0:
         return False
     match loss:
@@ -92,7 +91,7 @@ def _label(label: int | None, value: float | None, config: TrainConfig) -> int |
         return label
     if config.neutral is None and config.loss is Loss.hard:
         raise UsageError(
-            "the run has neutral steps, labelled 2, and the model knows good and bad: say what becomes of them with neutral="
+            "the run has neutral steps (label 2), but the model has only the classes good and bad: choose neutral="
             + ", neutral=".join(choice.value for choice in TrainNeutral)
         )
     return None if config.neutral is None else _NEUTRAL[config.neutral]

@@ -1,8 +1,7 @@
-"""What a model reads of a chain: the problem and the steps as pieces, each with the separator behind it; and its tokenizer, as
-that wants it. Pure.
+"""Encodes a chain for a model: the problem and the steps as pieces, each followed by the separator. Pure.
 
-The pieces are tokenised one by one, so that a step has the same tokens in whatever chain it stands, in training and in
-scoring, and always ends with one of its own: that is where the model says what the step is worth.
+The pieces are tokenized one by one. So a step has the same tokens in every chain, in training and in scoring, and its last
+token is its own. The model scores the step at that token.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,12 +11,12 @@ from typing import Any
 from pipeline.core.errors import UsageError
 
 Encode = Callable[[Sequence[str]], Sequence[Sequence[int]]]
-"""Token ids of each of several texts, without any that a tokenizer adds."""
+"""Texts -> the token ids of each, without special tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedChain:
-    """`ends`: where in `ids` the last token of each step stands. `left_out`: steps at the end of which there is nothing."""
+    """`ends`: the index in `ids` of the last token of each step. `left_out`: number of last steps that are not in `ids`."""
 
     ids: tuple[int, ...]
     ends: tuple[int, ...]
@@ -27,10 +26,9 @@ class EncodedChain:
 def encode_chain(
     encode: Encode, problem: str, steps: Sequence[str], *, separator: str, bos: int | None, max_length: int
 ) -> EncodedChain:
-    """The chain in at most `max_length` tokens, `bos` in front if there is one: whole steps, as many as fit.
+    """The chain in at most `max_length` tokens: `bos` if there is one, the problem, and as many whole steps as fit.
 
-    A step that the tokenizer makes nothing of has no end of its own, and the chain ends before it. Where not even the problem
-    fits, `ids` is empty.
+    The chain also ends before a step without any token. `ids` is empty if not even the problem fits.
     """
     head, *pieces = encode([text + separator for text in (problem, *steps)])
     ids = [*([] if bos is None else [bos]), *head]
@@ -46,7 +44,7 @@ def encode_chain(
 
 
 def encoder(tokenizer: Any) -> Encode:
-    """Token ids of several texts. What looks like a special token in a text is text."""
+    """An `Encode` for the tokenizer. It treats special tokens in a text as plain text."""
 
     def encode(texts: Sequence[str]) -> Sequence[Sequence[int]]:
         found = tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False)
@@ -56,16 +54,16 @@ def encoder(tokenizer: Any) -> Encode:
 
 
 def check_separator(tokenizer: Any, separator: str) -> None:
-    """Raise UsageError for a separator that the tokenizer makes nothing of: steps would have no end of their own."""
+    """Raise UsageError for a separator without any token: an empty step would have no last token."""
     if not encoder(tokenizer)([separator])[0]:
         raise UsageError(
-            f"separator={separator!r} is no token of this model's tokenizer: choose another, such as separator='\\n' or "
+            f"separator={separator!r} has no token in this model's tokenizer: choose another, such as separator='\\n' or "
             "separator=' ;'"
         )
 
 
 def pad_id_of(tokenizer: Any) -> int:
-    """What fills rows up; the attention mask covers it, so that any token will do."""
+    """The token for padding. Any token works, because the attention mask hides it."""
     for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):
         if token is not None:
             return int(token)

@@ -1,7 +1,7 @@
-"""Training: a run's labels and a policy's weights in, a folder that `AutoModelForTokenClassification` loads out.
+"""Training: trains a policy's weights on a run's labels and writes a folder that `AutoModelForTokenClassification` loads.
 
-Started again it goes on from the last checkpoint, to the weights that it would have come to without a break.
-Not covered: models that do not fit, with their gradients and AdamW's two moments (16 bytes a parameter), on one device.
+A second start resumes from the last checkpoint and reaches the same weights as a training without interruption. The model, its
+gradients and AdamW's two moments (16 bytes per parameter together) must fit on one device.
 """
 
 import math
@@ -48,13 +48,13 @@ from pipeline.train.targets import counts_for
 from pipeline.train.text import check_separator, pad_id_of
 
 VALIDATION_TOKENS = 8192
-"""Of a forward pass without gradients."""
+"""Tokens of a forward pass without gradients."""
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """`metrics`: of the finished model on the held-out problems. `before`: it was finished already, and nothing was done."""
+    """`metrics`: of the finished model on the held-out problems. `before`: the model was finished by an earlier start."""
 
     out: Path
     metrics: Metrics
@@ -62,10 +62,10 @@ class Trained:
 
 
 def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
-    """Train as `config` says, beginning with the model `weights`; `progress` gets a line for the data and one an epoch.
+    """Train the model `weights`. `progress` gets lines about the data and one line per epoch.
 
-    Raises UsageError for a run, model or folder that does not suit, InputError where no step has what the loss is about and
-    where the folder was begun with other labels, StoreError.
+    Raises UsageError for an unusable run, model or folder, InputError if the loss can use no step or if the folder was begun
+    with other labels, and StoreError.
     """
     out = Path(config.out).expanduser()
     record = read_record(out, config)
@@ -80,7 +80,7 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
     labels = content_id(training.digest, held_out.digest)
     if record is not None and record.labels != labels:
         raise InputError(
-            f"the labels of {config.run_dir} have changed since {out} was begun with them: train into another folder, or "
+            f"the labels of {config.run_dir} have changed since the training in {out} began: train into another folder, or "
             "remove this one"
         )
     if record is not None and record.metrics is not None:
@@ -97,7 +97,7 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
     )
     checkpoint = last_checkpoint(out)
     if checkpoint is not None:
-        progress(f"goes on from {checkpoint}")
+        progress(f"resumes from {checkpoint}")
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     metrics = trainer.validated()
     if trainer.is_world_process_zero():
@@ -109,7 +109,7 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
 
 
 class _Validation:
-    """Held-out chains, and what a model makes of them."""
+    """Computes metrics on the held-out chains."""
 
     def __init__(self, dataset: StepDataset, tokenizer: Any, loss: Loss) -> None:
         self._chains = [item.encoded for item in dataset.items]
@@ -136,7 +136,7 @@ class _Validation:
 
 
 class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped here
-    """A Trainer with the losses of steps, and a line of figures at the end of an epoch, seconds of that epoch included."""
+    """A Trainer with step losses. At the end of each epoch it reports a line with metrics and the seconds of the epoch."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
             callbacks=[_Epochs(self._begun, self._epoch_ended)],
         )
         self.pop_callback(PrinterCallback)
-        # The loss is a mean over a pass's own steps: the passes of an update count alike.
+        # The loss is a mean over the steps of a pass, so all passes of an update have equal weight.
         self.model_accepts_loss_kwargs = False
         self._config = config
         self._validation = validation
@@ -175,7 +175,7 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
         return (loss, outputs) if return_outputs else loss
 
     def validated(self) -> Metrics:
-        """What the model makes of the held-out problems now."""
+        """The metrics of the current model on the held-out problems."""
         return self._metrics or self._validation.metrics(self.model)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> LikeLengths:
@@ -199,7 +199,7 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
 
 
 class _Epochs(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
-    """`begun` gets the updates that were made before and all that there will be, `ended` the number of the epoch."""
+    """`begun` gets the number of updates done before and the total number of updates. `ended` gets the number of the epoch."""
 
     def __init__(self, begun: Callable[[int, int], None], ended: Callable[[int], None]) -> None:
         self._begun = begun
@@ -216,7 +216,7 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
 
 
 def validation_text(metrics: Metrics) -> str:
-    """The figures of the held-out problems in words."""
+    """The metrics of the held-out problems as text."""
     if not metrics.steps:
         return "no held-out problems"
     figures = (("loss", metrics.loss), ("AUC", metrics.auc), ("accuracy", metrics.accuracy), ("Brier", metrics.brier))
@@ -236,7 +236,7 @@ def _arguments(config: TrainConfig, chains: int) -> TrainingArguments:
         gradient_accumulation_steps=config.gradient_accumulation_steps,
         learning_rate=config.learning_rate,
         lr_scheduler_type="linear",
-        # Its first update has a rate of 0: where there are few, none is given away.
+        # The first update of a warm-up has a rate of 0. With few updates there is no warm-up, so that none is wasted.
         warmup_steps=config.warmup_ratio if updates * config.warmup_ratio >= 1 else 0,
         weight_decay=config.weight_decay,
         max_grad_norm=config.max_grad_norm,
@@ -260,19 +260,19 @@ def _check_usable(training: StepDataset, config: TrainConfig) -> None:
         return
     if not training.chains:
         raise InputError(
-            f"{config.run_dir} has no chains to train on: label more problems, or hold out fewer with validation=0"
+            f"{config.run_dir} has no chains to train on: label more problems, or hold out none with validation=0"
         )
     raise InputError(
         f"no step of the {training.chains} chains of {config.run_dir} can be trained on with target={config.target.value} "
-        f"loss={config.loss.value}: {training.cut} of {training.steps} steps do not fit into max_length, the others have no "
-        "label, value or rollout; take another loss, another threshold, or more rollouts"
+        f"loss={config.loss.value}: {training.cut} of {training.steps} steps do not fit into max_length, and the others have "
+        "no label, value or rollout; use another loss, another threshold, or more rollouts"
     )
 
 
 def _counted(name: str, dataset: StepDataset, config: TrainConfig, max_length: int) -> str:
     kept = sum(len(item.encoded.ids) for item in dataset.items)
-    cut = f"; {dataset.cut:,} steps behind {max_length:,} tokens were left out" if dataset.cut else ""
+    cut = f"; {dataset.cut:,} steps do not fit into {max_length:,} tokens and are left out" if dataset.cut else ""
     return (
-        f"{name:<10}  {len(dataset):,} of {dataset.chains:,} chains have a step to learn from ({config.loss.value}), with "
+        f"{name:<10}  {len(dataset):,} of {dataset.chains:,} chains have steps for loss={config.loss.value}, with "
         f"{kept:,} tokens{cut}"
     )

@@ -1,4 +1,4 @@
-"""Pairs of people's and labelled chains, made in one line."""
+"""Makes pairs of human chains and labelled chains in one line."""
 
 from collections.abc import Sequence
 
@@ -52,7 +52,7 @@ def labelled(
 def pair(
     error: int, values: Sequence[float | None], *, outcome: bool | None = True, source_id: str | None = None
 ) -> ChainPair:
-    """People's first error, -1 for none, and what the run's values are."""
+    """A pair from the human first error, -1 for none, and the run's values."""
     return ChainPair(
         human=human(goods_until(error, len(values)), source_id=source_id),
         labelled=labelled(values, outcome=outcome, source_id=source_id),

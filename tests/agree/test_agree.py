@@ -1,4 +1,4 @@
-"""The command as a whole: an oracle run against people who agree, who do not, and files that cannot be used."""
+"""The whole command: an oracle run compared with humans who agree, humans who do not, and unusable files."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def labels(run_dir: Path) -> list[dict[str, Any]]:
-    """Of the chains that were given, not sampled: `bare` had none."""
+    """Labels of the chains from the input, without the sampled ones: the row `bare` had no chain."""
     frame = pl.concat(label_frames(LocalStorage(run_dir)))
     rows = list(frame.filter(pl.col("source_id") != "bare").iter_rows(named=True))
     assert len(rows) == 6
@@ -73,7 +73,7 @@ def test_people_who_say_what_the_labels_say_agree_with_them(
     assert counts["labelled"] == counts["compared"] + counts["not_by_people"]
     said = capsys.readouterr().out
     wrong = sum(error != -1 for _, error in decided)
-    assert f"people find one in {wrong} chains and none in {len(decided) - wrong}" in said
+    assert f"humans find one in {wrong} chains and none in {len(decided) - wrong}" in said
     assert "label (any)" in said
     assert "wrong answer: last step" in said
 
@@ -116,7 +116,7 @@ def test_rows_that_are_left_out_are_counted_and_told(
     assert [unusable["place"]["line"] for unusable in found["unusable"]] == [3, 5, 6]
     said = capsys.readouterr().out
     assert "6 rows = 1 compared + 1 not in the run + 1 repeated + 3 unusable" in said
-    assert f"line 3: The label names step 99, counted from 0, of a chain of {len(row['steps'])} steps." in said
+    assert f"line 3: The label names step 99, counted from 0, but the chain has {len(row['steps'])} steps." in said
 
 
 def test_neighbouring_thresholds_that_make_no_difference_share_a_row(
@@ -134,7 +134,7 @@ def test_neighbouring_thresholds_that_make_no_difference_share_a_row(
     ("rows", "said"),
     [
         ([], "none of the 0 rows"),
-        ([{"problem": "p", "steps": ["a"], "truth": 1}], "is a chain with a label by people; line 1 of"),
+        ([{"problem": "p", "steps": ["a"], "truth": 1}], "is a chain with a human label; line 1 of"),
         ([{"problem": "p", "steps": ["a"], "label": 0}], "none of the 1 chains of"),
     ],
 )
@@ -163,7 +163,7 @@ def test_an_unfinished_run_is_compared_only_when_asked(
     counts = report(part, data, "--partial")["counts"]
     assert 0 < counts["compared"] < len(labels)
     assert counts["compared"] + counts["unmatched"] == len(labels)
-    assert "the run is not finished: 1 of its units are owed" in capsys.readouterr().out
+    assert "the run is not finished; units not labelled yet: 1" in capsys.readouterr().out
     for record in (part / "commits").glob(f"unit-{kept}-*"):
         record.unlink()
     assert agree(part, data, "--partial") == 2

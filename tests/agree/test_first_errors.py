@@ -1,4 +1,4 @@
-"""Figures about first errors against tables worked out by hand, and against a plain formula."""
+"""Figures on first errors, checked against tables computed by hand and against a plain formula."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""People's labels are read out of every layout that has some; what cannot be used says why, and where."""
+"""Human labels are read from every layout that has them; each unusable row gives a reason and its place."""
 
 import json
 from typing import Any
@@ -79,7 +79,7 @@ def test_a_label_that_names_no_step_is_unusable(label: object) -> None:
 
 
 def test_a_label_beyond_the_chain_is_told_with_both_numbers() -> None:
-    assert why_not(processbench(3)) == "The label names step 3, counted from 0, of a chain of 3 steps."
+    assert why_not(processbench(3)) == "The label names step 3, counted from 0, but the chain has 3 steps."
 
 
 def test_a_file_without_labels_is_told_which_columns_it_has() -> None:

@@ -1,4 +1,4 @@
-"""Chains are matched by what they say, and nothing that is left over goes uncounted."""
+"""Chains are matched by their texts, and every row without a match is counted."""
 
 from hypothesis import given
 from hypothesis import strategies as st

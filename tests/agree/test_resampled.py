@@ -1,4 +1,4 @@
-"""Bootstrap intervals cover what they should, repeat themselves, and know what they cannot tell."""
+"""Bootstrap intervals have the expected width, are reproducible, and are absent without variation."""
 
 import numpy as np
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Figures about single steps against ones by hand, a plain formula and a published table."""
+"""Figures on single steps, checked against values computed by hand, a plain formula and a published table."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Run directories to be proved and damaged: small, and with something of every kind in them."""
+"""Makes small run directories with data of every kind, which tests audit and damage."""
 
 import shutil
 from pathlib import Path
@@ -20,7 +20,8 @@ EXTENDED = 5
 
 
 def rows() -> list[dict[str, Any]]:
-    """Shared prefixes, a chain without an answer, a prefix and a problem that are too long, bare problems, bad rows."""
+    """Rows with shared prefixes, a chain without an answer, a prefix and a problem that are too long, bare problems, and bad
+    rows."""
     sums = [
         {
             "id": f"{n}-{last}",
@@ -58,14 +59,14 @@ def config(folder: Path, *overrides: str) -> LabelConfig:
 
 
 def labelled(folder: Path, *overrides: str) -> Path:
-    """The directory of a finished run, whose engine died once on the way, so that it has flushed files."""
+    """The directory of a finished run. Its engine died once, so it has flushed files."""
     with patch.object(oracle, "_CHUNK", 4):
         label_in_process(config(folder, "policy.oracle.fail_after=20", *overrides))
     return folder / "run"
 
 
 def edited(folder: Path) -> Path:
-    """The directory of a run that was extended, graded anew with other verdicts, and labelled anew by another rule."""
+    """The directory of a run that was extended, regraded with other verdicts, and relabelled by another rule."""
     labelled(folder)
     run_dir = labelled(folder, f"sampling.rollouts={EXTENDED}")
     regrade(RegradeConfig(run_dir=str(run_dir), grader=GraderChange(answer_pattern="work (is)")))
@@ -78,6 +79,6 @@ def copied(run_dir: Path, folder: Path) -> Path:
 
 
 def files(run_dir: Path) -> dict[str, bytes]:
-    """The content of every file, by name; the lock has none."""
+    """File name -> content. The lock has no content and is left out."""
     found = (path for path in sorted(run_dir.rglob("*")) if path.is_file() and path.name != ".lock")
     return {path.relative_to(run_dir).as_posix(): path.read_bytes() for path in found}

@@ -1,4 +1,4 @@
-"""What an audit finds in runs whose estimators decided on the way, and what it leaves there."""
+"""The faults that an audit finds, and accepts, in runs of adaptive estimators."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -71,9 +71,9 @@ def anew(row: dict[str, Any], issue: int) -> dict[str, Any]:
 FORGERIES = [
     ("first_success", "rollouts", without_one_in_the_middle, Check.ROLLOUTS, "is missing"),
     ("first_success", "rollouts", one_behind_all, Check.ROLLOUTS, "was never planned"),
-    ("first_success", "rollouts", one_behind_a_right_one, Check.ROLLOUTS, "had enough right ones"),
+    ("first_success", "rollouts", one_behind_a_right_one, Check.ROLLOUTS, "had enough correct rollouts"),
     ("first_success", "rollouts", lambda rows: rows[:-1], Check.TOTALS, "rollouts is"),
-    ("bisect", "rollouts", one_behind_a_right_one, Check.ROLLOUTS, "had enough right ones"),
+    ("bisect", "rollouts", one_behind_a_right_one, Check.ROLLOUTS, "had enough correct rollouts"),
     ("bisect", "rollouts", one_behind_all, Check.ROLLOUTS, "was never planned"),
     ("pooled", "rollouts", without_one_in_the_middle, Check.ROLLOUTS, "is missing"),
     ("pooled", "rollouts", lambda rows: [row | {"round": 0} for row in rows], Check.LABELS, "in value"),

@@ -1,4 +1,4 @@
-"""What an audit says of intact, unfinished and littered run directories, and what it removes."""
+"""What an audit prints about intact, unfinished and littered run directories, and what it removes."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -168,7 +168,7 @@ def test_where_no_lock_keeps_others_away_pruning_needs_a_word(finished: Path, tm
     run_dir = copied(finished, tmp_path)
     before = files(run_dir)
     with patch("pipeline.analysis.audit.run.hold_lock", lambda storage, lock: nullcontext(False)):
-        with pytest.raises(UsageError, match="see to it that no job works on it, and say lock=false"):
+        with pytest.raises(UsageError, match="make sure that no other job works on it, then prune it with lock=false"):
             audited(run_dir, prune=True)
         assert files(run_dir) == before
         assert audit(AuditConfig(run_dir=str(run_dir), prune=True, lock=False)).pruned > 0

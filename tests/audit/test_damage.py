@@ -57,12 +57,12 @@ def findings(run_dir: Path) -> list[Finding]:
 
 
 def named(run_dir: Path) -> set[str]:
-    """Names, without folders, of the files that an audit finds fault with."""
+    """Names, without folders, of the files in which an audit finds faults."""
     return {finding.place.rpartition("/")[2] for finding in findings(run_dir)}
 
 
 def kind_of(name: str) -> str:
-    """Files of one kind can be damaged together: each is found for itself."""
+    """Files of one kind are damaged together, because each is found separately."""
     return "data" if name.endswith(".parquet") else name.partition("-")[0]
 
 
@@ -122,7 +122,7 @@ def test_missing_records_are_found_or_leave_files_that_nothing_names(run_dir: Pa
         if kind_of(name) != "data":
             (run_dir / name).unlink()
             after = audit(AuditConfig(run_dir=str(run_dir)))
-            # What was committed last looks as if it had never been; then something lies about, or is owed.
+            # Without its last commit, a chain looks intact; then files are orphaned or a unit is unfinished.
             if name in ends:
                 assert not after.sound or len(after.orphans.garbage) > len(before.orphans.garbage)
             else:
@@ -153,7 +153,7 @@ class Forger:
         self._run_dir = run_dir
 
     def last(self, kind: str, table: str = "") -> Commit:
-        """The last record that is whole, of the first chain of a kind whose record names a file of `table`."""
+        """The last whole record of the first chain of a kind whose record names a file of `table`."""
         wholes = [
             [commit for commit in found.commits if commit.state is CommitState.WHOLE][-1]
             for found in chains(self.storage, kind)
@@ -164,7 +164,7 @@ class Forger:
         (self._run_dir / commit_name(commit)).write_bytes(encode_commit(commit))
 
     def change(self, kind: str, table: str, change: Change) -> Commit:
-        """Change the last file of a table that a record names, and the record accordingly."""
+        """Change the last file of a table that a record names, and adapt the record."""
         commit = self.last(kind, table)
         shard = next(shard for shard in reversed(commit.shards) if shard.table == table)
         forged = change(read_shard(self.storage, shard))
@@ -198,7 +198,7 @@ def without_last(table: pa.Table) -> pa.Table:
 
 
 FORGERIES: list[tuple[str, str, Change, Check, str]] = [
-    (UNIT, "rollouts", one_more, Check.ROLLOUTS, "stands 2 times"),
+    (UNIT, "rollouts", one_more, Check.ROLLOUTS, "is stored 2 times"),
     (UNIT, "rollouts", one_less, Check.ROLLOUTS, "is missing"),
     (UNIT, "rollouts", with_column("issue_index", first_replaced(77)), Check.ROLLOUTS, "stored as issue 77"),
     (UNIT, "rollouts", with_column("prefix_id", first_replaced("f" * 20)), Check.ROLLOUTS, "was never planned"),
@@ -207,14 +207,14 @@ FORGERIES: list[tuple[str, str, Change, Check, str]] = [
     (UNIT, "rollouts", with_column("verdict", first_replaced("timeout")), Check.LABELS, "n_ungraded"),
     (UNIT, "rollouts", with_column("finish", first_replaced("abandoned")), Check.ROLLOUTS, "make no sense"),
     (UNIT, "rollouts", lambda table: table.drop_columns(["text"]), Check.FILES, "has another schema"),
-    (UNIT, "labels", one_less, Check.LABELS, "chains have labels, the input and its draws give"),
+    (UNIT, "labels", one_less, Check.LABELS, "chains have labels, but the input and its draws give"),
     (UNIT, "labels", with_column("solution", first_replaced("x")), Check.LABELS, "are not of the chain"),
     (UNIT, "labels", with_column("root_low", first_replaced(0.5)), Check.LABELS, "in root_low"),
     (UNIT, "labels", with_column("label_rule", first_replaced("none")), Check.LABELS, "in label_rule"),
-    (UNIT, "solutions", one_less, Check.LABELS, "has its draws 0 to 3 so often: [0, 1, 1, 1]"),
+    (UNIT, "solutions", one_less, Check.LABELS, "must have each of its draws 0 to 3 once, but has [0, 1, 1, 1]"),
     (UNIT, "solutions", with_column("problem_id", first_replaced("f" * 20)), Check.LABELS, "was never planned"),
-    (UNIT, "rejects", one_less, Check.LABELS, "chains have labels, the input and its draws give"),
-    (UNIT, "rejects", without_last, Check.ROLLOUTS, "of which rejects name 0"),
+    (UNIT, "rejects", one_less, Check.LABELS, "chains have labels, but the input and its draws give"),
+    (UNIT, "rejects", without_last, Check.ROLLOUTS, "but rejects/ names 0"),
     (INPUT, "rejects", one_more, Check.ROWS, "its files hold"),
     (EDITION, "labels", with_column("root_value", first_replaced(0.125)), Check.LABELS, "in root_value"),
     (EDITION, "labels", one_less, Check.LABELS, "are of other chains"),
@@ -340,5 +340,5 @@ def test_labels_that_lie_in_the_wrong_place_are_found(run_dir: Path) -> None:
     current = sorted((run_dir / "labels").iterdir())[0]
     current.rename(run_dir / "aside" / current.name)
     (finding,) = findings(run_dir)
-    assert finding.fault == f"labels/{current.name} is not where it belongs"
+    assert finding.fault == f"labels/{current.name} is in the wrong folder"
     assert "start `label`" in finding.remedy

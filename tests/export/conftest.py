@@ -1,4 +1,4 @@
-"""Tokenizers that several tests of exports look at rows with."""
+"""Tokenizers that several tests of exports share."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ TINY = Path(__file__).parents[1] / "tiny" / "asset"
 
 @pytest.fixture(scope="session")
 def embedded() -> Any:
-    """The default model's tokenizer: it has a token to begin with, and `ки` is two of its tokens."""
+    """The default model's tokenizer. It has a BOS token, and `ки` is two of its tokens."""
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(embedded_model())
@@ -22,7 +22,7 @@ def embedded() -> Any:
 
 @pytest.fixture(scope="session")
 def marked_folder(embedded: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same tokenizer, in which `ки` and `<extra_0>` were added as tokens."""
+    """The same tokenizer with `ки` and `<extra_0>` as added tokens."""
     from transformers import AutoTokenizer
 
     folder = tmp_path_factory.mktemp("marked")
@@ -51,5 +51,5 @@ def marked_encoder(marked_folder: Path) -> Encoder:
 
 @pytest.fixture(scope="session")
 def tiny_encoder() -> Encoder:
-    """A token for each character, none to begin with."""
+    """A tokenizer with one token per character and no BOS token."""
     return load_encoder(str(TINY))

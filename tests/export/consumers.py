@@ -52,7 +52,7 @@ def axolotl_strategy() -> Any:
 
 
 def axolotl_config() -> Any:
-    """`AxolotlInputConfig`, by which axolotl reads its configuration."""
+    """`AxolotlInputConfig`, with which axolotl reads its configuration."""
     with _without_init("axolotl", AXOLOTL, ("axolotl",)):
         return importlib.import_module("axolotl.utils.schemas.config").AxolotlInputConfig
 
@@ -70,7 +70,7 @@ def _folder(package: str, version: str) -> Path:
 def _without_init(
     package: str, version: str, bare: tuple[str, ...], names: Mapping[str, Mapping[str, object]] | None = None
 ) -> Iterator[None]:
-    """A block in which the packages `bare` are empty but for their files, and modules hold the `names` given."""
+    """In the block, the packages `bare` have their files but run no `__init__`, and modules contain the given `names`."""
     folder = _folder(package, version)
     before = dict(sys.modules)
     for name in bare:

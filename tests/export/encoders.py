@@ -1,11 +1,11 @@
-"""Tokenizers small enough to be read."""
+"""Tiny tokenizers for tests."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Characters:
-    """A token a character, but for `merged`, two characters that are one token where they stand side by side."""
+    """One token per character, except that the two characters of `merged` are one token when they are adjacent."""
 
     bos: int | None = None
     merged: str = ""

@@ -1,4 +1,4 @@
-"""Examples of what is exported, made by hand or by Hypothesis, and tokenizers to look at them with."""
+"""Training examples, made by hand or by Hypothesis, and functions that check them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ PIECES = (
 
 
 def example(targets: Sequence[StepTarget] = (1, 0), **changes: Any) -> TrainingExample:
-    """A chain with a short step for each of these targets."""
+    """A chain with one short step for each of these targets."""
     known: dict[str, Any] = {
         "chain_id": "c",
         "problem_id": "p",
@@ -41,7 +41,7 @@ def example(targets: Sequence[StepTarget] = (1, 0), **changes: Any) -> TrainingE
 
 
 def kinds(layout: Format, given: TrainingExample, **marks: str) -> list[tuple[str, bool]]:
-    """The offences that a format finds in the texts of an example, by kind and whether they are fatal."""
+    """Kind and `fatal` of the errors that a format finds in the texts of an example."""
     return [(offence.kind, offence.fatal) for offence in layout.offences(given, marks_of(layout, **marks))]
 
 
@@ -50,7 +50,7 @@ def marks_of(layout: Format, **marks: str) -> Marks:
 
 
 def lost(offences: Sequence[FormatError], labels: int) -> int:
-    """How many of a row's labels the offences say are lost."""
+    """The number of lost labels of a row according to the errors."""
     for offence in offences:
         if offence.kind == "all_labels_lost":
             return labels
@@ -60,7 +60,7 @@ def lost(offences: Sequence[FormatError], labels: int) -> int:
 
 
 texts = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join).map(str.strip).filter(bool)
-"""Without `ки` and five line ends in a row, which are marks."""
+"""Texts without `ки` and without five newlines in a row, because these are marks."""
 
 
 @st.composite
@@ -72,6 +72,6 @@ def examples(draw: st.DrawFn, targets: st.SearchStrategy[Any]) -> TrainingExampl
 
 
 def cut_near(data: st.DataObject, places: Sequence[int]) -> int:
-    """A length in tokens that just keeps or just loses a label at one of these places, or any other."""
+    """A length in tokens at which a label at one of these places is just kept or just lost, or any other length."""
     at_labels = [place + more for place in places for more in (0, 1)]
     return max(1, data.draw(st.sampled_from([*at_labels, 1, 10_000]), label="length"))

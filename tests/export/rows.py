@@ -11,7 +11,7 @@ from pipeline.export.targets import LabelRow
 
 
 def label_row(labels: Sequence[int | None] = (1, 0), **changes: Any) -> LabelRow:
-    """A chain with these labels, whose values agree with them: 0.9, 0.05, 0.6 for neutral, none where uncertain."""
+    """A chain with these labels and matching values: 0.9 for good, 0.05 for bad, 0.6 for neutral, None for uncertain."""
     values = [None if label is None else (0.05, 0.9, 0.6)[label] for label in labels]
     row = LabelRow(
         chain_id="c",
@@ -36,7 +36,7 @@ def label_row(labels: Sequence[int | None] = (1, 0), **changes: Any) -> LabelRow
 
 
 def settings(layout: str = "trl", **changes: Any) -> ExportConfig:
-    """Settings of an export that reads and writes nothing."""
+    """Settings of an export that neither reads nor writes."""
     return with_own_settings(ExportConfig(run_dir="run", format=layout, out="out", **changes))
 
 

@@ -1,4 +1,4 @@
-"""Balancing leaves out whole chains of the surplus side, as few and as evenly as there are, whatever their order."""
+"""Balancing leaves out the fewest whole chains of the larger side, and the order of the chains does not matter."""
 
 from itertools import chain as chained
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""What of a chain is exported: labels keep saying what they said, and nothing goes unless it was asked for."""
+"""The exported part of a chain: labels keep their meaning, and steps are removed only if a setting says so."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -81,7 +81,7 @@ def test_a_threshold_labels_anew() -> None:
 
 def test_neutral_steps_have_to_be_spoken_for() -> None:
     with pytest.raises(
-        UsageError, match=r"chain s, step 2.*trainers disagree about them: give neutral=positive, negative or uncertain"
+        UsageError, match=r"chain s, step 2.*no class for them: choose neutral=positive, negative or uncertain"
     ):
         training_example(label_row([1, 2]), target_choice(settings(), layout(neutral=False)))
     assert example([1, 2]).targets == [1, 2]
@@ -196,5 +196,5 @@ def test_an_outcome_is_not_about_steps() -> None:
         settings(uncertain=UncertainSteps.drop),
         settings(neutral=NeutralSteps.positive),
     ):
-        with pytest.raises(UsageError, match="about outcomes of chains"):
+        with pytest.raises(UsageError, match="holds outcomes of chains"):
             target_choice(asked, layout(whole=True, outcome=True))

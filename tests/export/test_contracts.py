@@ -1,4 +1,4 @@
-"""Layouts whose readers are scripts that cannot be installed: each script's rule, restated in a few lines with its source."""
+"""Layouts whose readers are scripts that cannot be installed. Each script's rule is restated in a few lines with its source."""
 
 import re
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def trl_math_shepherd(row: dict[str, str]) -> tuple[str, list[str], list[bool]]:
 
 
 def openr_math_shepherd(row: dict[str, str]) -> tuple[str, list[str], list[str]] | None:
-    """openreasoner/openr, preprocess/src/preprocessors/math_shepherd.py at 164eeef; None where it leaves the row out."""
+    """openreasoner/openr, preprocess/src/preprocessors/math_shepherd.py at 164eeef; None if it leaves the row out."""
     if row["input"].count("Step 1: ") != 1:
         return None
     (problem, steps), (_, signs) = (_openr_steps(row[name]) for name in ("input", "label"))
@@ -237,7 +237,7 @@ def test_what_is_in_the_way_of_qwens_placeholder_is_told(embedded_encoder: Encod
 
 
 def rlhflow_talk(problem: str, steps: Sequence[str]) -> list[str]:
-    """RLHFlow/RLHF-Reward-Modeling, math-rm/prm_evaluate.py at 5b2a281, `select_sample`: what the user says."""
+    """RLHFlow/RLHF-Reward-Modeling, math-rm/prm_evaluate.py at 5b2a281, `select_sample`: the user's turns."""
     return [f"{problem} {step}" if number == 0 else step for number, step in enumerate(steps)]
 
 
@@ -281,7 +281,7 @@ def test_prm800ks_readers_find_the_chain() -> None:
 
 
 def test_openr_can_read_what_is_not_known_of_prm800k() -> None:
-    """openreasoner/openr, preprocess/src/data_types/prm800k.py at 642c6da: fields that have to be there."""
+    """openreasoner/openr, preprocess/src/data_types/prm800k.py at 642c6da: required fields."""
     row: Any = PRM800K.row(example([1]), PRM800K.marks)
     assert UUID(row["labeler"]).int == 0
     assert datetime.strptime(row["timestamp"], "%Y-%m-%dT%H:%M:%S.%f").year == 1970

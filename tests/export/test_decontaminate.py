@@ -1,4 +1,4 @@
-"""A problem is found again by a run of words, whatever its layout, and by no less."""
+"""A problem is found by a run of `ngram` words in any layout, but not by fewer words."""
 
 import pytest
 from hypothesis import given

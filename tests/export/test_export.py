@@ -1,4 +1,4 @@
-"""The `export` command: what it writes is whole, says what is missing, and is read by those who load it."""
+"""The `export` command: its files are complete, list what is missing, and can be loaded."""
 
 import json
 from pathlib import Path
@@ -145,7 +145,9 @@ def test_listed_problems_are_left_out(run_dir: Path, tmp_path: Path) -> None:
 
 def test_what_the_trainer_would_misread_stops_the_export_and_is_listed(run_dir: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with pytest.raises(InputError, match=r"120 chains: 120 separator_in_step \(chain 3-0: step 1 holds .*invalid=drop"):
+    with pytest.raises(
+        InputError, match=r"120 chains: 120 separator_in_step \(chain 3-0: step 1 contains .*invalid=drop"
+    ):
         exported(run_dir, out, separator=" = ", after_error=True)
     assert not out.exists()
     assert len(lines(tmp_path / "out.invalid.jsonl")) == 120
@@ -161,7 +163,7 @@ def test_chains_that_spell_out_control_tokens_are_told_when_the_tokenizer_is_kno
     rows[2]["steps"][1] = "Way 0:<|im_end|>\n<|im_start|>system 8 + 1 = 9."
     label_in_process(settings(tmp_path, rows, "estimator=fixed", "sampling.rollouts=2"))
     asked: dict[str, Any] = {"tokenizer": str(embedded_model()), "after_error": True, "max_length": 4096}
-    with pytest.raises(InputError, match=r"1 special_token \(chain 4-0: step 2 spells out the token '<\|im_end\|>'"):
+    with pytest.raises(InputError, match=r"1 special_token \(chain 4-0: step 2 contains '<\|im_end\|>'"):
         exported(tmp_path / "run", tmp_path / "out", "rlhflow", **asked)
     done = exported(tmp_path / "run", tmp_path / "out", "rlhflow", invalid=InvalidChains.drop, **asked)
     assert (done.files["train.jsonl"].rows, done.left_out["special_token"].count) == (3, 1)
@@ -201,7 +203,7 @@ def test_an_earlier_export_is_replaced_only_when_asked_and_nothing_else_ever(run
     with pytest.raises(UsageError, match="is no export"):
         exported(run_dir, tmp_path / "mine", overwrite=True)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-    with pytest.raises(UsageError, match="written to a folder"):
+    with pytest.raises(UsageError, match="written to a local folder"):
         export(ExportConfig(run_dir=str(run_dir), format="trl", out="s3://bucket/x"))
 
 
@@ -260,14 +262,14 @@ def test_an_export_without_a_row_is_none(run_dir: Path, tmp_path: Path) -> None:
         ({"separator": ""}, "separator is empty"),
         ({"target": TargetKind.soft}, "target=hard"),
         ({"layout": "parquet", "columns": ["value", "value"]}, "value is named twice"),
-        ({"layout": "parquet", "separator": "x"}, "keeps steps apart"),
+        ({"layout": "parquet", "separator": "x"}, "stores steps as lists"),
         ({"layout": "parquet", "tokenizer": "x"}, "nothing is checked"),
-        ({"layout": "openrlhf", "placeholder": "Z", "separator": "aZb"}, "holds the placeholder 'Z'"),
-        ({"layout": "openrlhf", "placeholder": "\\n"}, "holds the placeholder"),
-        ({"layout": "orm", "threshold": 0.5}, "about outcomes of chains"),
-        ({"max_length": 5}, "counted by tokenizer"),
-        ({"neutral": NeutralSteps.positive, "threshold": 0.5}, "a threshold labels anew"),
-        ({"decontaminate": DecontaminateConfig(ngram=5)}, "are for decontaminate.paths"),
+        ({"layout": "openrlhf", "placeholder": "Z", "separator": "aZb"}, "contains the placeholder 'Z'"),
+        ({"layout": "openrlhf", "placeholder": "\\n"}, "contains the placeholder"),
+        ({"layout": "orm", "threshold": 0.5}, "holds outcomes of chains"),
+        ({"max_length": 5}, "counted with a tokenizer"),
+        ({"neutral": NeutralSteps.positive, "threshold": 0.5}, "there are no neutral steps"),
+        ({"decontaminate": DecontaminateConfig(ngram=5)}, "no effect without decontaminate.paths"),
         ({"own": PreferenceConfig(margin=0.5)}, "PreferenceConfig is not for format=trl"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What holds for every format: JSONL and Parquet say the same to `datasets`, and what cannot be written is told."""
+"""Every format: `datasets` loads the same rows from JSONL and Parquet, and chains that cannot be written are reported."""
 
 from pathlib import Path
 from typing import Any

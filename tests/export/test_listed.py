@@ -1,4 +1,4 @@
-"""Lists of problems are read out of every kind of file, as a whole or not at all."""
+"""Lists of problems are read from every type of file, completely or not at all."""
 
 import json
 from pathlib import Path

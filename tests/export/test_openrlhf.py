@@ -1,4 +1,4 @@
-"""OpenRLHF reads what is written for it: each label at the placeholder of its step, and what is in the way of that is told."""
+"""OpenRLHF reads each label at the placeholder of its step, and rows that prevent that are reported."""
 
 import math
 from pathlib import Path
@@ -38,7 +38,7 @@ def columns(chain: TrainingExample) -> dict[str, list[object]]:
 
 
 def label_places(item: Any, tokenizer: Any) -> list[tuple[str, str]]:
-    """The text before each placeholder with a label, from the one before it, and the label's token."""
+    """For each labelled placeholder: the text since the previous one, and the token of the label."""
     ids, _, labels = (part[0].tolist() for part in item)
     ends = [place for place, label in enumerate(labels) if label != -100]
     begins = [0, *(end + 1 for end in ends)]

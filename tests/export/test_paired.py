@@ -1,4 +1,4 @@
-"""format=preference: pairs of a real run, and what becomes of its other chains."""
+"""format=preference: pairs of a real run, and its chains without a pair."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ PREFERENCE = "preference"
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """20 problems with four chains of three steps, which part at the second, in units of ten problems."""
+    """20 problems with four chains of three steps, which differ from the second step on, in units of ten problems."""
     folder = tmp_path_factory.mktemp("run")
     label_in_process(settings(folder, sums(20, chains=4), "estimator=fixed", "run.unit_problems=10"))
     return folder / "run"

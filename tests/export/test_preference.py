@@ -1,4 +1,4 @@
-"""Pairs stand where prefixes branch, the better step first, and nowhere else."""
+"""Pairs are made exactly where prefixes branch, with the better step first."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ SEPARATOR = "\n"
 
 
 def chain(steps: str, labels: Sequence[int | None], scores: Sequence[float | None] = (), **changes: Any) -> BranchPoint:
-    """A chain with a letter a step, whose prefixes are those of other chains that begin alike."""
+    """A chain with one letter per step. It shares prefixes with chains that begin with the same letters."""
     usual: dict[str, Any] = {
         "chain_id": steps,
         "problem_id": "p",
@@ -140,7 +140,7 @@ def test_a_separator_within_a_step_is_told() -> None:
     clean, mixed = chain("ab", [1, 1]), replace(chain("ac", [1, 0]), steps=["a", "c\nd"])
     (pair,) = preference_pairs([clean, mixed], PreferenceConfig(), SEPARATOR)
     (offence,) = pair_errors(pair, SEPARATOR)
-    assert offence.detail == r"step 2 of the rejected chain holds the separator '\n'"
+    assert offence.detail == r"step 2 of the rejected chain contains the separator '\n'"
     assert not list(pair_errors(pair, "\n\n"))
 
 
@@ -157,7 +157,7 @@ def test_what_the_trainer_cuts_is_told() -> None:
 def test_a_prompt_whose_tokens_change_with_what_follows_is_told() -> None:
     (offence,) = pair_token_errors({"prompt": "Q?a", "chosen": "bc", "rejected": "c"}, Characters(merged="ab"), None)
     assert (offence.kind, offence.fatal) == ("boundary", True)
-    assert "where chosen follows" in offence.detail
+    assert "when chosen follows" in offence.detail
 
 
 CHAINS = st.lists(

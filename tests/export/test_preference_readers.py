@@ -40,7 +40,7 @@ def rows(reader: PairReader) -> list[Row]:
 
 @pytest.fixture
 def loaded(tmp_path: Path) -> Callable[[PairReader, str], Any]:
-    """Loads rows that were written as JSONL or Parquet."""
+    """Load rows that were written as JSONL or Parquet."""
 
     def load(reader: PairReader, kind: str) -> Any:
         path = tmp_path / f"{reader.value}.{kind}"
@@ -61,7 +61,7 @@ def test_datasets_loads_the_rows_as_they_were(loaded: Any, reader: PairReader, k
 
 def test_step_dpo_puts_its_template_between_problem_and_steps(loaded: Any) -> None:
     """Source: Step-DPO `train.py` at 1f504ead, `apply_step_wise_chat_template`, qwen2-boxed, shortened: the problem goes
-    through `str.format`, and the steps so far stand behind the template as they are."""
+    through `str.format`, and the previous steps follow the template unchanged."""
     template = "{instruction}\nPlease reason step by step.<|im_end|>\n<|im_start|>assistant\n"
     (found,) = loaded(PairReader.step_dpo, "json").to_list()
     prompt = template.format(instruction=found["prompt"]) + found["initial_reason_steps"]

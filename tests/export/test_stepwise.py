@@ -1,4 +1,4 @@
-"""TRL and axolotl find every label where its step ends, and which labels a cut loses is foretold."""
+"""TRL and axolotl find every label at the end of its step, and the check predicts which labels a cut loses."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,7 +49,7 @@ def tokenized(trainer: Any, row: dict[str, Any], tokenizer: Any, separator: str,
 
 
 def step_ends(read: Any, tokenizer: Any) -> list[tuple[str, int]]:
-    """The text up to each label that counts, from the one before it, and the label."""
+    """For each label that counts: the text since the previous one, and the label."""
     ends = [place for place, label in enumerate(read["labels"]) if label != IGNORED]
     begins = [0, *(end + 1 for end in ends)]
     return [
@@ -59,7 +59,7 @@ def step_ends(read: Any, tokenizer: Any) -> list[tuple[str, int]]:
 
 
 def expected_ends(chain: TrainingExample, front: str, separator: str) -> list[tuple[str, int]]:
-    """The same out of the example: steps without a label belong to the text before the next one with a label."""
+    """The same from the example. A step without a label belongs to the text of the next labelled step."""
     found: list[tuple[str, int]] = []
     text = front + chain.problem
     for step, target in zip(chain.steps, chain.targets, strict=True):

@@ -1,4 +1,4 @@
-"""A tokenizer as the checks see it: its own tokens, and plain words where it cannot be used."""
+"""The tokenizer of the checks gives the tokenizer's own tokens, and a clear error if it cannot be used."""
 
 from pathlib import Path
 from typing import Any

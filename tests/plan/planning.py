@@ -1,4 +1,4 @@
-"""Plans and runs of the oracle policy, in this process."""
+"""Makes plans and runs with the oracle policy in this process."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ MADE_AT = "2026-01-02T03:04:05+00:00"
 
 
 def problems(count: int, seed: int = 0, most_chains: int = 3) -> list[dict[str, Any]]:
-    """Rows with chains of two to nine steps, half of them right."""
+    """Rows with chains of two to nine steps; half of the chains are correct."""
     rng = Random(seed)
     rows: list[dict[str, Any]] = []
     for problem in range(count):
@@ -34,7 +34,7 @@ def problems(count: int, seed: int = 0, most_chains: int = 3) -> list[dict[str, 
 
 
 def planned(folder: Path, rows: Sequence[dict[str, Any]], *overrides: str) -> Forecast:
-    """The plan of such rows, which `plan.json` in the folder then holds."""
+    """Plan the rows and write plan.json into the folder."""
     config = compose_label([f"data.path={write_rows(folder / 'rows.jsonl', rows)}", "policy=oracle", *overrides])
     forecast = plan(config, in_process, lambda _: None, StopSignal(), made_at=MADE_AT)
     (folder / "plan.json").write_bytes(encode_forecast(forecast))
@@ -42,7 +42,7 @@ def planned(folder: Path, rows: Sequence[dict[str, Any]], *overrides: str) -> Fo
 
 
 def labelled(folder: Path, *overrides: str) -> Summary:
-    """A run of the rows that were planned."""
+    """Label the planned rows."""
     settings = [f"data.path={folder / 'rows.jsonl'}", "policy=oracle", f"run_dir={folder / 'run'}"]
     return label_in_process(compose_label([*settings, *overrides]))
 

@@ -1,4 +1,4 @@
-"""`label budget=plan.json`: a run does not cost more than its plan allows, and what it has is kept."""
+"""`label budget=plan.json`: a run does not cost more than its plan allows, and keeps what it has labelled."""
 
 import shutil
 import time
@@ -25,7 +25,7 @@ SLOWLY = [
 
 
 def looked(limit: Limit, *statuses: Status, before: DeviceCost | None = None) -> int:
-    """How many of the statuses, a second apart, a limit lets pass."""
+    """The number of statuses, one second apart, before a limit stops the run."""
     clock = iter(range(100))
     spending = Spending(limit, before or DeviceCost(), lambda: next(clock))
     for number, status in enumerate(statuses):

@@ -1,4 +1,4 @@
-"""Ranges of what is expected: their order, their scale, and how often they hold what comes."""
+"""Ranges of expected costs: their order, their scale, and how often they contain the real cost."""
 
 import math
 
@@ -49,7 +49,7 @@ def test_one_problem_says_little_and_none_nothing(cost: float, own: float, size:
 
 
 def test_ranges_hold_what_comes() -> None:
-    """Problems of skewed costs, 16 of 200 seen: at most 5 of 100 totals lie outside."""
+    """200 problems with skewed costs, 16 of them sampled: at most 5 of 100 totals lie outside their range."""
     rng = np.random.default_rng(7)
     outside = 0
     for _ in range(400):

@@ -1,4 +1,4 @@
-"""The `plan` command on the oracle policy: what it counts is what `label` labels, what it expects is what that costs."""
+"""The `plan` command on the oracle policy: its counts equal those of `label`, and its ranges contain the real cost."""
 
 import io
 from pathlib import Path
@@ -127,9 +127,9 @@ GOLDEN = """\
 rows      79 read = 78 used + 1 rejected
           1 missing_problem
 work      40 problems, 78 chains, 389 steps, 351 distinct prefixes to measure
-prompts   75,485 tokens, 20,509 where what several begin with counts once
-pilot     none (plan.pilot=false): what follows is assumed
-          success rate 0.50 (0.20–0.80), tokens per rollout 512.0 (256.0–1,024.0), tokens/s 1,000 (500–2,000) of a worker
+prompts   75,485 tokens, 20,509 if shared prefixes are counted once
+pilot     none (plan.pilot=false): the figures below are assumptions
+          success rate 0.50 (0.20–0.80), tokens per rollout 512.0 (256.0–1,024.0), tokens/s 1,000 (500–2,000) per worker
 estimator         rollouts             tokens  device hours        wall time        money
 pooled               2,743          1,404,501          0.39          0:23:25         0.59
                1,824–2,876  628,303–2,813,563     0.13–1.04  0:08:06–1:02:27    0.20–1.56
@@ -139,6 +139,6 @@ first_success          951            486,768          0.14          0:08:07    
                  417–2,296  165,808–1,494,341    0.038–0.51  0:02:15–0:30:20   0.056–0.76
 bisect                 241            123,624         0.034          0:02:04        0.052
                     31–759     14,138–471,771   0.0035–0.16  0:00:13–0:09:18  0.0053–0.23
-          ranges hold what a run comes to in 95 of 100 cases; 1 device at 1.5 an hour
-plan      plan.json: `label budget=plan.json` with the same settings ends at about 2,813,563 tokens or 1.04 device hours
+          a range contains the real cost of 95 of 100 runs; 1 device at 1.5 per hour
+plan      plan.json: `label budget=plan.json` with the same settings stops at about 2,813,563 tokens or 1.04 device hours
 """

@@ -1,4 +1,4 @@
-"""What estimators are said to ask for, against what they are known to."""
+"""Simulated numbers of rollouts of the estimators, checked against known ones."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Another estimator for a finished log: where the log can serve it, the labels are its own; where not, nothing is written."""
+"""Another estimator on a finished log: its labels are written if it can use the log; otherwise nothing is written."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def relabelled(folder: Path, change: EstimatorChange) -> Edited:
 
 
 def kernels(folder: Path) -> list[int]:
-    """How many chains the kernels in the folder were learnt from."""
+    """The number of chains from which the kernels in the folder were learned."""
     return sorted(pl.read_parquet(folder / "run" / "kernels" / "*.parquet")["chains"].to_list())
 
 
@@ -50,7 +50,7 @@ def mean_of(found: pl.DataFrame) -> float:
 def test_a_full_log_serves_estimators_that_would_have_asked_for_less(
     runs: dict[str, Path], tmp_path: Path, name: str
 ) -> None:
-    """What they would have asked for is the beginning of what there is, so labels and values are the same."""
+    """The rollouts that they would request are the first ones of the log, so labels and values are the same."""
     copied(runs["fixed"] / "run", tmp_path)
     relabelled(tmp_path, EstimatorChange(name=name))
     own, expected = labels(tmp_path), labels(runs[name])
@@ -105,7 +105,7 @@ def test_an_estimator_whose_rollouts_are_not_there_is_refused(
 def test_a_rule_that_the_estimator_does_not_know_is_refused(
     runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each of the two can be asked for by itself; the run has the one already."""
+    """Each of the two settings can be given alone; the run has one of them already."""
     run_dir = copied(runs["fixed"] / "run", tmp_path)
     relabelled(tmp_path, EstimatorChange(rule=LabelRule.threshold))
     before = files(run_dir)

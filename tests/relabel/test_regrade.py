@@ -1,4 +1,4 @@
-"""Verdicts given later are those that a run with the same settings would have given."""
+"""Verdicts of `regrade` equal those of a run with the same settings."""
 
 from pathlib import Path
 from unittest.mock import patch
@@ -122,7 +122,7 @@ def test_a_pattern_can_be_taken_away_again(run_dir: Path) -> None:
 
 
 class SlowChecker(MathChecker):
-    """Knows nothing at once."""
+    """A checker that gives no verdict immediately."""
 
     def quick(self, golds: tuple[str, ...], text: str, *, complete: bool = True) -> Grade | None:
         return None
@@ -137,7 +137,7 @@ def test_verdicts_that_are_waited_for_are_the_same(run_dir: Path, tmp_path: Path
 
 
 class DyingChecker(MathChecker):
-    """Cannot start its children."""
+    """A checker that cannot start its child processes."""
 
     def __init__(self, config: MathConfig) -> None:
         super().__init__(config)

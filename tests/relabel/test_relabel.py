@@ -1,4 +1,4 @@
-"""Labels made later are those that a run with the same settings would have made, and a crash leaves one or the other."""
+"""Labels of `relabel` equal those of a run with the same settings. After a crash, the old or the new edition is current."""
 
 from pathlib import Path
 from unittest.mock import patch

@@ -1,4 +1,4 @@
-"""Score files by hand."""
+"""Makes score files by hand."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def row(
     outcome: bool | None = None,
     **other: object,
 ) -> Row:
-    """A candidate; its outcome follows from answer and gold if none is given."""
+    """A candidate. Without `outcome`, the outcome is whether `answer` equals `gold`."""
     known = None if gold is None or answer is None else answer == gold
     return {
         "chain_id": chain,
@@ -43,7 +43,7 @@ def row(
 
 
 def written(path: Path, rows: list[Row]) -> Path:
-    """The rows as a file of the kind that its name says."""
+    """Write the rows in the format of the file's suffix."""
     frame = pl.DataFrame(rows, schema=pl.DataFrame(SCORES.empty_table()).schema)
     if path.suffix == ".jsonl":
         frame.write_ndjson(path)

@@ -1,4 +1,4 @@
-"""Closed forms against every subset there is."""
+"""Closed forms, checked against enumeration of all subsets."""
 
 from itertools import combinations
 from statistics import fmean

@@ -1,4 +1,4 @@
-"""What is said of ways to choose does not depend on the order of files, and adds up."""
+"""The comparison of selection methods is consistent and does not depend on the order of the input."""
 
 import random
 
@@ -16,7 +16,7 @@ def contest(name: str, *candidates: Candidate) -> Contest:
 
 
 def test_a_problem_worked_out_by_hand() -> None:
-    """The majority is wrong, the best-scored is right, the ORM prefers a wrong one."""
+    """The majority is wrong, the best-scored candidate is correct, and the ORM prefers a wrong one."""
     one = contest(
         "p",
         candidate("a", "7", 0.9, 0.2),

@@ -1,4 +1,4 @@
-"""Bootstrap intervals against theory."""
+"""Bootstrap intervals, checked against theory."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`select` as a user calls it, on score files by hand and on a run that sampled its chains."""
+"""`select` on the command line, with score files made by hand and with a run that sampled its chains."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def select(*arguments: str) -> int:
 
 
 def figures(path: Path, n: int) -> dict[str, float]:
-    """Mean accuracies at n, by method."""
+    """Method -> mean accuracy at n."""
     selections = json.loads(path.read_text())["selections"]
     (found,) = (each["accuracy"] for each in selections if each["n"] == n)
     return {method: estimate["mean"] for method, estimate in found.items()}
@@ -102,7 +102,7 @@ def test_a_difference_that_is_rounding_has_no_sign(tmp_path: Path, capsys: Told)
     rows = [row("p1", chain, "8" if chain == "a" else "7", 0.5) for chain in chains]
     rows += [row("p2", f"{chain}2", "7" if chain == "a" else "8", 0.5) for chain in chains]
     assert select(f"scores={written(tmp_path / 'prm.parquet', rows)}", "n=[1]") == 0
-    leads = capsys.readouterr().out.partition("exceeds it")[2]
+    leads = capsys.readouterr().out.partition("minus accuracy of each method")[2]
     assert "0.000" in leads
     assert "-" not in leads
     assert "+" not in leads
@@ -153,7 +153,7 @@ def test_what_of_the_run_has_no_score_is_told_or_refused(drawn_run: Path, tmp_pa
     assert select(f"scores={others}", f"run_dir={drawn_run}", f"out={out}", "n=[1]") == 0
     told = capsys.readouterr().out
     assert "problems  5 with 9 candidates, 45 in all" in told
-    assert "1 more have chains in the run and none in scores" in told
+    assert "1 more have chains in the run but none in the scores" in told
     assert "empty" not in told
     assert (json.loads(out.read_text())["absent"], json.loads(out.read_text())["empty"]) == (1, 0)
 
@@ -190,7 +190,7 @@ def test_empty_draws_are_wrong_also_where_a_problem_has_no_others() -> None:
         (["scores={dir}/typed.jsonl"], ["typed.jsonl: column outcome holds String"]),
         (["scores={dir}/nameless.jsonl"], ["problem_id is empty in some rows"]),
         (["scores={dir}/unknown.parquet"], ["no problem has a known answer", "best=FILE"]),
-        (["scores={dir}/prm.parquet", "outcome_scores={dir}/foreign.parquet"], ["scores none of the chains"]),
+        (["scores={dir}/prm.parquet", "outcome_scores={dir}/foreign.parquet"], ["has none of the chains"]),
         (["scores={dir}/prm.parquet", "n=[4,5]"], ["no problem has more than 3 candidates", "n=[3]"]),
         (["scores={dir}/prm.parquet", "n=[0]"], ["n=[0] is out of range"]),
         (["scores={dir}/prm.parquet", "n=[]"], ["n=[] is out of range"]),

@@ -1,4 +1,4 @@
-"""Votes against a count by hand, over every subset there is."""
+"""Votes, checked against a count by hand over all subsets."""
 
 from collections import defaultdict
 from itertools import combinations
@@ -64,7 +64,7 @@ def test_equal_answers_are_one_group_however_they_are_written() -> None:
 
 
 def test_what_two_answers_equal_makes_them_one() -> None:
-    """The checker lets a percent sign be left out, so 50% is both 50 and 0.5."""
+    """The checker accepts an answer without its percent sign, so 50% equals both 50 and 0.5."""
     first, *others = answer_groups(["0.5", "50", "50%"])
     assert others == [first, first]
     apart = answer_groups(["0.5", "50"])

@@ -1,4 +1,4 @@
-"""`status` on runs in every condition: what it prints, that it changes nothing, and that nobody meets a traceback."""
+"""`status` on runs in every state: what it prints, that it changes nothing, and that it never shows a traceback."""
 
 import json
 import os
@@ -31,7 +31,7 @@ from tests.runtime.in_process import label_in_process
 FINISHED = """\
 run       RUN
 state     finished: all units are whole
-start     on HOST, process PID, begun TIME UTC
+start     on HOST, process PID, started TIME UTC
 units     2 of 2 whole
 rows      9 read = 7 used + 2 rejected
 work      5 problems, 9 chains, 16 prefixes
@@ -71,7 +71,7 @@ def tell(run_dir: Path, **changes: object) -> Start:
 
 
 def records_of_a_unit(run_dir: Path) -> list[Path]:
-    """All of one unit, in order."""
+    """All records of one unit, in order."""
     first, *_ = sorted((run_dir / "commits").glob("unit-*"))
     return sorted(first.parent.glob(f"{first.name.rpartition('-')[0]}-*"))
 
@@ -89,7 +89,7 @@ def status(run_dir: Path, now: float | None = None) -> RunStatus:
 def masked(run_dir: Path, text: str) -> str:
     for pattern, name in (
         (re.escape(str(run_dir)), "RUN"),
-        (r"on \S+, process \d+, begun \S+ \S+ UTC", "on HOST, process PID, begun TIME UTC"),
+        (r"on \S+, process \d+, started \S+ \S+ UTC", "on HOST, process PID, started TIME UTC"),
         (r"[\d.]+ device hours, [\d.]+ in money", "H device hours, M in money"),
     ):
         text = re.sub(pattern, name, text)
@@ -111,7 +111,7 @@ def test_a_run_at_work(run_dir: Path) -> None:
     owe_a_unit(run_dir)
     tell(run_dir, ended="", process=this_process(), pid=os.getpid(), status=WORKING, samples=COURSE)
     text = printed(run_dir)
-    assert "state     running: last sign of life 3 s ago\n" in text
+    assert "state     running: last heartbeat 3 s ago\n" in text
     assert "units     1 of 2 whole\n" in text
     assert (
         text.partition("now ")[2]
@@ -137,7 +137,8 @@ def test_a_start_on_another_machine_is_known_by_its_signs_of_life(run_dir: Path)
     assert status(run_dir, start.at - 100).condition.state is StartState.RUNNING  # its clock is ahead
     assert status(run_dir, start.at + 59).condition.state is StartState.RUNNING
     assert status(run_dir, start.at + 61).condition.state is StartState.DEAD
-    assert "state     dead: silent for 4 min: dead, or cut off; start `label` again" in printed(run_dir, start.at + 240)
+    text = printed(run_dir, start.at + 240)
+    assert "state     dead: no heartbeat for 4 min: the process is dead or disconnected; start `label` again" in text
 
 
 def test_a_start_on_this_machine_is_dead_when_its_process_is(run_dir: Path) -> None:
@@ -147,7 +148,7 @@ def test_a_start_on_this_machine_is_dead_when_its_process_is(run_dir: Path) -> N
     boot, names, *_ = this_process().split()
     tell(run_dir, ended="", pid=gone.pid, process=f"{boot} {names} {gone.pid} 1", status=WORKING)
     text = printed(run_dir)
-    assert "state     dead: its process is gone; last sign of life 3 s ago" in text
+    assert "state     dead: its process is gone; last heartbeat 3 s ago" in text
     assert "at last   labelling" in text
     assert "left" not in text
 
@@ -165,7 +166,10 @@ def test_a_process_with_the_number_of_a_dead_one_is_another(run_dir: Path) -> No
         ("interrupted", "state     interrupted: 3 s ago; start `label` again to go on"),
         ("failed", "state     failed: worker died: �[31m CUDA error"),
         ("stopped at its limit", "state     stopped at its limit: worker died: �[31m CUDA error"),
-        ("done", "state     unfinished: units are owed again since the last start; start `label` again to go on"),
+        (
+            "done",
+            "state     unfinished: some units are no longer whole since the last start; start `label` again to go on",
+        ),
     ],
 )
 def test_how_the_last_start_ended_is_told(run_dir: Path, ended: str, line: str) -> None:
@@ -204,14 +208,14 @@ def test_a_run_of_before_there_were_starts(run_dir: Path, owed: bool) -> None:
     if owed:
         owe_a_unit(run_dir)
     text = printed(run_dir)
-    assert ("state     unfinished: no start says why" if owed else "state     finished:") in text
+    assert ("state     unfinished: no start gives a reason" if owed else "state     finished:") in text
     assert f"units     {1 if owed else 2} of 2 whole\n" in text
     assert "cost" not in text
     assert "start  " not in text
 
 
 def test_what_is_committed_of_a_unit_in_work_is_counted_apart(run_dir: Path) -> None:
-    """Of a unit that was flushed and then completed, the last record is taken away."""
+    """The last record of a unit is removed after the unit was flushed and then completed."""
     records = sorted((run_dir / "commits").glob("unit-*"))
     last = next(path for path in reversed(records) if not path.name.endswith("-00000.json"))
     last.unlink()
@@ -240,7 +244,7 @@ def test_a_run_that_has_only_been_claimed(run_dir: Path) -> None:
     for folder in (FOLDER, "commits", "inputs", "labels", "rollouts"):
         shutil.rmtree(run_dir / folder)
     text = printed(run_dir)
-    assert "state     unfinished: no start says why" in text
+    assert "state     unfinished: no start gives a reason" in text
     assert "units     not known yet" in text
     assert "rollouts" not in text
 
@@ -252,7 +256,7 @@ def test_damaged_records_are_named_and_the_rest_is_told(run_dir: Path, content: 
     text = printed(run_dir)
     assert "damaged   commits/unit-" in text
     assert "damaged   starts/start-" in text
-    assert "it says nothing, and what that start took is not counted" in text
+    assert "it is unreadable, so the cost of that start is not counted" in text
     assert "units     1 of 2 whole" in text
     shutil.rmtree(run_dir / FOLDER)
     for victim in (*(run_dir / "commits").iterdir(), *(run_dir / "inputs").iterdir()):
@@ -310,7 +314,7 @@ def test_an_object_store_is_read_several_files_at_once(run_dir: Path) -> None:
 
 
 class Counting:
-    """A file system that tells which threads have read."""
+    """A file system that records which threads have read."""
 
     def __init__(self, files: Any) -> None:
         self._files = files

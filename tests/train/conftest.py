@@ -1,4 +1,4 @@
-"""What the tests of this folder share."""
+"""Fixtures for the tests of this folder."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ import torch
 
 @pytest.fixture(scope="package", autouse=True)
 def one_thread() -> Iterator[None]:
-    """On two busy cores two threads wait for each other at every layer."""
+    """Use one thread: on two busy cores, two threads wait for each other at every layer."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

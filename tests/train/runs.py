@@ -1,5 +1,5 @@
-"""A finished run whose values are learnt in seconds: chains of sums are worth much until a step has the wrong sign, and
-little from there."""
+"""Makes a finished run whose values can be learned in seconds: steps of a sum have a high value until one has the wrong sign,
+and a low value from there on."""
 
 import random
 from pathlib import Path
@@ -18,7 +18,7 @@ VALUE_RIGHT, VALUE_WRONG = 0.95, 0.02
 
 
 def sums(count: int, seed: int) -> list[dict[str, Any]]:
-    """Rows of exercises, each with its right chain and one with the wrong sign in a random step."""
+    """Rows of exercises, each with a correct chain and one with the wrong sign in a random step."""
     rng = random.Random(seed)
     rows = []
     for number in range(count):
@@ -36,12 +36,12 @@ def sums(count: int, seed: int) -> list[dict[str, Any]]:
 
 
 def is_right(step: str) -> bool:
-    """Whether a step such as `12*3=36` is: no result of an exercise is negative."""
+    """Whether a step such as `12*3=36` is correct. No result of an exercise is negative."""
     return "=-" not in step
 
 
 def learnable_run(folder: Path, *overrides: str, problems: int = PROBLEMS, seed: int = 1) -> Path:
-    """The directory of a run on `sums`, whose rollouts succeed by what their prefix is worth."""
+    """The directory of a run on `sums`. Its rollouts succeed with the probability that is their prefix's value."""
     folder.mkdir(parents=True, exist_ok=True)
     data = write_rows(folder / "rows.jsonl", sums(problems, seed))
     complete = oracle.OracleEngine._complete

@@ -1,4 +1,4 @@
-"""Figures of validation, scores of chains, and the order of training: pure parts, against what they promise."""
+"""The pure parts of training: validation metrics, scores of chains, and the order of chains."""
 
 import math
 

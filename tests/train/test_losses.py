@@ -1,4 +1,4 @@
-"""The losses are those that they are named after, and their slopes stay finite."""
+"""The losses equal their formulas, and their gradients stay finite."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What rows of labels become: classes, values and counts as the settings want them, nothing made up."""
+"""Rows of labels become classes, values and counts according to the settings."""
 
 from typing import Any
 

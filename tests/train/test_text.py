@@ -1,4 +1,4 @@
-"""What a model reads of a chain: pieces that are tokenised alone, whole steps or none of them."""
+"""A chain is encoded in pieces that are tokenized alone; a step is encoded whole or not at all."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A model trained on a run in seconds ranks held-out steps; `score` says what it does; both refuse what they cannot do."""
+"""A model trained in seconds ranks held-out steps; `score` gives the model's own scores; both refuse unusable input."""
 
 import json
 import shutil
@@ -145,7 +145,7 @@ def test_what_is_broken_off_goes_on_to_the_same_weights(small_run: Path, tmp_pat
     torn.mkdir()
     told: list[str] = []
     trained(cut, told)
-    assert [line[:12] for line in told[2:]] == ["goes on from", "epoch 2 of 3", "epoch 3 of 3"]
+    assert [line[:12] for line in told[2:]] == ["resumes from", "epoch 2 of 3", "epoch 3 of 3"]
     assert "since the checkpoint" not in told[3]
     weights = [load_file(tmp_path / name / "model.safetensors") for name in ("straight", "cut")]
     assert all(torch.allclose(weights[0][name], weights[1][name], atol=1e-6) for name in weights[0])
@@ -308,7 +308,9 @@ def test_labels_that_changed_are_refused(small_run: Path, tmp_path: Path, finish
     with nullcontext() if finished else pytest.raises(KeyboardInterrupt):
         train(config, weights=config.model, progress=told)
     assert main(["relabel", f"run_dir={run}", "estimator.rule=threshold", "estimator.threshold=0.9"]) == 0
-    with pytest.raises(InputError, match=r"labels of .*run have changed since .*prm was begun .* into another folder"):
+    with pytest.raises(
+        InputError, match=r"labels of .*run have changed since the training in .*prm began: .* another folder"
+    ):
         trained(config)
 
 
@@ -318,7 +320,7 @@ def test_scores_are_refused_of_what_is_no_such_model(prm: Path, small_run: Path,
     def scored(**changed: Any) -> None:
         score(ScoreConfig(**{"model": str(prm), "run_dir": str(small_run), "out": str(out), **changed}))
 
-    with pytest.raises(UsageError, match=r"scores no steps \(LlamaForCausalLM, 2 labels\)"):
+    with pytest.raises(UsageError, match=r"cannot score steps \(LlamaForCausalLM, 2 labels\)"):
         scored(model=str(ASSET))
     with pytest.raises(UsageError, match=r"must end in \.parquet or \.jsonl"):
         scored(out="scores.csv")
@@ -333,7 +335,7 @@ def test_scores_are_refused_of_what_is_no_such_model(prm: Path, small_run: Path,
     config = json.loads((prm / "config.json").read_text())
     foreign = Path(shutil.copytree(prm, tmp_path / "foreign"))
     (foreign / "config.json").write_text(json.dumps({**config, "stepvalue_separator": None}))
-    with pytest.raises(UsageError, match="has no stepvalue_separator: say with separator="):
+    with pytest.raises(UsageError, match="has no stepvalue_separator: give separator="):
         scored(model=str(foreign))
     assert not out.exists()
 

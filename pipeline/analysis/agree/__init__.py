@@ -1,1 +1,1 @@
-"""The `agree` command: the labels of a run against those of people."""
+"""The `agree` command: compares the labels of a run with human labels of the same chains."""

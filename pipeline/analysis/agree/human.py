@@ -1,18 +1,17 @@
-"""People's chains: their rows, read as `label` reads them, so that steps are the same, and matched with those of the run.
+"""Chains with human labels: reads their rows as `label` does, so that steps are cut the same way, and matches them to the run.
 
 Known answers are not needed.
 
-| layout | people's label |
+| layout | human label |
 |---|---|
 | `rows`, `processbench` | the first wrong step or -1, or a list of ratings: column `label` or `first_error` |
 | `prm800k` | the rating of each chosen completion |
 | `math_shepherd` | its tags, `+` or `-`, which a machine set |
 
-A rating is 1 (good), 0 (neutral), -1 (bad) or null (unknown). Of each step people or labels say that it is good, bad (False) or
-unknown (None).
+A rating is 1 (good), 0 (neutral), -1 (bad) or null (unknown). Each step is then good (True), bad (False) or unknown (None).
 
-A chain of people's is the one of the run with the same problem and the same steps, but for white space. An id alone proves
-nothing. It decides only where the run has a text more than once, as of problems with several known answers.
+A human chain matches the run's chain with the same problem and the same steps; white space is ignored. An equal id alone is no
+match. The id only chooses between chains of the run with equal texts, for example of a problem with several known answers.
 """
 
 import re
@@ -30,12 +29,12 @@ from pipeline.data.steps import STEP_TAG, step_texts
 
 NO_ERROR = -1
 FIRST_ERROR_COLUMNS = ("label", "first_error")
-"""ProcessBench's own name, and a plainer one."""
+"""ProcessBench's column name and an alternative."""
 NEUTRAL = {Neutral.good: True, Neutral.bad: False, Neutral.ignored: None}
 _RATINGS = {1: True, -1: False, None: None}
-_ANSWER = "(an answer that nobody reads)"
+_ANSWER = "(placeholder answer)"
 MAX_SUBSETS = 12
-"""Ids that fall into more subsets than this name none."""
+"""With more distinct id prefixes than this, ids do not define subsets."""
 _SUBSET = re.compile(r"(.*\D)[-_/:]\d+")
 
 
@@ -48,7 +47,7 @@ def first_error(goods: Sequence[bool | None]) -> int | None:
 
 
 def goods_until(error: int, n_steps: int) -> tuple[bool | None, ...]:
-    """What a first error, or NO_ERROR, says of each of `n_steps`: those before it are good, and what is behind is unknown."""
+    """The labels of `n_steps` steps that a first error implies: good before it, unknown after it. NO_ERROR: all are good."""
     if error == NO_ERROR:
         return (True,) * n_steps
     return (*[True] * error, False, *[None] * (n_steps - error - 1))
@@ -60,7 +59,7 @@ class _UnusableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanChain:
-    """`goods`: one per step. `first_error`: from 0, -1 for none, None where the ratings do not tell."""
+    """`goods`: one per step. `first_error`: a step counted from 0, -1 for no error, None where the ratings leave it open."""
 
     place: RowLocation
     source_id: str | None
@@ -72,7 +71,7 @@ class HumanChain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unusable:
-    """A row without a chain or without a label that can be used, and why."""
+    """A row without a chain or without a usable label. `detail` gives the reason."""
 
     place: RowLocation
     detail: str
@@ -84,7 +83,7 @@ def human_chains(
     name: str | None,
     neutral: Neutral,
 ) -> Iterator[HumanChain | Unusable]:
-    """One for each row, in order. `name`: the column of people's labels. Raises nothing of its own."""
+    """One result per row, in order. `name`: the column of the human labels. Bad rows give `Unusable` instead of an error."""
     unanswered = replace(
         data, columns=replace(data.columns, answer=_ANSWER), answer_in_text=False, answer_is_suite=False
     )
@@ -95,8 +94,8 @@ def human_chains(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelChain:
-    """A row of `labels`: `values` and `labels` have an entry per step, `outcome` is whether its final answer is right.
-    `terminal`: the last value is that outcome, and rests on no rollouts."""
+    """A row of `labels`. `values` and `labels` have one entry per step; `outcome`: whether the final answer is correct.
+    `terminal`: the last step's value is the outcome itself, without rollouts."""
 
     source_id: str | None
     problem: str
@@ -115,8 +114,8 @@ class ChainPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedChains:
-    """`repeated`: rows of people's about a chain that an earlier row is about; the first counts. `contradicting` of them say
-    something else than it. `other_text`: unmatched rows whose id the run knows."""
+    """`repeated`: human rows about the same chain as an earlier row; the first row counts. `contradicting`: how many of these
+    have another label than the first. `other_text`: unmatched rows whose id is in the run."""
 
     pairs: tuple[ChainPair, ...]
     unmatched_human: int
@@ -127,7 +126,7 @@ class MatchedChains:
 
 
 def match(humans: Iterable[HumanChain], labelled: Sequence[ModelChain]) -> MatchedChains:
-    """Every chain of people's with its labels, in people's order."""
+    """Match human chains with the run's labels, in the order of the human data."""
     by_text: dict[tuple[str, ...], list[ModelChain]] = defaultdict(list)
     for chain in labelled:
         by_text[_key(chain)].append(chain)
@@ -158,7 +157,8 @@ def match(humans: Iterable[HumanChain], labelled: Sequence[ModelChain]) -> Match
 
 
 def subsets(pairs: Sequence[ChainPair]) -> list[str | None]:
-    """What stands before the number in each id by people, `gsm8k` of `gsm8k-40`; None for an id of another shape."""
+    """The part before the number of each human row's id, such as `gsm8k` in `gsm8k-40`; None for an id of another form.
+    None for all with more than MAX_SUBSETS distinct parts."""
     shapes = [_SUBSET.fullmatch(pair.human.source_id or "") for pair in pairs]
     names = [shape[1] if shape else None for shape in shapes]
     return names if len(set(names)) <= MAX_SUBSETS else [None] * len(pairs)
@@ -203,7 +203,7 @@ def _goods(
     if index is None:
         raise _UnusableError(f"The label is {value!r:.40}; it must be a step counted from 0, -1, or a list of ratings.")
     if not -1 <= index < n_steps:
-        raise _UnusableError(f"The label names step {index}, counted from 0, of a chain of {n_steps} steps.")
+        raise _UnusableError(f"The label names step {index}, counted from 0, but the chain has {n_steps} steps.")
     return goods_until(index, n_steps)
 
 
@@ -213,7 +213,7 @@ def _named(row: Mapping[str, object], names: Sequence[str]) -> object:
         if value is not None and value == value:  # NaN is how pandas writes null
             return value
     raise _UnusableError(
-        f"The row has no label by people in {' or '.join(map(repr, names))}; its columns are: {column_names(row)}. "
+        f"The row has no human label in {' or '.join(map(repr, names))}; its columns are: {column_names(row)}. "
         "Name the right one with column=NAME."
     )
 
@@ -238,7 +238,7 @@ def _whole(value: object) -> int | None:
 
 
 def _tags(row: Mapping[str, object]) -> list[int]:
-    """Math-Shepherd's `label` is its `input` with `+` or `-` in place of each tag."""
+    """One rating per tag. Math-Shepherd's `label` is its `input` with `+` or `-` in place of each tag."""
     text, label = column(row, "input"), column(row, "label")
     assert isinstance(text, str)
     if not isinstance(label, str):

@@ -1,4 +1,4 @@
-"""An agreement as tables for the terminal; what is in them and more stands in the JSON report."""
+"""Prints an agreement report as tables in the terminal. The JSON report has the same figures and more."""
 
 from dataclasses import replace
 
@@ -12,11 +12,11 @@ from pipeline.core.statistics import Interval
 SHOWN_UNUSABLE = 5
 _SHOWN_SUBSETS = 4
 _WIDTH = 160
-"""No table is wider; a narrower terminal wraps its lines, and no figure is cut."""
+"""The widest table fits. A narrower terminal wraps lines, so no figure is cut."""
 
 
 def print_agreement(report: Agreement) -> None:
-    """Print what was compared, then first errors, where they are put, single steps, and the curve."""
+    """Print the counts, then the tables of first errors, their position, single steps and the reliability curve."""
     console = Console(highlight=False, markup=False)
     console.width = max(console.width, _WIDTH)
     _print_counts(console, report)
@@ -26,21 +26,21 @@ def print_agreement(report: Agreement) -> None:
     if people.erroneous or people.correct:
         _titled(
             console,
-            f"The first error: people find one in {people.erroneous} chains and none in {people.correct}",
+            f"First error: humans find one in {people.erroneous} chains and none in {people.correct}",
             _f1_table(report),
         )
         _titled(
             console,
-            f"Where it is put, of the {people.erroneous}; and whether at all in the {right.wrong_process} with a right answer "
-            f"(of {right.chains})",
+            f"Position of the first error in these {people.erroneous} chains; 'correct answer': errors found in the "
+            f"{right.wrong_process} of {right.chains} chains with a correct answer",
             _shift_table(report),
         )
-    _titled(console, "Single steps, those behind people's first error left out", _steps_table(report))
-    _titled(console, f"What share of steps people call good, by {report.made.soft}", _curve(report))
+    _titled(console, "Single steps, without the steps after the first human error", _steps_table(report))
+    _titled(console, f"Share of steps that humans call good, by {report.made.soft}", _curve(report))
     curve = report.reliability
     console.print(
-        f"AUC {_with_interval(curve.auc)}, {_with_interval(curve.sampled_auc)} without last steps that are worth their answer; "
-        f"mean distance from the value (ECE) {_number(curve.ece)}",
+        f"AUC {_with_interval(curve.auc)}, {_with_interval(curve.sampled_auc)} without last steps valued by their own answer; "
+        f"expected calibration error (ECE) {_number(curve.ece)}",
         soft_wrap=True,
     )
 
@@ -48,19 +48,19 @@ def print_agreement(report: Agreement) -> None:
 def _print_counts(console: Console, report: Agreement) -> None:
     counts, made = report.counts, report.made
     lines = [
-        f"people    {report.data}: {counts.rows:,} rows = {counts.compared:,} compared + {counts.unmatched:,} not in the run"
+        f"humans    {report.data}: {counts.rows:,} rows = {counts.compared:,} compared + {counts.unmatched:,} not in the run"
         f" + {counts.repeated:,} repeated + {counts.unusable:,} unusable",
-        f"labels    {report.run_dir}: {counts.labelled:,} chains, {counts.not_by_people:,} of them without a label by people; "
+        f"labels    {report.run_dir}: {counts.labelled:,} chains, {counts.not_by_people:,} of them without a human label; "
         f"{made.estimator}, {made.policy}",
     ]
     if report.owed_units:
-        lines.append(f"          the run is not finished: {report.owed_units} of its units are owed")
+        lines.append(f"          the run is not finished; units not labelled yet: {report.owed_units}")
     if counts.contradicting:
         lines.append(
-            f"          {counts.contradicting:,} repeated rows say something else than the first, which counts"
+            f"          {counts.contradicting:,} repeated rows have another label than the first row, which counts"
         )
     if counts.other_text:
-        lines.append(f"          {counts.other_text:,} rows have an id of the run, and another text")
+        lines.append(f"          {counts.other_text:,} rows have an id that is in the run, but another text")
     if counts.open:
         lines.append(f"          {counts.open:,} chains have ratings that leave the first error open")
     lines.extend(
@@ -73,7 +73,7 @@ def _print_counts(console: Console, report: Agreement) -> None:
 
 
 def _rows(report: Agreement) -> list[MethodComparison]:
-    """The rulings, but one for neighbouring thresholds that make no difference."""
+    """The methods. Neighbouring thresholds with equal results share one row."""
     rows: list[MethodComparison] = []
     for ruling in report.rulings:
         before = rows[-1] if rows else None
@@ -110,7 +110,7 @@ def _f1_table(report: Agreement) -> Table:
 
 
 def _shift_table(report: Agreement) -> Table:
-    table = _table("first error by", "early", "exact", "late", "nowhere", "uncertain", "mean shift", "right answer")
+    table = _table("first error by", "early", "exact", "late", "missed", "uncertain", "mean shift", "correct answer")
     for ruling in _rows(report):
         shift, right = ruling.first_errors.shift, ruling.first_errors.right_answers
         table.add_row(
@@ -182,5 +182,5 @@ def _with_interval(estimated: Interval) -> str:
 
 
 def _count(number: float) -> str:
-    """A count; an expected one with a digit behind the point."""
+    """A count; an expected value that is not whole has one decimal."""
     return f"{number:,.0f}" if abs(number - round(number)) < 1e-9 else f"{number:,.1f}"

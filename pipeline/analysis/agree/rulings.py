@@ -1,15 +1,14 @@
-"""What is held against people (rulings), how well it finds first errors, and how well it tells single steps apart. Pure.
+"""Methods that judge steps (rulings), and how well each agrees with human labels on first errors and single steps. Pure.
 
-**Rulings** are the run's own labels, its values above a threshold, and baselines that need no rollouts at all: whoever reads a
-figure of labels wants to know what is to be had for nothing. Two of these baselines know which final answers are right, as the
-run does.
+**Rulings** are the run's own labels, its values above a threshold, and baselines that need no rollouts. The baselines show
+which agreement costs nothing. Two of them know which final answers are correct, as the run does.
 
-**First errors.** F1 is that of ProcessBench (Zheng et al. 2024, arXiv 2412.06559): the harmonic mean of two accuracies, one
-among chains in which people find an error (the same first error is found), one among chains in which they find none (none is).
-A chain that is uncertain is counted apart, and as missed, like an answer that cannot be read in ProcessBench's own code.
+**First errors.** F1 is that of ProcessBench (Zheng et al. 2024, arXiv 2412.06559): the harmonic mean of two accuracies. One is
+over chains with a human error (correct: the same first error is found), the other over chains without (correct: none is found).
+An uncertain chain is counted separately and also as missed, like an unreadable answer in ProcessBench's own code.
 
-**Single steps.** Counted are the steps that people call good or bad. A first error says nothing of what is behind it, so that
-is left out. A value is P(correct final answer), not P(good step): a curve away from the diagonal is no mistake of the sampling.
+**Single steps.** Steps that humans call good or bad are counted. A first error says nothing about the steps after it, so these
+are left out. A value is P(correct final answer), not P(good step): a curve off the diagonal does not mean a sampling error.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,15 +24,16 @@ from pipeline.core.statistics import Floats, Interval, Resampling, auc, share, w
 _LABELS: dict[int | None, bool | None] = {1: True, 0: False, None: None}
 _ERRONEOUS, _EXACT, _CORRECT, _CLEARED = range(4)
 _ROUNDING = 1e-9
-"""A value so little below a bin's lower end is in it: 100 * 0.29 < 29 in floating point."""
+"""A value at most this far below a bin's lower end is in the bin: 100 * 0.29 < 29 in floating point."""
 _GOOD, _GOOD_RIGHT, _BAD, _BAD_RIGHT = range(4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """`errors`: for each chain how probable each first error is: a step from 0, NO_ERROR, or None for uncertain.
+    """The verdicts of one method.
 
-    `goods`: what is said of each step; None for a baseline, which says nothing of single steps.
+    `errors`: for each chain, first error -> probability. Keys: a step counted from 0, NO_ERROR, or None for uncertain.
+    `goods`: for each chain, the verdict on each step; None for a baseline, which does not judge single steps.
     """
 
     name: str
@@ -43,19 +43,20 @@ class Ruling:
 
 
 def by_label(chains: Sequence[ModelChain], name: str, neutral: Neutral) -> Ruling:
-    """The column `label`."""
+    """Steps judged by the column `label`."""
     meaning = {**_LABELS, 2: NEUTRAL[neutral]}
     return _of_steps(name, [tuple(meaning[label] for label in chain.labels) for chain in chains])
 
 
 def by_threshold(chains: Sequence[ModelChain], threshold: float) -> Ruling:
-    """A step is good if its value is above `threshold`, and uncertain if it has none."""
+    """A step is good if its value is above `threshold`, and uncertain if it has no value."""
     goods = [tuple(None if value is None else value > threshold for value in chain.values) for chain in chains]
     return _of_steps(f"value > {threshold:g}", goods, threshold)
 
 
 def baselines(chains: Sequence[ModelChain]) -> list[Ruling]:
-    """`random`: each answer, a step or none, is as likely as any other; a random step of a wrong chain likewise."""
+    """Methods that need no rollouts. `random`: each step and "no error" are equally likely. `wrong answer: any step`: each step
+    of a chain with a wrong answer is equally likely."""
     sizes = [len(chain.labels) for chain in chains]
     return [
         Ruling(name="never an error", errors=tuple({NO_ERROR: 1.0} for _ in chains)),
@@ -73,7 +74,7 @@ def baselines(chains: Sequence[ModelChain]) -> list[Ruling]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class F1:
-    """`erroneous` and `correct`: chains by people's word; `found` and `cleared`: the accuracies in them."""
+    """`erroneous` and `correct`: chains with and without a human error. `found` and `cleared`: the accuracies among them."""
 
     erroneous: int
     correct: int
@@ -84,8 +85,8 @@ class F1:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstErrorShift:
-    """Of the chains in which people find an error, how many have their first error put too early, right, too late, nowhere, or
-    uncertain; `mean` is by how many steps, of those put somewhere, late being positive. Expected numbers for random rulings."""
+    """Over chains with a human error: how many have the first error placed too early, exactly, too late, nowhere (`missed`), or
+    uncertain. `mean`: mean shift in steps over placed errors; late is positive. Random rulings give expected numbers."""
 
     early: float
     exact: float
@@ -97,7 +98,8 @@ class FirstErrorShift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RightAnswers:
-    """Chains with a right final answer, those of them in which people find an error, and in how many of these one is found."""
+    """`chains` with a correct final answer. `wrong_process`: those with a human error. `found`: those of them in which the
+    ruling finds an error, `found_exactly`: at the same step."""
 
     chains: int
     wrong_process: int
@@ -107,7 +109,7 @@ class RightAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstErrorScores:
-    """`by_subset` in the order of the data; `mean` is that of the subsets' F1, as the paper averages."""
+    """`by_subset` is in the order of the data. `mean`: the mean F1 over subsets, as in the ProcessBench paper."""
 
     total: F1
     by_subset: dict[str, F1]
@@ -120,7 +122,7 @@ class FirstErrorScores:
 def first_errors(
     pairs: Sequence[ChainPair], subsets: Sequence[str | None], ruling: Ruling, resampling: Resampling
 ) -> FirstErrorScores:
-    """`subsets`: that of each pair. Pairs of which people leave the first error open are left out."""
+    """`subsets`: one per pair. Pairs whose human ratings leave the first error open are left out."""
     cases = [
         (pair, subset, errors)
         for pair, subset, errors in zip(pairs, subsets, ruling.errors, strict=True)
@@ -146,7 +148,7 @@ def first_errors(
 
 
 def f1(sums: Floats) -> Floats:
-    """(..., 4) sums of erroneous, exact, correct and cleared chains -> (...). NaN where one kind of chain is not there."""
+    """(..., 4) sums of erroneous, exact, correct and cleared chains -> (...). NaN without erroneous or correct chains."""
     found = share(sums[..., _EXACT], sums[..., _ERRONEOUS])
     cleared = share(sums[..., _CLEARED], sums[..., _CORRECT])
     both = found + cleared
@@ -155,7 +157,7 @@ def f1(sums: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepLabels:
-    """`good` and `bad`: steps by people's word that are decided; `uncertain` ones are in neither. `balanced` is the mean of the
+    """`good` and `bad`: steps by human label, without those that the ruling leaves `uncertain`. `balanced`: the mean of the
     accuracies among good and among bad steps."""
 
     good: int
@@ -167,8 +169,8 @@ class StepLabels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
-    """Steps with values from `low` up to `high`, the last bin's end included: how many, their mean value, and the share of
-    them that people call good, with its Wilson interval."""
+    """Steps with values in [`low`, `high`), the last bin including its end: their number, their mean value, and the share
+    that humans call good, with its Wilson interval."""
 
     low: float
     high: float
@@ -181,8 +183,9 @@ class Bin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reliability:
-    """`bins` that hold steps. `ece`: the mean distance between value and share of good steps, bins weighed by their steps
-    (Naeini et al. 2015). `sampled_auc` leaves out last steps whose value is the chain's own outcome."""
+    """`bins`: those that hold steps. `ece`: expected calibration error, the mean distance between mean value and share of good
+    steps, with bins weighted by their steps (Naeini et al. 2015). `sampled_auc` leaves out last steps whose value is the
+    chain's own outcome. `unvalued`: steps with a human label but no value."""
 
     steps: int
     unvalued: int
@@ -193,7 +196,7 @@ class Reliability:
 
 
 def step_labels(pairs: Sequence[ChainPair], ruling: Ruling, resampling: Resampling) -> StepLabels | None:
-    """None for a ruling that says nothing of single steps."""
+    """None for a ruling that does not judge single steps."""
     if ruling.goods is None:
         return None
     rows = np.zeros((len(pairs), 4))
@@ -218,7 +221,7 @@ def step_labels(pairs: Sequence[ChainPair], ruling: Ruling, resampling: Resampli
 
 
 def reliability(pairs: Sequence[ChainPair], n_bins: int, confidence: float) -> Reliability:
-    """The curve over bins of equal width, and how well values rank bad steps below good ones."""
+    """The reliability curve over bins of equal width, and the AUC of values: how well they rank good steps above bad ones."""
     judged = [
         (index, value, good, pair.labelled.terminal and step == len(pair.labelled.values) - 1)
         for index, pair in enumerate(pairs)

@@ -1,4 +1,4 @@
-"""The `agree` command: a run's labels and a file of people's, read, matched and compared."""
+"""The `agree` command: reads the labels of a run and a file of human labels, matches their chains and compares them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ from pipeline.storage.stored_labels import rows_of
 from pipeline.storage.stored_run import StoredRun, readable_run
 
 MAX_LISTED = 100
-"""So many unusable rows are listed in the JSON report at most."""
+"""The largest number of unusable rows that the JSON report lists."""
 _COLUMNS = (
     "source_id", "problem", "steps", "value", "posterior_mean", "origin", "label", "outcome",
     "estimator", "label_rule", "policy",
@@ -51,7 +51,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMade:
-    """What the labels were made with. `soft` is the column that their values are taken from."""
+    """How the labels were made. `soft`: the column that supplies their values."""
 
     estimator: str
     label_rule: str
@@ -63,8 +63,8 @@ class RunMade:
 class AgreeCounts:
     """`rows` = `unusable` + `repeated` + `unmatched` + `compared`; `labelled` chains of the run = `compared` + `not_by_people`.
 
-    `contradicting` of the repeated rows say something else than the first about their chain. `other_text` of the unmatched ones
-    have an id that the run knows. `open`: compared, but people's ratings leave the first error open.
+    `contradicting`: repeated rows with another label than the first row of their chain. `other_text`: unmatched rows whose id
+    is in the run. `open`: compared chains whose human ratings leave the first error open.
     """
 
     rows: int
@@ -81,7 +81,7 @@ class AgreeCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodComparison:
-    """One ruling. `threshold`: None for the run's own labels and for baselines; `steps`: None for a baseline."""
+    """How one ruling agrees. `threshold`: None for the run's own labels and for baselines. `steps`: None for a baseline."""
 
     name: str
     threshold: float | None
@@ -91,7 +91,7 @@ class MethodComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Everything that is reported, as it stands in the JSON file. `owed_units`: of an unfinished run."""
+    """The whole report, with the keys of the JSON file. `owed_units`: units of the run that are not labelled yet."""
 
     run_dir: str
     data: str
@@ -108,11 +108,11 @@ class Agreement:
 
 
 def agree(config: AgreeConfig) -> Agreement:
-    """Compare, and write the report if `out` names a file.
+    """Compare the labels of the run with human labels. Writes the report if `out` names a file.
 
-    Raises UsageError for an `out` that cannot be written or is read, for no run, one of another schema, or an unfinished one
-    without `partial`; InputError for a file that cannot be read, holds no labels by people, or none of the run's chains;
-    StoreError.
+    Raises UsageError for an `out` that cannot be written or is one of the inputs, for a missing run, a run of another schema,
+    a run without labels, or an unfinished run without `partial`; InputError for a file that cannot be read, has no human labels
+    or shares no chain with the run; StoreError.
     """
     _check_out(config)
     storage = storage_at(config.run_dir)
@@ -162,13 +162,13 @@ def _humans(config: AgreeConfig) -> tuple[list[HumanChain], list[Unusable]]:
             f"; line {unusable[0].place.line} of {unusable[0].place.file}: {unusable[0].detail}" if unusable else ""
         )
         raise InputError(
-            f"data.path: none of the {len(unusable)} rows of {config.data.path} is a chain with a label by people{reason}"
+            f"data.path: none of the {len(unusable)} rows of {config.data.path} is a chain with a human label{reason}"
         )
     return humans, unusable
 
 
 def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> tuple[RunMade, list[ModelChain]]:
-    """All chains that have labels. Raises UsageError where none has."""
+    """All labelled chains of the run. Raises UsageError for a run without any."""
     rows = rows_of(storage, run, _COLUMNS)
     first = next(rows, None)
     if first is None:
@@ -194,13 +194,13 @@ def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> ModelChain:
 
 def _no_overlap(config: AgreeConfig, matched: MatchedChains, n_labelled: int) -> str:
     remedy = (
-        f"{matched.other_text} of their ids are in the run, under other texts: read both files alike, see data.separator, "
+        f"{matched.other_text} of their ids are in the run with other texts; read this file with the run's data.separator, "
         "data.splitter and data.columns"
         if matched.other_text
         else f"label them first: label data=... data.path={config.data.path}"
     )
     return (
-        f"data.path: none of the {matched.unmatched_human} chains of {config.data.path} is among the {n_labelled} of "
+        f"data.path: none of the {matched.unmatched_human} chains of {config.data.path} is among the {n_labelled} chains of "
         f"run_dir={config.run_dir}: {remedy}"
     )
 

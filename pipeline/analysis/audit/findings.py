@@ -1,8 +1,8 @@
-"""What an audit has looked at and what it found (`Ledger`); and the checks of records, of files, and of what else lies there.
+"""The result of an audit (`Ledger`), and the checks of records, files and orphaned files.
 
-`run.json` and commit records have to be readable, without holes, byte for byte what was written. Files that records name have
-to be there, unchanged, with intact pages, schema and row count (`FileVerifier`). What lies in a run directory and is not needed is
-told by what records name, and by whether the name is one of ours (`find_orphans`).
+`run.json` and commit records must be readable, complete and byte for byte as written. Files that records name must exist
+unchanged, with intact pages, schema and row count (`FileVerifier`). `find_orphans` lists the files that no record needs, and
+separates our own files from foreign ones by their names.
 """
 
 import json
@@ -29,16 +29,19 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.unit_log import FLUSHED
 
 MAX_NAMED = 20
-"""Faults of one kind and one unit that are named one by one; the others are counted."""
+"""The largest number of faults of one kind and one unit that are listed one by one."""
 _LABEL_AGAIN = "start `label` on this run directory again"
-_REMEDIES = {INPUT: f"{_LABEL_AGAIN}, which stages the input anew", UNIT: f"{_LABEL_AGAIN}, which redoes what it held"}
+_REMEDIES = {
+    INPUT: f"{_LABEL_AGAIN}, which stages the input again",
+    UNIT: f"{_LABEL_AGAIN}, which repeats the work that is lost",
+}
 _MAKE_AGAIN = "make the edition again with `relabel` or `regrade`"
 NEEDLESS = "remove it: nothing needs it any more"
 _FOLDERS = (*SCHEMAS, FLUSHED, ASIDE)
 
 
 class Check(StrEnum):
-    """The kinds of checks, in the order in which they are made and shown."""
+    """The kinds of checks, in the order in which they run and are printed."""
 
     SETTINGS = "settings"
     RECORDS = "records"
@@ -51,7 +54,7 @@ class Check(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Where something is wrong, what, and what to do about it."""
+    """One fault: its place (a file or record), what is wrong, and what to do about it."""
 
     check: Check
     place: str
@@ -61,7 +64,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Ledger:
-    """`looked_at` counts what each check has looked at; `owed` are ids of units that are not whole."""
+    """`looked_at`: number of things that each check has examined. `owed`: ids of units that are not whole."""
 
     looked_at: Counter[Check] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
@@ -74,19 +77,20 @@ class Ledger:
         self.findings.append(Finding(check=check, place=place, fault=fault, remedy=remedy))
 
     def faults(self, check: Check, place: str, faults: Iterable[str], remedy: str) -> bool:
-        """Note several faults of one place; whether there were any."""
+        """Note the faults of one place. True if there are any."""
         some = False
         for number, fault in enumerate(faults):
             some = True
             if number == MAX_NAMED:
-                self.fault(check, place, f"and more of the kind, beyond these {MAX_NAMED}", remedy)
+                self.fault(check, place, f"has more faults of this kind than these {MAX_NAMED}", remedy)
                 break
             self.fault(check, place, fault, remedy)
         return some
 
 
 def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
-    """What the run is the result of; where `run.json` is lost, from the copy beside the staged input. None without either.
+    """The settings that the run was made with. If `run.json` is lost, they come from the copy in the record of the staged
+    input; None if that is lost too.
 
     Raises UsageError for a run of another schema version.
     """
@@ -102,19 +106,20 @@ def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
         return {key: json.loads(value) for key, value in lost[-1]} if lost else None
     if identity.get("schema") != SCHEMA_VERSION:
         raise UsageError(
-            f"{storage.place} was written with schema {identity.get('schema')}, this is {SCHEMA_VERSION}: audit it with the "
-            "version of stepvalue that wrote it"
+            f"{storage.place} was written with schema {identity.get('schema')}, but this version has schema "
+            f"{SCHEMA_VERSION}: audit it with the version of stepvalue that wrote it"
         )
     if storage.read(NAME) != encode_identity(identity):
-        ledger.fault(Check.SETTINGS, NAME, "is not as it was written", "put back a copy of it")
+        ledger.fault(Check.SETTINGS, NAME, "is not as it was written", "restore it from a backup")
     copy = copies.get(str(identity.get(STAGED_INPUT)))
     if copy and copy != settings_copy(identity):
-        ledger.fault(Check.SETTINGS, NAME, "differs from the copy beside the staged input", "put back a copy of it")
+        fault = "differs from the copy in the record of the staged input"
+        ledger.fault(Check.SETTINGS, NAME, fault, "restore it from a backup")
     return identity
 
 
 def check_chain(storage: Storage, ledger: Ledger, chain: CommitChain) -> None:
-    """Find records that cannot be read or are not as they were written."""
+    """Find records that are unreadable or not as they were written."""
     ledger.count(Check.RECORDS, chain.length)
     remedy = remedy_for(chain.kind)
     for name in chain.unreadable:
@@ -126,20 +131,21 @@ def check_chain(storage: Storage, ledger: Ledger, chain: CommitChain) -> None:
 
 
 def remedy_for(kind: str) -> str:
-    """What to do about damage to what a chain of this kind holds."""
+    """What to do about damaged data of a commit chain of this kind."""
     return _REMEDIES.get(kind, _MAKE_AGAIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A file's row groups, and the notes that were written with them."""
+    """The row groups of a file and its notes."""
 
     groups: Sequence[pa.Table]
     notes: Mapping[str, str]
 
 
 class FileVerifier:
-    """`needed` are the names of files that must be there, `superseded` of those that a later record has made needless."""
+    """Reads and checks committed files. `needed`: names of files that must exist. `superseded`: names of files that a later
+    record has replaced."""
 
     def __init__(self, storage: Storage, ledger: Ledger) -> None:
         self._storage = storage
@@ -148,17 +154,17 @@ class FileVerifier:
         self.superseded: set[str] = set()
 
     def content(self, shard: ShardRecord, remedy: str) -> Content | None:
-        """A file that must be there; None, and a finding, where it is not what was committed."""
+        """Read a file that must exist. None, and a finding, if it is not what was committed."""
         self.needed.add(shard.file)
         return self._checked(shard, remedy, may_lack=False)
 
     def table(self, shard: ShardRecord, remedy: str) -> pa.Table | None:
-        """All rows of a file that must be there; None, and a finding, where it is not what was committed."""
+        """All rows of a file that must exist. None, and a finding, if it is not what was committed."""
         content = self.content(shard, remedy)
         return None if content is None else pa.concat_tables(content.groups)
 
     def superseded_table(self, shard: ShardRecord) -> pa.Table | None:
-        """All rows of a file that may have been pruned; None where it was, or is damaged, which is a finding."""
+        """All rows of a file that may have been pruned. None if it was pruned. None, and a finding, if it is damaged."""
         self.superseded.add(shard.file)
         content = self._checked(shard, NEEDLESS, may_lack=True)
         return None if content is None else pa.concat_tables(content.groups)
@@ -188,9 +194,9 @@ class FileVerifier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphans:
-    """`garbage` is ours and can be removed; `foreign` is not ours, and never touched.
+    """`garbage`: our own files that nothing needs, which can be removed. `foreign`: files of others, which are never touched.
 
-    `misplaced` are label files in `labels/` that are not current, and current ones that are not there.
+    `misplaced`: label files in `labels/` that are not current, and current ones that are not in `labels/`.
     """
 
     garbage: tuple[str, ...]
@@ -199,7 +205,7 @@ class Orphans:
 
 
 def find_orphans(storage: Storage, needed: Collection[str], current_labels: Collection[str]) -> Orphans:
-    """What is in the directory beside the files that are `needed` and the records."""
+    """Files in the directory that are neither `needed` nor records."""
     garbage = [name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished(folder)]
     garbage += storage.names(DAMAGED)
     foreign = [name for name in storage.names("") if name not in {NAME, MARKER, COMMITS, DAMAGED, *_FOLDERS, *TOLD}]
@@ -216,7 +222,7 @@ def find_orphans(storage: Storage, needed: Collection[str], current_labels: Coll
 
 
 def _waits_aside(name: str, needed: Collection[str], in_labels: Collection[str]) -> bool:
-    """Whether a file in `aside/` is the one copy of a label file that is needed."""
+    """Whether a file in `aside/` is the only copy of a needed label file."""
     at_home = name.replace(ASIDE, LABELS, 1)
     return name.startswith(f"{ASIDE}/") and at_home in needed and at_home not in in_labels
 

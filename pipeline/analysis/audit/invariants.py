@@ -1,7 +1,8 @@
-"""The checker: what the log and the totals of a whole unit have to be, told from its input alone. Pure.
+"""Checks the log and the totals of a whole unit against its input. Pure.
 
-Shared by `audit` and the tests. Covered: which chains there are, which rollouts, each exactly once, and what they add up to.
-Not covered: whether a verdict or an outcome is right; that takes the answer checker (`regrade`).
+`audit` and the tests share it. It checks that the right chains exist, that each planned rollout exists exactly once, and that
+the totals equal the sums of the log. It does not check whether a verdict or an outcome is correct; that takes the grader
+(`regrade`).
 """
 
 from collections import Counter, defaultdict
@@ -27,12 +28,12 @@ from pipeline.estimators.base import Estimator, RolloutRange
 from pipeline.estimators.tree import measured_prefixes, trees_of
 
 Measurement = tuple[RowLocation, int]
-"""A prefix of a row's chain: where the row stands, and how many steps."""
+"""A prefix of a row's chain: the place of the row, and the number of steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedId:
-    """What identifies a rollout, as it stands in the log."""
+    """The columns of the log that identify a rollout."""
 
     rollout_id: str
     prefix_id: str
@@ -41,20 +42,21 @@ class LoggedId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedChain:
-    """A chain that the input or the unit's draws give, and where its row stands."""
+    """A chain from the input or from the unit's draws, and the place of its row."""
 
     place: RowLocation
     chain: Chain
 
     def shape(self, outcome: bool | None) -> ChainShape:
-        """The chain as estimators see it."""
+        """The chain with `outcome`, in the form that estimators use."""
         return replace(self.chain.shape, outcome=outcome)
 
 
 def expected_chains(
     rows: Iterable[InputRow], drawn: Sequence[SampledSolution], rejected: Collection[RowLocation]
 ) -> Iterator[AuditedChain]:
-    """The chains of a unit in the order of its labels: of each row that is not rejected its own, or its distinct draws."""
+    """The chains of a unit, in the order of its labels. Each row that is not rejected gives its own chain or its distinct
+    draws."""
     for row in rows:
         problem_id = row.problem.problem_id
         draws = [draw.solution for draw in drawn if draw.solution.problem_id == problem_id and draw.solution.ends]
@@ -66,7 +68,7 @@ def expected_chains(
 
 
 def sampled_prefixes(chains: Iterable[AuditedChain], outcomes: Iterable[bool | None]) -> dict[str, list[Measurement]]:
-    """The prefixes whose values rollouts decide, bare problems among them, and where each is asked for."""
+    """Prefix id -> the places that need its value, for all prefixes that are measured by rollouts, bare problems included."""
     asked: dict[str, list[Measurement]] = defaultdict(list)
     for proven, outcome in zip(chains, outcomes, strict=True):
         for index, prefix in enumerate(measured_prefixes(proven.shape(outcome))):
@@ -81,11 +83,11 @@ def id_faults(
     plan: RolloutRange,
     spare: Collection[str] = (),
 ) -> Iterator[str]:
-    """What is wrong with a unit's multiset of rollout ids, in words; nothing where every planned one is there once.
+    """The faults of a unit's multiset of rollout ids, as texts; nothing if every planned rollout exists exactly once.
 
-    Planned are the issues of every asked prefix from 0 on without a gap, as many as `plan` says. Unless it leaves prefixes out,
-    one without any rollout must be named as too long, as often as it is asked for. `spare` prefixes may have rollouts: chains
-    whose outcome was not known when these were sampled.
+    Planned are the issues of every asked prefix, from 0 on without a gap, and as many as `plan` allows. A prefix without
+    rollouts must be reported as too long, once for each place that needs it, unless `plan` allows prefixes without rollouts.
+    `spare` prefixes may have rollouts: the ends of chains whose outcome was unknown when the rollouts were sampled.
     """
     issues: dict[str, list[int]] = defaultdict(list)
     for row in logged:
@@ -107,7 +109,7 @@ def id_faults(
         without, named = unmeasured[place, index], too_long.get((place, index), 0)
         if without < named or (plan.least and without != named):
             where = f"{place.file}:{place.line}, {index} steps"
-            yield f"{without} prefixes without rollouts at {where}, of which rejects name {named}"
+            yield f"prefixes without rollouts at {where}: {without}, but rejects/ names {named}"
 
 
 def owed_faults(
@@ -117,7 +119,8 @@ def owed_faults(
     rollouts: int,
     estimator: Estimator,
 ) -> Iterator[str]:
-    """What a whole unit is still owed, in words; of an estimator whose decisions the log alone does not tell, nothing."""
+    """The rollouts that a whole unit still needs, as texts. None for an estimator whose decisions cannot be replayed from the
+    log alone."""
     if not estimator.replayable:
         return
     for more in estimator.next_rollouts(trees_of(chains, too_long), trials, rollouts, None):
@@ -126,23 +129,24 @@ def owed_faults(
 
 
 def needless_faults(trials: Mapping[str, Trials], estimator: Estimator) -> Iterator[str]:
-    """Rollouts that were never asked for since their prefix had enough, in words."""
+    """Rollouts that were never planned because their prefix had enough correct ones, as texts."""
     for prefix, have in trials.items():
         issue = estimator.needless(have)
         if issue is not None:
-            yield f"rollout {rollout_id(prefix, issue)} was never planned: its prefix had enough right ones"
+            yield f"rollout {rollout_id(prefix, issue)} was never planned: its prefix had enough correct rollouts"
 
 
 def draw_faults(
     rows: Iterable[InputRow], drawn: Iterable[SampledSolution], rejected: Collection[RowLocation], solutions: int
 ) -> Iterator[str]:
-    """What is wrong with the draws: `solutions` of each problem without a chain; of one whose row is rejected also none."""
+    """The faults of the draws, as texts. A problem without a chain must have `solutions` draws, or none if its row is
+    rejected."""
     found = Counter((draw.solution.problem_id, draw.draw) for draw in drawn)
     for row in rows:
         wanted = [(row.problem.problem_id, draw) for draw in range(solutions)] if row.solution is None else []
         counts = [found.pop(key, 0) for key in wanted]
         if counts != [1] * len(wanted) and (any(counts) or row.place not in rejected):
-            yield f"problem {row.problem.problem_id} has its draws 0 to {solutions - 1} so often: {counts}"
+            yield f"problem {row.problem.problem_id} must have each of its draws 0 to {solutions - 1} once, but has {counts}"
     for problem_id, draw in found:
         yield f"draw {draw} of problem {problem_id} was never planned"
 
@@ -154,7 +158,7 @@ def totals_of(
     drawn: Iterable[SampledSolution],
     rejected_rows: int,
 ) -> Totals:
-    """The totals of a whole unit, added up from its log."""
+    """The totals of a whole unit, computed from its log."""
     verdicts = Counter(outcome.verdict for outcome in facts if outcome.finish is not Finish.ABORT)
     finishes = Counter(outcome.finish for outcome in facts)
     measured = {outcome.prefix_id for outcome in facts}
@@ -181,7 +185,7 @@ def totals_of(
 def _differences(prefix: str, found: Counter[int], planned: Counter[int]) -> Iterator[str]:
     for issue in sorted({*found, *planned}):
         if found[issue] > 1:
-            yield f"rollout {rollout_id(prefix, issue)} stands {found[issue]} times"
+            yield f"rollout {rollout_id(prefix, issue)} is stored {found[issue]} times"
         elif found[issue] and not planned[issue]:
             yield f"rollout {rollout_id(prefix, issue)} was never planned"
         elif not found[issue]:

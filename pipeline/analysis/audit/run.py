@@ -1,9 +1,9 @@
-"""The `audit` command: everything a run directory holds, proved anew without an engine; and lines that tell of it.
+"""The `audit` command: verifies everything in a run directory without an engine, and prints the result.
 
-Covered: settings, records, files, rows of the input, ids of rollouts, totals, labels; memory does not grow with the log but
-for names. Reads only, unless it prunes. A run at work can be audited: it is then unfinished.
-Not covered: whether verdicts and outcomes are right, which `regrade` tells; a chain of records that was cut at its end, which
-looks like one that was never longer.
+It checks settings, records, files, rows of the input, ids of rollouts, totals and labels. Only its list of file names grows
+with the log in memory. It only reads, unless it prunes. A run in progress can be audited; it counts as unfinished.
+It does not check whether verdicts and outcomes are correct; `regrade` does. It cannot see that the end of a chain of records is
+cut off, because a shorter chain looks the same.
 """
 
 import json
@@ -52,21 +52,21 @@ from pipeline.storage.units import TABLE, UNITS, unit_id_of
 
 _RESUME = "start `label` with the same settings again"
 MAX_SHOWN = 20
-"""Names of a kind that are listed; the others are counted."""
+"""The largest number of names of a kind that are listed; the others are counted."""
 _WHAT = {
     Check.SETTINGS: "record of the run's settings",
     Check.RECORDS: "commit records",
     Check.FILES: "files: content, pages, schema, rows",
     Check.ROWS: "input rows, used or rejected",
     Check.ROLLOUTS: "rollouts: each planned one exactly once, and no other",
-    Check.TOTALS: "units' totals added up anew",
-    Check.LABELS: "chains' labels computed anew",
+    Check.TOTALS: "totals of units, computed again",
+    Check.LABELS: "chains with labels, computed again",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """What an audit came to. `units` is how many the input has; `owed` of them are not whole."""
+    """The result of an audit. `units`: number of units of the input; `owed` of them are not whole."""
 
     run_dir: str
     looked_at: Mapping[Check, int]
@@ -78,22 +78,22 @@ class AuditReport:
 
     @property
     def sound(self) -> bool:
-        """Whether the run is finished and nothing is wrong with it."""
+        """Whether the run is finished and has no fault."""
         return not self.findings and not self.owed
 
 
 def audit(config: AuditConfig) -> AuditReport:
-    """Prove a run directory, and prune it where that is asked for and nothing is wrong.
+    """Verify a run directory. With `prune`, also remove its garbage if the run is finished and has no fault.
 
-    Raises UsageError for a directory that is no run of this version, and for pruning where no lock keeps others away;
-    RunConflict where a job works on what is to be pruned; Unreachable.
+    Raises UsageError for a directory that is no run of this version, and for pruning where the storage has no lock; RunConflict
+    if another job works on a directory that is to be pruned; Unreachable.
     """
     storage = storage_at(config.run_dir)
     refuse_no_run(storage)
     with hold_lock(storage, lock=config.prune and config.lock) as alone:
         if config.prune and config.lock and not alone:
             raise UsageError(
-                f"{storage.place} locks nobody out: see to it that no job works on it, and say lock=false to prune it"
+                f"{storage.place} supports no lock: make sure that no other job works on it, then prune it with lock=false"
             )
         report = _Audit(storage).report()
         if not (config.prune and report.sound):
@@ -104,29 +104,29 @@ def audit(config: AuditConfig) -> AuditReport:
 
 
 def audit_lines(report: AuditReport) -> Iterator[str]:
-    """Counts, then `sound` or what is wrong, then what nothing needs: lines for a person.
+    """The printed lines: counts, then garbage and foreign files, then faults or `sound`.
 
-    A name that somebody else gave a file is shown without control characters.
+    Control characters in the names of foreign files are replaced.
     """
     wrong = Counter(finding.check for finding in report.findings)
     for check, what in _WHAT.items():
         faults = f", {wrong[check]:,} wrong" if wrong[check] else ""
-        verb = "" if report.sound else "looked at: "
+        verb = "" if report.sound else "checked: "
         yield f"{check.value:<10} {verb}{report.looked_at.get(check, 0):,} {what}{faults}"
     left = report.orphans
     if report.pruned:
-        yield f"pruned     {report.pruned:,} files that nothing needed"
+        yield f"pruned     {report.pruned:,} files that no record needed"
     elif left.garbage:
-        yield f"garbage    {len(left.garbage):,} files no record needs; where nothing is wrong `audit --prune` removes them"
+        yield f"garbage    {len(left.garbage):,} files that no record needs; `audit --prune` removes them if nothing is wrong"
         yield from _indented(left.garbage)
     if left.foreign:
-        yield f"foreign    {len(left.foreign):,} names that are not of a run; they are left alone"
+        yield f"foreign    {len(left.foreign):,} names that do not belong to a run; they are never touched"
         yield from _indented(left.foreign)
     for finding in report.findings:
         yield f"{finding.place}: {finding.fault}: {finding.remedy}"
     if report.owed:
         yield (
-            f"unfinished: {report.owed:,} of {report.units:,} units are owed: start `label` with the same settings to go on"
+            f"unfinished: {report.owed:,} of {report.units:,} units are not whole: start `label` with the same settings again"
         )
     if report.sound:
         yield "sound"
@@ -152,7 +152,7 @@ class _Audit:
         self._look_at_editions(editions, edition, wholes)
         found = find_orphans(storage, self._verifier.needed, current_label_files(wholes, edition))
         if not ledger.owed:
-            faults = [f"{name} is not where it belongs" for name in found.misplaced]
+            faults = [f"{name} is in the wrong folder" for name in found.misplaced]
             ledger.faults(Check.LABELS, f"{LABELS}/", faults, f"{_RESUME}: it moves label files to their places")
         return AuditReport(
             run_dir=storage.place,
@@ -169,9 +169,7 @@ class _Audit:
             solutions = settings_section(settings, "sampling", SamplingConfig).solutions
         except (ValueError, TypeError, UsageError) as error:
             _refuse_without_plugin(settings, error)
-            self._ledger.fault(
-                Check.SETTINGS, NAME, f"holds settings that cannot be ({error})", "put back a copy of it"
-            )
+            self._ledger.fault(Check.SETTINGS, NAME, f"holds invalid settings ({error})", "restore it from a backup")
             return None
         current = self._current(edition, wholes) if edition else None
         return Basis(estimator=estimator, solutions=solutions, edition=current)
@@ -182,7 +180,7 @@ class _Audit:
             estimator = estimator_for(chosen_settings(edition_settings(edition), EstimatorConfig, ESTIMATORS))
         except (ValueError, TypeError, UsageError) as error:
             _refuse_without_plugin(edition_settings(edition), error)
-            fault = f"holds settings that cannot be ({error})"
+            fault = f"holds invalid settings ({error})"
             self._ledger.fault(Check.RECORDS, name, fault, remedy_for(EDITION))
             return None
         return CurrentEdition(
@@ -211,7 +209,7 @@ class _Audit:
                 self._ledger.fault(Check.ROWS, place, "belongs to no unit of the input", "move these records away")
 
     def _staged(self, staged_id: str) -> Commit | None:
-        """The record of the staged input, and a look at what records of other inputs and of earlier stages left."""
+        """The record of the staged input. Also checks the files of other inputs and of earlier stagings."""
         staged = None
         for found in chains(self._storage, INPUT):
             check_chain(self._storage, self._ledger, found)
@@ -221,11 +219,11 @@ class _Audit:
                 for shard in commit.shards if commit is not whole else ():
                     self._superseded(shard, found)
         if staged is None:
-            self._ledger.fault(Check.ROWS, "inputs/", "the input is not staged, or damaged", _RESUME)
+            self._ledger.fault(Check.ROWS, "inputs/", "the staged input is missing or damaged", _RESUME)
         return staged
 
     def _input(self, staged: Commit) -> Iterator["_Unit | None"]:
-        """The units of the input, None in the place of a damaged file; their rows and the rejects are counted."""
+        """The units of the input, with None for a damaged file. Counts their rows and the rejects."""
         used = rejected = 0
         intact = True
         for shard in staged.shards:
@@ -242,17 +240,17 @@ class _Audit:
         self._ledger.count(Check.ROWS, used + rejected)
         counted = Totals(rows=used + rejected, used=used, rejected=rejected)
         if intact and counted != staged.totals:
-            fault = f"says {staged.totals}, its files hold {counted}"
+            fault = f"records {staged.totals}, but its files hold {counted}"
             self._ledger.fault(Check.ROWS, commit_name(staged), fault, f"move it away and {_RESUME}")
 
     def _unit(self, unit_id: str, rows: Sequence[InputRow], shard: ShardRecord) -> "_Unit":
         if unit_id_of(rows) != unit_id:
             fault = f"its rows of unit {unit_id} are those of another unit"
-            self._ledger.fault(Check.ROWS, shard.file, fault, "start the run anew in another run_dir")
+            self._ledger.fault(Check.ROWS, shard.file, fault, "start a new run in another run_dir")
         return _Unit(unit_id=unit_id, rows=rows)
 
     def _look_at_editions(self, editions: CommitChain, current: Commit | None, wholes: Mapping[str, Commit]) -> None:
-        """The files of editions that are not current, and those of the current one that no proof of a unit came to."""
+        """Check the files of editions that are not current, and the files of the current one that no unit has checked yet."""
         tables = (LABELS, *LEARNED, VERDICTS) if current else ()
         of_units = {
             shard for name in tables for each in current_shards(wholes, current, name).values() for shard in each
@@ -264,7 +262,7 @@ class _Audit:
                 elif shard.file not in self._verifier.needed:
                     self._verifier.content(shard, remedy_for(EDITION))
                 if commit is current and shard not in of_units:
-                    fault = f"names {shard.file}, which is of no unit"
+                    fault = f"names {shard.file}, which belongs to no unit"
                     self._ledger.fault(Check.RECORDS, commit_name(commit), fault, remedy_for(EDITION))
 
     def _superseded(self, shard: ShardRecord, chain: CommitChain) -> None:
@@ -280,7 +278,7 @@ class _Unit:
 
 
 def _refuse_without_plugin(settings: Settings, error: Exception) -> None:
-    """A run whose plug-in is not here is not damaged: nothing can be said of it. Raises the error then."""
+    """Raise the error if the run needs a plug-in that is not installed: such a run cannot be audited, but is not damaged."""
     if isinstance(error, UsageError) and settings.get("estimator.plugin"):
         raise error
 

@@ -1,4 +1,4 @@
-"""One unit, proved anew: its chains from the input, its rollouts by their ids, its totals and labels from the log."""
+"""Verifies one unit: its chains against the input, its rollouts by their ids, its totals and labels against the log."""
 
 import math
 from collections import Counter
@@ -37,7 +37,7 @@ _LAST_DIGITS = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentEdition:
-    """The edition that holds the current labels: its record's name, estimator, and files by unit id."""
+    """The edition with the current labels: the name of its record, its estimator, and its files by unit id."""
 
     name: str
     estimator: Estimator
@@ -48,7 +48,7 @@ class CurrentEdition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What all units of a run are proved against: the estimator of its own labels, draws per problem, current edition."""
+    """What all units of a run are verified with: the estimator of its own labels, draws per problem, and current edition."""
 
     estimator: Estimator
     solutions: int
@@ -57,7 +57,8 @@ class Basis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """What is stored of a whole unit. `mended`: something of it was damaged once, and made anew."""
+    """The stored data of a whole unit. `later`: rollouts committed after the whole record. `mended`: some data was damaged
+    once and has been made again."""
 
     rollouts: Sequence[pa.Table]
     later: Sequence[pa.Table]
@@ -77,7 +78,7 @@ def prove_unit(
     verifier: FileVerifier,
     ledger: Ledger,
 ) -> None:
-    """Find what is wrong with a unit. `rows` is None where the input itself is damaged; its files are checked all the same."""
+    """Find the faults of a unit. `rows` is None if the input is damaged; then only the unit's files are checked."""
     tables = _tables(chain, verifier, ledger)
     whole = resolve(chain).whole
     if whole is None:
@@ -85,17 +86,17 @@ def prove_unit(
         return
     if rows is None or any(shard not in tables for shard in shards_in_use(chain)):
         return
-    remedy = f"move commits/unit-{unit_id}-* away and start `label` again, which redoes the unit"
+    remedy = f"move commits/unit-{unit_id}-* away and start `label` again, which labels the unit again"
     place = commit_name(whole)
     try:
         _Proof(rows, whole, _stored(whole, chain, tables), place, remedy, ledger).prove(unit_id, basis, verifier)
     except (KeyError, ValueError, TypeError, IndexError) as error:
-        # Content that only a forged checksum lets through; what it breaks, and how, is not foreseen.
-        ledger.fault(Check.ROLLOUTS, place, f"names files that make no sense ({error!r})", remedy)
+        # Only a forged checksum lets such content through, and it can break anything.
+        ledger.fault(Check.ROLLOUTS, place, f"names files with invalid content ({error!r})", remedy)
 
 
 def _tables(chain: CommitChain, verifier: FileVerifier, ledger: Ledger) -> dict[ShardRecord, pa.Table]:
-    """The intact files that the chain names and has not declared void. What parts say of themselves is checked on the way."""
+    """The intact files that the commit chain names and has not declared void. Also checks the totals of each part record."""
     tables: dict[ShardRecord, pa.Table] = {}
     for shard in shards_in_use(chain):
         table = verifier.table(shard, remedy_for(UNIT))
@@ -144,7 +145,7 @@ def _stored(whole: Commit, chain: CommitChain, tables: Mapping[ShardRecord, pa.T
 
 
 def _state(estimator: Estimator, tables: Sequence[pa.Table]) -> Any:
-    """What an estimator had learnt, from the tables of a unit's states; None where it learns nothing."""
+    """The state that an estimator had learned, from the state tables of a unit. None for an estimator that does not learn."""
     learner = estimator.learner
     if learner is None:
         return None
@@ -250,10 +251,10 @@ class _Proof:
         same = own if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in own]
         found = chains if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in chains]
         if found != same:
-            fault = f"its labels of unit {unit_id} are of other chains than the run's own"
+            fault = f"its labels of unit {unit_id} belong to other chains than the run's own labels"
             self._ledger.fault(Check.LABELS, edition.name, fault, _MAKE_AGAIN)
         elif verdicts is not None and verdicts["rollout_id"].to_pylist() != sorted(facts):
-            fault = f"its verdicts of unit {unit_id} are not one for each rollout"
+            fault = f"its verdicts of unit {unit_id} are not exactly one per rollout"
             self._ledger.fault(Check.ROLLOUTS, edition.name, fault, _MAKE_AGAIN)
         else:
             judged, state = with_verdicts(facts, verdicts), _state(edition.estimator, states)
@@ -262,12 +263,12 @@ class _Proof:
 
 def _chain_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -> Iterator[str]:
     if len(expected) != len(stored):
-        yield f"{len(stored)} chains have labels, the input and its draws give {len(expected)}"
+        yield f"{len(stored)} chains have labels, but the input and its draws give {len(expected)} chains"
         return
     for proven, row in zip(expected, stored, strict=True):
         given = replace(proven.chain, solution=_as_labelled(proven.chain.solution))
         if given != replace(row, final_answer=None, outcome=None, policy=""):
-            yield f"the labels of chain {row.solution.chain_id} are not of the chain that the input or a draw gives"
+            yield f"the labels of chain {row.solution.chain_id} do not belong to the chain from the input or a draw"
 
 
 def _as_labelled(solution: Solution) -> Solution:
@@ -281,16 +282,16 @@ def _logged(rollouts: pa.Table) -> Iterator[LoggedId]:
 
 
 def _later_faults(later: Sequence[pa.Table], facts: Mapping[str, RolloutOutcome]) -> Iterator[str]:
-    """Rollouts committed behind the whole record: the beginning of an extension, nothing of which may be there already."""
+    """Faults of rollouts committed after the whole record. They begin an extension, so none may exist already."""
     found = Counter(row.rollout_id for table in later for row in _logged(table))
     for rollout, count in found.items():
         if count > 1 or rollout in facts:
-            yield f"rollout {rollout} stands {count + (rollout in facts)} times"
+            yield f"rollout {rollout} is stored {count + (rollout in facts)} times"
 
 
 def _differing_totals(recorded: Totals, counted: Totals) -> str:
     differing = [
-        f"{part.name} is {getattr(recorded, part.name)}, the log has {getattr(counted, part.name)}"
+        f"{part.name} is {getattr(recorded, part.name)}, but the log has {getattr(counted, part.name)}"
         for part in fields(Totals)
         if getattr(recorded, part.name) != getattr(counted, part.name)
     ]
@@ -309,11 +310,11 @@ def _label_faults(stored: pa.Table, computed: pa.Table) -> Iterator[str]:
             if not _alike(left.as_py(), right.as_py())
         ]
         if wrong:
-            yield f"the labels of chain {chain_id} are not what the log amounts to, in {', '.join(wrong)}"
+            yield f"the labels of chain {chain_id} differ from those computed from the log, in {', '.join(wrong)}"
 
 
 def _alike(left: object, right: object) -> bool:
-    """Equal, but for what another processor's arithmetic may do to the last digits."""
+    """Whether both are equal, except for the last digits, which may differ between processors."""
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(_alike, left, right))
     if isinstance(left, float) and isinstance(right, float):

@@ -1,11 +1,12 @@
-"""What a run is expected to cost, from its pilot or from assumptions: pure but for the generator it is given.
+"""Estimates the cost of a run from its pilot or from assumptions. Pure except for the random generator that the caller passes.
 
-**From what some problems cost to what all will.** A ratio estimate (Cochran 1977, Sampling Techniques, ch. 6): what the sampled
-problems cost per unit of size, times the size of all. Its range is that of a prediction: it holds what the draw of problems
-leaves open and what the run itself leaves to chance.
+**Extrapolation** from sampled problems to all problems. A ratio estimate (Cochran 1977, Sampling Techniques, ch. 6): the cost
+of the sampled problems per unit of size, times the size of all problems. The range is a prediction interval: it covers the
+random draw of problems and the chance in the run itself.
 
-**By simulation.** What estimators would ask for, on chains whose values are believed to be so and so. Rollouts are drawn as
-successes of that chance; that some reproduce steps of the chain, from which an estimator may learn a little more, is left out.
+**Simulation** of the rollouts that an estimator would request, on chains whose values are believed to be known up to an sd. A
+rollout succeeds with the probability of its prefix. A real rollout may also reproduce steps of the chain, from which an
+estimator may learn a little more; the simulation leaves that out.
 """
 
 import math
@@ -26,21 +27,21 @@ from pipeline.estimators.tree import NONE, Tree
 from pipeline.runtime.problem_budget import usual_cap, within
 
 _REPLICATES = 8
-"""Of a simulation: what is told is their mean."""
+"""The number of simulations that are averaged."""
 _START_OFF_BY = 2.0
-"""A later start of a worker may take so many times as long as the pilot's, or as short."""
+"""A worker of the run may take longer or shorter to start than the pilot's worker by this factor."""
 CONFIDENCE = 0.99
-"""By the theory, which takes what problems cost for normally distributed. It is skewed, up to a chain's budget: ranges made for
-95 % from 16 problems held 8 of 10 runs, those for 99 % hold 95 % and more."""
+"""The nominal level of a 95 % range. The theory assumes normally distributed costs, but real costs are skewed, up to a chain's
+budget. Ranges at 95 % from 16 problems contained 8 of 10 runs; ranges at 99 % contain 95 % or more."""
 _LEAST = 2
-"""Problems that tell how much they differ."""
+"""The smallest number of problems that shows how much their costs differ."""
 _MOST_SPREAD = 0.99
-"""Of the largest sd that a chance of a given mean can have: there a Beta distribution has its mass at 0 and 1."""
+"""The largest sd of a success probability, relative to the sd at which a Beta distribution has all its mass at 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stratum:
-    """Drawn problems of one kind: their `sizes` in the unit in which all problems of the kind have `size`."""
+    """Drawn problems of one kind. `sizes`: one per drawn problem; `size`: the sum over all problems of the kind, same unit."""
 
     sizes: Sequence[float]
     size: float
@@ -48,7 +49,7 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BelievedValues:
-    """Of a prefix: its value and how sure it is (mean and sd), and the tokens of a rollout."""
+    """Mean and sd of the value of a prefix, and the tokens of one of its rollouts."""
 
     mean: float
     sd: float
@@ -66,10 +67,10 @@ NOTHING = SimulatedCost(rollouts=0, tokens=0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledProblems:
-    """Problems of which it is known, or assumed, what rollouts do there, those of each stratum side by side.
+    """Problems with measured or assumed values, ordered by stratum.
 
-    `trees` (None where nothing is left to label), `drawn_tokens` of chains that the policy drew for each. `believed`: by prefix
-    id, of all prefixes of the trees.
+    `trees`: one per problem, None if nothing is left to label. `drawn_tokens`: tokens of the chains that the policy drew for
+    each problem. `believed`: by prefix id, for all prefixes of the trees.
     """
 
     strata: Sequence[Stratum]
@@ -84,8 +85,7 @@ class SampledProblems:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """`workers` of so many `devices` each, what a worker makes in a second, how long it takes to start, and the price of a
-    device for an hour."""
+    """`workers` with `devices` each. `tokens_per_second` and `start_seconds`: of one worker. `price`: per device hour."""
 
     workers: int
     devices: float
@@ -103,7 +103,7 @@ class Amounts:
 def amounts_by_simulation(
     sampled: SampledProblems, estimator: Estimator, rollouts: int, state: Any, rng: np.random.Generator
 ) -> Amounts:
-    """What all problems cost where the sampled ones are as they are believed to be."""
+    """The cost of all problems, by simulation on the believed values of the sampled ones."""
     found = []
     for _ in range(_REPLICATES):
         of_trees = iter(
@@ -118,7 +118,7 @@ def amounts_by_simulation(
 
 
 def extrapolate(sampled: SampledProblems, rollouts: Sequence[float], tokens: Sequence[float]) -> Amounts:
-    """What all problems cost where the sampled ones cost so much."""
+    """The cost of all problems, from the rollouts and tokens of the sampled ones."""
     return Amounts(rollouts=_over_strata(sampled.strata, rollouts), tokens=_over_strata(sampled.strata, tokens))
 
 
@@ -130,10 +130,10 @@ def amounts_with_learning(
     rollouts: int,
     rng: np.random.Generator,
 ) -> Amounts:
-    """Of an estimator that learns: a large run learns from its first units what a pilot does not live to use.
+    """Widens `amounts` for an estimator that learns. A large run learns from its first units; a pilot is too short for that.
 
-    How that changes the cost a pilot's chains say only roughly: so what is expected stays as it was measured, and the range
-    holds what a simulation says of later chains too.
+    The pilot's chains show this change of cost only roughly. So the expected value stays as measured, and the range is widened
+    to include the simulated cost of later chains.
     """
     learner = estimator.learner
     if learner is None:
@@ -153,7 +153,7 @@ def amounts_with_learning(
 
 
 def cost_of(estimator: str, amounts: Amounts, fleet: Fleet) -> Cost:
-    """Amounts as hours and money."""
+    """Convert amounts into hours and money."""
     speed = fleet.tokens_per_second
     wall = device_hours = money = None
     if speed is not None:
@@ -187,8 +187,8 @@ def simulate(
     state: Any,
     rng: np.random.Generator,
 ) -> list[SimulatedCost]:
-    """What each problem costs, in the order of `trees`. `believed` knows all their prefixes, `rollouts` is the
-    setting, and `state` what the estimator has learnt before."""
+    """The cost of each problem, in the order of `trees`. `believed` has all their prefixes, `rollouts` is the setting, and
+    `state` is what the estimator has learned before."""
     values = {prefix: _drawn(believed[prefix], rng) for tree in trees for prefix in tree.prefix_ids}
     trials: dict[str, Trials] = {}
     active = list(trees)
@@ -208,16 +208,16 @@ def simulate(
 
 
 def total(costs: Sequence[float], sizes: Sequence[float], *, size: float) -> Range:
-    """What problems of the given `size` together will cost, from sampled ones that cost `costs` at `sizes`.
+    """The predicted cost of problems with total `size`, from sampled problems with `costs` and `sizes`.
 
-    Without sizes above 0 nothing is known and nothing expected. One sampled problem tells nothing of the spread: then the
-    range is from nothing to twice as much.
+    The result is 0 if no size is above 0. One sampled problem does not show the spread; the range is then from 0 to twice the
+    expected cost.
     """
     return _predicted(costs, sizes, size=size, chance=1.0)
 
 
 def mean(parts: Sequence[float], weights: Sequence[float]) -> Range:
-    """The weighted mean of what sampled problems say, sum(parts) / sum(weights), and its range over other draws of problems."""
+    """The weighted mean over sampled problems, sum(parts) / sum(weights), and its range over random draws of problems."""
     return _predicted(parts, weights, size=1.0, chance=0.0)
 
 
@@ -226,7 +226,7 @@ def scale(known: Range, factor: float) -> Range:
 
 
 def product(first: Range, second: Range) -> Range:
-    """Of two amounts that do not depend on each other: relative half-widths add up in squares, on a logarithmic scale."""
+    """The product of two independent amounts. On a logarithmic scale the squares of their half-widths add up."""
     expected = first.expected * second.expected
     if not expected:
         return Range(low=0.0, expected=0.0, high=0.0)
@@ -238,17 +238,17 @@ def product(first: Range, second: Range) -> Range:
 
 
 def inverse(known: Range) -> Range:
-    """Of an amount that is never 0."""
+    """1 / amount, for an amount that is never 0."""
     return Range(low=1 / known.high, expected=1 / known.expected, high=1 / known.low)
 
 
 def add(first: Range, second: Range) -> Range:
-    """Of two amounts that may both be at the same end of their ranges."""
+    """The sum of two dependent amounts: both may be at the same end of their ranges."""
     return Range(low=first.low + second.low, expected=first.expected + second.expected, high=first.high + second.high)
 
 
 def spread(known: Range, other: float) -> Range:
-    """The range, wide enough to hold what another way to expect it says."""
+    """The range, widened to include `other`."""
     return Range(low=min(known.low, other), expected=known.expected, high=max(known.high, other))
 
 
@@ -270,14 +270,14 @@ def _average(ranges: Sequence[Range]) -> Range:
 
 
 def _drawn(known: BelievedValues, rng: np.random.Generator) -> float:
-    """A value from the Beta distribution of that mean and sd."""
+    """A random value from the Beta distribution with the given mean and sd."""
     most = known.mean * (1 - known.mean)
     variance = min(known.sd, _MOST_SPREAD * most**0.5) ** 2
     if variance <= 0:
         return known.mean
     weight = most / variance - 1
     right, wrong = known.mean * weight, (1 - known.mean) * weight
-    # A mean as small as numbers get leaves nothing of its part.
+    # A mean close to the smallest float makes a parameter underflow to 0.
     return float(rng.beta(right, wrong)) if right > 0 and wrong > 0 else known.mean
 
 
@@ -304,7 +304,7 @@ def _width(ratios: Sequence[float]) -> float:
 
 
 def _predicted(costs: Sequence[float], sizes: Sequence[float], *, size: float, chance: float) -> Range:
-    """`chance`: 1 where the problems will be labelled anew, so that their costs differ by chance too; else 0."""
+    """`chance`: 1 if other problems of that size are predicted, whose own costs vary too; 0 for the mean alone."""
     sampled = np.asarray(sizes, dtype=np.float64)
     if not sampled.sum() or not size:
         return Range(low=0.0, expected=0.0, high=0.0)

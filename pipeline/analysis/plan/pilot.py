@@ -1,7 +1,7 @@
-"""The pilot: some problems labelled as `label` would, in a scratch run directory, and what that took (`run_pilot`).
+"""The pilot: `run_pilot` labels some problems in a scratch run directory, as `label` would, and measures what that costs.
 
-Where no policy is loaded, what a pilot would measure is taken from the settings: `believed_values`, `completion_tokens`,
-`success_rate`, `tokens_per_second`.
+Without a pilot, the settings supply what it would measure: `believed_values`, `completion_tokens`, `success_rate`,
+`tokens_per_second`.
 """
 
 from collections import defaultdict
@@ -30,26 +30,26 @@ from pipeline.storage.stored_run import StoredRun, stored_run
 from pipeline.storage.units import write_units
 
 ROLLOUTS = 4_000
-"""About as many a pilot takes at most: of problems with many chains it takes some."""
+"""About the largest number of rollouts of a pilot. It uses only some chains of a problem with many chains."""
 _OWNERS = ("rollout_id", "problem_id")
 UNKNOWN_SD = 0.3
-"""Of a value that nothing is known of."""
+"""The sd of a value that is not measured."""
 SPEED_MARGIN = 1.1
-"""How much faster than the pilot's engine the run's may be, full as both are, and how much slower than all of the pilot."""
+"""The run may be faster than the pilot's engine at full load by this factor, and slower than the whole pilot by this factor."""
 OFF_BY = 2.0
-"""Lengths and speeds that are assumed may be so many times larger or smaller."""
+"""Assumed lengths and speeds may be wrong by this factor in both directions."""
 RATE_OFF_BY = 0.3
-"""A success rate that is assumed may be so much higher or lower."""
+"""An assumed success rate may be this much higher or lower."""
 SHARE_OF_BOUND = 0.5
-"""Of what a device allows, what engines commonly reach."""
+"""The share of a device's upper bound that engines commonly reach."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotResult:
-    """What a pilot's problems cost, in the order they were given.
+    """The cost of each problem of a pilot, in the order of the problems.
 
-    `tokens` of each are those of its rollouts and of the chains that the policy drew. `believed_values` and `trials`: by prefix id.
-    `offer`: what workers the whole run would have.
+    `tokens`: those of the rollouts and of the chains that the policy drew. `believed` and `trials`: by prefix id. `offer`: the
+    workers that the whole run would have.
     """
 
     rollouts: Sequence[int]
@@ -72,7 +72,7 @@ def run_pilot(
     watch: Watcher,
     stop: StopSignal,
 ) -> PilotResult:
-    """Label the problems as one unit, with one worker. Raises what `label` raises."""
+    """Label the problems as one unit, with one worker. Raises the errors of `label`."""
     staged_id = str(facts_of_run[STAGED_INPUT])
     claim(storage, facts_of_run)
     rows = [row for together in problems for row in together]
@@ -111,30 +111,33 @@ def run_pilot(
 
 
 def believed_values(trees: Sequence[Tree], tokens: float, rate: float) -> dict[str, BelievedValues]:
-    """The same of all prefixes: nothing is known of any."""
+    """The same assumed value for every prefix."""
     one = BelievedValues(mean=rate, sd=UNKNOWN_SD, tokens=tokens)
     return {prefix: one for tree in trees for prefix in tree.prefix_ids}
 
 
 def completion_tokens(config: LabelConfig) -> Range:
+    """Assumed tokens per rollout."""
     most = config.sampling.max_tokens
     expected = float(min(most, config.plan.completion_tokens or max(1, most // 2)))
     return Range(low=expected / OFF_BY, expected=expected, high=min(float(most), expected * OFF_BY))
 
 
 def success_rate(config: LabelConfig) -> Range:
+    """Assumed mean success rate of the prefixes."""
     rate = config.plan.success_rate
     return Range(low=max(0.0, rate - RATE_OFF_BY), expected=rate, high=min(1.0, rate + RATE_OFF_BY))
 
 
 def tokens_per_second(config: LabelConfig, context: float) -> Range | None:
-    """Of one worker; from the roofline where the settings name its device and the model's sizes can be had."""
+    """Assumed tokens/s of one worker. From the roofline if the settings do not give them but name a device, and the model's
+    sizes are known; None if not known either way."""
     speed = config.plan.tokens_per_second or _share_of_bound(config, context)
     return None if speed is None else Range(low=speed / OFF_BY, expected=speed, high=speed * OFF_BY)
 
 
 class _Log:
-    """What the log of a finished run adds up to, by problem id."""
+    """Sums over the log of a finished run, by problem id."""
 
     def __init__(self, storage: Storage, run: StoredRun) -> None:
         self.facts: list[RolloutOutcome] = []
@@ -158,7 +161,7 @@ class _Log:
 
 
 def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, BelievedValues]:
-    """What the labels and the log say of every prefix that has a value."""
+    """Value and tokens per rollout of every prefix that has a value or a rollout, from the labels and the log."""
     issued: dict[str, int] = defaultdict(int)
     tokens: dict[str, int] = defaultdict(int)
     for outcome in log.facts:
@@ -187,8 +190,8 @@ def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, Believed
 
 
 def _speed(summary: Summary) -> Range | None:
-    """Tokens/s of one worker: between what the whole pilot had, its end with an engine that runs empty included, and what it
-    would have been with a full one."""
+    """Tokens/s of one worker: between the mean of the whole pilot, which ends with an idle engine, and the estimate for an
+    engine at full load."""
     seconds = summary.seconds_labelling
     generated = summary.tokens_now
     if not generated or seconds <= 0:

@@ -1,4 +1,4 @@
-"""A plan in the terminal."""
+"""Prints a plan in the terminal."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +13,11 @@ from pipeline.core.progress import SECONDS_PER_HOUR
 
 _SHOWN_UNFIT = 5
 _WIDTH = 160
-"""No table is wider; a narrower terminal wraps its lines, and no figure is cut."""
+"""The widest table fits. A narrower terminal wraps lines, so no figure is cut."""
 
 
 def print_plan(console: Console, forecast: Forecast, written: Path) -> None:
-    """What would be labelled, what that rests on, what it costs with each estimator, and where it is written."""
+    """Print the planned work, the pilot or the assumptions, the cost with each estimator, and the file of the plan."""
 
     def line(text: str) -> None:
         console.print(Text(text), soft_wrap=True)
@@ -26,14 +26,14 @@ def print_plan(console: Console, forecast: Forecast, written: Path) -> None:
         line(text)
     console.width = max(console.width, _WIDTH)
     console.print(_table(forecast))
-    line("          ranges hold what a run comes to in 95 of 100 cases" + _devices(forecast))
-    line(f"plan      {written}: `label budget={written}` with the same settings ends at about {_limit(forecast)}")
+    line("          a range contains the real cost of 95 of 100 runs" + _devices(forecast))
+    line(f"plan      {written}: `label budget={written}` with the same settings stops at about {_limit(forecast)}")
 
 
 def _devices(forecast: Forecast) -> str:
     if forecast.cost.wall_hours is None:
-        return "; tokens/s are not known, and so no hours: give plan.tokens_per_second"
-    price = "" if forecast.gpu_hour_price is None else f" at {forecast.gpu_hour_price:g} an hour"
+        return "; hours are unknown without tokens/s: set plan.tokens_per_second"
+    price = "" if forecast.gpu_hour_price is None else f" at {forecast.gpu_hour_price:g} per hour"
     return f"; {forecast.gpus} {'device' if forecast.gpus == 1 else 'devices'}{price}"
 
 
@@ -47,8 +47,8 @@ def _input_lines(planned: PlannedWork) -> list[str]:
         f"{planned.prefixes:,} distinct prefixes to measure"
     )
     lines.append(
-        f"prompts   {about}{planned.prompt_tokens:,} tokens, {planned.distinct_prompt_tokens:,} where what several begin with "
-        "counts once"
+        f"prompts   {about}{planned.prompt_tokens:,} tokens, {planned.distinct_prompt_tokens:,} if shared prefixes are counted "
+        "once"
     )
     if planned.too_long:
         lines.append(f"too long  {planned.too_long:,} prefixes do not fit the context of {planned.context:,} tokens")
@@ -57,14 +57,14 @@ def _input_lines(planned: PlannedWork) -> list[str]:
 
 
 def _pilot_lines(pilot: Pilot) -> list[str]:
-    speed = "not known" if pilot.tokens_per_second is None else f"{_between(pilot.tokens_per_second)} of a worker"
+    speed = "unknown" if pilot.tokens_per_second is None else f"{_between(pilot.tokens_per_second)} per worker"
     if pilot.measured:
         first = (
             f"pilot     {pilot.problems:,} problems, {pilot.chains:,} chains, {pilot.prefixes:,} prefixes: {pilot.rollouts:,} "
             f"rollouts, {pilot.tokens:,} tokens in {pilot.seconds:.0f} s, after {pilot.start_seconds:.0f} s to start"
         )
     else:
-        first = f"pilot     none ({pilot.why_not}): what follows is assumed"
+        first = f"pilot     none ({pilot.why_not}): the figures below are assumptions"
     return [
         first,
         f"          success rate {_between(pilot.success_rate, 2)}, tokens per rollout "

@@ -1,6 +1,6 @@
-"""The `plan` command: what a run would label, and what that would cost.
+"""The `plan` command: counts what a run would label and estimates its cost.
 
-Expectations rest on the drawn problems with what the pilot saw of them, or on what is assumed instead (`CostBasis`).
+The estimates rest on randomly drawn problems with the measurements of a pilot, or with assumptions instead (`CostBasis`).
 """
 
 import asyncio
@@ -60,7 +60,7 @@ _NO_PILOT = "plan.pilot=false"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostBasis:
-    """See the module."""
+    """What the cost estimates rest on; `pilot` also holds assumptions."""
 
     planned: PlannedWork
     sampled: SampledProblems
@@ -68,10 +68,10 @@ class CostBasis:
 
 
 def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, *, made_at: str) -> Forecast:
-    """Count the input, label a few problems in a scratch folder, and tell what the whole will cost.
+    """Count the input, label a few problems in a scratch folder, and estimate the cost of the whole run.
 
-    Where the policy cannot be loaded here, the cost rests on assumptions. Raises InputError, Interrupted, PolicyError where not
-    even the tokenizer can be loaded, and UsageError where chains would have to be drawn by a policy that cannot be loaded.
+    If the policy cannot be loaded here, the cost rests on assumptions. Raises InputError, Interrupted, PolicyError if not even
+    the tokenizer can be loaded, and UsageError if there is no pilot but the policy would have to draw chains.
     """
     identity_of_run = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
     staged_id = str(identity_of_run[STAGED_INPUT])
@@ -87,8 +87,8 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
             why_not = str(error)
     if pilot is None and survey.bare:
         raise UsageError(
-            f"{survey.bare} problems come without a chain: how long the policy's own are only a pilot can tell, and there is "
-            f"none ({why_not})"
+            f"{survey.bare} problems come without a chain: only a pilot can measure the length of the policy's chains, and "
+            f"there is no pilot ({why_not})"
         )
     ground = (
         assumed_basis(config, policy, survey, why_not)
@@ -117,7 +117,7 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
 
 
 def measured_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, pilot: PilotResult) -> CostBasis:
-    """What a pilot found out, of problems with chains and then of bare ones."""
+    """The basis measured by a pilot: first the problems with chains, then the bare ones."""
     draws = ChainDraws(solutions=pilot.solutions)
     given, trees = asyncio.run(_drawn_trees(config, policy, survey.drawn, draws))
     drawn, trees_of_bare = asyncio.run(_drawn_trees(config, policy, survey.drawn_bare, draws))
@@ -149,7 +149,7 @@ def measured_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, pil
 
 
 def assumed_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, why_not: str) -> CostBasis:
-    """What the settings say in place of a pilot; all problems have chains."""
+    """The basis assumed from the settings, without a pilot. All problems have chains."""
     _, trees = asyncio.run(_drawn_trees(config, policy, survey.drawn, None))
     length, rate = assumed_tokens(config), assumed_rate(config)
     planned = survey.planned
@@ -180,7 +180,7 @@ def _piloted(
     watch: Watcher,
     stop: StopSignal,
 ) -> PilotResult:
-    # Workers on other machines see the folder of plan.json, and not this one's scratch.
+    # Workers on other machines see the folder of plan.json but not the temporary folder of this machine.
     shared = None if config.cluster.address is None else Path(config.plan.out).resolve().parent
     with tempfile.TemporaryDirectory(prefix=".stepvalue-pilot-", dir=shared) as folder:
         storage = LocalStorage(Path(folder))
@@ -191,7 +191,7 @@ def _piloted(
 
 
 def _alone(estimator: Estimator, chains: int) -> Estimator:
-    """The estimator with the run's budget as it is for each of its chains."""
+    """The estimator with its run budget turned into a budget per chain."""
     budget = estimator.budget
     if budget is None or budget.run is None:
         return estimator
@@ -200,12 +200,12 @@ def _alone(estimator: Estimator, chains: int) -> Estimator:
 
 
 def _initial(estimator: Estimator) -> Any:
-    """What an estimator knows before anything was seen."""
+    """The state of an estimator before its first rollout."""
     return None if estimator.learner is None else estimator.learner.initial()
 
 
 def _amounts(config: LabelConfig, ground: CostBasis, pilot: PilotResult | None, rng: np.random.Generator) -> Amounts:
-    """What the run itself takes."""
+    """The cost with the estimator of the settings."""
     estimator, rollouts = estimator_for(config.estimator), config.sampling.rollouts
     if pilot is None:
         return _assumed_amounts(rollouts, ground, estimator, rng)
@@ -217,7 +217,7 @@ def _amounts(config: LabelConfig, ground: CostBasis, pilot: PilotResult | None, 
 
 
 def _others(config: LabelConfig, ground: CostBasis, rng: np.random.Generator) -> list[tuple[str, Amounts]]:
-    """What our other estimators would take, with the settings as they were given, as far as they take them."""
+    """The cost with each of our other estimators. Each gets those of the given settings that it has."""
     found, rollouts = [], config.sampling.rollouts
     for name in ESTIMATORS.ours:
         if name != config.estimator.name:
@@ -232,7 +232,7 @@ def _others(config: LabelConfig, ground: CostBasis, rng: np.random.Generator) ->
 
 
 def _assumed_amounts(rollouts: int, ground: CostBasis, estimator: Estimator, rng: np.random.Generator) -> Amounts:
-    """What it takes where success is as likely as assumed, and between what it takes where it is rarer and likelier."""
+    """The simulated cost at the assumed success rate. The range includes the cost at the low and at the high rate."""
     length, rate = ground.pilot.completion_tokens, ground.pilot.success_rate
     alone = _alone(estimator, ground.planned.chains)
 
@@ -262,7 +262,8 @@ def _fleet(config: LabelConfig, pilot: Pilot) -> Fleet:
 
 
 def _strata(survey: Survey, trees: Sequence[Tree | None]) -> list[Stratum]:
-    """What a problem asks for grows with its prefixes; where the policy draws its chains, these are not known beforehand."""
+    """One stratum of problems with chains and one of bare problems. Cost grows with the number of open prefixes, so that is the
+    size of a problem with chains. A bare problem has size 1, because the policy has not drawn its chains yet."""
     given = trees[: len(survey.drawn)]
     sizes = [0.0 if tree is None else float((~tree.closed).sum()) for tree in given]
     return [
@@ -272,7 +273,7 @@ def _strata(survey: Survey, trees: Sequence[Tree | None]) -> list[Stratum]:
 
 
 def _with_drawn_chains(survey: Survey, drawn: Counter) -> PlannedWork:
-    """What was counted, and for bare problems what the drawn ones of them come to."""
+    """The counted work, plus the counts of the drawn bare problems scaled up to all bare problems."""
     planned, counted = survey.planned, drawn.counted
     factor = survey.bare / max(1, len(survey.drawn_bare))
     return replace(
@@ -289,7 +290,7 @@ def _with_drawn_chains(survey: Survey, drawn: Counter) -> PlannedWork:
 async def _drawn_trees(
     config: LabelConfig, policy: PolicyFacts, drawn: Sequence[Sequence[InputRow]], draws: ChainDraws | None
 ) -> tuple[Counter, list[Tree | None]]:
-    """The drawn problems counted by themselves; and the tree of each, None where nothing of one is left to label."""
+    """The counts of the drawn problems alone, and the tree of each problem; None for a problem with nothing left to label."""
     with checker_for(config.grader) as checker:
         judge = AsyncGrader(checker, config.grader.processes)
         try:
@@ -302,7 +303,7 @@ async def _drawn_trees(
 
 
 def _completed(believed: Mapping[str, BelievedValues], trees: Sequence[Tree | None]) -> dict[str, BelievedValues]:
-    """With the prefixes of which the pilot saw nothing: they are as others are on average."""
+    """Adds the prefixes that the pilot did not measure; they get the average of the others."""
     usual = BelievedValues(
         mean=float(np.mean([each.mean for each in believed.values()] or [0.5])),
         sd=UNKNOWN_SD,

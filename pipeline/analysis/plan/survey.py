@@ -1,5 +1,6 @@
-"""The input of a run, read as `label` reads it and counted with the worker's own planner: chains, prefixes, prompt tokens, and
-what does not fit; and some of its problems, drawn for the pilot.
+"""Reads the input as `label` does and counts chains, prefixes, prompt tokens and prefixes that do not fit the context.
+
+The count uses the planner of the workers. The survey also draws some problems for the pilot.
 """
 
 import asyncio
@@ -32,15 +33,18 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.units import unit_rows, units_of
 
 LEAST_PROBLEMS = 4
-"""Drawn however long their chains are."""
+"""The smallest number of drawn problems, however long their chains are."""
 SHOWN = 20
-"""Prefixes that do not fit the context, of which a plan says where they are."""
+"""The largest number of prefixes that do not fit the context and that a plan lists with their place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What was counted of all rows, and the rows of the drawn problems: of those with chains, some or all of their chains, and
-    of the `bare` ones, for which the policy draws chains. A problem with both kinds of rows counts as bare."""
+    """The counts over all rows, and the rows of the drawn problems.
+
+    `bare`: number of problems without a chain, for which the policy draws chains. A problem that has rows with and without a
+    chain counts as bare. `drawn`: problems with chains, each with some or all of its chains. `drawn_bare`: bare problems.
+    """
 
     planned: PlannedWork
     bare: int
@@ -50,7 +54,7 @@ class Survey:
 
 @dataclass(slots=True, kw_only=True)
 class CountedRows:
-    """Sums over rows that have been counted; `bare` are further problems, whose chains are yet to be drawn."""
+    """Sums over the counted rows. `bare`: further problems, whose chains are not drawn yet."""
 
     problems: int = 0
     bare: int = 0
@@ -65,7 +69,7 @@ class CountedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainDraws:
-    """Chains that the policy has drawn; see `plan_check.Drawn`."""
+    """Chains that the policy has drawn; see `runtime.planner.DrawnChains`."""
 
     solutions: Mapping[tuple[str, int], SampledSolution] = field(default_factory=dict)
 
@@ -73,9 +77,9 @@ class ChainDraws:
 def survey_input(
     config: LabelConfig, policy: PolicyFacts, staged_id: str, most_rollouts: int, watch: Watcher, stop: StopSignal
 ) -> Survey:
-    """Read and count the whole input. The drawn problems ask for about `most_rollouts` at most.
+    """Read and count the whole input. The drawn problems need at most about `most_rollouts` rollouts.
 
-    Raises InputError where no row can be used, and what `stop` raises.
+    Raises InputError if no row can be used, and the errors of `stop`.
     """
     with tempfile.TemporaryDirectory(prefix="stepvalue-plan-") as folder, checker_for(config.grader) as checker:
         storage = LocalStorage(Path(folder))
@@ -146,11 +150,11 @@ class Counter:
 
     @property
     def distinct_prompt_tokens(self) -> int:
-        """Of all prompts: what several begin with, once."""
+        """Tokens of all prompts, with shared prefixes counted once."""
         return self._distinct.tokens
 
     async def count(self, rows: Sequence[InputRow], draws: ChainDraws | None = None) -> list[Tree]:
-        """Add rows; those without a chain need `draws`. The trees of their problems."""
+        """Add rows and return the trees of their problems. Rows without a chain need `draws`."""
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
         await self._planner.plan_chains(plan, fitting, draws or ChainDraws())
@@ -168,7 +172,7 @@ class Counter:
         return plan.trees
 
     def count_bare(self, rows: Sequence[InputRow]) -> None:
-        """Add problems of which nothing is known but that the policy will draw chains for them."""
+        """Add problems whose chains the policy has not drawn yet."""
         plan = UnitPlan()
         self.counted.bare += _problems(self._planner.with_roots(plan, rows))
         self._note(plan.rejects)
@@ -182,7 +186,7 @@ class Counter:
 
 
 class ProblemDraw:
-    """Some problems of many, drawn at random in one pass, with their rows: equal seeds draw the same ones."""
+    """Draws problems at random in one pass and keeps their rows. Equal seeds draw the same problems."""
 
     def __init__(self, problems: int, seed: int) -> None:
         self._problems = problems
@@ -190,7 +194,7 @@ class ProblemDraw:
         self._kept: list[tuple[int, str, list[InputRow]]] = []
 
     def offer(self, problem_id: str, rows: list[InputRow]) -> None:
-        """All rows of a problem, once."""
+        """Offer all rows of a problem. Call it once per problem."""
         ticket = -int(content_id("pilot", str(self._seed), problem_id), 16)
         entry = (ticket, problem_id, rows)
         if len(self._kept) < self._problems:
@@ -199,7 +203,8 @@ class ProblemDraw:
             heapq.heapreplace(self._kept, entry)
 
     def problems(self, most_rows: int | None = None) -> list[list[InputRow]]:
-        """The rows of each drawn problem, in the order of the draw; of more than `most_rows` as many, drawn at random too."""
+        """The rows of each drawn problem, in the order of the draw. A problem with more than `most_rows` rows keeps a random
+        sample of that size."""
         return [sorted(rows, key=self._ticket)[:most_rows] for _, _, rows in sorted(self._kept, reverse=True)]
 
     def _ticket(self, row: InputRow) -> str:
@@ -207,7 +212,7 @@ class ProblemDraw:
 
 
 def _share_of_bare(counted: CountedRows, drawn: int) -> int:
-    """How many of the `drawn` problems are bare: their share of all, but not so few that they tell nothing."""
+    """How many of the `drawn` problems are bare: their share of all problems, but at least LEAST_PROBLEMS of them."""
     share = round(drawn * counted.bare / max(1, counted.bare + counted.problems))
     return min(counted.bare, max(LEAST_PROBLEMS, share))
 
@@ -215,7 +220,8 @@ def _share_of_bare(counted: CountedRows, drawn: int) -> int:
 def _affordable(
     draw: ProblemDraw, problems: int, counted: CountedRows, rollouts: int, most_rollouts: int
 ) -> list[list[InputRow]]:
-    """So many drawn problems, with fewer of their chains and then fewer of them where they would ask for more."""
+    """Up to `problems` drawn problems. To need at most `most_rollouts`, first the chains per problem are cut (to at least one),
+    then the problems (to at least LEAST_PROBLEMS)."""
     of_a_chain = rollouts * max(1.0, counted.prefixes / max(1, counted.chains))
     chains = int(most_rollouts / of_a_chain)
     taken = max(LEAST_PROBLEMS, min(problems, chains))

@@ -1,1 +1,1 @@
-"""The `select` command: the best of N candidates by their scores, beside votes, chance and the bound."""
+"""The `select` command: chooses the best of N candidates by score, and compares that with votes, chance and the upper bound."""

@@ -1,10 +1,11 @@
-"""Ways to choose among the candidates of a problem, compared over all problems. Pure.
+"""Methods that choose one of the candidates of a problem, compared over all problems. Pure: the caller passes the seed.
 
-A way is as good as its choice among n candidates is often right, n of them drawn at random without replacement: exactly so for
-a choice by score (`best_of`), over all subsets or many random ones for a vote (`vote`). `count` is how many candidates there
-are; n is at least 1 and at most that. Randomness is handed in.
+The accuracy of a method at n is the probability that its choice is correct among n candidates drawn at random without
+replacement. It is exact for a choice by score (`best_of`). For a vote (`vote`) it is an average over all subsets or, if there
+are many, over random ones. `count` is the number of candidates of a problem; 1 <= n <= count.
 
-Arrays: `groups` (C,) has the number of every candidate's answer, -1 for none; `subsets` (S, C) says which candidates vote.
+Arrays: `groups` (C,) holds the number of each candidate's answer, -1 for no answer; `subsets` (S, C) marks the candidates that
+vote.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +24,9 @@ from pipeline.graders.math.compare import quick_verdict
 from pipeline.graders.math.normal import normal_form
 
 MAX_SUBSETS = 500
-"""So many are drawn where there are more; the share of right votes of one problem then has an sd of 0.022 at most."""
+"""If there are more subsets, this many are drawn. The share of correct votes of one problem then has an sd of at most 0.022."""
 ROUNDING = 1e-9
-"""Sums of scores that differ by less are equal."""
+"""Sums of scores that differ by less count as equal."""
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -34,9 +35,9 @@ _SEED_DIGITS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A chain for a problem. None where it states no answer, or has no score.
+    """A chain for a problem. `answer` is None if the chain states none, a score is None if it is missing.
 
-    `right`: its answer was found to be the known one; what could not be judged is not right.
+    `right`: the checker found the answer correct. An answer that could not be judged is not right.
     """
 
     chain_id: str
@@ -48,14 +49,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """All candidates of a problem, at least one. What is said of them does not depend on their order."""
+    """All candidates of a problem, at least one. Results do not depend on their order."""
 
     problem_id: str
     candidates: tuple[Candidate, ...]
 
 
 class Method(Enum):
-    """How one of n candidates is chosen; `oracle` is right where any of them is."""
+    """How one of n candidates is chosen. `oracle` is correct if any candidate is."""
 
     prm = "prm"
     weighted = "weighted"
@@ -67,14 +68,14 @@ class Method(Enum):
 
 
 AGAINST = (Method.majority, Method.orm, Method.random)
-"""What best-of-N by the PRM is set against, problem by problem."""
+"""The methods that best-of-N by the PRM is compared with, problem by problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeResult:
-    """Shares of problems whose choice among n candidates is right; `ahead` is by how much the PRM's exceeds a method's.
+    """`accuracy`: share of problems whose choice among n candidates is correct. `ahead`: the PRM's accuracy minus a method's.
 
-    `short`: problems with fewer candidates, of whom all compete.
+    `short`: number of problems with fewer than n candidates; all of these candidates compete.
     """
 
     n: int
@@ -84,7 +85,7 @@ class SizeResult:
 
 
 def compare_methods(contests: Sequence[Contest], sizes: Sequence[int], seed: int) -> list[SizeResult]:
-    """One row for each of `sizes`. There is no `Method.orm` where no candidate has an outcome score."""
+    """One result for each n in `sizes`. `Method.orm` is missing if no candidate has an outcome score."""
     ordered = sorted(contests, key=lambda contest: contest.problem_id)
     methods = [method for method in Method if method is not Method.orm or _has_outcome_scores(ordered)]
     tables = {n: np.zeros((len(ordered), len(methods))) for n in sizes}
@@ -108,9 +109,10 @@ def compare_methods(contests: Sequence[Contest], sizes: Sequence[int], seed: int
 
 
 def answer_groups(answers: Sequence[str | None]) -> list[int | None]:
-    """A number for every answer, the same for equal ones; None for no answer.
+    """A number for every answer, the same for equal answers; None for no answer.
 
-    Equal is what the checker finds equal without algebra, read either way round, and what is equal to the same.
+    Two answers are equal if the checker finds them equal without algebra, with either one as the known answer, or if both are
+    equal to a third.
     """
     spelling = [None if answer is None or not answer.strip() else normal_form(answer) for answer in answers]
     distinct = sorted({text for text in spelling if text is not None})
@@ -125,11 +127,12 @@ def answer_groups(answers: Sequence[str | None]) -> list[int | None]:
 
 
 def best_of(scores: Sequence[float | None], right: Sequence[bool], n: int) -> float:
-    """P(the best-scored one of n is right), its expectation over all subsets of size n.
+    """P(the best-scored of n candidates is correct), averaged over all subsets of size n.
 
-    Equal scores share their chances; no score is below every score. The best is one of the b candidates that share a score
-    with a better ones before them where none of these is drawn and one of those is: C(count - a, n) - C(count - a - b, n) of
-    the C(count, n) subsets, and any of the b then is the one as often as the others.
+    Candidates with equal scores are equally likely to be chosen. A missing score ranks below every score. Take b candidates
+    with equal scores and `a` candidates with better ones. One of the b is the best if none of the `a` and at least one of the b
+    is drawn. That holds for C(count - a, n) - C(count - a - b, n) of the C(count, n) subsets. Each of the b is then chosen
+    equally often.
     """
     ranked = sorted(zip(map(_rank, scores), right, strict=True), reverse=True)
     count, before, expected = len(ranked), 0, 0.0
@@ -142,14 +145,15 @@ def best_of(scores: Sequence[float | None], right: Sequence[bool], n: int) -> fl
 
 
 def any_right(n_right: int, count: int, n: int) -> float:
-    """P(one of n is right), which no choice exceeds: pass@n as Chen et al. 2021, equation 1, estimate it."""
+    """P(at least one of n candidates is correct), the upper bound of every method: pass@n of Chen et al. 2021, equation 1."""
     return 1 - comb(count - n_right, n) / comb(count, n)
 
 
 def vote(groups: Ints, right: Flags, weights: Floats, subsets: Flags) -> float:
-    """P(the vote is right): the answer with the largest sum of weights wins, and one of those who gave it stands for it.
+    """P(the vote is correct). The answer with the largest sum of weights wins; one of its candidates, at random, is chosen.
 
-    Answers with equal sums share their chances. Who states no answer has no vote; where nobody states one, the vote is wrong.
+    Answers with equal sums are equally likely to win. A candidate without an answer has no vote. A vote without any answer is
+    wrong.
     """
     said = groups >= 0
     if not said.any():
@@ -166,7 +170,7 @@ def vote(groups: Ints, right: Flags, weights: Floats, subsets: Flags) -> float:
 
 
 def subsets_of(count: int, n: int, rng: np.random.Generator) -> Flags:
-    """All subsets of n out of `count` candidates, or `MAX_SUBSETS` random ones if those are fewer."""
+    """All subsets of n out of `count` candidates, or MAX_SUBSETS random ones if there are more."""
     if comb(count, n) <= MAX_SUBSETS:
         members = np.array(list(combinations(range(count), n)), dtype=np.int64)
     else:
@@ -181,7 +185,7 @@ def _has_outcome_scores(contests: Sequence[Contest]) -> bool:
 
 
 def _chances(contest: Contest, sizes: Sequence[int], seed: int) -> dict[int, dict[Method, float]]:
-    """For each size, how likely each method's choice is right."""
+    """Size -> method -> P(its choice is correct)."""
     candidates = sorted(contest.candidates, key=lambda candidate: candidate.chain_id)
     count = len(candidates)
     right = [candidate.right for candidate in candidates]

@@ -1,4 +1,4 @@
-"""Score files -> the candidates of every problem, and the best chain of each."""
+"""Reads score files into the candidates of every problem, and picks the best chain of each problem."""
 
 import json
 from collections.abc import Sequence
@@ -29,24 +29,24 @@ _COLUMNS = ["problem_id", "source_id", "problem", "gold_answer", "chain_id", "st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredChains:
-    """A score file's rows; their column `score` is the one that was asked for, null where there is none."""
+    """The rows of a score file. Column `score` is the one that `aggregation` selects, null where a score is missing."""
 
     frame: pl.DataFrame
     model: str
 
     @property
     def has_answers(self) -> bool:
-        """Whether some known answer is among them."""
+        """Whether any row has a known answer."""
         return self.frame["gold_answer"].null_count() < self.frame.height
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAnswers:
-    """The problems whose answer is known, and what there is to tell of them and the others.
+    """The problems with a known answer, and counts of what is missing.
 
-    `unjudged`: candidates without an outcome; `empty`: draws of the run without a step; both count as wrong. `unscored` and
-    `outcome_unscored`: candidates that rank behind all others. `absent`: problems of the run that have chains, and none in the
-    scores.
+    `unknown`: problems without a known answer. `unjudged`: candidates without an outcome; `empty`: draws of the run without a
+    step; both count as wrong. `unscored` and `outcome_unscored`: candidates without a score, which rank last. `absent`:
+    problems that have chains in the run but none in the scores.
     """
 
     contests: list[Contest]
@@ -59,12 +59,12 @@ class KnownAnswers:
 
     @property
     def counts(self) -> list[int]:
-        """How many candidates each problem has."""
+        """The number of candidates of each problem."""
         return [len(contest.candidates) for contest in self.contests]
 
 
 def read_scores(config: SelectConfig) -> ScoredChains:
-    """The candidates. Raises InputError for a file that is none of `score`."""
+    """Read the candidates. Raises InputError if `score` did not write the file."""
     column = SCORE if config.aggregation is None else f"{SCORE}_{config.aggregation.value}"
     frame = _read("scores", Path(config.scores), [*_KEYS, *_JUDGED, *_CHOSEN, column, "model"])
     return ScoredChains(
@@ -74,19 +74,19 @@ def read_scores(config: SelectConfig) -> ScoredChains:
 
 
 def match_answers(candidates: ScoredChains, config: SelectConfig) -> KnownAnswers:
-    """What can be compared. Raises InputError where no answer is known or files do not fit each other, UsageError where
-    `run_dir` is not the run of these chains, and what `refuse_unfinished` raises."""
+    """The problems that can be compared. Raises InputError if no answer is known or files do not fit each other, UsageError if
+    `run_dir` is not the run of these chains, and the errors of `refuse_unfinished`."""
     frame, absent = candidates.frame.select(*_KEYS, *_JUDGED, SCORE).with_columns(pl.lit(False).alias("empty")), 0
     if not candidates.has_answers:
         raise InputError(
-            f"scores={config.scores}: no problem has a known answer, so nobody knows which candidates are right; give the "
-            "answers to `score`, or best=FILE alone to choose without comparing"
+            f"scores={config.scores}: no problem has a known answer, so no candidate is known to be correct; give answers to "
+            "`score`, or give only best=FILE to choose without a comparison"
         )
     if config.run_dir is not None:
         draws = _draws(config.run_dir)
         _check_same_run(frame, draws, config)
         frame, absent = repeat_drawn(frame, draws)
-    # Whoever samples chains knows the answer, also to what came out empty.
+    # A run samples chains only for problems with a known answer, so this also holds for empty draws.
     answered = frame.filter((pl.col("gold_answer").is_not_null().any() | pl.col("empty").all()).over("problem_id"))
     scores = None if config.outcome_scores is None else _outcome_scores(config.outcome_scores, answered)
     found = answered if scores is None else answered.join(scores, on="chain_id", how="left")
@@ -102,7 +102,7 @@ def match_answers(candidates: ScoredChains, config: SelectConfig) -> KnownAnswer
 
 
 def best_chain_lines(candidates: ScoredChains) -> list[bytes]:
-    """JSON lines, one per problem in the order of the file; of equal scores the first by chain_id."""
+    """JSON lines with the best chain of each problem, in the order of the file. Ties go to the smallest chain_id."""
     best = (
         candidates.frame.with_row_index("place")
         .with_columns(pl.col("place").min().over("problem_id"))
@@ -133,7 +133,7 @@ def _draws(run_dir: str) -> pl.DataFrame:
     shards = [shard for of_unit in current_shards(run.wholes, None, SOLUTIONS).values() for shard in of_unit]
     tables = [pl.DataFrame(read_shard(storage, shard, [*_KEYS, _STEPS_OF_DRAW])) for shard in shards]
     if not tables:
-        raise UsageError(f"run_dir={run_dir} sampled no chains, they came with the input: leave run_dir out")
+        raise UsageError(f"run_dir={run_dir} sampled no chains: its input contains them all; leave run_dir out")
     return pl.concat(tables).select(*_KEYS, (pl.col(_STEPS_OF_DRAW).list.len() == 0).alias("empty"))
 
 
@@ -154,9 +154,9 @@ def _check_same_run(frame: pl.DataFrame, draws: pl.DataFrame, config: SelectConf
 
 
 def repeat_drawn(frame: pl.DataFrame, draws: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """A row for every draw, and how many problems were left out because no chain of theirs is in `frame`.
+    """One row per draw, and the number of problems that are left out because a chain of theirs is missing in `frame`.
 
-    Draws without a step have neither answer nor score; problems that have no others are not left out.
+    Draws without a step have neither answer nor score. A problem that has only such draws is kept.
     """
     unscored = draws.filter(~pl.col("empty")).join(frame, on="chain_id", how="anti")
     kept = draws.join(unscored, on="problem_id", how="anti")
@@ -168,13 +168,13 @@ def _outcome_scores(name: str, candidates: pl.DataFrame) -> pl.DataFrame:
     found = _read("outcome_scores", Path(name), ["chain_id", LAST]).unique("chain_id")
     if not found.join(candidates, on="chain_id", how="semi").height:
         raise InputError(
-            f"outcome_scores={name} scores none of the chains that scores has: score the same run or file with both models"
+            f"outcome_scores={name} has none of the chains of scores=...: score the same run or file with both models"
         )
     return found.select("chain_id", pl.col(LAST).fill_nan(None).alias("outcome_score"))
 
 
 def _read(key: str, path: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """Some columns of a Parquet or JSONL file that `score` has written."""
+    """Read a Parquet or JSONL file that `score` has written and check `columns`. Raises InputError."""
     remedy = "name a file that `python -m pipeline score` has written"
     if not path.is_file():
         raise InputError(f"{key}={path}: there is no such file; {remedy}")

@@ -1,4 +1,4 @@
-"""The `select` command: read, compare, choose, write; and tell, in lines and tables for people and as an object for JSON."""
+"""The `select` command: reads scores, writes the best chains, and prints and writes the comparison of selection methods."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ _NAMES = {
 
 
 def select(config: SelectConfig, console: Console) -> None:
-    """Write the best chains; compare ways to choose, print and write what came out. Raises InputError, UsageError and
-    StoreError."""
+    """Write the best chains, compare the selection methods, and print and write the figures. Raises InputError, UsageError
+    and StoreError."""
     _check_outputs(config)
     candidates = read_scores(config)
     if config.best is not None:
@@ -41,9 +41,9 @@ def select(config: SelectConfig, console: Console) -> None:
     rows = compare_methods(found.contests, _sizes(config.n, max(found.counts)), config.seed)
     for line in facts(candidates.model, found, rows):
         console.print(Text(line), soft_wrap=True)
-    console.print(f"\naccuracy of a choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
+    console.print(f"\naccuracy of the choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
     console.print(accuracy_table(rows))
-    console.print("\nby how much PRM best-of-n exceeds it", soft_wrap=True)
+    console.print("\naccuracy of PRM best-of-n minus accuracy of each method", soft_wrap=True)
     console.print(lead_table(rows))
     if config.out is not None:
         _write(config.out, [f"{json.dumps(record(config, candidates.model, found, rows), indent=1)}\n".encode()])
@@ -51,15 +51,15 @@ def select(config: SelectConfig, console: Console) -> None:
 
 
 def facts(model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> list[str]:
-    """What the candidates are, and what of them a reader has to know."""
+    """The lines above the tables: the model, the number of problems and candidates, and remarks on missing data."""
     fewest, most = min(found.counts), max(found.counts)
     each = f"{most}" if fewest == most else f"{fewest} to {most}"
-    few = [(row.short, f"have fewer than {row.n} candidates: all of theirs compete") for row in rows]
+    few = [(row.short, f"have fewer than {row.n} candidates: all of these compete") for row in rows]
     said = [
         (found.unknown, "more have no known answer and are left out"),
         (
             found.absent,
-            "more have chains in the run and none in scores, as sampling.keep=mixed has it, and are left out",
+            "more have chains in the run but none in the scores, for example after sampling.keep=mixed, and are left out",
         ),
         *few,
         (found.unjudged, "candidates have no outcome and count as wrong"),
@@ -75,7 +75,7 @@ def facts(model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> list[s
 
 
 def accuracy_table(rows: Sequence[SizeResult]) -> Table:
-    """Accuracy by method, a row for each n, intervals below the means."""
+    """Accuracy by method: one row per n, intervals below the means."""
     methods = [method for method in Method if method in rows[0].accuracy]
     table = _table(methods)
     for row in rows:
@@ -84,7 +84,7 @@ def accuracy_table(rows: Sequence[SizeResult]) -> Table:
 
 
 def lead_table(rows: Sequence[SizeResult]) -> Table:
-    """By how much best-of-n by the PRM exceeds the others, over the same problems."""
+    """Accuracy of best-of-n by the PRM minus that of each other method, over the same problems."""
     rivals = [method for method in AGAINST if method in rows[0].ahead]
     table = _table(rivals)
     for row in rows:
@@ -93,7 +93,7 @@ def lead_table(rows: Sequence[SizeResult]) -> Table:
 
 
 def record(config: SelectConfig, model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> dict[str, object]:
-    """All of it as one object; an interval without ends is null."""
+    """The figures as one JSON object. A missing end of an interval is null."""
     return {
         "scores": config.scores,
         "outcome_scores": config.outcome_scores,
@@ -119,10 +119,10 @@ def record(config: SelectConfig, model: str, found: KnownAnswers, rows: Sequence
 
 
 def _sizes(wanted: Sequence[int], most: int) -> list[int]:
-    """Those of `wanted` that some problem has candidates for."""
+    """The sizes in `wanted` that at least one problem has enough candidates for. Raises UsageError without any."""
     possible = sorted({n for n in wanted if n <= most})
     if not possible:
-        raise UsageError(f"n={list(wanted)}: no problem has more than {most} candidates; ask for n=[{most}] or less")
+        raise UsageError(f"n={list(wanted)}: no problem has more than {most} candidates; use n=[{most}] or less")
     return possible
 
 
@@ -164,5 +164,5 @@ def _shown(estimate: Interval, sign: str = "") -> Text:
 
 
 def _rounded(value: float, digits: int, sign: str) -> str:
-    """Without the sign that rounding errors give to 0."""
+    """A value that rounds to 0 has no sign."""
     return f"{value:{sign if round(value, digits) else ''}z.{digits}f}"

@@ -1,19 +1,18 @@
-"""Layouts of data that people have annotated, for who reads these: PRM800K's and ProcessBench's. There are no tokens to look
-at.
+"""Layouts of human-annotated data sets, for programs that read these: PRM800K and ProcessBench. No tokens are checked.
 
-**PRM800K.** A step has completions, and each of them a rating of 1, 0, -1 or none. Source of the layout: README.md of
-openai/prm800k (commit 00811d6). Its readers are TRL's `examples/datasets/prm800k.py` (commit 0ad367a), OpenR's
-`preprocess/src/data_types/prm800k.py` (commit 642c6da) and `data.layout=prm800k` here. All steps are chosen, so each of them
-reads the chain whole, also behind an error. TRL's script takes a rating of 0 or none for a bad step, OpenR's for a good one.
+**PRM800K.** A step has completions, each with a rating of 1, 0, -1 or none. Source of the layout: README.md of openai/prm800k
+(commit 00811d6). Its readers are TRL's `examples/datasets/prm800k.py` (commit 0ad367a), OpenR's
+`preprocess/src/data_types/prm800k.py` (commit 642c6da) and `data.layout=prm800k` here. All steps are chosen, so all three read
+the whole chain, including steps after an error. TRL's script reads a rating of 0 or none as a bad step, OpenR's as a good one.
 
-No person rated these steps: where OpenR asks for a UUID, a time and a number all the same, they are the nil UUID, the start of
-1970 and 0. Conversion scripts read this, not trainers, and so nothing is tokenised.
+No human rated these steps. OpenR requires a UUID, a time and a number; they are the nil UUID, the start of 1970 and 0.
+Conversion scripts read this layout, not trainers, so nothing is tokenized.
 
 **ProcessBench.** A chain and the index of its first bad step, for evaluation. Source of the layout: README.md of the
-ProcessBench repository and `code/run_eval_prm_rlhflow.py` of QwenLM/ProcessBench (commit 1aad799): -1 stands for a chain
-without an error. `id` is the chain's, since one problem can have several; `generator` is left out, for no single model may
-have written the chains. The whole chain is there, also behind the error. Nothing is tokenised: whoever scores the chains does
-that.
+ProcessBench repository and `code/run_eval_prm_rlhflow.py` of QwenLM/ProcessBench (commit 1aad799): -1 means a chain without an
+error. `id` is the chain's, because a problem can have several chains. `generator` is left out, because several models may have
+written the chains. The whole chain is written, including steps after the error. Nothing is tokenized here; the evaluated model
+does that.
 """
 
 from collections.abc import Iterator
@@ -126,8 +125,8 @@ def _processbench_offences(example: TrainingExample, _marks: Marks) -> Iterator[
     if None in targets and not (0 in targets and targets.index(0) < targets.index(None)):
         number = targets.index(None) + 1
         detail = (
-            f"step {number} has no label and no step before it is bad, so its first error is not known; say what such steps "
-            "are with uncertain=positive or negative, or label anew with threshold=..."
+            f"step {number} has no label and no step before it is bad, so the first error is unknown; set such steps with "
+            "uncertain=positive or negative, or set labels with threshold=..."
         )
         yield FormatError(kind="first_error_unknown", detail=detail, fatal=True)
 

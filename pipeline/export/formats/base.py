@@ -1,5 +1,5 @@
-"""What a format is: the row that a trainer reads, and what that trainer would misread; with what several would misread in the
-same way. Pure.
+"""The interface of a layout: the row that a trainer reads, and the checks for what that trainer would misread. Also has the
+checks that several layouts share. Pure.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ Row = dict[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What stands between steps, and for their rewards; empty where a format has no such thing."""
+    """The text between steps, and the token for their rewards; empty if a format has none."""
 
     separator: str = ""
     placeholder: str = ""
@@ -24,10 +24,10 @@ class Marks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatError:
-    """Why a trainer would misread a row, in a word by which offences are counted and a sentence about this one.
+    """Why a trainer would misread a row. `kind` is a word for counting, `detail` a sentence.
 
-    `fatal`: labels would be misplaced, or the row cannot be written. Else the trainer cuts it, leaves it out, or sees other
-    step ends when it is used than when it is trained.
+    `fatal`: labels would be misplaced, or the row cannot be written. If it is not fatal, the trainer cuts the row, leaves it
+    out, or its model sees other step ends in use than in training.
     """
 
     kind: str
@@ -36,23 +36,24 @@ class FormatError:
 
 
 class Encoder(Protocol):
-    """A tokenizer, as far as the checks need one. Token ids are ints."""
+    """The functions of a tokenizer that the checks need."""
 
     @property
     def bos(self) -> int | None:
-        """The id that trainers put in front, if the tokenizer has one."""
+        """The id of the token that trainers put in front, if the tokenizer has one."""
         ...
 
     def ids(self, text: str) -> list[int]:
-        """The tokens of a text, without special ones around it."""
+        """The token ids of a text, without special tokens around it."""
         ...
 
     def special_in(self, text: str) -> str | None:
-        """The first special token that a text spells out, such as an end of turn, if it does: it would be taken for one."""
+        """The first special token, such as an end of turn, that occurs in a text as characters. The tokenizer would treat it as
+        the special token."""
         ...
 
     def chat(self, messages: list[dict[str, str]]) -> list[int]:
-        """The tokens of a conversation in the tokenizer's chat template. Raises UsageError where it has none."""
+        """The token ids of a conversation in the tokenizer's chat template. Raises UsageError if it has none."""
         ...
 
 
@@ -60,19 +61,19 @@ class Encoder(Protocol):
 class Format:
     """A trainer's layout.
 
-    `targets`: what it can be given, its usual one first. `ignores`: a step can stay without a label. `neutral`: it has a class
-    for neutral steps. `whole`: a row is about a whole chain, of which no step may go. `outcome`: its one label is the chain's.
-    `marks`: its usual ones. `max_length`: tokens its trainer takes of a row by default, None where it has no limit. `schema`:
-    of its rows as Parquet.
+    `targets`: supported targets, the default first. `ignores`: a step may have no label. `neutral`: it has a class for neutral
+    steps. `whole`: a row needs the whole chain, so no step may be removed. `outcome`: its only label is the chain's outcome.
+    `marks`: the defaults. `max_length`: tokens of a row that its trainer uses by default, None without a limit. `schema`: of
+    its rows as Parquet.
     """
 
     targets: tuple[TargetKind, ...]
     row: Callable[[TrainingExample, Marks], Row]
     schema: Callable[[TargetKind], pa.Schema]
     offences: Callable[[TrainingExample, Marks], Iterator[FormatError]]
-    """What the texts alone show."""
+    """Finds errors in the texts."""
     token_offences: Callable[[Row, Marks, Encoder, int | None], Iterator[FormatError]]
-    """What the tokens of a row show; the last argument is how many of them the trainer takes."""
+    """Finds errors in the tokens of a row. The last argument is the largest number of tokens that the trainer uses."""
     ignores: bool = False
     neutral: bool = False
     whole: bool = False
@@ -83,7 +84,7 @@ class Format:
 
 
 def not_of_tokens(_row: Row, _marks: Marks, _encoder: Encoder, _max_length: int | None) -> Iterator[FormatError]:
-    """For formats that no tokenizer reads as they are."""
+    """No check, for formats whose rows are not tokenized directly."""
     return iter(())
 
 
@@ -93,10 +94,10 @@ def no_steps(example: TrainingExample) -> Iterator[FormatError]:
 
 
 def separator_in_step(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
-    """Training sees no step end there, but who splits a text at the separator to score it does."""
+    """A separator within a step. Training sees no step end there, but a user who splits a text at the separator does."""
     for number, step in enumerate(example.steps, start=1):
         if marks.separator in step:
-            detail = f"step {number} holds the separator {marks.separator!r}"
+            detail = f"step {number} contains the separator {marks.separator!r}"
             yield FormatError(kind="separator_in_step", detail=detail, fatal=False)
             return
 
@@ -104,35 +105,35 @@ def separator_in_step(example: TrainingExample, marks: Marks) -> Iterator[Format
 def mark_in_text(
     example: TrainingExample, mark: str, remedy: str = "choose another placeholder"
 ) -> Iterator[FormatError]:
-    """The trainer takes every mark for the end of a step. Blanks around it do not make it another one."""
+    """A mark in the problem or in a step. The trainer takes every mark for the end of a step, also without blanks around it."""
     bare = mark.strip() or mark
     if bare in example.problem:
-        yield FormatError(kind="mark_in_text", detail=f"the problem holds the mark {bare!r}: {remedy}", fatal=True)
+        yield FormatError(kind="mark_in_text", detail=f"the problem contains the mark {bare!r}: {remedy}", fatal=True)
         return
     for number, step in enumerate(example.steps, start=1):
         if bare in step:
             yield FormatError(
-                kind="mark_in_text", detail=f"step {number} holds the mark {bare!r}: {remedy}", fatal=True
+                kind="mark_in_text", detail=f"step {number} contains the mark {bare!r}: {remedy}", fatal=True
             )
             return
 
 
 def special_tokens(example: TrainingExample, encoder: Encoder) -> Iterator[FormatError]:
-    """Text that a tokenizer takes for a control token: a turn may end there, or the text."""
+    """Text that the tokenizer reads as a control token, which may end a turn or the text."""
     for place, text in (("the problem", example.problem), *((f"step {n}", s) for n, s in enumerate(example.steps, 1))):
         if token := encoder.special_in(text):
-            detail = f"{place} spells out the token {token!r}, which the tokenizer takes for a control token"
+            detail = f"{place} contains {token!r}, which the tokenizer reads as a control token"
             yield FormatError(kind="special_token", detail=detail, fatal=False)
             return
 
 
 def marks_among(ids: Sequence[int], mark: int, labels: int, max_length: int | None) -> Iterator[FormatError]:
-    """Whether the token `mark` stands once for each of `labels` among the tokens of a row, and how many the trainer takes."""
+    """Errors if the token `mark` does not occur once per label in a row, or if the trainer cuts some of them off."""
     found = ids.count(mark)
     if found != labels:
         detail = (
-            f"its {labels} labels stand at {found} tokens, since the placeholder merges with what is around it: choose one "
-            "that the tokenizer always takes as a token of its own, such as an added one"
+            f"it has {labels} labels but {found} placeholder tokens, because the placeholder merges with the text around it: "
+            "choose one that is always a token of its own, such as an added token"
         )
         yield FormatError(kind="placeholder_count", detail=detail, fatal=True)
     elif max_length is not None and len(ids) > max_length:
@@ -140,23 +141,24 @@ def marks_among(ids: Sequence[int], mark: int, labels: int, max_length: int | No
 
 
 def one_token(text: str, encoder: Encoder) -> Iterator[FormatError]:
-    """The trainer looks for the token of `text`, so it has to be one."""
+    """An error unless `text` is exactly one token, because the trainer looks for that token."""
     count = len(encoder.ids(text))
     if count != 1:
-        detail = f"{text!r} is {count} tokens: choose one that the tokenizer knows as one, or add it to the tokenizer"
+        detail = f"{text!r} is {count} tokens: choose a text that is one token, or add it to the tokenizer"
         yield FormatError(kind="not_one_token", detail=detail, fatal=True)
 
 
 def labels_lost(labels: int, kept: int, max_length: int) -> Iterator[FormatError]:
-    """The trainer cuts the row, and the labels behind the cut go."""
+    """The trainer cuts the row, and the labels after the cut are lost."""
     if kept < labels:
-        lost = f"{labels - kept} of {labels} labels lost" if kept else "no label is left"
+        lost = f"{labels - kept} of {labels} labels" if kept else "all labels"
         kind = "labels_lost" if kept else "all_labels_lost"
-        yield FormatError(kind=kind, detail=f"{lost} behind {max_length:,} tokens: raise max_length", fatal=False)
+        detail = f"{lost} are lost, because the row is cut at {max_length:,} tokens: raise max_length"
+        yield FormatError(kind=kind, detail=detail, fatal=False)
 
 
 def too_long(tokens: int, max_length: int | None) -> Iterator[FormatError]:
-    """The trainer leaves the row out."""
+    """The trainer leaves the row out because it is too long."""
     if max_length is not None and tokens > max_length:
-        detail = f"it has {tokens:,} tokens, and the trainer leaves out what has over {max_length:,}: raise max_length"
+        detail = f"it has {tokens:,} tokens, but the trainer leaves out rows with over {max_length:,}: raise max_length"
         yield FormatError(kind="too_long", detail=detail, fatal=False)

@@ -1,16 +1,15 @@
-"""Steps that say their number, as `Step 1: ...`: Math-Shepherd's layout, and what OpenR makes of it.
+"""Layouts with numbered steps (`Step 1: ...`): Math-Shepherd's, and OpenR's conversion of it.
 
-**Math-Shepherd.** One text with `ки` behind every step, and the same text with `+` or `-` in its place. Readers: TRL's
+**Math-Shepherd.** One text with `ки` after every step, and the same text with `+` or `-` in its place. Readers: TRL's
 `examples/datasets/math_shepherd.py` (commit 0ad367a), OpenR's `preprocess/src/preprocessors/math_shepherd.py` (commit 164eeef)
-and `data.layout=math_shepherd` here. All three find the end of the problem by the one `Step 1:`. TRL's finds labels by the
-place of `ки`, for which it puts the one character `ⶻ`. OpenR's leaves out rows with another `Step 2:` inside a step. `task`
-names the data set that a row belongs to: ours.
+and `data.layout=math_shepherd` here. All three find the end of the problem by the only `Step 1:`. TRL's script replaces `ки` by
+the single character `ⶻ` and finds labels at its places. OpenR's script leaves out rows with another `Step 2:` inside a step.
+`task` names the data set of a row: ours.
 
-**OpenR.** What its PRM fine-tuning reads: one text with five line ends behind every step, and a sign for each of them. Source
-of the rules: `prm/code/finetune_qwen.py` of openreasoner/openr (commit 882cec5), made as its
-`preprocess/src/preprocessors/math_shepherd.py` makes it. The tag is looked for by the last token of a blank and the tag, which
-is one token for Qwen2.5. Signs in excess of the tags are cut without a word; too few stop the training. A row is cut at 2,048
-tokens.
+**OpenR.** The input of its PRM fine-tuning: one text with five newlines after every step, and one sign for each step. Source of
+the rules: `prm/code/finetune_qwen.py` of openreasoner/openr (commit 882cec5); rows are made like those of its
+`preprocess/src/preprocessors/math_shepherd.py`. The trainer finds the tag by the last token of a blank and the tag, which is
+one token for Qwen2.5. Surplus signs are dropped silently; too few signs stop the training. A row is cut at 2,048 tokens.
 """
 
 import re
@@ -34,14 +33,14 @@ from pipeline.export.settings import FileType, TargetKind
 
 FIRST = "Step 1: "
 _OWN_NUMBER = re.compile(r"(?P<ornament>[#*_ ]*)[Ss]tep[ ]?(?P<number>\d+)[ ]*:(?P<closed>[*_]*)\s*")
-"""At a step's begin, also as `## Step 2:`, `**Step 2:**` or `**Step 2: Title**`."""
+"""A number at the beginning of a step, also as `## Step 2:`, `**Step 2:**` or `**Step 2: Title**`."""
 _WORD = "tep"
 _WORD_WITHIN = 16
-"""Characters from a step's begin. Looking for the word first makes steps without a number three times as fast."""
+"""Characters from the beginning of a step. A search for the word makes steps without a number three times as fast."""
 
 
 def number_steps(steps: Sequence[str]) -> list[str]:
-    """Each step behind its number. A step that begins with a number keeps that one, written in the same way as the others."""
+    """Put its number before each step. A step that begins with a number keeps it, in the common notation."""
     return [with_number(step, number) for number, step in enumerate(steps, start=1)]
 
 
@@ -56,7 +55,7 @@ def with_number(step: str, number: int) -> str:
 PLACEHOLDER = "ки"
 TASK = "stepvalue"
 STAND_IN = "ⶻ"
-"""TRL's for the placeholder."""
+"""TRL's replacement for the placeholder."""
 RENUMBERED = (
     "Mr. Rocky",
     "Parker",
@@ -71,7 +70,8 @@ RENUMBERED = (
     "Calculate $\\sqrt{10p}",
     "Simplify $\\sqrt{28x}",
 )
-"""Where a text begins so, TRL's script takes the first step for a part of the problem: it mends errors of the original data."""
+"""If a problem begins with one of these, TRL's script treats the first step as part of it, to repair errors in the original
+data."""
 _NUMBER = re.compile(r"Step \d*:")
 
 
@@ -96,14 +96,14 @@ def _offences(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
         yield from mark_in_text(example, STAND_IN, "TRL's script takes it for the end of a step")
     yield from _numbers(example)
     if example.problem.startswith(RENUMBERED):
-        detail = "TRL's script takes the first step of a problem that begins so for a part of the problem"
+        detail = "because of how the problem begins, TRL's script treats the first step as part of the problem"
         yield FormatError(kind="first_step_lost", detail=detail, fatal=False)
 
 
 def _numbers(example: TrainingExample) -> Iterator[FormatError]:
     if "Step 1:" in example.problem:
         yield FormatError(
-            kind="problem_end", detail="the problem holds 'Step 1:', where readers take it to end", fatal=True
+            kind="problem_end", detail="the problem contains 'Step 1:', which readers take for its end", fatal=True
         )
         return
     for number, step in enumerate(example.steps, start=1):
@@ -111,17 +111,15 @@ def _numbers(example: TrainingExample) -> Iterator[FormatError]:
             continue
         written = with_number(step, number)
         if number == 1 and not written.startswith(FIRST):
-            detail = (
-                f"its first step begins with another number than {FIRST!r}, by which readers find the problem's end"
-            )
+            detail = f"its first step has another number than {FIRST!r}, by which readers find the end of the problem"
             yield FormatError(kind="problem_end", detail=detail, fatal=True)
             return
         if "Step 1:" in written[number == 1 :]:
-            detail = f"step {number} holds 'Step 1:', where readers take the problem to end"
+            detail = f"step {number} contains 'Step 1:', which readers take for the end of the problem"
             yield FormatError(kind="problem_end", detail=detail, fatal=True)
             return
         if _NUMBER.search(written, len("Step ")):
-            detail = f"step {number} holds the number of another step: OpenR leaves the row out"
+            detail = f"step {number} contains the number of another step: OpenR leaves the row out"
             yield FormatError(kind="number_in_step", detail=detail, fatal=False)
             return
 
@@ -172,7 +170,7 @@ def _openr_token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: 
     labels = row["label"]
     assert isinstance(labels, list)
     if len(encoder.ids(" + -")) != len("+-"):
-        detail = "' + -' is not two tokens, which OpenR takes for good and bad: use another tokenizer"
+        detail = "' + -' is not two tokens, but OpenR needs one token for good and one for bad: use another tokenizer"
         yield FormatError(kind="not_one_token", detail=detail, fatal=True)
         return
     ids = encoder.ids(f"{row['question']} {row['process']}")

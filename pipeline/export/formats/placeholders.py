@@ -1,18 +1,17 @@
-"""Rows in which a placeholder stands behind a step, where the step's label or score belongs.
+"""Rows with a placeholder after each step, at the place of the step's label or score.
 
 **OpenRLHF.** Source of the rules of its `train_prm`: `openrlhf/datasets/process_reward_dataset.py` and `PRMLoss` in
-`openrlhf/models/loss.py`, OpenRLHF 0.9.5. One text, in which the placeholder stands behind every step that has a label, and a
-list with a label for each placeholder: `+` and `-`, or probabilities. Labels are given to the placeholder's tokens in their
-order, those in excess are cut without a word, and a single one is given to all. The text is cut at `--max_len`, and labels
-with it.
+`openrlhf/models/loss.py`, OpenRLHF 0.9.5. A row is one text with the placeholder after every labelled step, and a list with one
+label per placeholder: `+` and `-`, or probabilities. Labels are assigned to the placeholder's tokens in order. Surplus labels
+are dropped silently, and a single label is assigned to all tokens. The text and its labels are cut at `--max_len`.
 
-Probabilities cannot be trained on with 0.9.5 as it is released: it puts them into a tensor of integers, and stops at the first
-row. The line `labels = torch.full_like(input_ids, -100)` needs `dtype=label_tensor.dtype`.
+Release 0.9.5 cannot train on probabilities: it puts them into a tensor of integers and stops at the first row. The line
+`labels = torch.full_like(input_ids, -100)` needs `dtype=label_tensor.dtype`.
 
-**Qwen.** Rows for PRMs that are asked as Qwen2.5-Math-PRM is: a score at `<extra_0>` behind every step. Source of the rules:
-the model card of Qwen/Qwen2.5-Math-PRM-7B, whose `system`, `query` and `response` these are. The card's chat is system, user
-and assistant, and the assistant's text is the steps, each followed by the placeholder. Qwen has published no training code;
-its paper (arXiv 2501.07301) trains with cross entropy and removes all steps behind the first bad one.
+**Qwen.** Rows for PRMs that are used like Qwen2.5-Math-PRM: the score is read at `<extra_0>` after every step. Source of the
+rules: the model card of Qwen/Qwen2.5-Math-PRM-7B, which defines `system`, `query` and `response`. The card's chat is system,
+user and assistant; the assistant's text is the steps, each followed by the placeholder. Qwen has published no training code.
+Its paper (arXiv 2501.07301) trains with cross entropy and removes all steps after the first bad one.
 """
 
 from collections.abc import Iterator
@@ -34,7 +33,7 @@ from pipeline.export.formats.base import (
 from pipeline.export.settings import TargetKind
 
 PLACEHOLDER = "ки"
-"""Math-Shepherd's, which OpenRLHF's examples use."""
+"""Math-Shepherd's tag, which OpenRLHF's examples use."""
 MAX_LENGTH = 2048
 """`--max_len`."""
 
@@ -92,7 +91,7 @@ SYSTEM = "Please reason step by step, and put your final answer within \\boxed{}
 
 
 def messages(row: Row, marks: Marks) -> list[dict[str, str]]:
-    """The conversation that the model card makes of a row."""
+    """The conversation of a row, as in the model card."""
     response = row["response"]
     assert isinstance(response, list)
     answer = "".join(f"{step}{marks.placeholder}" for step in response)

@@ -1,12 +1,12 @@
-"""Plain rows for one's own trainer: steps with their targets, or a whole solution with its outcome.
+"""Plain rows for your own trainer: steps with their targets, or a whole solution with its outcome.
 
-**Steps** stand beside their targets, in lists of the same length, None where there is no label. `labels` hold 1, 0 and 2 for
-neutral; `scores` probabilities; `n_correct` and `n_rollouts` right and graded rollouts. Nothing is known of who reads them, so
-nothing is checked but that there are steps.
+**Steps** and their targets are lists of the same length, with None for a missing label. `labels` holds 1, 0 and 2 for neutral;
+`scores` holds probabilities; `n_correct` and `n_rollouts` hold correct and graded rollouts. The reader is unknown, so the only
+check is that there are steps.
 
-**Outcomes**, for outcome reward models: a whole solution, and whether its final answer is right. No single reader: the columns
-are those that classifiers and ImplicitPRM are trained on. `label` is 1 or 0. A row longer than `max_length` tokens, problem and
-solution together, is taken to be cut at its end, where the answer stands.
+**Outcomes**, for outcome reward models: a whole solution, and whether its final answer is correct. There is no single reader:
+the columns are those on which classifiers and ImplicitPRM are trained. `label` is 1 or 0. The check assumes that a row longer
+than `max_length` tokens, problem and solution together, is cut at its end, which holds the answer.
 """
 
 from collections.abc import Iterator
@@ -83,7 +83,7 @@ STEPS = Format(
 
 
 class ParquetExporter(LayoutExporter):
-    """Labels as they are, unless a target is asked for."""
+    """Writes the labels unchanged, unless `target` is set."""
 
     takes_columns = True
 
@@ -92,8 +92,8 @@ class ParquetExporter(LayoutExporter):
 
     def useless(self, config: ExportConfig) -> dict[str, str]:
         found = {
-            "tokenizer": "format=parquet is no trainer's, so nothing is checked",
-            "separator": "format=parquet keeps steps apart; leave it out",
+            "tokenizer": "format=parquet has no trainer, so nothing is checked; leave it out",
+            "separator": "format=parquet stores steps as lists; leave it out",
             "placeholder": "format=parquet has none; leave it out",
         }
         return {key: why for key, why in found.items() if getattr(config, key) is not None}
@@ -112,7 +112,7 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
     for key in ("uncertain", "neutral", "after_error", "threshold", "soft"):
         if getattr(config, key) is not None:
             raise UsageError(
-                f"{key}: format=parquet without a target writes labels as they are; add target=hard, soft or counts"
+                f"{key}: format=parquet without a target writes labels unchanged; add target=hard, soft or counts"
             )
     if config.file not in (None, FileType.parquet):
         raise UsageError(f"file={config.file.value}: format=parquet without a target writes Parquet")
@@ -145,7 +145,7 @@ def _orm_token_offences(row: Row, _marks: Marks, encoder: Encoder, max_length: i
         return
     tokens = len(encoder.ids(str(row["prompt"]))) + len(encoder.ids(str(row["response"])))
     if tokens > max_length:
-        detail = f"it has {tokens:,} tokens, and its end, where the answer stands, goes behind {max_length:,}: raise max_length"
+        detail = f"it has {tokens:,} tokens, so its end with the answer is cut off at {max_length:,}: raise max_length"
         yield FormatError(kind="end_lost", detail=detail, fatal=False)
 
 

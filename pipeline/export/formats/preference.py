@@ -1,17 +1,17 @@
-"""Pairs of sibling steps, a better and a worse one behind the same prefix, for step-wise preference training.
+"""Pairs of sibling steps, a better and a worse one after the same prefix, for step-wise preference training.
 
 Sources of the rules:
 
 - TRL 1.13.0, `trl/trainer/dpo_trainer.py`, `_prepare_dataset` and `DataCollatorForPreference`: `prompt`, `prompt + chosen` and
-  `prompt + rejected` are tokenised as whole texts, the latter two with an end of text; what is behind as many tokens as the
-  prompt has counts as the answer. Beyond `max_length` the end is cut; pairs whose prompt alone is so long are dropped.
-- Step-DPO (Lai et al. 2024, arXiv 2406.18629), `train.py`: its template around `prompt`, then `initial_reason_steps` as it is,
-  then `chosen` or `rejected`; no end of text (`stepdpo_trainer.py`).
+  `prompt + rejected` are tokenized as whole texts, the latter two with an end-of-text token. The answer begins after as many
+  tokens as the prompt has. The end beyond `max_length` is cut; pairs whose prompt alone is that long are dropped.
+- Step-DPO (Lai et al. 2024, arXiv 2406.18629), `train.py`: its template around `prompt`, then `initial_reason_steps` unchanged,
+  then `chosen` or `rejected`; no end-of-text token (`stepdpo_trainer.py`).
 
-Steps are siblings if their chains have the same prefix in front of them, by prefix id, and their texts differ. Not covered:
-prefixes that read alike but were tokenised otherwise; they have values of their own and branch apart.
+Steps are siblings if they follow the same prefix, by prefix id, and their texts differ. Prefixes with equal texts but different
+tokens have different ids and values, so their steps are not siblings.
 
-Rows are made of all chains of a problem at once (`PairRows`).
+Rows are made from all chains of a problem at once (`PairRows`).
 """
 
 import heapq
@@ -41,19 +41,19 @@ SEPARATOR = "\n"
 MAX_LENGTH = 1024
 """`DPOConfig.max_length`."""
 ROUNDING = 1e-9
-"""By so much a difference of two values may miss what it would be without rounding."""
+"""The largest rounding error of a difference of two values."""
 NO_PAIR = LeftOutChains(
     kind="no_pair",
-    detail="no step has a sibling with the other label; preference.margin=... pairs by values, threshold=... labels anew",
+    detail="no step has a sibling with the other label; preference.margin=... pairs by values, threshold=... sets other labels",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchPoint:
-    """A chain as far as pairs need it.
+    """The fields of a chain that pairs need.
 
     `prefix_ids`: of the bare problem, then of each step, so one more than `steps`. `scores` (probabilities) and `labels` (1, 0,
-    2 for neutral, or None) have one entry per step. `outcome`: whether the chain's answer is right.
+    2 for neutral, or None) have one entry per step. `outcome`: whether the chain's answer is correct.
     """
 
     chain_id: str
@@ -69,12 +69,12 @@ class BranchPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sibling:
-    """One of the steps behind a prefix: step `index`, counted from 0, of a chain. `score` is its value."""
+    """One of the steps after a prefix: step `index`, counted from 0, of a chain. `score` is its value."""
 
     chain: BranchPoint
     index: int
     text: str
-    """The step, and what follows where that was asked for; with separators."""
+    """The step, or for span=rest the step and all steps after it, joined by separators."""
     score: float | None
 
 
@@ -85,16 +85,16 @@ class Pair:
 
     @property
     def gap(self) -> float:
-        """By how much the chosen one's value is higher; 0 where a value is not known."""
+        """The value of the chosen step minus that of the rejected one; 0 if a value is unknown."""
         if self.chosen.score is None or self.rejected.score is None:
             return 0.0
         return self.chosen.score - self.rejected.score
 
 
 def preference_pairs(chains: Sequence[BranchPoint], config: PreferenceConfig, separator: str) -> Iterator[Pair]:
-    """All pairs of one problem, given all its chains: by prefix in the order of the chains, then by how far values are apart.
+    """All pairs of one problem, from all its chains, ordered by prefix (in the order of the chains) and then by decreasing gap.
 
-    A pair whose values contradict its labels is left out. No two have the same three texts.
+    A pair whose values contradict its labels is left out. No two pairs have the same three texts.
     """
     written: set[tuple[str, str, str]] = set()
     for branch in _branches(chains):
@@ -107,12 +107,12 @@ def preference_pairs(chains: Sequence[BranchPoint], config: PreferenceConfig, se
 
 
 def pair_span(config: PreferenceConfig) -> PairSpan:
-    """What the texts of a pair hold: as set, else what suits the reader."""
+    """The span of a pair's texts: the setting, or the default of the reader."""
     return config.span or (PairSpan.rest if config.reader is PairReader.trl else PairSpan.step)
 
 
 def pair_row(pair: Pair, reader: PairReader, separator: str) -> Row:
-    """The pair as its reader takes it; `step`, counted from 1, is where the chains part."""
+    """The row of a pair for its reader. `step`, counted from 1, is the first step in which the two chains differ."""
     chain = pair.chosen.chain
     before = _before(pair.chosen, separator)
     if reader is PairReader.trl:
@@ -134,7 +134,7 @@ def pair_row(pair: Pair, reader: PairReader, separator: str) -> Row:
 
 
 def pair_schema(reader: PairReader) -> pa.Schema:
-    """Of the rows as Parquet."""
+    """The Parquet schema of the rows."""
     second = "problem" if reader is PairReader.trl else "initial_reason_steps"
     columns: list[tuple[str, pa.DataType]] = [
         ("prompt", pa.string()),
@@ -154,35 +154,36 @@ def pair_schema(reader: PairReader) -> pa.Schema:
 
 
 def pair_errors(pair: Pair, separator: str) -> Iterator[FormatError]:
-    """What the texts alone show: a separator within a step makes the reader see a step end there."""
+    """Errors in the texts: the reader takes a separator within a step for the end of a step."""
     for role, sibling in (("chosen", pair.chosen), ("rejected", pair.rejected)):
         steps = sibling.chain.steps[: sibling.index + 1]
         number = next((number for number, step in enumerate(steps, start=1) if separator in step), None)
         if separator and number is not None:
-            detail = f"step {number} of the {role} chain holds the separator {separator!r}"
+            detail = f"step {number} of the {role} chain contains the separator {separator!r}"
             yield FormatError(kind="separator_in_step", detail=detail, fatal=False)
 
 
 def pair_token_errors(row: Row, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
-    """What the tokens of a row for TRL show; `max_length` is how many of them its trainer takes."""
+    """Errors in the tokens of a row for TRL. `max_length`: the largest number of tokens that its trainer uses."""
     prompt = encoder.ids(str(row["prompt"]))
     begin = 1 if encoder.bos is not None else 0
     for role in ("chosen", "rejected"):
         whole = encoder.ids(f"{row['prompt']}{row[role]}")
         if whole[: len(prompt)] != prompt:
-            detail = f"the tokens of the prompt change where {role} follows, so that the answer's begin elsewhere"
+            detail = f"the tokens of the prompt change when {role} follows, so the answer begins at another token"
             yield FormatError(kind="boundary", detail=detail, fatal=True)
         length = begin + len(whole) + 1
         if max_length is not None and length > max_length:
-            detail = f"prompt and {role} have {length} tokens, with those around them, of which {max_length} are taken"
+            detail = f"prompt and {role} have {length} tokens, with special tokens, but the trainer uses {max_length}"
             yield FormatError(kind="too_long", detail=detail, fatal=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRows:
-    """A row for each pair, which counts as its chosen chain's, one good step and one bad. Chains in no pair are left out.
+    """Makes one row per pair. A row belongs to its chosen chain and counts as one good and one bad step. Chains in no pair are
+    left out.
 
-    Tokens are looked at for TRL alone: Step-DPO's reader puts a template of its own around the problem.
+    Tokens are checked only for TRL, because Step-DPO's reader puts its own template around the problem.
     """
 
     choice: TargetChoice
@@ -222,7 +223,7 @@ class PairRows:
 
 
 class PairExporter(Exporter):
-    """Pairs of sibling steps, for step-wise preference training."""
+    """Exports pairs of sibling steps for step-wise preference training."""
 
     Config = PreferenceConfig
 
@@ -263,7 +264,7 @@ PREFERENCE = PairExporter()
 
 
 def _branches(chains: Sequence[BranchPoint]) -> Iterator[list[tuple[BranchPoint, int]]]:
-    """(chain, index of the step) of all steps behind a prefix that more than one text follows."""
+    """For each prefix that more than one text follows: (chain, index of the step) of the steps after it."""
     behind: dict[str, list[tuple[BranchPoint, int]]] = {}
     for chain in chains:
         for index in range(len(chain.steps)):
@@ -296,7 +297,8 @@ def _apart(pair: Pair, margin: float) -> bool:
 
 
 def _siblings(steps: list[tuple[BranchPoint, int]], span: PairSpan, separator: str, *, outcome: bool) -> list[Sibling]:
-    """One per text of the step: of the first chain that has it, or, where the rest belongs to it, the first that ends so."""
+    """One sibling per text of the step, from the first chain that has it; for span=rest, from the first one that also has the
+    outcome."""
     found: dict[str, Sibling] = {}
     for chain, index in steps:
         if chain.steps[index] not in found and (span is PairSpan.step or chain.outcome is outcome):
@@ -311,5 +313,5 @@ def _order(pair: Pair) -> tuple[float, str, str]:
 
 
 def _before(sibling: Sibling, separator: str) -> str:
-    """The steps in front of a step, each with the separator behind it."""
+    """The steps before a step, each followed by the separator."""
     return "".join(step + separator for step in sibling.chain.steps[: sibling.index])

@@ -1,23 +1,23 @@
-r"""Stepwise supervision: steps one by one with a label each, which is that of the separator behind the step.
+r"""Stepwise supervision: a list of steps with one label each, which the trainer puts on the separator after the step.
 
 **TRL.** Source of the rules of its PRMTrainer: `trl/experimental/prm/prm_trainer.py`, `tokenize_row`, TRL 1.13.0. Prompt and
-steps are tokenised one by one, each step is followed by the separator, and the label, cast with `int()`, is that of the
-separator's last token. A value of 0.99 would become 0, so there are no soft targets; -100 is what the loss passes over.
+steps are tokenized one by one, and each step is followed by the separator. The label, cast with `int()`, is put on the
+separator's last token. A value of 0.99 would become 0, so there are no soft targets. The loss ignores the label -100.
 
-**axolotl.** TRL's rows, with a configuration beside them. Source of the rules:
-`axolotl/prompt_strategies/stepwise_supervised.py`, axolotl 0.19.0, which tokenises as TRL does. Its configuration takes every
-data set for an `SFTDataset` (`axolotl/utils/schemas/datasets.py`), which has no `step_separator`: the key is dropped without a
-word, and steps are always separated by a line end. So no other separator can be asked for.
+**axolotl.** TRL's rows and a configuration file. Source of the rules: `axolotl/prompt_strategies/stepwise_supervised.py`,
+axolotl 0.19.0, which tokenizes as TRL does. Its configuration parses every data set as an `SFTDataset`
+(`axolotl/utils/schemas/datasets.py`), which has no `step_separator`. The key is dropped silently, and steps are always
+separated by a newline. So no other separator is possible.
 
 **SCAN.** A score for every step, trained with binary cross entropy. Source of the rules: `src/train_prm/prm_dataset.py` and
-`prm_trainer.py` of yyDing1/SCAN-PRM (commit f33fdc7). Problem and steps are tokenised one by one, without a token in front; a
-step's score is that of the last token of `\n\n` behind it. Its evaluation counts a score of 0.5 as good. A row is cut at
+`prm_trainer.py` of yyDing1/SCAN-PRM (commit f33fdc7). Problem and steps are tokenized one by one, without a token in front. A
+step's score is put on the last token of the `\n\n` after it. Its evaluation counts a score of 0.5 as good. A row is cut at
 `--max_length`, 8,192 in its script.
 
-**RLHFlow.** Conversations of its generative PRM: a step a turn of the user, its label the answer. Source of the rules:
-`math-rm/README.md`, `math-rm/llama-3.1-prm.yaml` and `math-rm/prm_evaluate.py` of RLHFlow/RLHF-Reward-Modeling (commits 002679a
-and 5b2a281). The first turn is the problem, a blank and the first step. axolotl trains on the answers alone and leaves out
-conversations longer than `sequence_len`.
+**RLHFlow.** Conversations for its generative PRM: each step is a turn of the user, and its label is the answer. Source of the
+rules: `math-rm/README.md`, `math-rm/llama-3.1-prm.yaml` and `math-rm/prm_evaluate.py` of RLHFlow/RLHF-Reward-Modeling (commits
+002679a and 5b2a281). The first turn is the problem, a blank and the first step. axolotl trains on the answers only and leaves
+out conversations longer than `sequence_len`.
 """
 
 import json
@@ -48,7 +48,7 @@ TRL_MAX_LENGTH = 1024
 
 
 def stepwise_row(example: TrainingExample, _marks: Marks) -> Row:
-    """The columns `prompt`, `completions` and `labels`."""
+    """A row with the columns `prompt`, `completions` and `labels`."""
     return {
         "prompt": example.problem,
         "completions": example.steps,
@@ -63,10 +63,10 @@ def stepwise_schema(_target: TargetKind) -> pa.Schema:
 
 
 def stepwise_tokens(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
-    """Labels behind the cut, and a separator that leaves no token to put a label on."""
+    """Errors: labels after the cut, and a separator without a token for the label."""
     between = len(encoder.ids(marks.separator))
     if not between:
-        detail = f"the separator {marks.separator!r} is no token: choose one that the tokenizer does not drop"
+        detail = f"the separator {marks.separator!r} has no token: choose one that the tokenizer does not drop"
         yield FormatError(kind="no_separator_token", detail=detail, fatal=True)
         return
     if max_length is None:
@@ -89,11 +89,11 @@ def _offences(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
 
 
 def _with_separator(trainer: str, separator: str) -> Callable[[TrainingExample, Marks], Iterator[FormatError]]:
-    """What the texts show to a trainer that knows no other separator."""
+    """A check of texts for a trainer that supports only this separator."""
 
     def offences(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
         if marks.separator != separator:
-            detail = f"{trainer} would put {separator!r} between its steps, whatever is asked for: leave separator out"
+            detail = f"{trainer} always puts {separator!r} between steps: leave separator out"
             yield FormatError(kind="other_separator", detail=detail, fatal=True)
         yield from _offences(example, marks)
 
@@ -113,19 +113,19 @@ TRL = Format(
 
 
 CONFIGURATION = "axolotl.yaml"
-"""Beside the files of rows."""
+"""The configuration file next to the files of rows."""
 AXOLOTL_SEPARATOR = "\n"
 AXOLOTL_MAX_LENGTH = 2048
-"""`sequence_len` of the configuration below; axolotl's own, 512, would cut most chains."""
+"""`sequence_len` of the configuration below. axolotl's default, 512, would cut most chains."""
 BASE_MODEL = "Qwen/Qwen2.5-3B"
-"""The one of axolotl's own example."""
+"""The model of axolotl's example."""
 _LOADERS = {FileType.jsonl: "json", FileType.json: "json", FileType.parquet: "parquet"}
 
 
 def training_yaml(
     *, train: str, validation: str | None, file: FileType, model: str | None, sequence_len: int | None
 ) -> str:
-    """The text of a configuration for `axolotl train`, on files at these paths. `sequence_len`: in tokens."""
+    """The text of a configuration for `axolotl train` with files at these paths. `sequence_len`: in tokens."""
     return (
         f"base_model: {json.dumps(model or BASE_MODEL)}\n"
         "model_type: AutoModelForTokenClassification\n"
@@ -163,7 +163,7 @@ AXOLOTL = replace(
 
 
 class AxolotlExporter(LayoutExporter):
-    """With a configuration for training beside the rows."""
+    """Exports TRL's rows and a configuration for training."""
 
     def beside(self, config: ExportConfig, plan: Plan, files: Mapping[str, Path]) -> dict[str, str]:
         paths = {split: str(path) for split, path in files.items()}

@@ -1,4 +1,4 @@
-"""Hugging Face tokenizers for the checks of rows. No code that comes with a model is run."""
+"""Hugging Face tokenizers for the checks of rows. No code of a model is run."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from pipeline.export.formats.base import Encoder
 
 _MAX_CAUSE_CHARACTERS = 300
 _MAX_MARK_CHARACTERS = 64
-"""Texts up to this length, such as placeholders, recur in every row; what they are is kept."""
+"""Tokens of texts up to this length are cached, because they recur in every row, such as placeholders."""
 _MARKS_KEPT = 1024
 
 
@@ -40,26 +40,26 @@ class HfEncoder:
     def chat(self, messages: list[dict[str, str]]) -> list[int]:
         try:
             text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=False)
-        except Exception as error:  # templates are programs of their authors, which raise what they like
+        except Exception as error:  # templates are programs and can raise anything
             raise UsageError(
-                f"the chat template of tokenizer={self._name} does not take a row: {_cause(error)}; name a tokenizer whose "
-                "template takes this format's roles, or leave tokenizer out"
+                f"the chat template of tokenizer={self._name} fails on a row: {_cause(error)}; name a tokenizer whose "
+                "template accepts this format's roles, or leave tokenizer out"
             ) from error
         return list(self._encoded(text))
 
     def _encoded(self, text: str) -> Sequence[int]:
-        # verbose: a text longer than the model's context is what is looked for here, no reason for a warning
+        # verbose=False: no warning for a text longer than the model's context, because the checks look for such texts
         ids: Sequence[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         return ids
 
 
 def load_encoder(name: str) -> Encoder:
-    """The tokenizer of a local folder or a Hugging Face name. Raises UsageError where it cannot be loaded here."""
+    """Load the tokenizer of a local folder or a Hugging Face name. Raises UsageError if it cannot be loaded."""
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
         raise UsageError(
-            f"tokenizer={name} needs transformers: install the cpu, gpu or openai extra as the README says ({error})"
+            f"tokenizer={name} needs transformers: install the cpu, gpu or openai extra, see the README ({error})"
         ) from error
     try:
         return HfEncoder(AutoTokenizer.from_pretrained(name, trust_remote_code=False), name)
