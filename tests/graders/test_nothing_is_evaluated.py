@@ -11,6 +11,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 MINES = HERE / "mines" / "sitecustomize.py"
 # What grades model output. Tests of a checker that runs programs on purpose have no place here.

@@ -20,6 +20,8 @@ from pipeline.runtime.track.tracked import folder_of, tracked, tracker_for, valu
 from tests.audit.runs import config
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 STATUSES = [
     Status(stage="starting", units=2, rollouts_before=4),
     Status(stage="labelling", units=2, units_done=1, rollouts=10, rollouts_before=4, tokens=90,
