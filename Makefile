@@ -19,6 +19,8 @@ UV     := $(BIN)/uv
 LOCK   := requirements.lock
 # Trainers that exports are read back with.
 CONSUMERS := tests/export/consumers.lock
+# What `make check` runs: all tests but those marked otherwise, so a new test is in it.
+QUICK  := not faults and not ray and not model and not slow
 STAMP  := $(VENV)/.stepvalue-ready
 
 # The CPU build of torch lies on PyTorch's own index, not on PyPI. Where pip's find-links name a folder that holds it already,
@@ -28,7 +30,7 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 	  done; echo --torch-backend=cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo loop test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale lock wheel clean
+.PHONY: help setup demo loop check test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +53,9 @@ demo: setup  ## label part of the sample with the default model and show the cha
 
 loop: setup  ## sample, label, train, score and select with a tiny model, against known truth: minutes (goes on in LOOP_DIR=runs/loop)
 	$(BIN)/python -u -m tests.loop $(LOOP_DIR)
+
+check: setup  ## the quick part of the suite, for between edits: at most 90 seconds, every package of pipeline/
+	$(BIN)/python -m pytest -m '$(QUICK)' -n 2 --dist loadfile --no-loadscope-reorder
 
 test: setup  ## the whole suite, in two processes
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder

@@ -21,6 +21,8 @@ from pipeline.storage.commits import UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 
+pytestmark = pytest.mark.slow
+
 CONF = Path(__file__).parents[1] / "conf"
 OPTIONS = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))
 FILLED = ["data.path=x", "run_dir=x"]

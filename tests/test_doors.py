@@ -23,6 +23,8 @@ from pipeline.graders.registry import GRADERS
 from tests.conftest import ROOT
 from tests.names import homes, named, questions
 
+pytestmark = pytest.mark.slow
+
 BLOCK = re.compile(r"<!-- (file|line): (\S+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
 
 

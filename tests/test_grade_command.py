@@ -18,6 +18,8 @@ from pipeline.cli.grade_lines import grade_lines
 from pipeline.config.label import GradeConfig
 from tests.conftest import ROOT, run_stepvalue, write_rows
 
+pytestmark = pytest.mark.slow
+
 CASES: list[dict[str, Any]] = [
     {"gold": "1/2", "prediction": "So it is \\boxed{0.5}.", "id": 7},
     {"gold": "\\sin 2x", "prediction": "2\\sin x\\cos x", "extracts": False},

@@ -13,6 +13,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 TOOLS = Path(sys.executable).parent
 COMMON = ("policy=coin", "policy.coin.heads=0.4", "estimator=thompson", "estimator.prior_weight=1.5", "grader=caseless")
 ROWS = [

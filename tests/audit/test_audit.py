@@ -23,6 +23,8 @@ from tests.audit.runs import EXTENDED, config, copied, edited, files, labelled
 from tests.runtime.in_process import in_process, label_in_process
 from tests.settings import EstimatorChange
 
+pytestmark = pytest.mark.slow
+
 Told = pytest.CaptureFixture[str]
 
 

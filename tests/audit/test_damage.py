@@ -32,6 +32,8 @@ from pipeline.storage.starts import FOLDER as STARTS
 from tests.audit.runs import EXTENDED, config, copied, edited, files
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 FLIPS_PER_FILE = 12
 MIN_FLIPS = 300
 

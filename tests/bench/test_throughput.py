@@ -18,6 +18,8 @@ from tests.bench.straightforward.figures import Labelled, agreement, at_error, e
 from tests.bench.watched import Look, Role, Watched, watched
 from tests.tiny.compared import Floats, Truth, truth
 
+pytestmark = pytest.mark.slow
+
 COPIES = 300
 
 

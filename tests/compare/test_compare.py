@@ -26,6 +26,8 @@ from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
 from tests.settings import EstimatorChange
 
+pytestmark = pytest.mark.slow
+
 PROBLEMS = 40
 HOSTILE = "<script>alert('x')</script>\x1b[31m"
 Label = Callable[..., Path]

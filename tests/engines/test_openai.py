@@ -24,6 +24,8 @@ from pipeline.engines.settings import OpenAiConfig
 from tests.engines.served import CONTEXT, MODEL, Act, Server, served
 from tests.settings import policy_settings
 
+pytestmark = pytest.mark.slow
+
 TEXT = "=12#7"
 HEALED = [act for act in Act if act not in (Act.SERVE, Act.REFUSE, Act.HANG)]
 """What a server may do to a request that a later try makes good."""

@@ -15,6 +15,8 @@ from pipeline.export.write import row_file
 from tests.export.examples import example, kinds
 from tests.export.rows import settings
 
+pytestmark = pytest.mark.slow
+
 FORMATS: dict[str, Format] = {
     name: exporter.layout
     for name in EXPORTS.ours

@@ -16,6 +16,8 @@ from tests.faults.scenarios import scenarios
 from tests.faults.seeds import complaint, played
 from tests.faults.sim import Scenario, Schedule, Start, play
 
+pytestmark = pytest.mark.slow
+
 SEEDS = int(os.environ.get("SEEDS", "150"))
 SWEPT = (Strike.EIO, Strike.EIO_AFTER, Strike.ENOSPC, Strike.KILL, Strike.POWER_CUT)
 PINNED: dict[int, str] = {}

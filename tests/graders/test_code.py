@@ -21,6 +21,8 @@ from pipeline.graders.registry import checker_for
 from tests.graders.conftest import CPU_SECONDS, code_config
 from tests.settings import grader_settings
 
+pytestmark = pytest.mark.slow
+
 SQUARE = "assert f(2) == 4\nassert f(3) == 9"
 SUM = json.dumps({"inputs": ["1 2\n", "3 4\n"], "outputs": ["3\n", "7"]})
 ADDS = "a, b = map(int, input().split())\nprint(a + b)"

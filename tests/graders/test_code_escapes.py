@@ -17,6 +17,8 @@ from pipeline.graders.code.checker import CodeChecker
 from tests.graders.conftest import HAS_LANDLOCK
 from tests.graders.forgeries import FORGERIES
 
+pytestmark = pytest.mark.slow
+
 SQUARE = "assert f(2) == 4\nassert f(3) == 9"
 SECRET = "d41d8cd98f"
 PRINTS_SECRET = json.dumps({"inputs": ["1"], "outputs": [SECRET]})

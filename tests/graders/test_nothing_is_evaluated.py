@@ -11,6 +11,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 MINES = HERE / "mines" / "sitecustomize.py"
 # Tests that grade model output. Tests of the checker of programs do not belong here, because it runs programs on purpose.

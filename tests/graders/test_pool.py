@@ -17,6 +17,8 @@ from pipeline.core.records import Verdict
 from pipeline.graders.math.pool import MathChecker
 from tests.settings import grader_settings
 
+pytestmark = pytest.mark.slow
+
 CASES = [json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text().splitlines()]
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "grader_dev" / "real_outputs.jsonl"
 DEADLINE = 1.0

@@ -18,6 +18,8 @@ from pipeline.graders import reward
 from pipeline.graders.reward import accuracy_reward, compute_score
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 RIGHT, WRONG, NONE = "So \\boxed{0.5}.", "So \\boxed{2}.", "I do not know."
 TOO_LARGE = "So \\boxed{9^{9^{9^9}}}."
 

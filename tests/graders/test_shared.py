@@ -18,6 +18,8 @@ from pipeline.graders.shared import shared_checker
 from tests.conftest import ROOT
 from tests.settings import grader_settings
 
+pytestmark = pytest.mark.slow
+
 SLOW = grader_settings(deadline_seconds=20.0)
 
 

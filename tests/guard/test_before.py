@@ -10,6 +10,8 @@ from tests.guard.doors import Doors
 from tests.guard.old import BEFORE, OLD, SETTINGS, all_used, copied, placed
 from tests.guard.record import stored
 
+pytestmark = pytest.mark.slow
+
 Found = dict[str, dict[str, Any]]
 
 

@@ -10,6 +10,8 @@ from pipeline.config.renamed import current_overrides, current_settings
 from tests.guard.lines import COMMANDS, REQUIRED, composed, dotted, refusal
 from tests.guard.record import stored
 
+pytestmark = pytest.mark.slow
+
 LINES: dict[str, list[str]] = stored("command_lines")
 NO_SETTINGS = {"data", "policy", "sampling", "estimator", "grader", "run", "cluster", "plan"}
 """Words that choose a group, where the setting of that name is a section."""

@@ -8,6 +8,8 @@ from tests.guard.doors import Doors
 from tests.guard.record import stored
 from tests.guard.runs import everything
 
+pytestmark = pytest.mark.slow
+
 Found = dict[str, dict[str, Any]]
 ESTIMATORS = ("pooled", "first_success")
 

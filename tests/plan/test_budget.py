@@ -16,6 +16,8 @@ from pipeline.storage.starts import FOLDER
 from pipeline.storage.stored_run import stored_run
 from tests.plan.planning import edited, labelled, planned, problems
 
+pytestmark = pytest.mark.slow
+
 SLOWLY = [
     "policy.oracle.tokens_per_second=2000",
     "run.progress_seconds=0.05",

@@ -12,6 +12,8 @@ from pipeline.core.errors import InputError, UsageError
 from pipeline.core.forecast import Range
 from tests.plan.planning import labelled, planned, problems
 
+pytestmark = pytest.mark.slow
+
 ESTIMATORS = ["pooled", "fixed", "first_success", "bisect"]
 
 

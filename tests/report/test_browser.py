@@ -18,6 +18,8 @@ from pipeline.engines import oracle
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = "<script>document.title = 'owned'</script></script><!--"
 IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
 ARABIC = "نضيف 3 إلى 4 فنحصل على 7."

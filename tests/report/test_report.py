@@ -32,6 +32,8 @@ from tests.report.forecasts import forecast
 from tests.runtime.in_process import label_in_process
 from tests.settings import GraderChange
 
+pytestmark = pytest.mark.slow
+
 Told = pytest.CaptureFixture[str]
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(1)>&amp;‮"
 LOADS = {"src", "srcset", "poster", "data", "action", "formaction", "background", "xlink:href"}

@@ -17,6 +17,8 @@ from pipeline.runtime.stop import StopSignal
 from tests.runtime.adaptive import labels, log, proved, settings, sums
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 ADAPTIVE = ("first_success", "bisect", "pooled")
 ROWS = sums(3)
 POINTS = (

@@ -10,6 +10,8 @@ from pipeline.core.progress import Summary
 from tests.runtime.adaptive import labels, log, proved, settings, sums, table
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 ROWS = sums(4, chains=1)
 POOLED = "estimator=pooled"
 ROLLOUTS = "estimator.budget_unit=rollouts"

@@ -18,6 +18,8 @@ from tests.conftest import write_rows
 from tests.runtime.test_worker import chain, label_all, staged, tables
 from tests.settings import grader_settings
 
+pytestmark = pytest.mark.slow
+
 ASSERTS = ["assert square(2) == 4", "assert square(3) == 9"]
 STREAMS = {"inputs": ["2\n"], "outputs": ["4\n"]}
 RIGHT = "I write a function.\n```python\ndef square(x):\n    return x * x\n```\nDone."

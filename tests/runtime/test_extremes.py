@@ -16,6 +16,8 @@ from pipeline.runtime.async_grader import AsyncGrader
 from tests.runtime.adaptive import labels, log, long_chain, proved, settings, sums
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 NAMES = list(ESTIMATORS.ours)
 ONE_STEP = {"id": "one", "problem": "What is 1?", "answer": "1", "steps": ["The answer is 1."]}
 OPEN_STEP = {"id": "open", "problem": "What is 2?", "answer": "2", "steps": ["Let me see."]}

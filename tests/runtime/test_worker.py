@@ -31,6 +31,8 @@ from pipeline.storage.units import units_of
 from tests.conftest import write_rows
 from tests.settings import deciding
 
+pytestmark = pytest.mark.slow
+
 RIGHT = {
     "id": "r",
     "problem": "3 * 5 + 2?",

@@ -11,6 +11,8 @@ from pipeline.analysis.select.read import repeat_drawn
 from tests.runtime.in_process import label_in_process
 from tests.select.scored import Row, row, written
 
+pytestmark = pytest.mark.slow
+
 Told = pytest.CaptureFixture[str]
 
 ROWS = [

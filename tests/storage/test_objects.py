@@ -25,6 +25,8 @@ from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from tests.object_store import DEAF, HONEST, ObjectServer, object_server
 
+pytestmark = pytest.mark.slow
+
 UNIT_ID = "0" * 20
 CALLERS = 8
 

@@ -16,6 +16,8 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.units import unit_rows, units_of, write_units
 from tests import strategies as our
 
+pytestmark = pytest.mark.slow
+
 
 def staged(storage: Storage, files: list[list[list[InputRow]]]) -> Commit:
     """An input of some files, each with some units, each with some rows; and a file of rejects."""

@@ -20,6 +20,8 @@ from pipeline.runtime.track.tracking import folder_of, tracker_for, tracking, va
 from tests.audit.runs import config
 from tests.runtime.in_process import label_in_process
 
+pytestmark = pytest.mark.slow
+
 STATUSES = [
     Status(stage="starting", units=2, rollouts_before=4),
     Status(stage="labelling", units=2, units_done=1, rollouts=10, rollouts_before=4, tokens=90,

@@ -31,6 +31,8 @@ from tests.conftest import write_rows
 from tests.tiny.policy import ASSET
 from tests.train.runs import is_right, learnable_run
 
+pytestmark = pytest.mark.slow
+
 SHARE = 0.25
 Told = pytest.CaptureFixture[str]
 

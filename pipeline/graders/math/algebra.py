@@ -38,6 +38,7 @@ NEGATIVE_TURN = 3
 LARGEST_ANGLE = 1e12
 MAX_PERMUTED = 5
 FLOAT_PLACES = 12
+_INFINITE = {sympy.oo, -sympy.oo}
 _UNDONE = (sympy.Sum, sympy.Product, sympy.Integral, sympy.Derivative, sympy.Limit)
 # Signs of the points at which expressions are compared. Only positive points prove a difference: sqrt(x^2) often stands for x.
 _SIGNS = ((1,), (1,), (-1, 1), (1, -1))
@@ -160,7 +161,9 @@ def _close(gold: Any, answer: Any, tolerance: float) -> bool | None:
     try:
         g, a = (sympy.N(side, PRECISION) for side in (gold, answer))
         if not (g.is_finite and a.is_finite):
-            return None
+            # math-verify may take a number for infinity, and not each time.
+            both = {g, a}
+            return g == a if both & _INFINITE and all(side.is_finite or side in _INFINITE for side in both) else None
         scale = max(abs(g), abs(a))
         limit = max(AGREEMENT, sympy.Rational(tolerance))
         return bool(scale == 0 or abs(g - a) <= limit * scale)

@@ -57,8 +57,8 @@ LETTERS = "ABCDEFGHIJ"
 _STATEMENT = re.compile(
     r"(?:[A-Za-z][a-z'-]*,? ){0,10}"
     r"(?:is|are|was|were|has|have|had|gets?|got|makes?|made|takes?|took|needs?|equals?|costs?|gives?|spends?|spent|earns?|earned"
-    r"|paid|pays|sold|sells|bought|buys|ate|eats|left|total of) (?:(?:only|just|exactly|about|a total of) )?"
-    r"(?=[-+$£€]?[\d.\\])",
+    r"|paid|pays|sold|sells|bought|buys|ate|eats|left|total of)"
+    r"(?: (?:(?:only|just|exactly|about|a total of) )?(?=[-+$£€]?[\d.\\])|(?=[$£€]))",
     re.IGNORECASE,
 )
 _NEGATION = re.compile(r"\b(?:not|no|never|cannot|or|if|than|neither|without|except)\b|n't\b", re.IGNORECASE)

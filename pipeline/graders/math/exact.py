@@ -61,17 +61,22 @@ _NOT_UNITS = frozenset(
     }
 )  # fmt: skip
 _UNIT_NAMES = {
-    "cm": "cm centimeter centimeters centimetre centimetres", "mm": "mm millimeter millimeters", "ft": "ft foot feet",
-    "m": "m meter meters metre metres", "km": "km kilometer kilometers", "in": "in inch inches", "yd": "yd yard yards",
-    "mi": "mi mile miles", "kg": "kg kilogram kilograms", "g": "g gram grams", "mg": "mg", "pound": "lb lbs pound pounds GBP",
+    "cm": "cm centimeter centimeters centimetre centimetres", "ft": "ft foot feet",
+    "mm": "mm millimeter millimeters millimetre millimetres",
+    "m": "m meter meters metre metres", "km": "km kilometer kilometers kilometre kilometres",
+    "in": "in inch inches", "yd": "yd yard yards",
+    "mi": "mi mile miles", "kg": "kg kilogram kilograms", "g": "g gram grams",
+    "mg": "mg milligram milligrams", "pound": "lb lbs pound pounds GBP",
     "oz": "oz ounce ounces", "s": "s sec secs second seconds", "min": "min mins minute minutes",
     "h": "h hr hrs hour hours", "day": "day days", "week": "week weeks", "month": "month months", "year": "year years",
-    "l": "l L liter liters litre litres", "ml": "ml mL", "mph": "mph", "dollar": "dollar dollars USD",
+    "l": "l L liter liters litre litres", "ml": "ml mL milliliter milliliters millilitre millilitres",
+    "mph": "mph", "dollar": "dollar dollars USD",
     "cent": "cent cents", "euro": "euro euros EUR",
     "degree": "degree degrees", "radian": "rad radian radians",
-    "J": "J joule joules", "kJ": "kJ", "N": "N newton newtons", "W": "W watt watts", "kW": "kW", "V": "V volt volts",
-    "Hz": "Hz hertz", "Pa": "Pa pascal pascals", "kPa": "kPa", "mol": "mol mole moles", "ohm": "ohm ohms",
-    "K": "K kelvin kelvins",
+    "J": "J joule joules", "kJ": "kJ kilojoule kilojoules", "N": "N newton newtons",
+    "W": "W watt watts", "kW": "kW kilowatt kilowatts", "V": "V volt volts",
+    "Hz": "Hz hertz", "Pa": "Pa pascal pascals", "kPa": "kPa kilopascal kilopascals",
+    "mol": "mol mole moles", "ohm": "ohm ohms", "K": "K kelvin kelvins",
     "acre": "acre acres", "gallon": "gallon gallons gal",
 }  # fmt: skip
 # The size of each unit, relative to the other units of its quantity: 180 minutes are 3 hours.

@@ -39,6 +39,8 @@ _SHORT_FRACTION = re.compile(
 )
 _SHORT_ROOT = re.compile(r"\\sqrt\s*(\d|[A-Za-z](?![A-Za-z]))")
 _DEGREES = re.compile(r"\s*(?:(?:\^\s*|(?<=\d)\s*)\{?\s*\\circ\s*\}?|\\degrees?(?![A-Za-z])|°)\s*")
+# 60^o, as it is typed; a letter o is hardly ever an exponent of a number.
+_TYPED_DEGREES = re.compile(r"(?<=\d) ?\^(?:o(?![A-Za-z0-9_^])|\{o\})")
 _SYNONYM = {
     "leq": r"\le", "geq": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "varnothing": r"\emptyset", "infin": r"\infty",
     "cdotp": r"\cdot", "langle": "(", "rangle": ")", "to": r"\rightarrow", "land": r"\wedge", "lor": r"\vee",
@@ -63,14 +65,17 @@ def normal_form(answer: str) -> str:
     text = answer if answer.isascii() else _ascii(answer)
     if not text.isprintable():
         text = "".join(mark for mark in text if mark.isprintable() or mark.isspace())
-    if "\\" in text or "{,}" in text:
+    if "\\" in text or "{,}" in text or "{:}" in text:
         text = _latex(text)
     if "pi" in text or "sqrt" in text or "inf" in text:
         text = _BARE_FUNCTION.sub(_command, text)
+        text = text.replace("negative \\infty", "-\\infty").replace("minus \\infty", "-\\infty")
     if "$" in text:
         # A dollar sign that is not escaped delimits a formula.
         text = _DELIMITER.sub("", text).replace("\\$", "$")
     text = text.replace("\\%", "%").replace("\\#", "#").replace("\\_", "_")
+    if "^o" in text or "^{o" in text:
+        text = _TYPED_DEGREES.sub("^\\\\circ", text)
     text = _DEGREES.sub("^\\\\circ ", text) if "circ" in text or "degree" in text else text
     text = _BLANKS.sub(" ", _SPACING.sub(" ", text)).replace("**", "^").replace("!=", "\\ne ")
     text = _LOOSE_SPACE.sub("", text.strip())
@@ -106,7 +111,7 @@ def _latex(text: str) -> str:
         # Backslashes are doubled, as in program output. Rows of a matrix need two, so text with \begin stays.
         text = _DOUBLED.sub(r"\\", text)
     text = _LAYOUT.sub("", text)
-    text = _THOUSANDS.sub("", text)
+    text = _THOUSANDS.sub("", text).replace("{:}", ":")
     text = text.replace("\\!", "")
     for _ in range(MAX_TEXT_NESTING):
         unwrapped = _TEXT.sub(_content, text)

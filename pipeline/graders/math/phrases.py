@@ -7,8 +7,12 @@ certain, and None if the answers are not of its kind.
 import re
 from functools import lru_cache
 
-_CHOICE = re.compile(r"(?:(?:[Tt]he )?(?:correct )?(?:[Oo]ption|[Cc]hoice|[Aa]nswer)(?: is)?:? )?\(?([A-Ja-j])\)?")
-_CHOICE_WITH_TEXT = re.compile(r"(?:[Oo]ption |[Cc]hoice )?(?:\(([A-J])\)|([A-J])[).:])[ ]*([\\\w$(+.-].*)", re.DOTALL)
+_CHOICE = re.compile(
+    r"(?:(?:[Tt]he )?(?:correct )?(?:[Oo]ption|[Cc]hoice|[Aa]nswer)(?: is)?:?(?: |(?=\()))?\(?([A-Ja-j])\)?"
+)
+_CHOICE_WITH_TEXT = re.compile(
+    r"(?:(?:[Oo]ption|[Cc]hoice)(?: |(?=\()))?(?:\(([A-J])\)|([A-J])[).:])[ ]*([\\\w$(+.-].*)", re.DOTALL
+)
 _WORDS = re.compile(r"[A-Za-z][A-Za-z]+(?:[ '/-]+[A-Za-z]+)*|[A-Za-z](?:[ '-]+[A-Za-z]+)+")
 # A name that contains a number: June 20, Room 12, 3rd.
 _NUMBERED = re.compile(
@@ -16,7 +20,7 @@ _NUMBERED = re.compile(
 )
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _ARTICLE = re.compile(r"^(?:a|an|the|it is|it's|they are|there (?:is|are|exists?)) ")
-_BASED = re.compile(r"([0-9A-Z]+)(?:_\{?(\d+)\}?| ?(?:\(?in )?base (\d+)\)?)")
+_BASED = re.compile(r"([0-9A-Z]+)(?:_\{?(\d+)\}?| ?\(?(?:in )?base (\d+)\)?)")
 _NUMERAL = re.compile(r"(?=.*\d)[0-9A-Z]+")
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::(\d{2}))? ?([ap]\.?m\b\.?)?", re.IGNORECASE)
 _NAMED_TIMES = {"noon": "12:00 pm", "12 noon": "12:00 pm", "midnight": "12:00 am", "12 midnight": "12:00 am"}

@@ -13,6 +13,7 @@ Leaf = Callable[[str, str], bool | None]
 
 MAX_PAIRS = 400
 _UNORDERED = frozenset({FormKind.LIST, FormKind.SET})
+_NOTHING = "\\emptyset"
 
 
 def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
@@ -42,6 +43,11 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
         if other.kind in _UNORDERED and other.text.count(plain.text) > 1 and "," in other.text:
             # The list 5,5 is not the value 5: it may mean 5.5.
             return False
+        if other.kind is FormKind.SET and not other.items:
+            return leaf(*(_NOTHING if form is other else form.text for form in (wanted, given)))
+        if other.items and other.items[0].text == _NOTHING:
+            # A set that holds the empty set is not empty.
+            return False
         if other.kind in _UNORDERED and other.items:
             return _lists(wanted.items or (wanted,), given.items or (given,), leaf)
         return None if expression(plain.text) is None else False
@@ -49,7 +55,7 @@ def same_form(wanted: Form, given: Form, leaf: Leaf) -> bool | None:
 
 
 def _unwrapped(form: Form) -> Form:
-    while form.kind in _UNORDERED and len(form.items) == 1:
+    while form.kind in _UNORDERED and len(form.items) == 1 and form.items[0].text != _NOTHING:
         form = form.items[0]
     return form
 
@@ -79,6 +85,8 @@ def _value(form: Form) -> Form:
 
 def _lists(wanted: Sequence[Form], given: Sequence[Form], leaf: Leaf) -> bool | None:
     """Compare lists in any order, in which a value may occur twice. Distinct labels decide which items belong together."""
+    if not wanted or not given:
+        return not wanted and not given
     if len(wanted) * len(given) > MAX_PAIRS:
         return None
     if (

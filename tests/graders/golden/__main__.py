@@ -1,0 +1,92 @@
+"""The golden set: `python -m tests.graders.golden` prints what the checker makes of it, `... make` writes the made files."""
+
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import chdir
+from pathlib import Path
+
+from pipeline.graders.base import Checker
+from pipeline.graders.registry import checker_for
+from tests.graders.dev_files import Case, Outcome, Score, judge, score
+from tests.graders.golden.adversarial import adversarial
+from tests.graders.golden.choices import choices
+from tests.graders.golden.expressions import expressions
+from tests.graders.golden.measures import measures
+from tests.graders.golden.numbers import numbers
+from tests.graders.golden.outputs import outputs
+from tests.graders.golden.relations import relations
+from tests.graders.golden.rows import FOLDER, Row, cases_of, read, text_of
+from tests.graders.golden.several import several
+from tests.settings import grader_settings
+
+SEED = 18
+MADE: dict[str, tuple[Callable[[random.Random], Iterator[Row]], ...]] = {
+    "answers": (numbers, measures, expressions, several, relations, choices),
+    "outputs": (outputs,),
+    "adversarial": (adversarial,),
+}
+"""The files that are made, and of what."""
+BY_HAND = ("answers_by_hand", "outputs_by_hand", "gaps")
+FILES = (*MADE, *BY_HAND)
+
+
+def made(name: str) -> str:
+    """What a made file holds, the same at each call."""
+    return text_of(row for make in MADE[name] for row in make(random.Random(SEED)))
+
+
+def judged(name: str, checker: Checker) -> list[tuple[str, Outcome]]:
+    """What the checker says of each case of a file, with the case's kind."""
+    cases: Iterator[tuple[str, Case]] = cases_of(read(name), extracts=name.startswith("outputs"))
+    return [(kind, judge(checker, case)) for kind, case in cases]
+
+
+def figures_of(name: str, result: Score) -> str:
+    """The figures of a file in a line."""
+    return (
+        f"{name}: {result.cases} cases, {result.accuracy:.2f} % right, {result.false_positives} false positives "
+        f"({result.false_positive_percent:.2f} % of the wrong answers), {result.false_negatives} false negatives, "
+        f"ungraded {result.ungraded}, late {result.late}"
+    )
+
+
+def is_missed(outcome: Outcome) -> bool:
+    """Whether the verdict is not the expected one."""
+    return (outcome.verdict == "correct") is not outcome.case.expected
+
+
+def figures() -> None:
+    """Print the figures of each file, the kinds with their misses, and every miss."""
+    for name in FILES:
+        with tempfile.TemporaryDirectory() as folder, chdir(folder), checker_for(grader_settings()) as checker:
+            found = judged(name, checker)
+        print(figures_of(name, score([outcome for _, outcome in found])))
+        kinds = Counter(kind for kind, _ in found)
+        missed = Counter(kind for kind, outcome in found if is_missed(outcome))
+        print(
+            "  "
+            + ", ".join(
+                f"{kind} {kinds[kind]}" + (f" ({missed[kind]} missed)" if missed[kind] else "") for kind in kinds
+            )
+        )
+        for kind, outcome in found:
+            if is_missed(outcome):
+                case = outcome.case
+                print(f"  {kind}: {case.prediction!r} for {case.gold!r} is {outcome.verdict}, expected {case.expected}")
+
+
+def main() -> None:
+    if sys.argv[1:] == ["make"]:
+        for name in MADE:
+            Path(FOLDER / f"{name}.jsonl").write_text(made(name), encoding="utf-8")
+    elif sys.argv[1:]:
+        sys.exit(__doc__)
+    else:
+        figures()
+
+
+if __name__ == "__main__":
+    main()
