@@ -16,22 +16,6 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, StepvalueError, UsageError
 from pipeline.core.failpoints import arm
 
-_HELP = """\
-stepvalue: Monte Carlo step values for process reward models.
-
-usage: python -m pipeline COMMAND [setting=value ...]      (installed: stepvalue COMMAND ...)
-
-{commands}
-COMMAND -h explains a command, COMMAND --help-all tells what each of its settings means, COMMAND --cfg job prints those it would
-run with. --version prints the version.
-exit codes: 0 done, 1 failed, 2 wrong usage or input, 75 interrupted: start the same command again to go on
-"""
-
-_COMMAND_HELP = """\
-{examples}
-{flags}{groups}settings (now):
-{settings}"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
@@ -71,7 +55,9 @@ def compose_label(overrides: Sequence[str]) -> LabelConfig:
 
 def _dispatch(arguments: list[str], errors: Console) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        write_out(_HELP.format(commands=_commands_text()))
+        from pipeline.cli.help import program_help
+
+        write_out(program_help())
         return 0 if arguments else UsageError.exit_code
     if arguments[0] == "--version":
         write_out(f"stepvalue {__version__}\n")
@@ -84,20 +70,10 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
 
     command = COMMANDS[name]
     invocation = _parse(command, rest)
-    if invocation.show_all:
-        from pipeline.cli.reference import as_text
+    if invocation.show_all or invocation.show_help:
+        from pipeline.cli.help import command_help, full_help
 
-        write_out(as_text(command))
-        return 0
-    if invocation.show_help:
-        write_out(
-            _COMMAND_HELP.format(
-                examples=command.examples,
-                flags=_flags_text(command),
-                groups=_groups_text(command),
-                settings=composed(command, invocation.overrides).yaml,
-            )
-        )
+        write_out((full_help if invocation.show_all else command_help)(command))
         return 0
     if invocation.show_config:
         write_out(composed(command, invocation.overrides).yaml)
@@ -133,26 +109,6 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
         else:
             overrides.append(word)
     return Invocation(overrides=overrides, show_config=show_config, show_help=show_help, show_all=show_all)
-
-
-def _groups_text(command: Command) -> str:
-    from pipeline.cli.compose import groups
-
-    choices = groups(command)
-    if command.chooses is not None:
-        key, door = command.chooses
-        choices[key] = door.names()
-    lines = [f"  {name:<10} {' '.join(options)}\n" for name, options in choices.items()]
-    return "".join(["groups (choose with group=option):\n", *lines, "\n"]) if lines else ""
-
-
-def _flags_text(command: Command) -> str:
-    lines = [f"  --{flag} {flag}=true\n" for flag in command.flags]
-    return "".join(["options:\n", *lines, "\n"]) if lines else ""
-
-
-def _commands_text() -> str:
-    return "".join(f"  {name:<8} {command.summary}\n" for name, command in COMMANDS.items())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""From the words of a command line to checked settings. The only file that knows of Hydra.
+"""From the words of a command line to checked settings. The only file that knows of Hydra, which loads when it composes.
 
 Hydra composes files and overrides. Which implementation a section behind a door is for (`estimator=pooled`) decides which
 settings it has, so that is looked up first; the rest is composed with the settings of that one.
@@ -11,15 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import yaml
-from hydra import compose, initialize_config_dir
-from hydra.core.config_store import ConfigStore
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 import pipeline
 from pipeline.cli.command import Command
@@ -41,6 +35,9 @@ from pipeline.core.errors import UsageError, first_line
 from pipeline.engines.registry import ENGINES
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.graders.registry import GRADERS
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 DOORS: Mapping[str, tuple[type[ChosenSettings], Door[Any]]] = {
     "policy": (PolicyConfig, ENGINES),
@@ -66,17 +63,22 @@ class Own:
 class Composed:
     """What a command line comes to, for a command with this schema, and remarks on what of it has no effect."""
 
-    config: DictConfig
+    config: "DictConfig"
     schema: type
     own: Own | None
     remarks: tuple[str, ...]
 
     @property
     def yaml(self) -> str:
+        from omegaconf import OmegaConf
+
         return OmegaConf.to_yaml(self.config)
 
     def settings(self) -> Any:
         """The settings as an object of the command's schema. Raises UsageError where one lacks."""
+        from omegaconf import OmegaConf
+        from omegaconf.errors import MissingMandatoryValue
+
         try:
             found = OmegaConf.to_object(self.config)
         except MissingMandatoryValue as error:
@@ -87,8 +89,14 @@ class Composed:
 
 def composed(command: Command, overrides: Sequence[str]) -> Composed:
     """Compose and check the settings of a command. Raises UsageError with one line that names the key and the remedy."""
+    from hydra import compose, initialize_config_dir
+    from hydra.core.config_store import ConfigStore
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
     sections = _sections(command, ChosenSettings)
-    said = _said(overrides)
+    said = written_keys(overrides)
     _refuse_missing(said, sections)
     chosen = {section: _chosen(command, section, said) for section in sections}
     for section, name in chosen.items():
@@ -164,8 +172,8 @@ def _sections(command: Command, kind: type) -> list[str]:
     return [section for section, base in wanted.items() if hints.get(section) is base]
 
 
-def _said(overrides: Sequence[str]) -> dict[str, str]:
-    """What is given for each key, as it is written: enough to see which implementations are chosen."""
+def written_keys(overrides: Sequence[str]) -> dict[str, str]:
+    """The value of each key, as it is written: enough to see which implementations are chosen."""
     return {key: value.strip("'\" ") for key, _, value in (text.partition("=") for text in overrides)}
 
 
@@ -188,6 +196,9 @@ def _refuse_unusable(door: Door[Any], name: str) -> None:
     plugin = door.plugin(name)
     if plugin is None:
         return
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
     try:
         OmegaConf.structured(door.settings(name))
     except OmegaConfBaseException as error:
@@ -195,15 +206,20 @@ def _refuse_unusable(door: Door[Any], name: str) -> None:
 
 
 def _chosen(command: Command, section: str, said: Mapping[str, str]) -> str:
-    """Which implementation a section is for: by its own key, by the group's option, by a setting that chooses, by default."""
+    """Which implementation a section is for: the one that is named, else the default."""
+    named = named_implementation(section, said)
+    return _of_option(section, usual_options(command)[section]) if named is None else named
+
+
+def named_implementation(section: str, said: Mapping[str, str]) -> str | None:
+    """Which implementation a section is for: by its own key, the group's option or a setting that chooses; None: by none."""
     base, _ = DOORS[section]
     if (key := f"{section}.{base.CHOSEN_BY}") in said and not _by_group(base):
         return said[key]
     if section in said:
         return _of_option(section, said[section])
     choosing = _choosing(section)
-    named = next((name for key, name in choosing.items() if key in said), None)
-    return named or _of_option(section, _usual(command, section))
+    return next((name for key, name in choosing.items() if key in said), None)
 
 
 def _by_group(base: type[ChosenSettings]) -> bool:
@@ -221,9 +237,10 @@ def _choosing(section: str) -> dict[str, str]:
     }
 
 
-def _usual(command: Command, section: str) -> str:
+def usual_options(command: Command) -> dict[str, str]:
+    """The option of each group that a command takes where none is named."""
     defaults = _read(conf_folder() / f"{command.name}.yaml")["defaults"]
-    return next(str(each[section]) for each in defaults if isinstance(each, dict) and section in each)
+    return {group: str(option) for each in defaults if isinstance(each, dict) for group, option in each.items()}
 
 
 def _of_option(section: str, option: str) -> str:
@@ -325,6 +342,9 @@ def _parsed(text: str, texts: Collection[str], either_kind: Collection[str]) -> 
 
     Where a setting is a text or a list of texts, whatever is neither, such as a number, is a text.
     """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
     parser = OverridesParser.create()
     key, equals, value = text.partition("=")
     either = key in either_kind

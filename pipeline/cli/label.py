@@ -67,15 +67,29 @@ def set_up_ray(address: str | None) -> None:
 
 LABEL = Command(
     name="label",
-    summary="label the steps of reasoning chains; started again on the same run_dir it goes on with what is owed",
-    examples="""\
-label: sample completions from every step prefix, check their answers, write P(correct | prefix) as Parquet.
-
-  python -m pipeline label data=sample run_dir=runs/sample
-  python -m pipeline label data.path=my.jsonl run_dir=out sampling.rollouts=16
-  python -m pipeline label data=gsm8k data.path='hf://openai/gsm8k/main:train' policy.model=Qwen/Qwen2.5-Math-7B-Instruct \\
-      cluster.address=auto cluster.workers=8 run_dir=/shared/run
-""",
+    summary="label the steps of reasoning chains; started again on the same run_dir it goes on",
+    about=(
+        "label: sample completions from every step prefix, check their answers, and write P(correct | prefix) as "
+        "Parquet. Started again on the same run_dir it goes on with what is missing."
+    ),
+    examples=(
+        "label data=sample run_dir=runs/sample",
+        "label data.path=my.jsonl policy.model=Qwen/Qwen3-8B run_dir=out",
+        "label data=gsm8k data.path=hf://openai/gsm8k/main:train policy.model=Qwen/Qwen3-8B \\\n"
+        "      cluster.address=auto cluster.workers=8 run_dir=/shared/run",
+    ),
+    most_used=(
+        "data.path",
+        "data",
+        "policy.model",
+        "policy",
+        "run_dir",
+        "sampling.rollouts",
+        "sampling.max_tokens",
+        "estimator",
+        "grader",
+        "cluster.address",
+    ),
     schema=LabelConfig,
     check=check_ending,
     run=_label,

@@ -44,7 +44,7 @@ setting whose default is `???` has to be given.
 class Setting:
     """One setting: its dotted key, what it may be in words, its default as YAML writes it, and what it means.
 
-    `of`: the implementations that have it, where not all of its section have.
+    `of`: the implementations that have it, where not all of its section have. `choices`: all values, where they are names.
     """
 
     key: str
@@ -53,6 +53,7 @@ class Setting:
     meaning: str
     marks: frozenset[Mark]
     of: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
 
 def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
@@ -73,6 +74,7 @@ def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
                     default=_written(example[each.name]),
                     meaning=meaning,
                     marks=each.marks,
+                    choices=_choices(each.kind),
                 )
             )
     return tuple(found)
@@ -122,6 +124,11 @@ def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tup
     # Of a section every key has a dot.
     yield "", [setting for setting in settings(command.schema) if "." not in setting.key]
     yield from sections
+
+
+def section_meanings(command: Command) -> dict[str, str]:
+    """Section -> what it is for, of the sections of a command."""
+    return _meanings(command.schema)
 
 
 def as_text(command: Command, width: int = 100) -> str:
@@ -208,6 +215,15 @@ def _values(setting: Described) -> str:
         null = ", or null"
     words = f"{_kind(kind)}{f', {setting.wanted}' if setting.wanted else ''}"
     return words + null
+
+
+def _choices(kind: Any) -> tuple[str, ...]:
+    return tuple(
+        str(member.value)
+        for each in (kind, *get_args(kind))
+        if isinstance(each, type) and issubclass(each, Enum)
+        for member in each
+    )
 
 
 def _kind(kind: Any) -> str:

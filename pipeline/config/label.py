@@ -282,10 +282,14 @@ class LabelConfig:
     budget: str | None = None
     """`label`: the plan.json of a plan of this run; its `limit` ends the run before it costs more."""
     data: DataConfig = field(default_factory=DataConfig)
+    """The layout of the rows."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
+    """What writes the completions."""
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     estimator: EstimatorConfig = field(default_factory=EstimatorConfig)
+    """What decides which prefix gets rollouts, and turns them into values."""
     grader: GraderConfig = field(default_factory=GraderConfig)
+    """What checks the answers."""
     run: RunConfig = field(default_factory=RunConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     plan: PlanConfig = field(default_factory=PlanConfig)
@@ -306,6 +310,7 @@ class GradeConfig:
     output: str = "-"
     """The file that the verdicts go to."""
     grader: GraderConfig = field(default_factory=GraderConfig)
+    """What checks the answers."""
 
     def __post_init__(self) -> None:
         for key, path in (("input", self.input), ("output", self.output)):
