@@ -6,8 +6,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
-
 from pipeline import __version__
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command, interrupted_by, write_out
@@ -30,17 +28,16 @@ class Invocation:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. A user's mistake is one line on standard error, never a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
         with interrupted_by(signal.SIGINT):
             if armed := arm(os.environ):
-                errors.print(f"stepvalue: {armed}")
-            return _dispatch(arguments, errors)
+                _print_error(f"stepvalue: {armed}")
+            return _dispatch(arguments)
     except StepvalueError as error:
-        errors.print(f"stepvalue: {error}")
+        _print_error(f"stepvalue: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        errors.print("stepvalue: interrupted before anything was started")
+        _print_error("stepvalue: interrupted before anything was started")
         return Interrupted.exit_code
 
 
@@ -53,7 +50,7 @@ def compose_label(overrides: Sequence[str]) -> LabelConfig:
     return config
 
 
-def _dispatch(arguments: list[str], errors: Console) -> int:
+def _dispatch(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         from pipeline.cli.help import program_help
 
@@ -63,6 +60,11 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
         write_out(f"stepvalue {__version__}\n")
         return 0
     name, rest = arguments[0], arguments[1:]
+    if name in ("completion", "__complete"):
+        from pipeline.cli.complete import COMPLETION, completion_lines, completion_script
+
+        write_out((completion_script if name == COMPLETION else completion_lines)(rest))
+        return 0
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}: choose {', '.join(COMMANDS)} (-h lists them)")
     # Hydra takes longer to load than the list of commands to print.
@@ -81,8 +83,15 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
     found = composed(command, invocation.overrides)
     settings = found.settings()
     for remark in found.remarks:
-        errors.print(f"stepvalue: {remark}")
+        _print_error(f"stepvalue: {remark}")
     return command.run(settings)
+
+
+def _print_error(line: str) -> None:
+    # Not at the top: shells wait for the answers of `__complete`, which has no use for it.
+    from rich.console import Console
+
+    Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(line)
 
 
 def _parse(command: Command, arguments: Sequence[str]) -> Invocation:

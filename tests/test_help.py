@@ -71,6 +71,11 @@ def test_help_shows_a_default_and_the_options_of_a_group(capsys: pytest.CaptureF
 @pytest.mark.parametrize("words", [["label", "-h"], ["__complete", "label", "policy="], ["-h"]])
 def test_what_answers_at_a_prompt_loads_nothing_slow(words: list[str]) -> None:
     slow = ["hydra", "torch", "ray", "vllm", "polars", "scipy", "transformers"]
-    code = f"import sys; from pipeline.__main__ import main; assert main({words}) == 0; print(sorted(set({slow}) & sys.modules.keys()))"
+    code = f"""if True:
+        import sys
+        from pipeline.__main__ import main
+        assert main({words}) == 0
+        print(sorted(set({slow}) & sys.modules.keys()))
+    """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -14,6 +14,7 @@ PROGRAM = "python -m pipeline"
 MOST_SETTINGS = 10
 EXAMPLES = 2
 _SENTENCE = re.compile(r".*?[.;](?=\s|$)|.+")
+_PLAIN = ("true", "false", "null")
 _PROGRAM_TEXT = """\
 stepvalue: Monte Carlo step values for process reward models.
 
@@ -78,20 +79,22 @@ def _most_used(command: Command) -> Iterator[tuple[str, str]]:
             meaning = section_meanings(command)[key]
             yield (
                 f"{key}={_null(defaults.get(key, 'null'))}",
-                f"{_sentence(meaning)} Options: {', '.join(options[key])}.",
+                f"{first_sentence(meaning)} Options: {', '.join(options[key])}.",
             )
             continue
         setting = settings[key]
-        names = command.chooses[1].names() if command.chooses and command.chooses[0] == key else []
-        choices = f" ({', '.join(names or setting.choices)})" if names or setting.choices else ""
-        yield f"{key}={setting.default}", f"{_sentence(setting.meaning)[:-1]}{choices}."
+        names = [choice for choice in setting.choices if choice not in _PLAIN]
+        if command.chooses is not None and command.chooses[0] == key:
+            names = command.chooses[1].names()
+        choices = f" ({', '.join(names)})" if names else ""
+        yield f"{key}={setting.default}", f"{first_sentence(setting.meaning)[:-1]}{choices}."
 
 
 def _null(option: str) -> str:
     return "null" if option == "None" else option
 
 
-def _sentence(text: str) -> str:
+def first_sentence(text: str) -> str:
     """The first sentence of a text, which ends with a full stop."""
     found = _SENTENCE.match(text)
     return f"{found[0].rstrip('.;')}." if found else ""

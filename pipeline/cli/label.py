@@ -5,8 +5,6 @@ import secrets
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from pipeline.cli.command import Command, interruptible
 from pipeline.config.label import LabelConfig
 
@@ -21,6 +19,8 @@ def check_ending(config: LabelConfig) -> None:
 
 def _label(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
+    from rich.console import Console
+
     from pipeline.analysis.report.gathered import first_chains, reject_counts
     from pipeline.analysis.report.reading import end_with_report
     from pipeline.analysis.report.terminal import LiveView, print_chains, print_rejects, print_summary

@@ -3,8 +3,6 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console
-
 from pipeline.cli.command import Command
 from pipeline.cli.label import check_ending, set_up_ray
 from pipeline.config.label import LabelConfig
@@ -20,6 +18,8 @@ def _plan(config: LabelConfig) -> int:
     check_output_file("plan.out", out)
     refuse_foreign("plan.out", out, MARK, "plan")
     set_up_ray(config.cluster.address)
+    from rich.console import Console
+
     from pipeline.analysis.plan.run import plan
     from pipeline.analysis.plan.told import print_plan
     from pipeline.analysis.report.terminal import LiveView

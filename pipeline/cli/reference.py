@@ -218,12 +218,15 @@ def _values(setting: Described) -> str:
 
 
 def _choices(kind: Any) -> tuple[str, ...]:
-    return tuple(
-        str(member.value)
-        for each in (kind, *get_args(kind))
-        if isinstance(each, type) and issubclass(each, Enum)
-        for member in each
-    )
+    """All values of a setting that takes one of a few."""
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    values: list[object] = []
+    for each in kinds:
+        if isinstance(each, type) and issubclass(each, Enum):
+            values += list(each)
+        elif each is bool:
+            values += [True, False]
+    return tuple(_written(value) for value in [*values, *([None] if values and NoneType in kinds else [])])
 
 
 def _kind(kind: Any) -> str:

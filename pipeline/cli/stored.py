@@ -1,12 +1,12 @@
 """The commands that work on a finished run: `relabel`, `regrade` and `audit`."""
 
-from rich.console import Console
-
 from pipeline.cli.command import Command, interruptible, write_out
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 
 
 def _relabel(config: RelabelConfig) -> int:
+    from rich.console import Console
+
     from pipeline.analysis.relabel import relabel
     from pipeline.analysis.report.terminal import print_edited
 
@@ -16,6 +16,8 @@ def _relabel(config: RelabelConfig) -> int:
 
 
 def _regrade(config: RegradeConfig) -> int:
+    from rich.console import Console
+
     from pipeline.analysis.relabel import regrade
     from pipeline.analysis.report.terminal import print_edited
 
