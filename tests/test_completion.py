@@ -244,8 +244,10 @@ def test_the_tab_key_completes(shell: str, program: Path, tmp_path: Path) -> Non
         os.close(terminal)
         os.waitpid(process, 0)
     assert (tmp_path / "arguments").exists(), shown.decode(errors="replace")
-    arguments = (tmp_path / "arguments").read_text().splitlines()
-    assert arguments == ["label", "policy=oracle", "sampling.rollouts=8", "run_dir=my folder/"]
+    *arguments, folder = (tmp_path / "arguments").read_text().splitlines()
+    assert arguments == ["label", "policy=oracle", "sampling.rollouts=8"]
+    # zsh takes the slash away again at the end of a line.
+    assert folder.removesuffix("/") == "run_dir=my folder"
 
 
 def until(terminal: int, reached: Callable[[bytes], bool]) -> bytes:
