@@ -17,7 +17,7 @@ RUN apt-get update \
     && install -d -o stepvalue -g stepvalue /data
 
 WORKDIR /opt/stepvalue
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY pipeline ./pipeline
 COPY conf ./conf
 # The base image's own vLLM and torch satisfy the extra and stay; ray[default] adds the job server that `ray job submit`

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
-
 from pipeline import __version__
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command, interrupt_on, write_out
@@ -15,22 +13,6 @@ from pipeline.cli.label import LABEL
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, StepvalueError, UsageError
 from pipeline.core.failpoints import arm
-
-_HELP = """\
-stepvalue: Monte Carlo step values for process reward models.
-
-usage: python -m pipeline COMMAND [setting=value ...]      (installed: stepvalue COMMAND ...)
-
-{commands}
-COMMAND -h explains a command, COMMAND --help-all tells what each of its settings means, COMMAND --cfg job prints those it would
-run with. --version prints the version.
-exit codes: 0 done, 1 failed, 2 wrong usage or input, 75 interrupted: start the same command again to go on
-"""
-
-_COMMAND_HELP = """\
-{examples}
-{flags}{groups}settings (now):
-{settings}"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +28,16 @@ class Invocation:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. A user's mistake gives one line on standard error, never a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
         with interrupt_on(signal.SIGINT):
             if armed := arm(os.environ):
-                errors.print(f"stepvalue: {armed}")
-            return _dispatch(arguments, errors)
+                _print_error(f"stepvalue: {armed}")
+            return _dispatch(arguments)
     except StepvalueError as error:
-        errors.print(f"stepvalue: {error}")
+        _print_error(f"stepvalue: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        errors.print("stepvalue: interrupted before the command started")
+        _print_error("stepvalue: interrupted before the command started")
         return Interrupted.exit_code
 
 
@@ -69,14 +50,21 @@ def compose_label(overrides: Sequence[str]) -> LabelConfig:
     return config
 
 
-def _dispatch(arguments: list[str], errors: Console) -> int:
+def _dispatch(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        write_out(_HELP.format(commands=_commands_text()))
+        from pipeline.cli.help import program_help
+
+        write_out(program_help())
         return 0 if arguments else UsageError.exit_code
     if arguments[0] == "--version":
         write_out(f"stepvalue {__version__}\n")
         return 0
     name, rest = arguments[0], arguments[1:]
+    if name in ("completion", "__complete"):
+        from pipeline.cli.complete import COMPLETION, completion_lines, completion_script
+
+        write_out((completion_script if name == COMPLETION else completion_lines)(rest))
+        return 0
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}: choose {', '.join(COMMANDS)} (-h lists them)")
     # Hydra is imported here because it loads slowly and the list of commands does not need it.
@@ -84,20 +72,10 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
 
     command = COMMANDS[name]
     invocation = _parse(command, rest)
-    if invocation.show_all:
-        from pipeline.cli.reference import as_text
+    if invocation.show_all or invocation.show_help:
+        from pipeline.cli.help import command_help, full_help
 
-        write_out(as_text(command))
-        return 0
-    if invocation.show_help:
-        write_out(
-            _COMMAND_HELP.format(
-                examples=command.examples,
-                flags=_flags_text(command),
-                groups=_groups_text(command),
-                settings=compose(command, invocation.overrides).yaml,
-            )
-        )
+        write_out((full_help if invocation.show_all else command_help)(command))
         return 0
     if invocation.show_config:
         write_out(compose(command, invocation.overrides).yaml)
@@ -105,8 +83,15 @@ def _dispatch(arguments: list[str], errors: Console) -> int:
     found = compose(command, invocation.overrides)
     settings = found.settings()
     for remark in found.remarks:
-        errors.print(f"stepvalue: {remark}")
+        _print_error(f"stepvalue: {remark}")
     return command.run(settings)
+
+
+def _print_error(line: str) -> None:
+    # Not at the top: shells wait for the answers of `__complete`, which has no use for it.
+    from rich.console import Console
+
+    Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(line)
 
 
 def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
@@ -133,26 +118,6 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
         else:
             overrides.append(word)
     return Invocation(overrides=overrides, show_config=show_config, show_help=show_help, show_all=show_all)
-
-
-def _groups_text(command: Command) -> str:
-    from pipeline.cli.compose import groups
-
-    choices = groups(command)
-    if command.chooses is not None:
-        key, door = command.chooses
-        choices[key] = door.names()
-    lines = [f"  {name:<10} {' '.join(options)}\n" for name, options in choices.items()]
-    return "".join(["groups (choose with group=option):\n", *lines, "\n"]) if lines else ""
-
-
-def _flags_text(command: Command) -> str:
-    lines = [f"  --{flag} {flag}=true\n" for flag in command.flags]
-    return "".join(["options:\n", *lines, "\n"]) if lines else ""
-
-
-def _commands_text() -> str:
-    return "".join(f"  {name:<8} {command.summary}\n" for name, command in COMMANDS.items())
 
 
 if __name__ == "__main__":

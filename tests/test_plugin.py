@@ -116,12 +116,15 @@ def test_a_plan_simulates_a_plug_in(run: Path, site: Path) -> None:
 
 
 def test_help_lists_plug_ins_with_their_settings(site: Path, tmp_path: Path) -> None:
-    shown = stepvalue(tmp_path, site, "label", "-h", "estimator=thompson", "policy=coin").stdout
-    assert "thompson" in shown
+    shown = stepvalue(tmp_path, site, "label", "-h").stdout
+    assert "Options: bisect, first_success, fixed, pooled, thompson." in " ".join(shown.split())
+    words = ["label", "--cfg", "job", "estimator=thompson", "policy=coin"]
+    shown = stepvalue(tmp_path, site, *words).stdout
     assert "prior_weight: 2.0" in shown
     assert "heads: 0.5" in shown
-    shown = stepvalue(tmp_path, site, "export", "-h", "format=lines").stdout
-    assert "preference parquet lines\n" in shown
+    shown = stepvalue(tmp_path, site, "export", "-h").stdout
+    assert "preference, parquet, lines)" in " ".join(shown.split())
+    shown = stepvalue(tmp_path, site, "export", "--cfg", "job", "format=lines").stdout
     assert "lines:\n  indent: 0\n" in shown
     told = stepvalue(tmp_path, site, "export", "--help-all").stdout
     assert "  lines.indent = 0\n      whole number, 0 or more. Blanks in front of each step.\n" in told

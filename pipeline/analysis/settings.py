@@ -103,6 +103,7 @@ class AgreeConfig(Settings):
     run_dir: str = "???"
     """The run directory whose labels are compared."""
     data: DataConfig = field(default_factory=DataConfig)
+    """The layout of the file with people's labels."""
     column: str | None = None
     """The column with the human label: the first wrong step counted from 0, or -1 for none; or a rating (1, 0, -1) per step.
     null: `label` or `first_error`; the ratings or tags for data.layout=prm800k and math_shepherd."""

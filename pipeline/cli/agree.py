@@ -15,17 +15,27 @@ def _agree(config: AgreeConfig) -> int:
 
 AGREE = Command(
     name="agree",
-    summary="a run's labels against people's: ProcessBench F1, step accuracy, where first errors are put, by threshold",
-    examples="""\
-agree: compare a run's labels with those of people about the same chains, and with what is to be had without any rollouts.
-
-  python -m pipeline label data=processbench data.path=processbench.jsonl run_dir=out
-  python -m pipeline agree data=processbench data.path=processbench.jsonl run_dir=out out=agreement.json
-  python -m pipeline agree data=prm800k data.path=phase2_test.jsonl run_dir=out neutral=bad
-
-Chains are matched by their texts. ProcessBench's `label` (or `first_error`) is the first wrong step, counted from 0, or -1;
-PRM800K has ratings. It prints tables; out=FILE gets all figures as JSON.
+    summary="a run's labels against people's: ProcessBench F1, step accuracy, first errors",
+    about="agree: compare a run's labels with those of people about the same chains, and with what needs no rollouts.",
+    examples=(
+        "agree data=processbench data.path=cases.jsonl run_dir=out out=agreement.json",
+        "agree data=prm800k data.path=phase2_test.jsonl run_dir=out neutral=bad",
+    ),
+    notes="""\
+Label the same file first: label data=processbench data.path=processbench.jsonl run_dir=out. Chains are matched by their
+texts. ProcessBench's `label` (or `first_error`) is the first wrong step, counted from 0, or -1; PRM800K has ratings. It
+prints tables; out=FILE gets all figures as JSON.
 """,
+    most_used=(
+        "run_dir",
+        "data",
+        "data.path",
+        "column",
+        "soft",
+        "neutral",
+        "out",
+        "partial",
+    ),
     schema=AgreeConfig,
     run=_agree,
     flags=("partial",),

@@ -21,14 +21,22 @@ _IMPORTING = "<frozen importlib"
 class Command:
     """`run` gets the composed settings, an instance of `schema`, and returns the exit code. Raises StepvalueError.
 
-    `examples` stand in its help, above its groups and settings. A flag is a setting that `--name` makes true.
+    A flag is a setting that `--name` makes true.
     """
 
     name: str
     summary: str
-    examples: str
+    """For the list of commands."""
+    about: str
+    """What it does, in a sentence or two."""
+    examples: tuple[str, ...]
+    """Command lines, without the program's name. `-h` shows the first ones, `--help-all` shows them all."""
+    most_used: tuple[str, ...]
+    """The settings and groups that `-h` explains: `help.MOST_SETTINGS` at most."""
     schema: type
     run: Callable[[Any], int]
+    notes: str = ""
+    """What else a user should know, for `--help-all`."""
     flags: tuple[str, ...] = ()
     chooses: tuple[str, Door[Any]] | None = None
     """A setting that names an implementation, and its registry. The implementation's settings are a section of their own."""

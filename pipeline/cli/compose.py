@@ -1,4 +1,4 @@
-"""From the words of a command line to checked settings. The only file that knows of Hydra.
+"""From the words of a command line to checked settings. The only file that knows of Hydra, which loads when it composes.
 
 Hydra composes files and overrides. The settings of a section such as `estimator` depend on its implementation
 (`estimator=pooled`). So the implementation is looked up first, and the rest is composed with its settings.
@@ -11,16 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import yaml
-from hydra import compose as hydra_compose
-from hydra import initialize_config_dir
-from hydra.core.config_store import ConfigStore
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 import pipeline
 from pipeline.cli.command import Command
@@ -43,6 +36,9 @@ from pipeline.core.errors import UsageError, first_line
 from pipeline.engines.registry import ENGINES
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.graders.registry import GRADERS
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 DOORS: Mapping[str, tuple[type[ChosenSettings], Door[Any]]] = {
     "policy": (PolicyConfig, ENGINES),
@@ -68,17 +64,22 @@ class Own:
 class ComposedSettings:
     """The settings of a command line, for a command with this schema. `remarks`: on settings without effect and old names."""
 
-    config: DictConfig
+    config: "DictConfig"
     schema: type
     own: Own | None
     remarks: tuple[str, ...]
 
     @property
     def yaml(self) -> str:
+        from omegaconf import OmegaConf
+
         return OmegaConf.to_yaml(self.config)
 
     def settings(self) -> Any:
         """The settings as an object of the command's schema. Raises UsageError if a required setting is missing."""
+        from omegaconf import OmegaConf
+        from omegaconf.errors import MissingMandatoryValue
+
         try:
             found = OmegaConf.to_object(self.config)
         except MissingMandatoryValue as error:
@@ -89,19 +90,26 @@ class ComposedSettings:
 
 def compose(command: Command, overrides: Sequence[str]) -> ComposedSettings:
     """Compose and check the settings of a command. Raises UsageError with one line that names the key and the remedy."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.config_store import ConfigStore
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
     overrides, hints = current_overrides(command.name, overrides)
     sections = _sections(command, ChosenSettings)
-    said = _written_keys(overrides)
-    _refuse_missing(said, sections)
-    chosen = {section: _chosen(command, section, said) for section in sections}
+    written = written_keys(overrides)
+    _refuse_missing(written, sections)
+    chosen = {section: _chosen(command, section, written) for section in sections}
     for section, name in chosen.items():
         _refuse_unusable(DOORS[section][1], name)
-    own = _own(command, said)
+    own = _own(command, written)
     schema = _schema(command, chosen, own)
     elsewhere = {key: owner for section, name in chosen.items() for key, owner in _elsewhere(section, name).items()}
     everything = Sections(
         schema=schema,
-        elsewhere=elsewhere | _own_elsewhere(command, said),
+        elsewhere=elsewhere | _own_elsewhere(command, written),
         groups=groups(command),
         choosing={key: name for section in sections for key, name in _choosing(section).items()},
     )
@@ -167,22 +175,22 @@ def _sections(command: Command, kind: type) -> list[str]:
     return [section for section, base in wanted.items() if hints.get(section) is base]
 
 
-def _written_keys(overrides: Sequence[str]) -> dict[str, str]:
-    """What is given for each key, as it is written: enough to see which implementations are chosen."""
+def written_keys(overrides: Sequence[str]) -> dict[str, str]:
+    """The value of each key, as it is written: enough to see which implementations are chosen."""
     return {key: value.strip("'\" ") for key, _, value in (text.partition("=") for text in overrides)}
 
 
-def _refuse_missing(said: Mapping[str, str], sections: Collection[str]) -> None:
+def _refuse_missing(written: Mapping[str, str], sections: Collection[str]) -> None:
     """Raise UsageError if an option names a plug-in that made the run directory but is not installed here."""
-    unknown = [section for section in sections if said.get(section, "") not in ("", *DOORS[section][1].names())]
-    record = Path(said.get("run_dir", "")) / RUN_RECORD
+    unknown = [section for section in sections if written.get(section, "") not in ("", *DOORS[section][1].names())]
+    record = Path(written.get("run_dir", "")) / RUN_RECORD
     if not unknown or not record.is_file():
         return
     with suppress(ValueError):  # a damaged record is reported when the run directory is opened
         recorded = json.loads(record.read_text("utf-8"))
         for section in unknown:
             base, door = DOORS[section]
-            if recorded.get(f"{section}.{base.CHOSEN_BY}") == said[section]:
+            if recorded.get(f"{section}.{base.CHOSEN_BY}") == written[section]:
                 refuse_missing(recorded, base, door)
 
 
@@ -191,6 +199,9 @@ def _refuse_unusable(door: Door[Any], name: str) -> None:
     plugin = door.plugin(name)
     if plugin is None:
         return
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
     try:
         OmegaConf.structured(door.settings(name))
     except OmegaConfBaseException as error:
@@ -199,16 +210,21 @@ def _refuse_unusable(door: Door[Any], name: str) -> None:
         ) from error
 
 
-def _chosen(command: Command, section: str, said: Mapping[str, str]) -> str:
-    """Which implementation a section is for: by its own key, by the group's option, by a setting that chooses, by default."""
+def _chosen(command: Command, section: str, written: Mapping[str, str]) -> str:
+    """Which implementation a section is for: the one that is named, else the default."""
+    named = named_implementation(section, written)
+    return _of_option(section, usual_options(command)[section]) if named is None else named
+
+
+def named_implementation(section: str, written: Mapping[str, str]) -> str | None:
+    """Which implementation a section is for: by its own key, the group's option or a setting that chooses; None: by none."""
     base, _ = DOORS[section]
-    if (key := f"{section}.{base.CHOSEN_BY}") in said and not _by_group(base):
-        return said[key]
-    if section in said:
-        return _of_option(section, said[section])
+    if (key := f"{section}.{base.CHOSEN_BY}") in written and not _by_group(base):
+        return written[key]
+    if section in written:
+        return _of_option(section, written[section])
     choosing = _choosing(section)
-    named = next((name for key, name in choosing.items() if key in said), None)
-    return named or _of_option(section, _usual(command, section))
+    return next((name for key, name in choosing.items() if key in written), None)
 
 
 def _by_group(base: type[ChosenSettings]) -> bool:
@@ -226,9 +242,10 @@ def _choosing(section: str) -> dict[str, str]:
     }
 
 
-def _usual(command: Command, section: str) -> str:
+def usual_options(command: Command) -> dict[str, str]:
+    """The option of each group that a command takes where none is named."""
     defaults = _read(conf_folder() / f"{command.name}.yaml")["defaults"]
-    return next(str(each[section]) for each in defaults if isinstance(each, dict) and section in each)
+    return {group: str(option) for each in defaults if isinstance(each, dict) for group, option in each.items()}
 
 
 def _of_option(section: str, option: str) -> str:
@@ -258,12 +275,12 @@ def _read(file: Path) -> dict[str, Any]:
     return loaded if isinstance(loaded, dict) else {}
 
 
-def _own(command: Command, said: Mapping[str, str]) -> Own | None:
+def _own(command: Command, written: Mapping[str, str]) -> Own | None:
     """The settings of the named implementation, if it has any. An unknown name is reported when the command runs."""
     if command.chooses is None:
         return None
     key, door = command.chooses
-    name = said.get(key, "")
+    name = written.get(key, "")
     schema = door.settings(name) if name in door.names() else None
     if schema is None:
         return None
@@ -276,12 +293,12 @@ def _own(command: Command, said: Mapping[str, str]) -> Own | None:
     return Own(section=schema.SECTION, schema=schema)
 
 
-def _own_elsewhere(command: Command, said: Mapping[str, str]) -> dict[str, Owner]:
+def _own_elsewhere(command: Command, written: Mapping[str, str]) -> dict[str, Owner]:
     """The settings of those of our implementations that the command line does not name."""
     if command.chooses is None:
         return {}
     key, door = command.chooses
-    chosen = said.get(key, "")
+    chosen = written.get(key, "")
     return {
         setting: Owner(section=key, names=(name,), chosen=chosen, refused=False)
         for name, settings in door.our_settings(named=True).items()
@@ -330,6 +347,9 @@ def _parsed(text: str, texts: Collection[str], either_kind: Collection[str]) -> 
 
     For a setting that is a text or a list of texts, any other value, such as a number, is a text.
     """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
     parser = OverridesParser.create()
     key, equals, value = text.partition("=")
     either = key in either_kind

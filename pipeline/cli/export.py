@@ -18,18 +18,32 @@ def _export(config: ExportConfig) -> int:
 EXPORT = Command(
     name="export",
     summary="labels in the layout that a trainer reads, checked by that trainer's rules",
-    examples="""\
-export: write the labels of a run as a trainer's training data, into a folder with a data card.
-
-  python -m pipeline export run_dir=out format=trl out=data/trl tokenizer=Qwen/Qwen2.5-Math-7B-Instruct
-  python -m pipeline export run_dir=out format=openrlhf target=soft out=data/openrlhf validation=0.05
-  python -m pipeline export run_dir=out format=parquet columns=[problem,steps,posterior_mean] out=data/values
-  python -m pipeline export run_dir=out format=preference out=data/pairs 'decontaminate.paths=[math500.jsonl]'
-
-Before anything is written, every chain is looked at as the trainer would read it. Where labels would be misplaced or lost,
-nothing is written, and a list names the chains; invalid=drop leaves them out. With a tokenizer, lengths and placeholders are
-looked at too.
+    about=(
+        "export: write the labels of a run as a trainer's training data, into a folder with a data card. Every chain is "
+        "first checked as the trainer would read it."
+    ),
+    examples=(
+        "export run_dir=out format=trl out=data/trl tokenizer=Qwen/Qwen3-8B",
+        "export run_dir=out format=openrlhf target=soft out=data/soft validation=0.05",
+        "export run_dir=out format=parquet columns=[problem,steps,posterior_mean] out=data/values",
+        "export run_dir=out format=preference out=data/pairs 'decontaminate.paths=[math500.jsonl]'",
+    ),
+    notes="""\
+Where labels would be misplaced or lost, nothing is written, and a list names the chains; invalid=drop leaves them out.
+With a tokenizer, lengths and placeholders are checked too.
 """,
+    most_used=(
+        "run_dir",
+        "format",
+        "out",
+        "target",
+        "threshold",
+        "validation",
+        "tokenizer",
+        "max_length",
+        "balance",
+        "decontaminate.paths",
+    ),
     schema=ExportConfig,
     run=_export,
     flags=("partial", "overwrite"),

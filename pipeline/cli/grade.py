@@ -13,10 +13,12 @@ def _grade(config: GradeConfig) -> int:
 GRADE = Command(
     name="grade",
     summary="check answers: lines with gold and prediction in, the same lines with a verdict out",
-    examples="""\
-grade: the answer checker alone. JSON lines in, the same lines in the same order out, with verdict, answer and ms.
-
-  python -m pipeline grade input=cases.jsonl output=verdicts.jsonl
+    about=(
+        "grade: the answer checker alone. It reads JSON lines and writes the same lines in the same order with verdict, "
+        "answer and ms."
+    ),
+    examples=("grade input=cases.jsonl output=verdicts.jsonl",),
+    notes="""\
   zcat outputs.jsonl.gz | python -m pipeline grade grader.processes=2 | grep '"incorrect"'
 
   {"gold": "1/2", "prediction": "So it is \\\\boxed{0.5}."}         a whole output that states its answer
@@ -25,6 +27,15 @@ grade: the answer checker alone. JSON lines in, the same lines in the same order
 A line that cannot be graded comes back with an error that names its number, and the exit code is 2. Blank lines are left out.
 Input may end in .gz or .zst. An output file appears when it is whole.
 """,
+    most_used=(
+        "input",
+        "output",
+        "grader",
+        "grader.processes",
+        "grader.deadline_seconds",
+        "grader.fallback",
+        "grader.answer_pattern",
+    ),
     schema=GradeConfig,
     run=_grade,
 )

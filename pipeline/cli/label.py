@@ -5,8 +5,6 @@ import secrets
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from pipeline.cli.command import Command, interruptible
 from pipeline.config.label import LabelConfig
 
@@ -21,6 +19,8 @@ def check_ending(config: LabelConfig) -> None:
 
 def _label(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
+    from rich.console import Console
+
     from pipeline.analysis.report.run_data import first_chains, reject_counts
     from pipeline.analysis.report.run_report import end_with_report
     from pipeline.analysis.report.terminal import LiveView, print_chains, print_rejects, print_summary
@@ -67,15 +67,29 @@ def set_up_ray(address: str | None) -> None:
 
 LABEL = Command(
     name="label",
-    summary="label the steps of reasoning chains; started again on the same run_dir it goes on with what is owed",
-    examples="""\
-label: sample completions from every step prefix, check their answers, write P(correct | prefix) as Parquet.
-
-  python -m pipeline label data=sample run_dir=runs/sample
-  python -m pipeline label data.path=my.jsonl run_dir=out sampling.rollouts=16
-  python -m pipeline label data=gsm8k data.path='hf://openai/gsm8k/main:train' policy.model=Qwen/Qwen2.5-Math-7B-Instruct \\
-      cluster.address=auto cluster.workers=8 run_dir=/shared/run
-""",
+    summary="label the steps of reasoning chains; started again on the same run_dir it goes on",
+    about=(
+        "label: sample completions from every step prefix, check their answers, and write P(correct | prefix) as "
+        "Parquet. Started again on the same run_dir it goes on with what is missing."
+    ),
+    examples=(
+        "label data=sample run_dir=runs/sample",
+        "label data.path=my.jsonl policy.model=Qwen/Qwen3-8B run_dir=out",
+        "label data=gsm8k data.path=hf://openai/gsm8k/main:train policy.model=Qwen/Qwen3-8B \\\n"
+        "      cluster.address=auto cluster.workers=8 run_dir=/shared/run",
+    ),
+    most_used=(
+        "data.path",
+        "data",
+        "policy.model",
+        "policy",
+        "run_dir",
+        "sampling.rollouts",
+        "sampling.max_tokens",
+        "estimator",
+        "grader",
+        "cluster.address",
+    ),
     schema=LabelConfig,
     check=check_ending,
     run=_label,

@@ -3,8 +3,6 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console
-
 from pipeline.cli.command import Command
 from pipeline.cli.label import check_ending, set_up_ray
 from pipeline.config.label import LabelConfig
@@ -20,6 +18,8 @@ def _plan(config: LabelConfig) -> int:
     check_output_file("plan.out", out)
     refuse_foreign("plan.out", out, MARK, "plan")
     set_up_ray(config.cluster.address)
+    from rich.console import Console
+
     from pipeline.analysis.plan.render import print_plan
     from pipeline.analysis.plan.run import plan
     from pipeline.analysis.report.terminal import LiveView
@@ -46,17 +46,31 @@ def _plan(config: LabelConfig) -> int:
 
 PLAN = Command(
     name="plan",
-    summary="tell what `label` would do with the same settings and what that costs, from a small pilot; writes plan.json",
-    examples="""\
-plan: count what an input asks for, label a few of its problems to see what they cost, and tell rollouts, tokens, hours and
-money.
-
-  python -m pipeline plan data.path=my.jsonl policy.model=Qwen/Qwen2.5-Math-7B-Instruct plan.gpus=8 plan.gpu_hour_price=2.5
-  python -m pipeline label data.path=my.jsonl policy.model=Qwen/Qwen2.5-Math-7B-Instruct run_dir=out budget=plan.json
-
-It takes the settings of `label` and writes nothing but plan.json (plan.out). With plan.pilot=false, or where the policy cannot
-be loaded here, the cost rests on plan.completion_tokens, plan.success_rate and plan.tokens_per_second.
+    summary="forecast what `label` would do with the same settings, and what that costs",
+    about=(
+        "plan: label a few problems of an input to see what they cost, and forecast rollouts, tokens, hours and "
+        "money of the whole. It takes the settings of `label`."
+    ),
+    examples=(
+        "plan data.path=my.jsonl policy.model=Qwen/Qwen3-8B plan.gpu_hour_price=2.5",
+        "label data.path=my.jsonl policy.model=Qwen/Qwen3-8B budget=plan.json",
+    ),
+    notes="""\
+It writes nothing but plan.json (plan.out). With plan.pilot=false, or where the policy cannot be loaded here, the cost rests
+on plan.completion_tokens, plan.success_rate and plan.tokens_per_second.
 """,
+    most_used=(
+        "data.path",
+        "data",
+        "policy.model",
+        "policy",
+        "sampling.rollouts",
+        "estimator",
+        "plan.gpus",
+        "plan.gpu_hour_price",
+        "plan.pilot_problems",
+        "plan.out",
+    ),
     schema=LabelConfig,
     check=check_ending,
     run=_plan,

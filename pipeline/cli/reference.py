@@ -45,7 +45,7 @@ that `relabel` or `regrade` may change on a finished run. All other settings of 
 class Setting:
     """One setting: its dotted key, its possible values in words, its default in YAML, and its meaning.
 
-    `of`: the implementations that have it, where not all of its section have.
+    `of`: the implementations that have it, where not all of its section have. `choices`: all values, where they are names.
     """
 
     key: str
@@ -54,6 +54,7 @@ class Setting:
     meaning: str
     marks: frozenset[Mark]
     of: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
 
 def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
@@ -74,6 +75,7 @@ def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
                     default=_written(example[each.name]),
                     meaning=meaning,
                     marks=each.marks,
+                    choices=_choices(each.kind),
                 )
             )
     return tuple(found)
@@ -124,6 +126,11 @@ def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tup
     # Every key of a section contains a dot.
     yield "", [setting for setting in settings(command.schema) if "." not in setting.key]
     yield from sections
+
+
+def section_meanings(command: Command) -> dict[str, str]:
+    """Section -> what it is for, of the sections of a command."""
+    return _meanings(command.schema)
 
 
 def as_text(command: Command, width: int = 100) -> str:
@@ -210,6 +217,18 @@ def _values(setting: SettingInfo) -> str:
         null = ", or null"
     words = f"{_kind(kind)}{f', {setting.wanted}' if setting.wanted else ''}"
     return words + null
+
+
+def _choices(kind: Any) -> tuple[str, ...]:
+    """All values of a setting that takes one of a few."""
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    values: list[object] = []
+    for each in kinds:
+        if isinstance(each, type) and issubclass(each, Enum):
+            values += list(each)
+        elif each is bool:
+            values += [True, False]
+    return tuple(_written(value) for value in [*values, *([None] if values and NoneType in kinds else [])])
 
 
 def _kind(kind: Any) -> str:

@@ -37,21 +37,29 @@ def _two(config: ReportConfig) -> int:
 
 REPORT = Command(
     name="report",
-    summary="what a run came to, as one HTML page and in a few lines, also of an unfinished run; or two runs side by side",
-    examples="""\
-report: a page with charts of values, labels, rollouts and cost, and all chains to browse; nothing in it needs a network.
+    summary="a run, also an unfinished one, as an HTML page and in short; or two side by side",
+    about=(
+        "report: write a page with charts of values, labels, rollouts and cost, and all chains to browse. Of two runs it "
+        "compares the prefixes that both have labelled."
+    ),
+    examples=(
+        "report run_dir=out",
+        "report run_dir=[old,new] out=compare.html",
+        "report run_dir=s3://bucket/run out=report.html planned=plan.json",
+    ),
+    notes="""\
+The page is report.html in the run directory, where `label` has written it too; nothing in it needs a network. It shows the
+current labels, those of `relabel` and `regrade` too, and of an unfinished run what is there so far.
 
-  python -m pipeline report run_dir=out
-  python -m pipeline report run_dir=s3://bucket/run out=report.html planned=plan.json
-
-The page is report.html in the run directory, where `label` has written it too. It shows the current labels, those of `relabel`
-and `regrade` too, and of an unfinished run what is there so far.
-
-  python -m pipeline report run_dir=[old,new]
-
-puts two runs side by side on the prefixes that both have labelled: what their settings differ in, how far values shifted, how
-many labels flip, what of it is sampling noise, and what each cost. The page is compare.html here, or out=FILE.
+Of two runs it shows which settings differ, how far values shifted, how many labels flip, what of it is sampling noise, and
+what each run cost. The page is compare.html in the current folder, or out=FILE.
 """,
+    most_used=(
+        "run_dir",
+        "out",
+        "planned",
+        "chains",
+    ),
     schema=ReportConfig,
     run=_report,
 )

@@ -16,18 +16,30 @@ def _select(config: SelectConfig) -> int:
 
 SELECT = Command(
     name="select",
-    summary="choose the best of N candidates by their scores, beside votes, an outcome model, chance and the bound",
-    examples="""\
-select: how often the best-scored of n candidates is right, for candidates that `score` has scored, beside majority vote, a vote
-weighted by scores, an outcome reward model, a random choice, and the share of problems for which any candidate is right.
-
-  python -m pipeline select scores=prm.parquet
-  python -m pipeline select scores=prm.parquet outcome_scores=orm.parquet run_dir=heldout n=[1,4,16] out=select.json
-  python -m pipeline select scores=prm.parquet best=chosen.jsonl
-
-What is said of n candidates is the mean over all ways to take n of those that a problem has (over 500 random ones for votes).
-run_dir names the run that sampled the candidates: a chain that was drawn several times then counts as often.
+    summary="best of N by scores, beside votes, an outcome model, a random choice and the bound",
+    about=(
+        "select: how often the best-scored of n candidates is right, beside majority vote, a vote weighted by scores, an "
+        "outcome reward model, a random choice, and the share of problems with any right candidate."
+    ),
+    examples=(
+        "select scores=prm.parquet",
+        "select scores=prm.parquet outcome_scores=orm.parquet run_dir=heldout n=[1,4,16]",
+        "select scores=prm.parquet best=chosen.jsonl",
+    ),
+    notes="""\
+`score` makes the scores. A figure for n candidates is the mean over all ways to take n of those that a problem has (over
+500 random ones for votes). run_dir names the run that sampled the candidates: a chain that was drawn several times then
+counts as often.
 """,
+    most_used=(
+        "scores",
+        "outcome_scores",
+        "run_dir",
+        "n",
+        "aggregation",
+        "out",
+        "best",
+    ),
     schema=SelectConfig,
     run=_select,
 )

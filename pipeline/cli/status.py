@@ -20,18 +20,21 @@ def _status(config: StatusConfig) -> int:
 
 STATUS = Command(
     name="status",
-    summary="how a run goes, from any machine that sees its directory: at work, finished or dead, what is done, time left",
-    examples="""\
-status: what is committed of a run, and what its starts tell: whether one is at work, how fast, how long still, at what cost.
-
-  python -m pipeline status run_dir=out
-  python -m pipeline status run_dir=s3://bucket/runs/math
-  watch -n 10 python -m pipeline status run_dir=out
-  python -m pipeline status run_dir=out json=true | jq .condition.state
-
-It writes nothing and takes no lock: use it while `label` works, or when you wonder whether it still does. A start gives a sign
-of life every 10 seconds. On its own machine a dead one is known by its process, from elsewhere by a minute's silence.
+    summary="how a run goes: its state, what is done, the time left; from any machine",
+    about="status: whether a start of a run is at work, what the run has committed, its speed, the time left and the cost.",
+    examples=(
+        "status run_dir=out",
+        "status run_dir=s3://bucket/runs/math",
+        "status run_dir=out json=true | jq .condition.state",
+    ),
+    notes="""\
+It writes nothing and takes no lock: use it while `label` works, or to see whether it still does. A start gives a sign of
+life every 10 seconds. On its own machine a dead start is known by its process, from elsewhere by a minute's silence.
 """,
+    most_used=(
+        "run_dir",
+        "json",
+    ),
     schema=StatusConfig,
     run=_status,
 )

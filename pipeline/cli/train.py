@@ -51,16 +51,31 @@ def _not_installed(error: ImportError) -> UsageError:
 TRAIN = Command(
     name="train",
     summary="train a process or outcome reward model on a run's labels; started again it goes on",
-    examples="""\
-train: a run's labels into a model that AutoModelForTokenClassification loads; it scores the end of every step.
-
-  python -m pipeline train run_dir=out model=Qwen/Qwen2.5-Math-1.5B out=prm
-  python -m pipeline train run_dir=out model=embedded out=prm loss=beta_binomial epochs=1 layers=4
-  python -m pipeline train run_dir=out model=embedded out=orm target=outcome
-
-Prints a line an epoch, with figures on problems that are held out. Started again on the same `out` it goes on from the last
-checkpoint; a finished model is left as it is.
+    about=(
+        "train: train a reward model on a run's labels. It scores the end of every step, and "
+        "AutoModelForTokenClassification loads it. Started again on the same `out` it goes on."
+    ),
+    examples=(
+        "train run_dir=out model=Qwen/Qwen2.5-Math-1.5B out=prm",
+        "train run_dir=out model=embedded out=prm loss=beta_binomial epochs=1 layers=4",
+        "train run_dir=out model=embedded out=orm target=outcome",
+    ),
+    notes="""\
+Prints a line an epoch, with figures on problems that are held out. It goes on from the last checkpoint; a finished model is
+left as it is.
 """,
+    most_used=(
+        "run_dir",
+        "model",
+        "out",
+        "target",
+        "loss",
+        "epochs",
+        "batch",
+        "learning_rate",
+        "layers",
+        "validation",
+    ),
     schema=TrainConfig,
     run=_train,
 )
@@ -68,14 +83,29 @@ checkpoint; a finished model is left as it is.
 SCORE = Command(
     name="score",
     summary="what a trained model says of the steps of chains: a run's, or any others",
-    examples="""\
-score: P(good) of every step, and of every chain by its last, worst or mean step or their product, as Parquet or JSONL.
-
-  python -m pipeline score model=prm run_dir=out out=scores.parquet
-  python -m pipeline score model=prm data=processbench data.path=cases.jsonl out=scores.jsonl aggregation=min
-
-Rows need no known answer here; where they have one, the column `outcome` says whether the chain's own answer is right.
+    about=(
+        "score: write P(good) of every step, and of every chain by its last, worst or mean step or their product, as "
+        "Parquet or JSONL."
+    ),
+    examples=(
+        "score model=prm run_dir=out out=scores.parquet",
+        "score model=prm data=processbench data.path=cases.jsonl out=scores.jsonl",
+    ),
+    notes="""\
+Rows need no known answer; where they have one, the column `outcome` says whether the chain's own answer is right.
 """,
+    most_used=(
+        "model",
+        "out",
+        "run_dir",
+        "data.path",
+        "data",
+        "aggregation",
+        "separator",
+        "max_length",
+        "batch_tokens",
+        "partial",
+    ),
     schema=ScoreConfig,
     run=_score,
 )

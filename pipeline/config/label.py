@@ -288,10 +288,14 @@ class LabelConfig:
     budget: str | None = None
     """For `label`: the plan.json that `plan` made for this run. The run stops at the `limit` in that file."""
     data: DataConfig = field(default_factory=DataConfig)
+    """The layout of the rows."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
+    """What writes the completions."""
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     estimator: EstimatorConfig = field(default_factory=EstimatorConfig)
+    """What decides which prefix gets rollouts, and turns them into values."""
     grader: GraderConfig = field(default_factory=GraderConfig)
+    """What checks the answers."""
     run: RunConfig = field(default_factory=RunConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     plan: PlanConfig = field(default_factory=PlanConfig)
@@ -312,6 +316,7 @@ class GradeConfig:
     output: str = "-"
     """The file for the verdicts; `-`: standard output."""
     grader: GraderConfig = field(default_factory=GraderConfig)
+    """What checks the answers."""
 
     def __post_init__(self) -> None:
         for key, path in (("input", self.input), ("output", self.output)):

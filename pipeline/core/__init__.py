@@ -1,0 +1,1 @@
+"""What all packages share: records, ids, errors, Arrow schemas and tables, progress, and the machinery of plug-ins."""

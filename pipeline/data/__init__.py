@@ -1,0 +1,1 @@
+"""The input: rows, their layouts, problems, steps and prompts."""

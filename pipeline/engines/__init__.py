@@ -1,0 +1,1 @@
+"""What samples completions: policies and their engines, and what a device could do at best."""

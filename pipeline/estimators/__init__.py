@@ -1,0 +1,1 @@
+"""Which prefix gets rollouts next, and values and labels from the rollouts."""

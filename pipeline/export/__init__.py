@@ -1,0 +1,1 @@
+"""Labels in the formats of trainers."""

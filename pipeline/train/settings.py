@@ -120,6 +120,7 @@ class ScoreConfig(Settings):
     run_dir: str | None = None
     """The run directory whose chains are scored."""
     data: DataConfig = field(default_factory=lambda: DataConfig(path=""))
+    """The layout of the rows of `data.path`."""
     grader: GraderConfig = field(default_factory=GraderConfig)
     """The grader for chains of `data.path` with a known answer."""
     aggregation: Aggregation = Aggregation.last

@@ -1,0 +1,1 @@
+"""Every invariant of a run directory, proved again from its files."""

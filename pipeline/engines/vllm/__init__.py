@@ -1,0 +1,1 @@
+"""vLLM within the worker's process."""

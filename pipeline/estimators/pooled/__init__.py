@@ -1,0 +1,1 @@
+"""The pooled estimator: what the steps of a chain tell about each other."""

@@ -1,0 +1,197 @@
+"""What a command line may go on with, for the completion of shells: commands, options, groups, keys and their choices.
+
+The shells' scripts in `shells/` ask the hidden command `__complete` for it: the words so far, the one under the cursor last. It
+answers a candidate a line, with its meaning after a tab, or FILES where the shell is to complete the name of a file. It reads
+schemas and lists of names only. A plug-in that cannot be used adds nothing: the command itself says what is wrong with it.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pipeline.cli import COMMANDS
+from pipeline.cli.command import Command
+from pipeline.cli.compose import DOORS, groups, named_implementation, written_keys
+from pipeline.cli.help import first_sentence
+from pipeline.cli.reference import Setting, settings
+from pipeline.config.changes import Change
+from pipeline.config.fields import BY_GROUP, RELABEL, describe_settings
+from pipeline.core.doors import Door
+from pipeline.core.errors import StepvalueError, UsageError
+
+COMPLETION = "completion"
+SHELLS = ("bash", "zsh", "fish")
+FILES = ":files"
+"""No candidate: the shell completes what is after the `=` as a path."""
+PATHS = frozenset(
+    {
+        "best",
+        "budget",
+        "data.path",
+        "input",
+        "model",
+        "out",
+        "outcome_scores",
+        "output",
+        "plan.out",
+        "planned",
+        "policy.model",
+        "policy.tokenizer",
+        "run_dir",
+        "scores",
+        "tokenizer",
+    }
+)
+"""Settings that name a file or a folder."""
+HELP = """\
+completion: print the script that completes commands, groups, settings and their choices of `stepvalue`.
+
+  bash: eval "$(stepvalue completion bash)"                       in ~/.bashrc
+  zsh:  eval "$(stepvalue completion zsh)"                        in ~/.zshrc, after compinit
+  fish: stepvalue completion fish > ~/.config/fish/completions/stepvalue.fish
+"""
+_OPTIONS = {
+    "-h": "what the command does, and its settings used most",
+    "--help-all": "all settings, with their meanings",
+    "--cfg": "--cfg job prints the values it would run with",
+}
+_SCRIPTS = Path(__file__).parent / "shells"
+
+
+def completion_script(arguments: Sequence[str]) -> str:
+    """The script for a shell, or how to use it. Raises UsageError for a shell that there is no script for."""
+    match arguments:
+        case ["-h" | "--help" | "--help-all"]:
+            return HELP
+        case [shell] if shell in SHELLS:
+            return (_SCRIPTS / f"stepvalue.{shell}").read_text("utf-8")
+    raise UsageError(
+        f"completion takes the name of a shell: {', '.join(SHELLS)} (completion -h says what to do with it)"
+    )
+
+
+def completion_lines(words: Sequence[str]) -> str:
+    """The answer of `__complete` to the words after the program's name, of which the last one is unfinished."""
+    candidates = _candidates(words or [""])
+    return "".join(f"{word}\t{meaning}\n" if meaning else f"{word}\n" for word, meaning in candidates)
+
+
+def _candidates(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Candidates for the last word, each with its meaning."""
+    *before, word = words
+    yield from ((found, meaning) for found, meaning in _all(before, word) if found.startswith(word) or found == FILES)
+
+
+def _all(before: Sequence[str], word: str) -> Iterator[tuple[str, str]]:
+    if not before:
+        yield from ((name, command.summary) for name, command in COMMANDS.items())
+        yield COMPLETION, "print a shell's completion script"
+        if word.startswith("-"):
+            yield from {"-h": "the commands", "--version": "the version"}.items()
+    elif before[0] == COMPLETION:
+        yield from ((shell, "") for shell in SHELLS if len(before) == 1)
+    elif before[0] in COMMANDS:
+        yield from _of_command(COMMANDS[before[0]], before[1:], word)
+
+
+def _of_command(command: Command, before: Sequence[str], word: str) -> Iterator[tuple[str, str]]:
+    if before and before[-1] in ("--cfg", "-c"):
+        yield "job", ""
+    elif word.startswith("-"):
+        yield from _OPTIONS.items()
+        yield from ((f"--{flag}", f"{flag}=true") for flag in command.flags)
+    else:
+        key, equals, _ = word.partition("=")
+        given = written_keys(before)
+        if equals:
+            yield from ((each if each == FILES else f"{key}={each}", "") for each in _values(command, key, given))
+        else:
+            yield from _keys(command, word, given)
+
+
+def _keys(command: Command, word: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """`key=` and `section.`: what is below a section comes when its name is written out."""
+    above = word[: word.rfind(".") + 1]
+    if not above:
+        choices = {group: options for group, options in groups(command).items() if len(options) > 1}
+        yield from ((f"{group}=", f"one of {', '.join(options)}") for group, options in choices.items())
+        yield from ((f"{section}.", "settings") for section in _sections(command, given))
+    seen = set()
+    for setting in _settings(command, word, given):
+        if setting.key.startswith(above) and BY_GROUP not in setting.marks:
+            part, dot, _ = setting.key.removeprefix(above).partition(".")
+            found = f"{above}{part}{'.' if dot else '='}"
+            if found not in seen:
+                seen.add(found)
+                yield found, "settings" if dot else first_sentence(setting.meaning)
+
+
+def _values(command: Command, key: str, given: Mapping[str, str]) -> Iterator[str]:
+    options = groups(command)
+    if key in options:
+        yield from options[key]
+        return
+    if command.chooses is not None and command.chooses[0] == key:
+        yield from command.chooses[1].names()
+        return
+    section, _, name = key.rpartition(".")
+    found = [setting for setting in _settings(command, key, given) if setting.key == key]
+    found = [setting for setting in found if BY_GROUP not in setting.marks]
+    if found and section in DOORS and name == DOORS[section][0].CHOSEN_BY:
+        yield from DOORS[section][1].names()
+        return
+    yield from dict.fromkeys(choice for setting in found for choice in setting.choices)
+    if found and key in PATHS:
+        yield FILES
+
+
+def _sections(command: Command, given: Mapping[str, str]) -> list[str]:
+    sections = [each.name for each in describe_settings(command.schema) if dataclasses.is_dataclass(each.kind)]
+    return [*sections, *(schema.SECTION for schema in _own_schemas(command, given))]
+
+
+def _settings(command: Command, word: str, given: Mapping[str, str]) -> Iterator[Setting]:
+    """The settings of the section that a word begins with, or without one the command's own.
+
+    A section behind a door has those of the implementation that is named, or of all where none is.
+    """
+    section, dot, _ = word.partition(".")
+    if not dot:
+        yield from (setting for setting in settings(command.schema) if "." not in setting.key)
+        return
+    for each in describe_settings(command.schema):
+        if each.name != section or not dataclasses.is_dataclass(each.kind):
+            continue
+        if section not in DOORS:
+            yield from settings(each.kind, f"{section}.")
+            continue
+        base, door = DOORS[section]
+        schemas = [base, *_schemas(door, named_implementation(section, given), named=False)]
+        found = [setting for schema in schemas for setting in settings(schema, f"{section}.")]
+        yield from (setting for setting in found if each.kind is not Change or RELABEL in setting.marks)
+    for schema in _own_schemas(command, given):
+        if section == schema.SECTION:
+            yield from settings(schema, f"{section}.")
+
+
+def _own_schemas(command: Command, given: Mapping[str, str]) -> list[Any]:
+    """The settings of a format of its own. Formats whose settings load only with them are left out until one is named."""
+    if command.chooses is None:
+        return []
+    key, door = command.chooses
+    return list(_schemas(door, given.get(key), named=True))
+
+
+def _schemas(door: Door[Any], name: str | None, *, named: bool) -> Iterator[Any]:
+    """The settings of an implementation, or of all; of ours, with `named`, those that load without their implementation."""
+    if name is None:
+        yield from door.our_settings(named=named).values()
+    for each in door.names() if name is None else [name]:
+        if name is None and each in door.ours:
+            continue
+        with suppress(StepvalueError):
+            schema = door.settings(each)
+            if schema is not None:
+                yield schema

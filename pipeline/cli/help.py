@@ -1,0 +1,100 @@
+"""What `-h` prints, of the whole program and of a command: one screen. `reference` has all settings of a command."""
+
+import re
+import textwrap
+from collections.abc import Iterator
+
+from pipeline.cli import COMMANDS
+from pipeline.cli.command import Command
+from pipeline.cli.compose import groups, usual_options
+from pipeline.cli.reference import Setting, as_text, command_settings, section_meanings
+
+COLUMNS = 100
+PROGRAM = "python -m pipeline"
+MOST_SETTINGS = 10
+EXAMPLES = 2
+_SENTENCE = re.compile(r".*?[.;](?=\s|$)|.+")
+_PLAIN = ("true", "false", "null")
+_PROGRAM_TEXT = """\
+stepvalue: Monte Carlo step values for process reward models.
+
+usage: python -m pipeline COMMAND [setting=value ...]      (installed: stepvalue COMMAND ...)
+
+{commands}
+COMMAND -h explains a command and its settings used most, COMMAND --help-all explains all of them,
+COMMAND --cfg job prints the values it would run with. --version prints the version.
+Exit codes: 0 done, 1 failed, 2 wrong usage or input, 75 interrupted: start it again to go on.
+"""
+_COMPLETION = "print the script that completes commands, settings and options in bash, zsh or fish"
+
+
+def program_help() -> str:
+    """The commands, each with its summary."""
+    rows = {name: command.summary for name, command in COMMANDS.items()} | {"completion": _COMPLETION}
+    return _PROGRAM_TEXT.format(commands="".join(f"  {name:<10}  {summary}\n" for name, summary in rows.items()))
+
+
+def command_help(command: Command) -> str:
+    """What a command does, examples, the settings used most, and where the others are explained."""
+    shown = list(_most_used(command))
+    column = 2 + max(len(written) for written, _ in shown)
+    lines = [*textwrap.wrap(command.about, COLUMNS), ""]
+    lines += [f"  {PROGRAM} {example}" for example in command.examples[:EXAMPLES]]
+    lines += ["", "settings used most, with their defaults (??? has to be given):"]
+    for written, meaning in shown:
+        first, *rest = textwrap.wrap(meaning, COLUMNS - column - 2)
+        lines += [f"  {written:<{column}}{first}", *(" " * (column + 2) + line for line in rest)]
+    flags = "".join(f"--{flag}, " for flag in command.flags)
+    lines += ["", f"options: {flags}--cfg job (prints the values that it would run with)"]
+    return "\n".join([*lines, "--help-all explains all settings; so does conf/README.md.", ""])
+
+
+def full_help(command: Command) -> str:
+    """All examples of a command, what else a user should know, its groups with their options, and all its settings."""
+    parts = [textwrap.fill(command.about, COLUMNS), "\n".join(f"  {PROGRAM} {each}" for each in command.examples)]
+    if command.notes:
+        parts.append(command.notes.rstrip("\n"))
+    if command.flags:
+        parts.append("\n".join(["options:", *(f"  --{flag}  {flag}=true" for flag in command.flags)]))
+    choices = groups(command)
+    if command.chooses is not None:
+        key, door = command.chooses
+        choices[key] = door.names()
+    if choices:
+        rows = [f"  {name:<10} {' '.join(options)}" for name, options in choices.items()]
+        parts.append("\n".join(["groups (choose with group=option):", *rows]))
+    return "\n\n".join([*parts, as_text(command, COLUMNS)])
+
+
+def _most_used(command: Command) -> Iterator[tuple[str, str]]:
+    """`key=default` and the first sentence of what it means, of each setting and group used most."""
+    settings: dict[str, Setting] = {}
+    for _, found in command_settings(command):
+        for setting in found:
+            settings.setdefault(setting.key, setting)
+    options = groups(command)
+    defaults = usual_options(command)
+    for key in command.most_used:
+        if key in options:
+            meaning = section_meanings(command)[key]
+            yield (
+                f"{key}={_null(defaults.get(key, 'null'))}",
+                f"{first_sentence(meaning)} Options: {', '.join(options[key])}.",
+            )
+            continue
+        setting = settings[key]
+        names = [choice for choice in setting.choices if choice not in _PLAIN]
+        if command.chooses is not None and command.chooses[0] == key:
+            names = command.chooses[1].names()
+        choices = f" ({', '.join(names)})" if names else ""
+        yield f"{key}={setting.default}", f"{first_sentence(setting.meaning)[:-1]}{choices}."
+
+
+def _null(option: str) -> str:
+    return "null" if option == "None" else option
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text, which ends with a full stop."""
+    found = _SENTENCE.match(text)
+    return f"{found[0].rstrip('.;')}." if found else ""
