@@ -101,7 +101,7 @@ def test_settings_that_are_completed_as_paths_exist() -> None:
 
 def test_a_candidate_has_its_meaning(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["__complete", "label", "sampling.rollouts"]) == 0
-    assert capsys.readouterr().out == "sampling.rollouts=\tCompletions per prefix.\n"
+    assert capsys.readouterr().out == "sampling.rollouts=\tRollouts (sampled completions) per prefix.\n"
 
 
 def test_no_format_is_loaded_for_a_list_of_them(
@@ -199,7 +199,7 @@ def test_fish_lists_candidates_with_their_meanings(program: Path, tmp_path: Path
     assert done.stdout.splitlines() == [
         "policy=openai",
         "policy=oracle",
-        "sampling.rollouts=\tCompletions per prefix.",
+        "sampling.rollouts=\tRollouts (sampled completions) per prefix.",
     ]
 
 

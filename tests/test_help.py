@@ -62,7 +62,7 @@ def test_all_of_the_help_holds_what_the_short_help_leaves_out(name: str, capsys:
 
 def test_help_shows_a_default_and_the_options_of_a_group(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(" ".join(shown(capsys, "label", "-h")).split())
-    assert " sampling.rollouts=8 Completions per prefix. " in text
+    assert " sampling.rollouts=8 Rollouts (sampled completions) per prefix. " in text
     assert " policy=embedded " in text
     assert " Options: embedded, hf, openai, oracle. " in text
     assert " data=processbench " in " ".join(shown(capsys, "agree", "-h"))

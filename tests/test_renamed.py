@@ -35,10 +35,10 @@ def test_an_old_name_works_and_says_the_new_one(tmp_path: Path, capsys: pytest.C
     export = ["export", run[0], "format=parquet", f"out={tmp_path / 'out'}", "target=hard"]
     assert main([*export, "undecided=drop", "offending=drop"]) == 0
     hints = capsys.readouterr().err
-    assert "undecided=drop is called uncertain=drop now" in hints
-    assert "offending=drop is called invalid=drop now" in hints
+    assert "undecided=drop is now called uncertain=drop" in hints
+    assert "offending=drop is now called invalid=drop" in hints
     assert main(["relabel", run[0], "estimator.after_error=undecided"]) == 0
-    assert "estimator.after_error=undecided is called estimator.after_error=uncertain now" in capsys.readouterr().err
+    assert "estimator.after_error=undecided is now called estimator.after_error=uncertain" in capsys.readouterr().err
 
 
 def test_names_of_today_bring_no_hint() -> None:

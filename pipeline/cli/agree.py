@@ -15,7 +15,7 @@ def _agree(config: AgreeConfig) -> int:
 
 AGREE = Command(
     name="agree",
-    summary="a run's labels against people's: ProcessBench F1, step accuracy, first errors",
+    summary="compare labels with human labels: ProcessBench F1, step accuracy, first errors",
     about="agree: compare a run's labels with those of people about the same chains, and with what needs no rollouts.",
     examples=(
         "agree data=processbench data.path=cases.jsonl run_dir=out out=agreement.json",

@@ -17,7 +17,7 @@ def _export(config: ExportConfig) -> int:
 
 EXPORT = Command(
     name="export",
-    summary="labels in the layout that a trainer reads, checked by that trainer's rules",
+    summary="write labels in the format of a trainer, checked by that trainer's rules",
     about=(
         "export: write the labels of a run as a trainer's training data, into a folder with a data card. Every chain is "
         "first checked as the trainer would read it."

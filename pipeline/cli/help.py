@@ -23,7 +23,7 @@ usage: python -m pipeline COMMAND [setting=value ...]      (installed: stepvalue
 {commands}
 COMMAND -h explains a command and its settings used most, COMMAND --help-all explains all of them,
 COMMAND --cfg job prints the values it would run with. --version prints the version.
-Exit codes: 0 done, 1 failed, 2 wrong usage or input, 75 interrupted: start it again to go on.
+Exit codes: 0 done, 1 failed, 2 wrong usage or input, 75 interrupted: start it again to continue.
 """
 _COMPLETION = "print the script that completes commands, settings and options in bash, zsh or fish"
 

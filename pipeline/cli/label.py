@@ -67,10 +67,10 @@ def set_up_ray(address: str | None) -> None:
 
 LABEL = Command(
     name="label",
-    summary="label the steps of reasoning chains; started again on the same run_dir it goes on",
+    summary="label the steps of reasoning chains; start it again on the same run_dir to continue",
     about=(
         "label: sample completions from every step prefix, check their answers, and write P(correct | prefix) as "
-        "Parquet. Started again on the same run_dir it goes on with what is missing."
+        "Parquet. Start it again on the same run_dir to continue."
     ),
     examples=(
         "label data=sample run_dir=runs/sample",

@@ -46,7 +46,7 @@ def _plan(config: LabelConfig) -> int:
 
 PLAN = Command(
     name="plan",
-    summary="forecast what `label` would do with the same settings, and what that costs",
+    summary="estimate what `label` with the same settings would cost",
     about=(
         "plan: label a few problems of an input to see what they cost, and forecast rollouts, tokens, hours and "
         "money of the whole. It takes the settings of `label`."

@@ -37,7 +37,7 @@ def _two(config: ReportConfig) -> int:
 
 REPORT = Command(
     name="report",
-    summary="a run, also an unfinished one, as an HTML page and in short; or two side by side",
+    summary="show a run as an HTML page and in short, or compare two runs",
     about=(
         "report: write a page with charts of values, labels, rollouts and cost, and all chains to browse. Of two runs it "
         "compares the prefixes that both have labelled."

@@ -16,7 +16,7 @@ def _select(config: SelectConfig) -> int:
 
 SELECT = Command(
     name="select",
-    summary="best of N by scores, beside votes, an outcome model, a random choice and the bound",
+    summary="choose the best of N by scores; compare with votes, an outcome model and chance",
     about=(
         "select: how often the best-scored of n candidates is right, beside majority vote, a vote weighted by scores, an "
         "outcome reward model, a random choice, and the share of problems with any right candidate."

@@ -20,7 +20,7 @@ def _status(config: StatusConfig) -> int:
 
 STATUS = Command(
     name="status",
-    summary="how a run goes: its state, what is done, the time left; from any machine",
+    summary="show the state of a run, what is done and the time left, from any machine",
     about="status: whether a start of a run is at work, what the run has committed, its speed, the time left and the cost.",
     examples=(
         "status run_dir=out",

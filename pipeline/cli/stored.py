@@ -37,7 +37,7 @@ def _audit(config: AuditConfig) -> int:
 
 RELABEL = Command(
     name="relabel",
-    summary="other labels from a finished run: another rule, threshold or interval",
+    summary="make other labels from a finished run: another rule, threshold or interval",
     about=(
         "relabel: make new labels from the rollouts of a finished run. labels/ holds the newest labels; the earlier ones "
         "are kept. A setting that is not named stays as the labels were made."
@@ -65,7 +65,7 @@ Where the labels are what is asked for already, nothing is written.
 
 REGRADE = Command(
     name="regrade",
-    summary="other verdicts from a finished run's stored text, and labels from them",
+    summary="grade the stored texts of a finished run again, and label anew",
     about=(
         "regrade: check all stored completions and chains again, with other settings or a newer checker, and label from "
         "the new verdicts. A setting that is not named stays as it was."
@@ -92,7 +92,7 @@ REGRADE = Command(
 
 AUDIT = Command(
     name="audit",
-    summary="prove a run directory: files, checksums, rollout ids, totals and labels",
+    summary="check a run directory: files, checksums, rollout ids, totals and labels",
     about=(
         "audit: read everything a run directory holds and prove it: records, checksums, schemas, every planned rollout "
         "exactly once, totals, and labels computed again from the log. Prints `sound`, or every fault with its remedy."

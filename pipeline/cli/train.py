@@ -50,7 +50,7 @@ def _not_installed(error: ImportError) -> UsageError:
 
 TRAIN = Command(
     name="train",
-    summary="train a process or outcome reward model on a run's labels; started again it goes on",
+    summary="train a process or outcome reward model on a run's labels; start it again to continue",
     about=(
         "train: train a reward model on a run's labels. It scores the end of every step, and "
         "AutoModelForTokenClassification loads it. Started again on the same `out` it goes on."
@@ -82,7 +82,7 @@ left as it is.
 
 SCORE = Command(
     name="score",
-    summary="what a trained model says of the steps of chains: a run's, or any others",
+    summary="score the steps of chains with a trained model",
     about=(
         "score: write P(good) of every step, and of every chain by its last, worst or mean step or their product, as "
         "Parquet or JSONL."
