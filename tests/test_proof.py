@@ -1,4 +1,4 @@
-"""The checker agrees with a plan that was carried out, and names each way in which one was not."""
+"""`id_faults` and its relatives accept a plan that was carried out, and name every fault of one that was not."""
 
 from random import Random
 

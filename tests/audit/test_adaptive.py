@@ -78,7 +78,7 @@ FORGERIES = [
     ("pooled", "rollouts", without_one_in_the_middle, Check.ROLLOUTS, "is missing"),
     ("pooled", "rollouts", lambda rows: [row | {"round": 0} for row in rows], Check.LABELS, "in value"),
     ("pooled", "kernels", lambda rows: [row | {"start": [9.0] * len(row["start"])} for row in rows], Check.LABELS, "mean"),
-    ("pooled", "kernels", lambda rows: [row | {"prior": 0} for row in rows], Check.ROLLOUTS, "make no sense"),
+    ("pooled", "kernels", lambda rows: [row | {"prior": 0} for row in rows], Check.ROLLOUTS, "invalid content"),
     ("pooled", "labels", lambda rows: [row | {"label": [1] * len(row["label"])} for row in rows], Check.LABELS, "in label"),
     ("pooled", "labels", lambda rows: [row | {"root_posterior_sd": 0.1} for row in rows], Check.LABELS, "posterior_sd"),
 ]  # fmt: skip

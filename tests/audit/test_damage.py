@@ -205,12 +205,18 @@ FORGERIES: list[tuple[str, str, Change, Check, str]] = [
     (UNIT, "rollouts", with_column("issue_index", first_replaced(77)), Check.ROLLOUTS, "stored as issue 77"),
     (UNIT, "rollouts", with_column("prefix_id", first_replaced("f" * 20)), Check.ROLLOUTS, "was never planned"),
     (UNIT, "rollouts", with_column("n_tokens", first_replaced(10**6)), Check.TOTALS, "tokens is"),
-    (UNIT, "rollouts", with_column("verdict", first_replaced("timeout")), Check.TOTALS, "ungraded is 0, the log has 1"),
+    (
+        UNIT,
+        "rollouts",
+        with_column("verdict", first_replaced("timeout")),
+        Check.TOTALS,
+        "ungraded is 0, but the log has 1",
+    ),
     (UNIT, "rollouts", with_column("verdict", first_replaced("timeout")), Check.LABELS, "n_ungraded"),
-    (UNIT, "rollouts", with_column("finish", first_replaced("abandoned")), Check.ROLLOUTS, "make no sense"),
+    (UNIT, "rollouts", with_column("finish", first_replaced("abandoned")), Check.ROLLOUTS, "invalid content"),
     (UNIT, "rollouts", lambda table: table.drop_columns(["text"]), Check.FILES, "has another schema"),
     (UNIT, "labels", one_less, Check.LABELS, "chains have labels, but the input and its draws give"),
-    (UNIT, "labels", with_column("solution", first_replaced("x")), Check.LABELS, "are not of the chain"),
+    (UNIT, "labels", with_column("solution", first_replaced("x")), Check.LABELS, "do not belong to the chain"),
     (UNIT, "labels", with_column("root_low", first_replaced(0.5)), Check.LABELS, "in root_low"),
     (UNIT, "labels", with_column("label_rule", first_replaced("none")), Check.LABELS, "in label_rule"),
     (UNIT, "solutions", one_less, Check.LABELS, "must have each of its draws 0 to 3 once, but has [0, 1, 1, 1]"),
@@ -219,8 +225,8 @@ FORGERIES: list[tuple[str, str, Change, Check, str]] = [
     (UNIT, "rejects", without_last, Check.ROLLOUTS, "but rejects/ names 0"),
     (INPUT, "rejects", one_more, Check.ROWS, "its files hold"),
     (EDITION, "labels", with_column("root_value", first_replaced(0.125)), Check.LABELS, "in root_value"),
-    (EDITION, "labels", one_less, Check.LABELS, "are of other chains"),
-    (EDITION, "verdicts", one_less, Check.ROLLOUTS, "are not one for each rollout"),
+    (EDITION, "labels", one_less, Check.LABELS, "belong to other chains"),
+    (EDITION, "verdicts", one_less, Check.ROLLOUTS, "are not exactly one per rollout"),
     (EDITION, "verdicts", with_column("verdict", first_replaced("timeout")), Check.LABELS, "n_ungraded"),
 ]
 
@@ -260,7 +266,7 @@ RECORDS: list[tuple[str, Callable[[Commit], Commit], Check, str]] = [
         Check.SETTINGS,
         "differs from the copy",
     ),
-    (EDITION, lambda commit: replace(commit, shards=commit.shards[1:]), Check.LABELS, "are of other chains"),
+    (EDITION, lambda commit: replace(commit, shards=commit.shards[1:]), Check.LABELS, "belong to other chains"),
     (
         EDITION,
         lambda commit: replace(
@@ -275,7 +281,7 @@ RECORDS: list[tuple[str, Callable[[Commit], Commit], Check, str]] = [
             commit, settings=tuple((key, value.replace("fixed", "guess")) for key, value in commit.settings)
         ),
         Check.RECORDS,
-        "settings that cannot be",
+        "invalid settings",
     ),
 ]
 

@@ -224,7 +224,7 @@ def test_what_is_committed_of_a_unit_in_work_is_counted_apart(run_dir: Path) -> 
     assert 0 < found.unfinished.rollouts < 45
     totals = found.totals
     assert totals.rollouts == (totals.correct + totals.incorrect + totals.no_answer + totals.ungraded + totals.aborted)
-    assert f"{found.unfinished.rollouts} more are committed of units that are not whole" in printed(run_dir)
+    assert f"{found.unfinished.rollouts} more are committed for units that are not whole" in printed(run_dir)
 
 
 def test_planned_beside_so_far(run_dir: Path) -> None:

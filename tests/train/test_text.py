@@ -70,5 +70,5 @@ def test_a_separator_that_is_no_token_is_refused() -> None:
         return {"input_ids": [list(map(ord, text.strip())) for text in texts]}
 
     check_separator(without_blanks, ";")
-    with pytest.raises(UsageError, match=r"separator='\\n' is no token"):
+    with pytest.raises(UsageError, match=r"separator='\\n' has no token"):
         check_separator(without_blanks, "\n")
