@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.__main__ import main
+from pipeline.__main__ import compose_label, main
 from pipeline.cli import COMMANDS
 from pipeline.cli.overrides import marks_of
 from pipeline.config.choices import AfterError
@@ -17,6 +17,7 @@ from pipeline.config.renamed import KEYS, current_overrides, current_settings
 from pipeline.estimators.labels import rule_name
 from pipeline.storage.commits import UNIT, Commit, CommitState, encode_commit
 from tests.conftest import write_rows
+from tests.runtime.in_process import label_in_process
 
 
 @pytest.mark.parametrize(("command", "old", "new"), [(c, o, n) for c, names in KEYS.items() for o, n in names.items()])
@@ -30,8 +31,7 @@ def test_an_old_name_works_and_says_the_new_one(tmp_path: Path, capsys: pytest.C
     rows: list[dict[str, object]] = [{"problem": "1 + 1?", "answer": "2", "steps": ["1 + 1 = 2.", "The answer is 2."]}]
     data = write_rows(tmp_path / "rows.jsonl", rows)
     run = [f"run_dir={tmp_path / 'run'}", "run.report=false", "policy=oracle", "sampling.rollouts=2"]
-    assert main(["label", f"data.path={data}", *run, "estimator=fixed"]) == 0
-    capsys.readouterr()
+    label_in_process(compose_label([f"data.path={data}", *run, "estimator=fixed"]))
     export = ["export", run[0], "format=parquet", f"out={tmp_path / 'out'}", "target=hard"]
     assert main([*export, "undecided=drop", "offending=drop"]) == 0
     hints = capsys.readouterr().err

@@ -40,7 +40,7 @@ RETIRED = {
 """A word that no name of the project has -> what the project says in its place."""
 RETIRED_TEXTS = ("undecided", "offending", "so many", "is none", "are none")
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_TEXTS = re.compile(r"\b(" + "|".join(RETIRED_TEXTS) + r")\b", re.IGNORECASE)
+_TEXTS = re.compile(r"\b(" + "|".join(f"{text}|{text.capitalize()}" for text in RETIRED_TEXTS) + r")\b")
 ON_DISK = {"undecided"}
 """Words that run directories and older command lines have: the modules in OLD_NAMES may hold them."""
 OLD_NAMES = ("config/renamed.py", "storage/commits.py", "estimators/labels.py")

@@ -53,7 +53,7 @@ TRAIN = Command(
     summary="train a process or outcome reward model on a run's labels; start it again to continue",
     about=(
         "train: train a reward model on a run's labels. It scores the end of every step, and "
-        "AutoModelForTokenClassification loads it. Started again on the same `out` it goes on."
+        "AutoModelForTokenClassification loads it. Start it again on the same `out` to continue."
     ),
     examples=(
         "train run_dir=out model=Qwen/Qwen2.5-Math-1.5B out=prm",
