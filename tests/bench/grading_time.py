@@ -20,7 +20,7 @@ from tests.graders.dev_files import cases_of
 from tests.settings import grader_settings
 
 FILE = "real_outputs"
-OWN_CASES = ROOT / "tests" / "grading" / "cases.jsonl"
+OWN_CASES = ROOT / "tests" / "graders" / "cases.jsonl"
 REPETITIONS = 5
 QUICK_NS = 5_000
 CLOCK_READINGS = 2_000
