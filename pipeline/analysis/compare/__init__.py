@@ -1,1 +1,1 @@
-"""Two runs side by side: `report` with two run directories."""
+"""Compares two runs: `report` with two run directories."""

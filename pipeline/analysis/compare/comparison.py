@@ -1,8 +1,8 @@
-"""What a comparison of two runs came to, which of their settings differ, and all of it in a sentence. Pure.
+"""The result of a comparison of two runs, the settings that differ, and a sentence that summarizes the result. Pure.
 
-In the sentence (`verdict`) a shift is told where its interval leaves 0 out, and so are movements both ways that cancel out:
-more prefixes beyond noise than chance explains. What is not told may still be there: how large a shift could be is told
-instead.
+The sentence (`verdict`) reports a shift if its interval excludes 0. It also reports changes in both directions that cancel out:
+more prefixes beyond noise than expected by chance. If no shift is detected, there may still be one; the sentence then says how
+large it can be.
 """
 
 import json
@@ -18,7 +18,7 @@ from pipeline.core.records import UnitTarget
 from pipeline.core.statistics import Interval
 
 _SECTIONS = ("policy", "sampling", "estimator", "grader", "data")
-"""What readers want to know first."""
+"""The order of settings: what readers want to know first."""
 _NAMES = {
     "input": "data.path (content)",
     "policy_fingerprint": "policy.model (weights)",
@@ -26,7 +26,7 @@ _NAMES = {
     "grader_version": "grader (version)",
 }
 _FOLLOWING = frozenset({"staged_input", "schema"})
-"""Differ where something else does; of another schema no run can be compared."""
+"""They differ only if another setting does; runs of another schema cannot be compared."""
 _UNIT_TARGETS = {
     "sampling.rollouts": "rollouts",
     "estimator.target_sd": "target_sd",
@@ -37,9 +37,9 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of the runs. `soft`: the column that its labels are made of. `rollouts` and `tokens` are those of its whole units,
-    chains that the policy sampled left out; `on_common`: graded rollouts of common prefixes.
-    `counts_are_shares`: see `estimators.base`."""
+    """One of the runs. `soft`: the column that its labels are made from. `owed`: how many of its `units` have no labels yet.
+    `rollouts`, `tokens`: of its finished units, without chains that the policy sampled. `on_common`: graded rollouts of common
+    prefixes. `counts_are_shares`: see `estimators.base`."""
 
     run_dir: str
     policy: str
@@ -58,7 +58,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPrefix:
-    """What one run says of a prefix."""
+    """The estimates of one run for a prefix."""
 
     value: float | None
     mean: float
@@ -69,9 +69,10 @@ class RunPrefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedPrefix:
-    """A prefix whose posterior moved far for what is known of it: `distance` is in standard deviations of both together.
+    """A prefix whose posterior mean differs much between the runs. `distance`: the difference in standard deviations of both
+    posteriors together.
 
-    `last`: its last step; `None` for the bare problem. `name`: of its chain.
+    `last`: its last step; None for the bare problem. `name`: of its chain.
     """
 
     problem: str
@@ -85,15 +86,15 @@ class MovedPrefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bins:
-    """How many prefixes have which values in a and in b: `counts[i][j]` those in the i-th bin of a and the j-th of b, of as
-    many bins of equal width over 0 to 1."""
+    """`counts[i][j]`: number of prefixes with a value in the i-th bin in a and in the j-th bin in b. The bins have equal width
+    over 0 to 1."""
 
     counts: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A setting, and what it is in each run, as JSON, or `-` where a run has none."""
+    """A setting and its value in each run, as JSON; `-` if a run does not have it."""
 
     key: str
     a: str
@@ -102,7 +103,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Everything that is told. `other_answers`: problems of the same words in both whose known answers differ."""
+    """The whole comparison. `other_answers`: number of problems with the same words in both runs but different known
+    answers."""
 
     a: Side
     b: Side
@@ -120,14 +122,15 @@ def verdict(shift: Shift, noise: Noise, flips: Flips) -> str:
     if not _same_values(shift):
         return "; ".join([_shift(shift), *_moved(noise), *_flipped(flips)])
     unlike = sum(number for i, row in enumerate(flips.table) for j, number in enumerate(row) if i != j)
-    where = f"on all of {shift.prefixes:,} common prefixes"
+    where = f"the same on all {shift.prefixes:,} common prefixes"
     if not unlike:
-        return f"the same values and labels, {where}"
-    return f"the same values, {where}; {unlike:,} of {sum(map(sum, flips.table)):,} labels differ, as they are made otherwise"
+        return f"values and labels are {where}"
+    total = sum(map(sum, flips.table))
+    return f"values are {where}; {unlike:,} of {total:,} labels differ because they are made with other settings"
 
 
 def format_interval(figure: Interval, sign: str = "+") -> str:
-    """A figure with its interval, if it has one; `sign`: `+` for differences, else empty."""
+    """A figure with its interval, if it has one. `sign` is `+` for differences, else empty."""
     if figure.value is None:
         return "-"
     value = f"{figure.value:{sign}.3f}"
@@ -135,14 +138,14 @@ def format_interval(figure: Interval, sign: str = "+") -> str:
 
 
 def differing_settings(a: Settings, b: Settings) -> tuple[Difference, ...]:
-    """Those of the policy first, then how it was sampled, estimated and graded, and what was read."""
+    """The settings that differ, in the order policy, sampling, estimator, grader, data, others."""
     keys = [key for key in {*a, *b} if key not in _FOLLOWING and _shown(a, key) != _shown(b, key)]
     found = [Difference(key=_NAMES.get(key, key), a=_cut(_shown(a, key)), b=_cut(_shown(b, key))) for key in keys]
     return tuple(sorted(found, key=lambda difference: (_rank(difference.key), difference.key)))
 
 
 def requested_settings(goals: Iterable[UnitTarget]) -> dict[str, object]:
-    """What all units were asked for, as settings; nothing of what differs between units."""
+    """The targets of all units, as settings. A target that differs between units is left out."""
     distinct = set(goals)
     found: dict[str, object] = {}
     for key, name in _UNIT_TARGETS.items():
@@ -160,13 +163,13 @@ def _same_values(shift: Shift) -> bool:
 def _shift(shift: Shift) -> str:
     found = shift.shift
     if found.value is None:
-        return "no common prefix has an unbiased value in both runs: of a shift nothing can be said"
+        return "no common prefix has an unbiased value in both runs, so no shift can be measured"
     if found.low is None or found.high is None:
-        return f"values of b differ by {found.value:+.3f}, of a single problem: of a shift nothing can be said"
+        return f"values of b differ by {found.value:+.3f} in a single problem, so no shift can be measured"
     if not found.has_value:
         most = max(abs(found.low), abs(found.high))
-        text = f"b - a {format_interval(found)}: at 95 %, no more than {most:.3f}"
-        return f"no mean shift that {shift.prefixes:,} prefixes could show ({text})"
+        text = f"b - a {format_interval(found)}: at 95 %, at most {most:.3f}"
+        return f"no mean shift is detectable with {shift.prefixes:,} prefixes ({text})"
     way = "lower" if found.value < 0 else "higher"
     low, high = sorted((abs(found.low), abs(found.high)))
     return f"values of b are {way} by {abs(found.value):.3f} ({low:.3f} to {high:.3f})"
@@ -177,14 +180,14 @@ def _moved(noise: Noise) -> list[str]:
         return []
     beyond, chance = format_percent(noise.beyond), format_percent(noise.by_chance)
     if noise.excess.has_value and noise.excess.value > 0:
-        return [f"{beyond} of prefixes differ by more than noise, where chance makes it {chance}"]
-    return [f"single prefixes differ no more than by noise ({beyond}, chance {chance})"]
+        return [f"{beyond} of prefixes differ by more than noise ({chance} expected by chance)"]
+    return [f"single prefixes differ no more than noise explains ({beyond} beyond noise, {chance} expected by chance)"]
 
 
 def _flipped(flips: Flips) -> list[str]:
     if flips.flipped.value is None:
         return []
-    chance = "" if flips.by_chance is None else f" (chance alone: {format_percent(flips.by_chance)})"
+    chance = "" if flips.by_chance is None else f" ({format_percent(flips.by_chance)} expected by chance)"
     return [f"{format_percent(flips.flipped.value)} of labels flip{chance}"]
 
 

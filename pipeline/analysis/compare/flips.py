@@ -1,10 +1,11 @@
-"""Labels of two runs, step by step and by the first error of their chains. Pure.
+"""Labels of two runs compared step by step, and by the first error of each chain. Pure.
 
-A step that chains share counts once, as the first common chain labels it. The end of a chain with an outcome is left out of
-single steps: both runs take its label from the answer it states.
+A step that chains share counts once, with its label in the first common chain. The last step of a chain with an outcome is left
+out of single steps, because both runs take its label from the answer that the chain states.
 
-`by_chance` is the share of flips that two samples of the same truth make: exact given all right rollouts of a prefix, see
-`shift`. It is told where both runs label by `fixed` and a step's own counts decide: `any`, `threshold` and `posterior`.
+`by_chance` is the share of flips between two samples of the same true values. It is exact given the number of correct rollouts
+of each prefix in both runs together, see `shift`. It is computed if both runs use `fixed` and a rule that needs only a step's
+own counts: `any`, `threshold` or `posterior`, with `after_error=keep`.
 """
 
 from collections.abc import Callable
@@ -29,8 +30,8 @@ _BY_COUNTS = (LabelRule.any, LabelRule.threshold, LabelRule.posterior)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstErrors:
-    """What became, in b, of the first step with label 0 of `chains`; those of which one run does not know it are `uncertain`.
-    `none`: no error in either."""
+    """The first step with label 0 of each of `chains`: in b it is the `same` step, an `earlier` or a `later` one, `appeared`
+    (no error in a) or `vanished` (no error in b). `none`: no error in either. `uncertain`: unknown in one of the runs."""
 
     chains: int
     none: int
@@ -44,8 +45,8 @@ class FirstErrors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flips:
-    """`table`: steps by label in a (rows) and in b (columns), in the order of `KINDS`. `flipped`: share of other labels among
-    the steps `decided` in both."""
+    """`table`: steps by label in a (rows) and in b (columns), in the order of `KINDS`. `decided`: number of steps that are not
+    uncertain in either run. `flipped`: the share of them whose labels differ."""
 
     table: tuple[tuple[int, ...], ...]
     decided: int
@@ -55,7 +56,7 @@ class Flips:
 
 
 def label_flips(found: Common, estimator_a: Estimator, estimator_b: Estimator) -> Flips:
-    """The settings are those that the labels were made with."""
+    """The estimators must have the settings that the labels were made with."""
     steps = found.steps.filter(~pl.col("terminal")).unique("prefix_id", keep="first", maintain_order=True)
     counted = {(a, b): number for a, b, number in steps.group_by("label_a", "label_b").len().iter_rows()}
     decided = steps.drop_nulls(("label_a", "label_b"))
@@ -122,15 +123,15 @@ def _by_chance(found: Common, steps: pl.DataFrame, estimator_a: Estimator, estim
 
 
 def _follows_counts(estimator: Estimator) -> bool:
-    """Whether a label is told by the prefix's own counts, and these by its rollouts."""
+    """Whether a label depends only on the counts of its own prefix, and their number on no outcome."""
     settings = estimator.settings
     by_counts = settings.rule in _BY_COUNTS and settings.after_error is AfterError.keep
     return estimator.one_round and estimator.value_column is ValueColumn.value and by_counts
 
 
 def rule_of_counts(estimator: Estimator) -> Callable[[int, int], int | None]:
-    """The label of a step with so many right of so many graded rollouts, of a fixed number; of rules in which nothing else
-    counts."""
+    """The label of a step as a function of its correct and its graded rollouts, for a fixed number of rollouts and rules that
+    use nothing else."""
 
     @cache
     def label(correct: int, graded: int) -> int | None:

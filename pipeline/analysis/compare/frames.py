@@ -1,20 +1,21 @@
-"""What of two runs' labels is compared, as three frames of each, and what the two have in common. Pure.
+"""The compared data of two runs' labels as three frames per run, and what the runs have in common. Pure.
 
 | frame | a row is | columns |
 |---|---|---|
 | `chains` | a chain | `chain_id`, `problem_id`, `words` (of its steps) |
 | `steps` | a step of a chain | `chain_id`, `position` (from 1), `prefix_id`, `label`, `terminal` |
-| `prefixes` | a distinct prefix | `prefix_id`, `problem_id`, `position` (0: the bare problem), and what rollouts say |
+| `prefixes` | a distinct prefix | `prefix_id`, `problem_id`, `position` (0: the bare problem), and estimates |
 
-`value`, `value_rollouts`, `mean` and `sd` (of the posterior), `correct` of `rollouts` graded ones.
+Estimates are `value`, `value_rollouts`, `mean` and `sd` (of the posterior), and `correct` of `rollouts` graded ones.
 
-A prefix that no rollouts speak of is none: neither the end of a chain, whose value is its outcome, nor one that is unmeasured.
-All chains of a problem stand in one frame of labels, so that a prefix is distinct in it or nowhere.
+Two kinds of prefixes are left out, because no rollouts inform about them: the last step of a chain with an outcome, whose value
+is the outcome, and unmeasured prefixes. All chains of a problem are in one frame of labels, so a prefix that is distinct in its
+frame is distinct in the run.
 
-A prefix is known by its id, which says the problem with its known answers and the text so far: two policies have the same ids
-for chains that were given, whatever their tokenizers. Chains that a policy sampled itself are known by its tokens. Where one of
-the runs has such a chain and the other has it as text, they are matched by the words of their steps, and their prefixes by
-their places.
+A prefix is identified by its id, which depends on the problem, its known answers and the text so far. For given chains, two
+policies therefore have the same ids, whatever their tokenizers. The ids of chains that a policy sampled depend on its tokens.
+If one run has such a chain and the other has it as text, the chains are matched by the words of their steps, and their prefixes
+by position.
 """
 
 from collections.abc import Iterable
@@ -37,7 +38,7 @@ COLUMNS = (
     "chain_id", "problem_id", "steps", "prefix_ids", "label", "root_prefix_id",
     *_OF_PREFIX, *(f"root_{name}" for name in _OF_PREFIX),
 )  # fmt: skip
-"""Columns of labels that the frames are made of."""
+"""Columns of labels that the frames are made from."""
 _BETWEEN_STEPS = "\x1f"
 _KNOWN = (Origin.MEASURED.value, Origin.IMPLIED.value)
 _SEEN = ("value", "value_rollouts", "correct", "rollouts", "mean", "sd")
@@ -45,7 +46,7 @@ _SEEN = ("value", "value_rollouts", "correct", "rollouts", "mean", "sd")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """See the module."""
+    """The frames of one run, see the module."""
 
     chains: pl.DataFrame
     steps: pl.DataFrame
@@ -54,7 +55,8 @@ class Frames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlap:
-    """How many are in both runs, in one alone; `by_words` of the common chains have other ids in the two."""
+    """Numbers of what is in both runs, and in only one of them. `by_words` of the common chains have different ids in the
+    runs."""
 
     problems: int
     chains: int
@@ -68,9 +70,10 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """`prefixes`: a distinct one a row, `prefix_id`, `problem_id`, `problem` (its number), `position`, and of both runs what
-    rollouts say of it: `value_a`, `value_b` ... `steps`: those of common chains, `chain_id`, `problem_id`, `problem`,
-    `position`, `prefix_id`, `label_a`, `label_b`, `terminal` (it is the end of a chain with an outcome)."""
+    """`prefixes`: one row per distinct common prefix, with `prefix_id`, `problem_id`, `problem` (its number), `position`, and
+    the estimates of both runs: `value_a`, `value_b` ... `steps`: one row per step of a common chain, with `chain_id`,
+    `problem_id`, `problem`, `position`, `prefix_id`, `label_a`, `label_b`, `terminal` (the last step of a chain with an
+    outcome)."""
 
     overlap: Overlap
     prefixes: pl.DataFrame
@@ -78,7 +81,7 @@ class Common:
 
 
 def frames(labels: Iterable[pl.DataFrame]) -> Frames | None:
-    """The frames of all labels, given unit by unit with `COLUMNS`. None where there are no labels."""
+    """The frames of all labels, which are given unit by unit with `COLUMNS`. None if there are no labels."""
     parts = [_of_unit(unit) for unit in labels if len(unit)]
     if not parts:
         return None
@@ -90,7 +93,7 @@ def frames(labels: Iterable[pl.DataFrame]) -> Frames | None:
 
 
 def common(a: Frames, b: Frames) -> Common:
-    """Ids of what both have are those of `a`."""
+    """What `a` and `b` have in common, under the ids of `a`."""
     chains_by_id = a.chains.join(b.chains, on="chain_id", how="semi")
     twins = _twins(a, b)
     b_prefixes, b_steps = _renamed(a, b, twins)
@@ -152,7 +155,7 @@ def _of_unit(labels: pl.DataFrame) -> Frames:
 
 
 def _twins(a: Frames, b: Frames) -> pl.DataFrame:
-    """`chain_id` of a and `twin` of b: chains of the same words that have other ids in the two runs, a pair each."""
+    """Pairs of chains with the same words but different ids in the two runs: `chain_id` of a and `twin` of b."""
     same = ("problem_id", "words")
     only_a = a.chains.join(b.chains, on="chain_id", how="anti").unique(same, keep="first", maintain_order=True)
     only_b = b.chains.join(a.chains, on="chain_id", how="anti").unique(same, keep="first", maintain_order=True)
@@ -160,7 +163,7 @@ def _twins(a: Frames, b: Frames) -> pl.DataFrame:
 
 
 def _renamed(a: Frames, b: Frames, twins: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Prefixes and steps of b under the ids that a has for them."""
+    """Prefixes and steps of b under their ids in a."""
     of_twins = b.steps.join(twins, left_on="chain_id", right_on="twin", suffix="_a").join(
         a.steps, left_on=("chain_id_a", "position"), right_on=("chain_id", "position"), suffix="_a"
     )

@@ -1,4 +1,4 @@
-"""`report` of two runs: compared, and a page of it, with its charts, put where it is wanted: one file that loads nothing, see
+"""`report` of two runs: compares them and writes the page with its charts. The page is one file that loads nothing, see
 `analysis.report.page`.
 """
 
@@ -36,17 +36,17 @@ from pipeline.storage.outputs import atomic_file, check_output_file, refuse_fore
 KIND = "comparison"
 _LARGE = 300
 NAME = "compare.html"
-"""In the current folder: the page belongs to neither run."""
+"""In the current folder, because the page belongs to neither run."""
 
 
 def write_comparison(config: ReportConfig) -> tuple[Comparison, Path]:
-    """What the two runs came to, and where the page of it is.
+    """Compare the two runs and write the page. Returns the comparison and the path of the page.
 
-    Raises as `compare_runs` does, UsageError for a plan and for an `out` that cannot be written, lies in one of the runs, or
-    is there and no page of ours; StoreError.
+    Raises as `compare_runs` does, UsageError for a plan and for an `out` that cannot be written, is in one of the runs, or
+    exists and is not a page of ours, and StoreError for a page that cannot be written.
     """
     if config.planned is not None:
-        raise UsageError(f"planned={config.planned} is the plan of one run: leave it out where two are compared")
+        raise UsageError(f"planned={config.planned} is the plan of one run: leave it out when comparing two runs")
     out = Path(NAME if config.out is None else config.out).expanduser()
     check_output_file("out", out)
     refuse_overwriting({"out": out}, [folder_at(run_dir) for run_dir in config.run_dir])
@@ -59,11 +59,9 @@ def write_comparison(config: ReportConfig) -> tuple[Comparison, Path]:
 
 
 def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
-    """The file; `foot` says what made it."""
+    """The content of the file. `foot` says how it was made."""
     figures = tuple(figure for figure in (scatter(found), by_position(found)) if figure)
-    settings = (
-        "What is not the same in the settings of the two runs." if found.differing else "All settings are the same."
-    )
+    settings = "The settings in which the two runs differ." if found.differing else "All settings are the same."
     return html(
         Page(
             title=_title(found),
@@ -81,14 +79,14 @@ def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
                 Section(
                     anchor="values",
                     heading="Values",
-                    intro="Each distinct prefix counts once; intervals take problems for independent, not their prefixes.",
+                    intro="Each distinct prefix counts once. Intervals treat problems, but not prefixes of a problem, as independent.",
                     tables=(tables.values_table(found),),
                     figures=figures,
                 ),
                 Section(
                     anchor="labels",
                     heading="Labels",
-                    intro="Steps that chains share count once. Ends of chains, whose label is their answer's, are left out.",
+                    intro="Steps that chains share count once. Last steps, whose label is the outcome of their chain, are left out.",
                     tables=(tables.labels_table(found), tables.flips_table(found)),
                 ),
                 *_moved(found),
@@ -130,7 +128,7 @@ def scatter(found: Comparison) -> Figure | None:
     )
     return Figure(
         title="Values of b against those of a",
-        reading="The darker, the more prefixes (on a logarithmic scale). On the dashed line nothing moved; below, b is lower.",
+        reading="Darker cells hold more prefixes (logarithmic scale). On the dashed line values are equal; below it, b is lower.",
         svg=draw_svg(chart + diagonal, height=_LARGE),
         numbers=Table(
             heads=("a", "b", "prefixes"),
@@ -144,7 +142,7 @@ def scatter(found: Comparison) -> Figure | None:
 
 
 def by_position(found: Comparison) -> Figure | None:
-    """Mean shift after each number of steps."""
+    """Mean shift by number of steps in the prefix."""
     rows = [
         {
             "at": tables.format_span(part.first, part.last),
@@ -156,14 +154,14 @@ def by_position(found: Comparison) -> Figure | None:
     ]
     if not rows:
         return None
-    x = alt.X("at:O", title="steps before", sort=None, axis=alt.Axis(labelAngle=0))
+    x = alt.X("at:O", title="steps in the prefix", sort=None, axis=alt.Axis(labelAngle=0))
     base = alt.Chart(rows_of(rows))
     zero = alt.Chart(rows_of([{"zero": 0}])).mark_rule(color=LINE, strokeWidth=2).encode(y="zero:Q")
     bars = base.mark_rule(color=ACCENT, strokeWidth=2).encode(x=x, y=alt.Y("low:Q", title="b - a"), y2="high:Q")
     points = base.mark_point(filled=True, color=ACCENT, size=70, opacity=1).encode(x=x, y="shift:Q")
     return Figure(
         title="Shift by position",
-        reading="Mean of b - a after so many steps, with its 95 % interval over problems; 0 is the bare problem.",
+        reading="Mean of b - a by number of steps in the prefix, with its 95 % interval over problems. 0 is the bare problem.",
         svg=draw_svg(zero + bars + points, height=_LARGE),
         numbers=tables.positions_table(found),
     )
@@ -195,16 +193,16 @@ def _tiles(found: Comparison) -> tuple[Tile, ...]:
         Tile(
             name="Correlation",
             value="-" if shift.pearson.value is None else f"{shift.pearson.value:.2f}",
-            note="" if noise.correlation.value is None else f"without noise {format_interval(noise.correlation, '')}",
+            note="" if noise.correlation.value is None else f"corrected for noise {format_interval(noise.correlation, '')}",
         ),
         Tile(
             name="Labels that flip",
             value="-" if flips.flipped.value is None else format_percent(flips.flipped.value),
-            note="" if flips.by_chance is None else f"by chance alone {format_percent(flips.by_chance)}",
+            note="" if flips.by_chance is None else f"{format_percent(flips.by_chance)} expected by chance",
         ),
     ]  # fmt: skip
     if noise.beyond is not None and noise.by_chance is not None:
-        note = f"of prefixes; by chance alone {format_percent(noise.by_chance)}"
+        note = f"of prefixes; {format_percent(noise.by_chance)} expected by chance"
         tiles.append(Tile(name="Beyond noise", value=format_percent(noise.beyond), note=note))
     return tuple(tiles)
 
@@ -217,8 +215,8 @@ def _moved(found: Comparison) -> tuple[Section, ...]:
             anchor="moved",
             heading="Prefixes that moved most",
             intro=(
-                "At most one of a problem: posterior mean and standard deviation, right of all rollouts in each run, and how "
-                "many standard deviations lie between. Among many prefixes some are far apart by chance."
+                "At most one prefix per problem. For each run: posterior mean ± standard deviation, correct / graded rollouts. The "
+                "difference is in standard deviations. Among many prefixes, some differ much by chance."
             ),
             tables=(tables.moved_prefixes(found),),
         ),

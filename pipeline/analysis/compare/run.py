@@ -1,6 +1,7 @@
-"""Two runs read, joined and compared.
+"""Reads two runs, joins and compares them.
 
-Labels are read unit by unit, and of the columns what is compared; texts are read again, of the prefixes alone that are shown.
+Labels are read unit by unit, and only the columns that are compared. Texts are read later, only for the prefixes that are
+shown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,14 +36,14 @@ from pipeline.storage.stored_labels import frames_of
 from pipeline.storage.stored_run import StoredRun
 
 MOST_MOVED = 20
-"""Prefixes that are shown, one of a problem."""
+"""Prefixes that are shown, at most one per problem."""
 BINS = 10
 _MADE = ("estimator", "label_rule", "policy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """`made`: what stands in its labels about how they were made."""
+    """`made`: estimator, label rule and policy, as recorded in its labels."""
 
     run_dir: str
     storage: Storage
@@ -70,7 +71,8 @@ class _Run:
 
 
 def compare_runs(run_dirs: tuple[str, str]) -> Comparison:
-    """Raises UsageError for no run, one of another schema, one without labels, and two without a common prefix; StoreError."""
+    """Raises UsageError for a directory without a run, a run of another schema or without labels, and two runs without a common
+    prefix; StoreError for a damaged run."""
     a, b = (_read(run_dir) for run_dir in run_dirs)
     found = common(a.frames, b.frames)
     other_answers = _other_answers(a, b)
@@ -150,7 +152,7 @@ class _Text:
 
 
 def _texts(a: _Run, problem_ids: Sequence[str], prefix_ids: Sequence[str]) -> dict[str, _Text]:
-    """By prefix id."""
+    """Texts of the prefixes, by prefix id."""
     wanted, problems = set(prefix_ids), set(problem_ids)
     texts: dict[str, _Text] = {}
     columns = ("problem_id", "problem", "steps", "prefix_ids", "root_prefix_id", "source_id", "chain_id")
@@ -182,7 +184,7 @@ def _seen(row: Mapping[str, Any], side: str) -> RunPrefix:
 
 
 def _other_answers(a: _Run, b: _Run) -> int:
-    """Problems of the same words in both whose ids, and so whose known answers, differ."""
+    """Number of problems with the same words in both runs but different ids, and therefore different known answers."""
     of_a, of_b = (set(run.frames.chains["problem_id"]) for run in (a, b))
     only_a, only_b = of_a - of_b, of_b - of_a
     return len(_words(a, only_a) & _words(b, only_b)) if only_a and only_b else 0
@@ -199,12 +201,12 @@ def _nothing_common(a: _Run, b: _Run, found: Common, other_answers: int) -> str:
     places = f"run_dir: {a.run_dir} and {b.run_dir} have no labelled prefix in common"
     if found.overlap.problems:
         return (
-            f"{places}, though {found.overlap.problems:,} problems: their chains differ, and the bare problems "
-            "have no value in both; label the same chains in both"
+            f"{places}, although they share {found.overlap.problems:,} problems: their chains differ, and no bare problem "
+            "has a value in both; label the same chains in both"
         )
     if other_answers:
         return (
-            f"{places}: {other_answers:,} problems have the same words and other known answers; give both runs the same answer "
-            "column, in the same spelling"
+            f"{places}: {other_answers:,} problems have the same words but different known answers; give both runs the same "
+            "answer column, in the same spelling"
         )
     return f"{places}: no problem is in both; label the same rows in both, from the same data.path with the same data settings"

@@ -1,24 +1,25 @@
-"""How values of two runs differ, over the prefixes that both have a value of; what sampling alone explains of that, and what is
-left of it. Pure.
+"""How the values of two runs differ over the prefixes that have a value in both, how much of the difference sampling noise
+explains, and how much remains. Pure.
 
-Shifts are taken of the column `value`, which is unbiased for every single prefix under every estimator, also where sampling
-stops early: a mean over many makes up for its noise, and for no bias. `posterior_mean` is drawn towards what is usual, under
-two estimators not alike, so that a mean of its differences would shift where nothing has. Correlations are of the column that
-labels are made of (`value` for `fixed`, else `posterior_mean`): what somebody who trains on these labels would see.
+**Shift.** Shifts use the column `value`, which is unbiased for every single prefix under every estimator, also if sampling
+stops early. A mean over many prefixes averages out noise, but not bias. `posterior_mean` is shrunk towards usual values, and by
+different amounts under two estimators, so the mean of its differences could shift although nothing changed. Correlations use
+the column that labels are made from (`value` for `fixed`, else `posterior_mean`), because a model is trained on that one.
 
-**Beyond noise.** Of c right ones among n_a + n_b graded rollouts of a prefix, n_b of them b's, with p = c / (n_a + n_b), the
-difference of the two shares has about the standard deviation sqrt(p (1 - p) (1 / n_a + 1 / n_b)) where nothing has changed, and
-exceeds 1.96 of them in about 5 of 100 prefixes, less where n is small: eight rollouts come in ninths. How many it really are is
-exact: given c, the right ones of b are hypergeometric (Fisher 1935), whatever the value. `by_chance` is that. Which prefixes
-moved is not said; what `beyond` has above `by_chance` is the least share of those that did.
+**Beyond noise.** Let c of the n_a + n_b graded rollouts of a prefix in both runs be correct, and p = c / (n_a + n_b). If
+nothing changed, the difference between the shares of correct rollouts has a standard deviation of about sqrt(p (1 - p) (1 / n_a
++ 1 / n_b)). It exceeds 1.96 standard deviations in about 5 of 100 prefixes, in fewer if n is small, because shares are
+discrete. `by_chance` is the exact share: given c, the number of correct rollouts of b is hypergeometric (Fisher 1935), whatever
+the value. The figures do not say which prefixes moved; `beyond` - `by_chance` is a lower bound on the share of those that did.
 
-Exactly so for `fixed`. `pooled` spends rollouts in the light of outcomes, which the figures of the README say the effect of.
-Under `first_success` and `bisect` sampling stops at a right one, shares of counts mean nothing, and nothing is told.
+This is exact for `fixed`. `pooled` chooses rollouts by earlier outcomes; the effect of that is measured in the documented
+figures. Under `first_success` and `bisect`, sampling stops at a correct rollout, so shares of counts have no meaning, and these
+figures are left out.
 
-**Correlation without noise.** Spearman's correction for attenuation (1904): noise of two runs is independent, so the covariance
-of their unbiased values is that of the truths; it is divided by the standard deviations of the truths instead of the values':
-Var V = Var(value) - mean(p (1 - p) / (n - 1)) for `fixed`, from two rollouts on, and Var V = Var(posterior_mean) +
-mean(posterior_sd^2) for `pooled`, whose posteriors keep that promise on average (law of total variance).
+**Correlation without noise.** This is Spearman's correction for attenuation (1904). The noise of two runs is independent, so
+the covariance of their unbiased values is that of the true values V. It is divided by the standard deviations of the true
+values instead of the estimated ones: Var V = Var(value) - mean(p (1 - p) / (n - 1)) for `fixed`, from two rollouts on, and Var
+V = Var(posterior_mean) + mean(posterior_sd^2) for `pooled`, which holds for its posteriors on average (law of total variance).
 """
 
 import math
@@ -36,20 +37,20 @@ from pipeline.core.statistics import Floats, Interval, Ints, jackknife, mean, su
 from pipeline.estimators.base import Estimator
 
 _SINGLE = 8
-"""Positions up to this stand alone; behind it a range ends at each power of two."""
+"""Up to this, each position is a range of its own. After it, a range ends at each power of two."""
 _LEAST_VARIANCE = 1e-18
-"""Less is rounding: all values are the same."""
+"""A smaller variance is rounding error: all values are the same."""
 SHORT = {ValueColumn.value: "value", ValueColumn.posterior_mean: "mean"}
-"""The columns of `Common` by those of labels."""
+"""Columns of `Common` by columns of labels."""
 Z = 1.96
 _ROUNDING = 1e-9
 _FEWEST_ROLLOUTS = 2
-"""A single one says nothing of its own noise."""
+"""A single rollout says nothing about its own noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positioned:
-    """Shift of prefixes of `first` to `last` steps."""
+    """Shift of the prefixes with `first` to `last` steps."""
 
     first: int
     last: int
@@ -59,8 +60,8 @@ class Positioned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """`shift`: mean of b - a over `prefixes` of so many `problems`, each prefix once. `spearman` comes without an interval.
-    `equal`: how many have the same value in both."""
+    """`shift`: mean of b - a over `prefixes` of `problems`, each prefix once. `equal`: how many of them have the same value in
+    both. `pearson`, `spearman`: over `correlated` prefixes; `spearman` has no interval."""
 
     prefixes: int
     problems: int
@@ -108,9 +109,9 @@ def shift(found: Common, soft_a: ValueColumn, soft_b: ValueColumn) -> Shift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """`beyond`: share of `tested` prefixes that differ by more than 1.96 standard deviations of their noise; `by_chance`: of
-    how many that is expected where nothing has changed; `excess`: the former less the latter. None and empty where counts
-    cannot tell. `correlation`: of the truths, over `correlated` prefixes."""
+    """`beyond`: share of the `tested` prefixes that differ by more than 1.96 standard deviations of their noise. `by_chance`:
+    the share that is expected if nothing changed. `excess`: `beyond` - `by_chance`. These are None or empty if counts are not
+    shares (`counts_are_shares`). `correlation`: of the true values, over `correlated` prefixes."""
 
     tested: int
     beyond: float | None
@@ -137,7 +138,7 @@ def noise(found: Common, estimator_a: Estimator, estimator_b: Estimator) -> Nois
 
 
 def correlation(problems: Ints, x: Floats, y: Floats) -> Interval:
-    """Pearson's. Not defined where one of the two does not vary."""
+    """Pearson's correlation. It is undefined if one of the two does not vary."""
     if not len(x):
         return Interval()
     x, y = x - x.mean(), y - y.mean()
@@ -146,7 +147,7 @@ def correlation(problems: Ints, x: Floats, y: Floats) -> Interval:
 
 
 def correlation_of(covariance: Floats, variance_x: Floats, variance_y: Floats) -> Floats:
-    """In -1 to 1; NaN where a variance is not above 0."""
+    """Correlations between -1 and 1; NaN where a variance is not above 0."""
     defined = (variance_x > _LEAST_VARIANCE) & (variance_y > _LEAST_VARIANCE)
     spread = np.sqrt(np.where(defined, variance_x * variance_y, 1.0))
     return np.asarray(np.where(defined, np.clip(covariance / spread, -1.0, 1.0), np.nan))
@@ -154,8 +155,8 @@ def correlation_of(covariance: Floats, variance_x: Floats, variance_y: Floats) -
 
 @lru_cache(maxsize=65_536)
 def right_of_b(n_a: int, n_b: int, correct: int) -> tuple[Ints, Floats]:
-    """How many of b's rollouts may be right where `correct` of both runs' are, and with which probability, where nothing has
-    changed: hypergeometric."""
+    """The possible numbers of correct rollouts of b and their probabilities (hypergeometric), given that `correct` rollouts of
+    both runs are correct and nothing changed."""
     right = np.arange(max(0, correct - n_a), min(correct, n_b) + 1)
     log = _log_choose(n_b, right) + _log_choose(n_a, correct - right)
     mass = np.exp(log - log.max())
@@ -164,7 +165,7 @@ def right_of_b(n_a: int, n_b: int, correct: int) -> tuple[Ints, Floats]:
 
 @lru_cache(maxsize=65_536)
 def beyond_by_chance(n_a: int, n_b: int, correct: int) -> float:
-    """Probability of a difference beyond noise where nothing has changed."""
+    """Probability of a difference beyond noise if nothing changed."""
     right, mass = right_of_b(n_a, n_b, correct)
     return float(mass[_exceeds(n_a, n_b, correct - right, right)].sum())
 
@@ -177,7 +178,7 @@ def _correlation(sums: Floats) -> Floats:
 
 
 def _ranges(positions: Ints) -> tuple[Ints, Ints]:
-    """First and last position of each one's range: alone up to `_SINGLE`, then 9-16, 17-32 ..."""
+    """First and last position of the range of each position: single ones up to `_SINGLE`, then 9-16, 17-32 ..."""
     doublings = np.ceil(np.log2(np.maximum(positions, 2))).astype(np.int64)
     single = positions <= _SINGLE
     return np.where(single, positions, 2 ** (doublings - 1) + 1), np.where(single, positions, 2**doublings)
@@ -231,7 +232,8 @@ def _known(side: str, estimator: Estimator) -> pl.Expr:
 
 
 def _truth(rows: pl.DataFrame, side: str, estimator: Estimator) -> tuple[Floats, Floats]:
-    """Of each row what is near its truth, and its square with the noise put right: their means give the variance of truths."""
+    """Per row, an estimate of the true value, and its square corrected for noise. Their means give the variance of true
+    values."""
     if estimator.value_column is ValueColumn.value:
         value, n = rows[f"value_{side}"].to_numpy(), rows[f"value_rollouts_{side}"].to_numpy()
         centred = _centred(rows[f"value_{side}"])

@@ -1,4 +1,4 @@
-"""A comparison as tables of texts, for the page and for the terminal. More, and the prefixes that moved, stand in the page."""
+"""A comparison as tables of texts, for the page and for the terminal. The page also has the prefixes that moved."""
 
 from collections.abc import Iterator
 
@@ -16,13 +16,13 @@ TEXT = 300
 """Characters of a problem or a step that are shown."""
 _LABELS = {1: "1 good", 0: "0 bad", 2: "2 neutral", None: "uncertain"}
 _SETTINGS = 8
-"""So many that differ are named."""
+"""The most differing settings that are printed."""
 _WIDTH = 160
-"""No table is wider; a narrower terminal wraps its lines, and no figure is cut."""
+"""The width of tables. A narrower terminal wraps its lines, and no figure is cut."""
 
 
 def print_comparison(console: Console, found: Comparison) -> None:
-    """What was compared, the verdict, then tables."""
+    """Print what was compared, the verdict, then tables."""
     console.width = max(console.width, _WIDTH)
     print_lines(console, list(_lines(found)))
     for table in (values_table, positions_table, labels_table, flips_table, cost_table):
@@ -31,7 +31,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
 
 
 def settings_table(found: Comparison) -> Table:
-    """What was asked of the two runs and is not the same."""
+    """The settings in which the two runs differ."""
     rows = tuple((difference.key, difference.a, difference.b) for difference in found.differing)
     return Table(heads=("setting", "a", "b"), rows=rows, words=3)
 
@@ -47,11 +47,14 @@ def values_table(found: Comparison) -> Table:
     ]
     if noise.correlation.value is not None:
         rows.append(
-            (f"... without noise, of {noise.correlated:,} unbiased values", format_interval(noise.correlation, ""))
+            (
+                f"... corrected for noise, of {noise.correlated:,} unbiased values",
+                format_interval(noise.correlation, ""),
+            )
         )
     if noise.beyond is not None and noise.by_chance is not None:
         rows.append((f"beyond 1.96 sd of noise, of {noise.tested:,}", format_percent(noise.beyond)))
-        rows.append(("... by chance alone", format_percent(noise.by_chance)))
+        rows.append(("... expected by chance", format_percent(noise.by_chance)))
     return Table(heads=("values", ""), rows=tuple(rows))
 
 
@@ -60,11 +63,11 @@ def positions_table(found: Comparison) -> Table:
         (format_span(part.first, part.last), f"{part.prefixes:,}", format_interval(part.shift))
         for part in found.shift.by_position
     )
-    return Table(heads=("steps before", "prefixes", "b - a"), rows=rows)
+    return Table(heads=("steps in the prefix", "prefixes", "b - a"), rows=rows)
 
 
 def labels_table(found: Comparison) -> Table:
-    """Rows are labels of a, columns those of b; only those that occur."""
+    """Rows are labels of a, columns are labels of b. Only labels that occur are shown."""
     table = found.flips.table
     used = [at for at in range(len(KINDS)) if any(table[at]) or any(row[at] for row in table)]
     return Table(
@@ -76,9 +79,9 @@ def labels_table(found: Comparison) -> Table:
 
 def flips_table(found: Comparison) -> Table:
     flips, errors = found.flips, found.flips.first_errors
-    chance = [] if flips.by_chance is None else [("... by chance alone", format_percent(flips.by_chance))]
+    chance = [] if flips.by_chance is None else [("... expected by chance", format_percent(flips.by_chance))]
     rows = [
-        (f"flipped, of {flips.decided:,} decided in both", _share(found)),
+        (f"flipped, of {flips.decided:,} not uncertain in either", _share(found)),
         *chance,
         (f"first error of {errors.chains:,} chains: the same step", f"{errors.same:,}"),
         ("... an earlier one in b", f"{errors.earlier:,}"),
@@ -105,9 +108,9 @@ def cost_table(found: Comparison) -> Table:
 
 
 def moved_prefixes(found: Comparison) -> Table:
-    """The prefixes that moved farthest, with their texts."""
+    """The prefixes that moved most, with their texts."""
     return Table(
-        heads=("chain", "step", "problem", "last step", "a", "b", "apart"),
+        heads=("chain", "step", "problem", "last step", "a", "b", "difference"),
         rows=tuple(_moved(part) for part in found.moved),
         words=4,
     )
@@ -125,36 +128,37 @@ def overlap_line(found: Comparison) -> Table:
 
 
 def remark_lines(found: Comparison) -> list[str]:
-    """What a reader must know before any figure."""
+    """What a reader must know before the figures."""
     both = found.overlap
     lines = [
-        f"{name} is not finished: {side.owed:,} of its {side.units:,} units are owed, and what it has is compared"
+        f"{name} is not finished: {side.owed:,} of its {side.units:,} units remain, and only finished units are compared"
         for name, side in (("a", found.a), ("b", found.b))
         if side.owed
     ]
     if both.by_words:
         lines.append(
-            f"{both.by_words:,} of the common chains have other ids in the two runs, as chains that a policy sampled are known "
-            "by its tokens: they are matched by the words of their steps"
+            f"{both.by_words:,} of the common chains have different ids in the two runs, because the id of a chain that a policy "
+            "sampled depends on its tokens: they are matched by the words of their steps"
         )
     if found.other_answers:
         lines.append(
-            f"{found.other_answers:,} problems are in both by their words, with other known answers, and are left out"
+            f"{found.other_answers:,} problems have the same words but different known answers, and are left out"
         )
     if not both.chains:
         lines.append(
-            "no chain is in both, the bare problems alone are compared: label the chains of one with the policy of the other"
+            "no chain is in both runs, so only bare problems are compared: label the chains of one run with the policy of the other"
         )
     uncounted = sorted({side.estimator for side in (found.a, found.b) if not side.counts_are_shares})
     if uncounted:
         lines.append(
-            f"{' and '.join(uncounted)} stops at right rollouts, its counts are no shares: what noise explains is not told"
+            f"{' and '.join(uncounted)}: sampling stops at a correct rollout, so correct / graded is biased, and the effect of "
+            "noise cannot be computed"
         )
     return lines
 
 
 def format_span(first: int, last: int) -> str:
-    """Positions as a text."""
+    """A range of positions as text."""
     return f"{first}" if first == last else f"{first}-{last}"
 
 

@@ -1,10 +1,10 @@
-"""Label rows as a table with a row per prefix of a chain (`steps_of`), and what the tables of a run come to: counts, shares and
-means, by outcome, by value and by place in the chain. Pure.
+"""Label rows as a table with one row per chain and prefix (`steps_of`), and the figures of a run: counts, shares and means, by
+outcome, by value and by place in the chain. Pure.
 
-`steps`, `chains`: see `steps_of`, `chains_of`; `log`: see `run_data.Gathered`. A chain's outcome is `right`, `wrong`, or `open`
-where it states no answer that can be graded. Of figures over steps those without a value are left out, where they have none to
-show. The end of a chain with an outcome has that for its value and its label, whatever the policy: it counts along the chain
-and among drops alone.
+`steps` is the table of `steps_of`, `chains` that of `chains_of`, `log` that of `run_data.RunData`. A chain's outcome is
+`right`, `wrong` or `open`; an open chain states no answer that can be graded. Figures of values leave out steps without a
+value. The last step of a right or wrong chain takes its value and label from the outcome, whatever the policy. It is called an
+end, and counts only in `value_by_position` and in drops.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ DROP_BINS = 20
 PLACE_BINS = 10
 WIDTH_BINS = 20
 ROLLOUT_BINS = 16
-"""At most; few different numbers of rollouts have a bin each."""
+"""The most bins. Where no prefix has this many rollouts, each number of rollouts has its own bin."""
 OUTCOMES = ("right", "wrong", "open")
 LABELS = {1: "good", 0: "bad", 2: "neutral", None: "uncertain"}
 _SAMPLED = pl.col("n_rollouts") + pl.col("n_ungraded")
@@ -30,15 +30,15 @@ COLUMNS = (
     "outcome", "root_prefix_id", "prefix_ids", *_LISTS, "label", *(f"root_{name}" for name in _LISTS),
     "estimator", "label_rule", "policy",
 )  # fmt: skip
-"""Of a label row, that are looked at."""
+"""Columns of a label row that are read."""
 _KEPT = {"n_correct": pl.Int32, "n_rollouts": pl.Int32, "n_ungraded": pl.Int32, "n_truncated": pl.Int32,
          "low": pl.Float64, "high": pl.Float64}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What steps are as a whole: of all `steps`, `ends` have their chain's outcome for a value, the rest is `labelled` or
-    `uncertain`. `mean_*`: of the values of the rest in right and in wrong chains, None where there are none."""
+    """Counts and means over all `steps` of a run: `ends` (see the module), and of the others those that are `labelled` and
+    `uncertain`. `mean_right`, `mean_wrong`: mean value of the others in right and in wrong chains, None if there is none."""
 
     steps: int
     ends: int
@@ -49,12 +49,12 @@ class Step:
 
 
 def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
-    """One row per chain and prefix, in order; step 0 is the bare problem. All chains of a problem stand in one frame.
+    """One row per chain and prefix, in order; step 0 is the bare problem. `labels` must hold all chains of its problems.
 
-    `chain` counts from `first_chain`, `steps` is how many it has. `value` is the one that the estimator means
-    (`Estimator.value_column`), null where there is none. `label` is null for step 0 and where it is uncertain.
-    `drop` is by how much the value fell from the prefix before. `counts` is true for the first of the rows that share a prefix
-    which was, or could have been, sampled: sums over prefixes take those.
+    `chain` counts from `first_chain`; `steps` is the number of its steps. `value` comes from the estimator's value column
+    (`Estimator.value_column`), null if it has none. `label` is null for step 0 and for uncertain steps. `drop` is the decrease
+    of the value from the prefix before. `counts` is true on the first row of each distinct prefix that was, or could have been,
+    sampled; sums over prefixes use these rows.
     """
     numbered = labels.select(COLUMNS).with_row_index("chain", first_chain).with_columns(pl.col("chain").cast(pl.UInt32))
     numbered = numbered.with_columns(steps=pl.col("prefix_ids").list.len().cast(pl.UInt16))
@@ -87,20 +87,20 @@ def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
 
 
 def chains_of(steps: pl.DataFrame) -> pl.DataFrame:
-    """One row per chain: its `outcome`, how many `steps`, and by how much its value fell most at a step (`drop`, null where no
-    two values stand side by side; negative where it only ever rose)."""
+    """One row per chain: its `outcome`, the number of its `steps`, and the largest decrease of its value at a step (`drop`). It
+    is null if no two adjacent values are known, and negative if the value only rises."""
     return steps.group_by("chain", maintain_order=True).agg(
         pl.col("outcome").first(), pl.col("steps").first(), pl.col("drop").max()
     )
 
 
 def makers_of(labels: pl.DataFrame) -> pl.DataFrame:
-    """How many `chains` were labelled with which policy, estimator and rule."""
+    """Number of `chains` by policy, estimator and label rule."""
     return labels.group_by("policy", "estimator", "label_rule").agg(chains=pl.len())
 
 
 def by_value(estimators: pl.Series) -> list[str]:
-    """Those of the estimators whose estimate stands in the column `value`."""
+    """The estimators whose estimate is in the column `value`."""
     return [name for name in estimators.unique().to_list() if value_column(None, name) is ValueColumn.value]
 
 
@@ -120,22 +120,23 @@ def in_all(steps: pl.DataFrame) -> Step:
 
 
 def value_counts(steps: pl.DataFrame) -> pl.DataFrame:
-    """Steps per bin of their value, [low, high), the last one closed: `low`, `high`, a column per outcome, `all`."""
+    """Steps per bin of their value. Columns: `low`, `high`, one per outcome, `all`. Bins are [low, high), the last one is
+    closed."""
     binned = _with_outcome(_before_ends(steps)).drop_nulls("value").with_columns(bin=_bin(pl.col("value"), VALUE_BINS))
     return _with_edges(_by_outcome(binned, VALUE_BINS), 0.0, 1.0)
 
 
 def drop_counts(chains: pl.DataFrame) -> pl.DataFrame:
-    """Chains per bin of their largest drop; those that never fall stand in the first."""
+    """Chains per bin of their largest drop. Chains whose value never falls are in the first bin."""
     drop = pl.col("drop").clip(0, 1)
     binned = _with_outcome(chains).drop_nulls("drop").with_columns(bin=_bin(drop, DROP_BINS))
     return _with_edges(_by_outcome(binned, DROP_BINS), 0.0, 1.0)
 
 
 def value_by_position(steps: pl.DataFrame) -> pl.DataFrame:
-    """`mean`, quartiles `low` and `high` and number `steps` of the values, per outcome and place in the chain.
+    """Per outcome and place in the chain: the `mean` of the values, their quartiles `low` and `high`, and their number `steps`.
 
-    Place 0 is the bare problem; place i the steps whose number over that of all lies in (i-1, i] of `PLACE_BINS`.
+    Place 0 is the bare problem. Place i holds step k of K if k / K is in (i - 1, i] / `PLACE_BINS`.
     """
     return (
         _by_position(steps)
@@ -152,7 +153,7 @@ def value_by_position(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def label_counts(steps: pl.DataFrame) -> pl.DataFrame:
-    """`steps` per `outcome` and `label` (in words), all pairs that occur."""
+    """`steps` per `outcome` and `label` (as a word), for all pairs that occur."""
     named = _with_outcome(_before_ends(steps)).with_columns(
         label=pl.col("label").cast(pl.Int64).replace_strict(list(LABELS), list(LABELS.values()), return_dtype=pl.String)
     )
@@ -162,20 +163,20 @@ def label_counts(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def uncertain_by_position(steps: pl.DataFrame) -> pl.DataFrame:
-    """`uncertain` of all `steps` before ends per place (from 1, as in `value_by_position`), and their `share`."""
+    """Per place (from 1, see `value_by_position`): `steps` without ends, the `uncertain` ones of them, and their `share`."""
     found = _by_position(_before_ends(steps))
     return _shares(found, pl.col("label").is_null().sum(), pl.len(), "uncertain", "steps")
 
 
 def truncated_by_position(steps: pl.DataFrame) -> pl.DataFrame:
-    """`truncated` of all `rollouts` of distinct prefixes per place, and their `share`."""
+    """Per place: `rollouts` of distinct prefixes, the `truncated` ones of them, and their `share`."""
     found = _by_position(steps).filter("counts")
     return _shares(found, pl.sum("n_truncated"), _SAMPLED.sum(), "truncated", "rollouts")
 
 
 def widths(steps: pl.DataFrame) -> pl.DataFrame:
-    """Distinct `prefixes` by rollouts spent, `from_rollouts` to `to_rollouts`, and by the width of their interval, `low` to
-    `high`."""
+    """Distinct `prefixes` by number of rollouts (`from_rollouts` to `to_rollouts`, both included) and by width of the interval
+    (`low` to `high`)."""
     found = steps.filter("counts").select(rollouts=_SAMPLED, width=pl.col("high") - pl.col("low")).drop_nulls()
     most = found["rollouts"].max() or 0
     assert isinstance(most, int)
@@ -199,7 +200,8 @@ def outcome_counts(chains: pl.DataFrame) -> pl.DataFrame:
 
 
 def verdict_counts(log: pl.DataFrame) -> pl.DataFrame:
-    """`rollouts` and `tokens` per `verdict`, most first; those that were aborted have none, and are named so."""
+    """`rollouts` and `tokens` per `verdict`, most rollouts first. The verdicts of aborted rollouts do not count; they are listed
+    as `aborted`."""
     aborted = pl.col("finish") == Finish.ABORT.value
     named = log.with_columns(verdict=pl.when(aborted).then(pl.lit("aborted")).otherwise("verdict"))
     counted = named.group_by("verdict").agg(pl.sum("rollouts", "tokens"))
@@ -219,7 +221,7 @@ def _with_outcome(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_position(steps: pl.DataFrame) -> pl.DataFrame:
-    """With `place`, counted in whole numbers: k of K steps lie in bin ceil(k * bins / K)."""
+    """Adds `place`, computed in whole numbers: step k of K is in place ceil(k * bins / K)."""
     step, of = pl.col("step").cast(pl.Int64), pl.col("steps").cast(pl.Int64)
     return _with_outcome(steps).with_columns(place=(step * PLACE_BINS + of - 1) // of)
 

@@ -1,4 +1,4 @@
-"""What stands in the page of one run, in which order. Pure."""
+"""The content of the page of one run, in its order. Pure."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ KIND = "report"
 def build_page(
     found: RunData, plan: Sequence[PlannedAmount], *, banners: Sequence[str], inset: Inset | None, foot: Sequence[str]
 ) -> Page:
-    """The page; `banners` stand before its own."""
+    """The page; `banners` come before its own."""
     sections = (_values(found), _rollouts(found), _planned(found, plan), _rejects(found))
     return Page(
         title=found.place,
@@ -51,7 +51,7 @@ def _facts(found: RunData) -> tuple[tuple[str, str], ...]:
         ("label rule", made("label_rule")),
     ]
     if found.edition is not None:
-        facts.append(("labels", f"edition {found.edition}, made from the run's rollouts later"))
+        facts.append(("labels", f"edition {found.edition}, made later from the run's rollouts"))
     if found.starts:
         first, last = found.starts[0], max(found.starts, key=lambda start: start.at)
         hosts = ", ".join(dict.fromkeys(start.host for start in found.starts))
@@ -70,21 +70,21 @@ def format_time(seconds: float) -> str:
 
 def _state(found: RunData) -> str:
     if not found.units:
-        return "no row in work"
+        return "no row can be labelled"
     if found.owed:
-        return f"{found.owed:,} of {found.units:,} units are owed"
+        return f"unfinished: {found.owed:,} of {found.units:,} units remain"
     return "finished"
 
 
 def _banners(found: RunData) -> list[str]:
     if not found.units:
         return [
-            "No row of the input is in work: none of those read so far could be used (see Rejects), or `label` was stopped "
+            "No row of the input can be labelled: every row read so far was rejected (see Rejects), or `label` was stopped "
             "while it read them."
         ]
     if found.owed:
         return [
-            f"{found.owed:,} of {found.units:,} units are owed: everything below is about the other "
+            f"{found.owed:,} of {found.units:,} units remain: everything below is about the other "
             f"{found.units - found.owed:,}. {_sentence(last_activity(found))}Finish the run with `label`, then write this "
             "page again."
         ]
@@ -108,10 +108,8 @@ def _tiles(found: RunData) -> list[Tile]:
         (totals.ungraded, "ungraded"),
     ]
     before_ends = whole.steps - whole.ends
-    aborted = [(totals.aborted, "stopped")] if totals.aborted else []
-    unfinished = (
-        f"; {found.unfinished.rollouts:,} more of units that are not whole" if found.unfinished.rollouts else ""
-    )
+    aborted = [(totals.aborted, "aborted")] if totals.aborted else []
+    unfinished = f"; {found.unfinished.rollouts:,} more in unfinished units" if found.unfinished.rollouts else ""
     tiles = [
         Tile(
             name="Rows", value=format_number(totals.rows), note=f"{totals.used:,} used + {totals.rejected:,} rejected"
@@ -126,7 +124,7 @@ def _tiles(found: RunData) -> list[Tile]:
             value=format_number(whole.labelled),
             note=f"of {before_ends:,}; {whole.uncertain:,} uncertain"
             + (f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else "")
-            + (f"; {whole.ends:,} ends of chains are not counted" if whole.ends else ""),
+            + (f"; {whole.ends:,} last steps of chains are not counted" if whole.ends else ""),
         ),
         Tile(
             name="Rollouts",
@@ -141,7 +139,7 @@ def _tiles(found: RunData) -> list[Tile]:
             Tile(
                 name="Mean value",
                 value=" / ".join("-" if mean is None else f"{mean:.2f}" for _, mean in means),
-                note=f"of the steps of right / wrong chains, without their ends; {_shown(found)}",
+                note=f"of the steps of right / wrong chains, last steps left out; {_shown(found)}",
             )
         )
     if (hours := device_hours(found.starts)) is not None:
@@ -150,8 +148,8 @@ def _tiles(found: RunData) -> list[Tile]:
             Tile(
                 name="Device hours",
                 value=format_number(hours, 2),
-                note=f"{len(found.starts):,} start{'s' if len(found.starts) > 1 else ''} of label"
-                + ("" if paid is None else f"; {format_number(paid, 2)} in money{_without_price(found)}"),
+                note=f"{len(found.starts):,} start{'s' if len(found.starts) > 1 else ''} of `label`"
+                + ("" if paid is None else f"; cost {format_number(paid, 2)}{_without_price(found)}"),
             )
         )
     return tiles
@@ -159,19 +157,19 @@ def _tiles(found: RunData) -> list[Tile]:
 
 def _without_price(found: RunData) -> str:
     count = starts_without_price(found.starts)
-    return f" ({count:,} without a price)" if count else ""
+    return f" (without {count:,} that have no price)" if count else ""
 
 
 def _token_note(found: RunData, labelled: int) -> str:
     totals = found.totals
-    parts = [f"{totals.tokens / totals.chains:,.0f} a chain"] if totals.chains else []
-    parts += [f"{totals.tokens / labelled:,.0f} a labelled step"] if labelled else []
+    parts = [f"{totals.tokens / totals.chains:,.0f} per chain"] if totals.chains else []
+    parts += [f"{totals.tokens / labelled:,.0f} per labelled step"] if labelled else []
     parts += [f"{totals.solution_tokens:,} more in sampled chains"] if totals.solution_tokens else []
     return "; ".join(parts)
 
 
 def _shown(found: RunData) -> str:
-    return "the unbiased estimate" if by_value(found.makers["estimator"]) else "posterior means"
+    return "unbiased estimates" if by_value(found.makers["estimator"]) else "posterior means"
 
 
 def _values(found: RunData) -> Section | None:
@@ -179,8 +177,10 @@ def _values(found: RunData) -> Section | None:
     return _section(
         "values",
         "Values and labels",
-        f"A value is the share of the policy's continuations that end right. Shown: {_shown(found)}. The end of a chain with "
-        "an outcome has that for its value and label: it says nothing of the policy, and is left out unless said otherwise.",
+        "The value of a step is the share of the policy's continuations from this step that reach the correct answer. The "
+        f"values shown are {_shown(found)}. The outcome of a chain is right or wrong by the answer it states, or open if that "
+        "cannot be graded. The last step of a right or wrong chain takes its value and label from the outcome. It says nothing "
+        "about the policy, and is left out unless a figure says otherwise.",
         figures.values(aggregates.value_counts(steps), "value"),
         figures.by_position(aggregates.value_by_position(steps)),
         figures.drops(aggregates.drop_counts(found.chains)),
@@ -195,7 +195,7 @@ def _rollouts(found: RunData) -> Section | None:
     return _section(
         "rollouts",
         "Rollouts",
-        "What was sampled from the prefixes, and what became of it.",
+        "The completions that were sampled from the prefixes, and their verdicts.",
         figures.verdicts(aggregates.verdict_counts(found.log)),
         figures.truncation(aggregates.truncated_by_position(found.steps)),
         figures.speed(points),
@@ -225,30 +225,30 @@ def _planned(found: RunData, plan: Sequence[PlannedAmount]) -> Section | None:
                 "-" if each.ratio is None else f"{each.ratio:.2f}",
             )
         )
-    unfinished = ", with those of units that are not whole" if found.unfinished.rollouts else ""
+    unfinished = " Committed rollouts of unfinished units are included." if found.unfinished.rollouts else ""
     made_at = found.plan.made_at.replace("T", " ")
-    heads = ("", "in the range", "planned", "range", "came to", "over planned")
+    heads = ("amount", "in the range", "planned", "range", "actual", "actual / planned")
     return Section(
         anchor="planned",
         heading="Planned and actual",
-        intro=f"The plan of {made_at}, and what the run came to{' so far' if found.owed else ''}. Rollouts and tokens "
-        f"are those of rollouts and of sampled chains together{unfinished}.{_prices(found, found.plan)}",
+        intro=f"The plan of {made_at}, and the run{' so far' if found.owed else ''}. Tokens include those of sampled chains."
+        f"{unfinished}{_prices(found, found.plan)}",
         tables=(Table(heads=heads, rows=tuple(rows), words=2),),
     )
 
 
 def _prices(found: RunData, plan: Forecast) -> str:
-    """Which prices money goes by, where that is not the plan's alone."""
+    """A sentence on the prices that money uses, if other prices than the plan's are used."""
     if plan.gpu_hour_price is None:
         return ""
     of_starts = {start.price for start in found.starts if start.price is not None} - {plan.gpu_hour_price}
     own = " and ".join(f"{price:,g}" for price in sorted(of_starts))
-    text = f" Money: the plan counts {plan.gpu_hour_price:,g} for a device hour"
+    text = f" Money: the plan uses {plan.gpu_hour_price:,g} per device hour"
     if own:
-        text += f", starts of the run {own}"
+        text += f", starts of the run use {own}"
     count = starts_without_price(found.starts)
     if count:
-        text += f"; starts without a price ({count:,}) go by the plan's"
+        text += f"; starts without a price ({count:,}) use the plan's"
     return f"{text}." if own or count else ""
 
 
@@ -256,7 +256,7 @@ def _rejects(found: RunData) -> Section | None:
     if found.reject_counts.is_empty():
         return None
     counts = Table(
-        heads=("reason", "of", "how many"),
+        heads=("reason", "rejected", "count"),
         rows=tuple(
             (reason.replace("_", " "), "single prefixes" if of_prefix else "whole rows", f"{count:,}")
             for of_prefix, reason, count in found.reject_counts.iter_rows()
@@ -264,11 +264,9 @@ def _rejects(found: RunData) -> Section | None:
         words=2,
     )
     total = found.reject_counts["rejects"].sum()
-    shown = (
-        f"all {total:,}" if total <= EXAMPLES else f"the first {EXAMPLES:,} of {total:,}; all are in rejects/*.parquet"
-    )
+    shown = f"all {total:,}" if total <= EXAMPLES else f"the first {EXAMPLES:,} of {total:,}; rejects/*.parquet has all"
     words = Table(
-        caption=f"In words: {shown}.",
+        caption=f"Details: {shown}.",
         heads=("file", "line", "id", "reason", "what to do"),
         rows=tuple(
             (
@@ -285,6 +283,6 @@ def _rejects(found: RunData) -> Section | None:
     return Section(
         anchor="rejects",
         heading="Rejects",
-        intro="Rows that could not be used, and single prefixes that could not be measured, though their chain is.",
+        intro="Rows that could not be used, and single prefixes that could not be measured in chains that were labelled.",
         tables=(counts, words),
     )

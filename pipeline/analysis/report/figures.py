@@ -1,6 +1,5 @@
-"""The charts of a run's report, each with a sentence on how it is read and with its numbers.
-
-None where there is nothing to show."""
+"""The charts of a run's report, each with a text on how to read it and with its numbers. A function returns None if there is
+nothing to show."""
 
 import math
 from collections.abc import Sequence
@@ -24,22 +23,22 @@ from pipeline.analysis.report.page import (
 )
 from pipeline.core.formatting import format_percent
 
-_PLACES = "0 is the bare problem, 1 the last step."
+_PLACES = "0 is the bare problem (before step 1), 1 is the last step."
 _SHORT = 170
 """Height of a chart with few bars."""
 _BAR = 26
 _BESIDE_BARS = 60
 _FEW = 5
-"""Up to so many, each has a tick."""
+"""Counts up to this one have a tick each."""
 
 
 def values(counts: pl.DataFrame, shown: str) -> Figure | None:
-    """`counts`: see `aggregates.value_counts`; `shown`: which value it is."""
+    """`counts`: see `aggregates.value_counts`. `shown`: the name of the value."""
     return _histogram(
         counts,
         title="Values of steps",
-        reading=f"How many steps have which {shown}, by what their chain came to; ends of chains are left out. Much at both "
-        "sides: steps that settle it.",
+        reading=f"Number of steps by {shown} and by outcome of their chain. Last steps are left out. After a step near 0 or 1, "
+        "the outcome is almost certain.",
         axis="value of the step",
         what="steps",
     )
@@ -50,15 +49,15 @@ def drops(counts: pl.DataFrame) -> Figure | None:
     return _histogram(
         counts,
         title="Largest drop of each chain",
-        reading="By how much the value falls at the worst step of a chain. Ends count: a wrong chain whose steps look good "
-        "falls at its end, to 0. To the right stand chains with a clear error, or with such an end.",
+        reading="How far the value falls at the worst step of each chain. Last steps count: a wrong chain whose steps look "
+        "good falls to 0 at its last step. Chains at the right have a clear error or such a last step.",
         axis="largest drop of the value from one step to the next",
         what="chains",
     )
 
 
 def by_position(found: pl.DataFrame) -> Figure | None:
-    """`found`: see `aggregates.value_by_place`."""
+    """`found`: see `aggregates.value_by_position`."""
     closed = found.filter(pl.col("outcome") != "open")
     if closed.is_empty():
         return None
@@ -67,14 +66,14 @@ def by_position(found: pl.DataFrame) -> Figure | None:
     colour = alt.Color("outcome:N", scale=scale(BY_OUTCOME, set(closed["outcome"])))
     dash = alt.StrokeDash("outcome:N", scale=alt.Scale(domain=["right", "wrong"], range=[[1, 0], [6, 3]]), legend=None)
     base = alt.Chart(rows_of(rows))
-    # Bands only touch the lines of their own colour, so that both stay readable where they overlap.
+    # Bands are faint, so that both lines stay readable where the bands overlap.
     band = base.mark_area(opacity=0.18).encode(x=x, y=_unit("low:Q", "value"), y2="high:Q", color=colour)
     lines = base.mark_line(strokeWidth=2.5).encode(x=x, y=_unit("mean:Q", "value"), color=colour, strokeDash=dash)
     points = base.mark_point(filled=True, size=30, opacity=1).encode(x=x, y=_unit("mean:Q", "value"), color=colour)
     return Figure(
         title="Value along the chain",
-        reading=f"Mean value, and the middle half of all values as a band, in right and in wrong chains. {_PLACES} At 1 stand "
-        "ends of chains, whose value is the outcome.",
+        reading=f"Mean value in right and in wrong chains; the band holds the middle half of the values. {_PLACES} The value "
+        "of a last step is the outcome.",
         svg=draw_svg(band + lines + points),
         numbers=Table(
             heads=("chains", "place", "mean", "lower quartile", "upper quartile", "values"),
@@ -105,8 +104,8 @@ def labels(counts: pl.DataFrame) -> Figure | None:
     )
     return Figure(
         title="Labels",
-        reading="What the steps of right, wrong and open chains are labelled, their ends left out: good is 1, bad 0, neutral "
-        "2, uncertain null.",
+        reading="Labels of the steps of right, wrong and open chains. Last steps are left out. In the data, good is 1, bad 0, "
+        "neutral 2 and uncertain null.",
         svg=draw_svg(chart, height=_BESIDE_BARS + (_BAR + 14) * len(totals)),
         numbers=Table(
             heads=("chains", "label", "steps", "share"),
@@ -125,21 +124,21 @@ def uncertain(found: pl.DataFrame) -> Figure | None:
     return _shares(
         found,
         title="Uncertain steps",
-        reading=f"Share of the steps whose label the rollouts do not decide yet, along the chain; ends of chains are left out. "
-        f"{_PLACES}",
+        reading=f"Share of the steps whose label is uncertain with the rollouts so far, along the chain. Last steps are left "
+        f"out. {_PLACES}",
         part="uncertain",
         whole="steps",
     )
 
 
 def truncation(found: pl.DataFrame) -> Figure | None:
-    """`found`: see `aggregates.truncated_by_place`."""
+    """`found`: see `aggregates.truncated_by_position`."""
     if not found["truncated"].sum():
         return None
     return _shares(
         found,
         title="Truncated rollouts",
-        reading="Share of the rollouts that sampling.max_tokens cut, along the chain.",
+        reading=f"Share of the rollouts that were cut by sampling.max_tokens, along the chain. {_PLACES}",
         part="truncated",
         whole="rollouts",
     )
@@ -162,7 +161,8 @@ def widths(counts: pl.DataFrame) -> Figure | None:
     )
     return Figure(
         title="Interval width against rollouts",
-        reading="How sure values are for what was spent on them: the darker, the more prefixes. Low is sure.",
+        reading="Width of the interval of each prefix by its number of rollouts. Darker cells hold more prefixes. A narrow "
+        "interval means a certain value.",
         svg=draw_svg(chart),
         numbers=Table(
             heads=("rollouts", "width", "prefixes"),
@@ -194,7 +194,8 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
     )
     return Figure(
         title="Verdicts",
-        reading="What the checker said. Unparseable, over limit, timeout and crashed are ungraded: never counted as wrong.",
+        reading="Verdicts of the answer checker. Unparseable, over limit, timeout and crashed are ungraded: they never count "
+        "as incorrect.",
         svg=svg,
         numbers=Table(
             heads=("verdict", "rollouts", "share", "tokens"),
@@ -204,24 +205,25 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
 
 
 def speed(course: Sequence[dict[str, float]]) -> Figure | None:
-    """`course`: see `plan_check.course`."""
+    """`course`: see `plan_check.speed_over_time`."""
     return _over_time(
         course,
         ("tokens_per_second",),
         title="Tokens per second",
-        reading="What all engines together generated while the run was at work; between starts the line is broken.",
+        reading="Tokens that all engines together generate per second. The line is broken between starts of the run.",
         heads=("start", "tokens/s", "workers"),
         columns=("start", "tokens_per_second", "workers"),
     )
 
 
 def load(course: Sequence[dict[str, float]]) -> Figure | None:
-    """`course`: see `plan_check.course`."""
+    """`course`: see `plan_check.speed_over_time`."""
     return _over_time(
         course,
         ("running", "waiting", "grading"),
         title="Requests",
-        reading="Requests that engines work on, that wait for one, and completions that wait for the checker.",
+        reading="Requests that engines process (running), requests that wait for an engine (waiting), and completions that "
+        "wait for the answer checker (grading).",
         heads=("start", "running", "waiting", "grading"),
         columns=("start", "running", "waiting", "grading"),
     )
@@ -333,23 +335,23 @@ _QUARTILES = ("mean", "low", "high")
 _TENTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
 _SERIES = (ACCENT, BY_OUTCOME["wrong"], TEXT)
 _DASHES = ([1, 0], [6, 3], [2, 2])
-"""Of lines that colour alone does not tell apart."""
+"""Dashes of the lines, because colour alone does not distinguish them for every reader."""
 _LONG = 600
-"""Size of a line in a legend, so that its dashes are seen."""
+"""Size of a line in a legend: long enough to show its dashes."""
 
 
 def _centred(row: dict[str, Any]) -> dict[str, Any]:
-    """A tick of the axis stands in the middle of what it counts."""
+    """Shifts the edges of a bin so that a tick of the axis is in the middle of its count."""
     return {**row, "begin": row["from_rollouts"] - 0.5, "end": row["to_rollouts"] + 0.5}
 
 
 def _names() -> alt.Axis:
-    """Letters of the reader's system may be wider than those that the room was measured with."""
+    """An axis with space for the labels, because the reader's font may be wider than the one they were measured with."""
     return alt.Axis(labelFontSize=12, labelColor=TEXT, minExtent=80)
 
 
 def _counts(most: float) -> alt.Axis:
-    """Of counts up to `most`: whole ones have whole ticks."""
+    """An axis of counts up to `most`. Small counts have ticks at whole numbers only."""
     axis = alt.Axis(format="~s", labelExpr="datum.value ? datum.label : '0'")
     if most <= _FEW:
         axis.values = list(range(math.ceil(most) + 1))

@@ -1,10 +1,9 @@
-"""A page as one HTML file: what it is made of, its charts, and the file. Nothing is loaded from anywhere, and no script but its
-own one can run in it.
+"""A page as one HTML file: its parts, its charts, and the file. The page loads nothing, and only its own script can run in it.
 
-It is made of texts and figures, of which only `svg` and what an `Inset` holds are trusted to be markup; texts are escaped by
-the template. Covered by the policy in its head: scripts (by their hash), and every request.
+The template escapes all texts; only `svg` and the parts of an `Inset` are trusted as markup. The content security policy in the
+head allows the page's script by its hash, and forbids every request.
 
-A chart is SVG that takes its colours from the page: drawn by Vega when the page is written, without a browser or a network.
+A chart is SVG in the colours of the page. Vega draws it when the page is written, without a browser or a network.
 """
 
 import base64
@@ -23,10 +22,10 @@ from markupsafe import Markup
 _WEB = Path(__file__).parent / "web"
 _TEMPLATE = "page.html.jinja"
 GENERATOR = '<meta name="generator" content="stepvalue'
-"""In the head of every page: what tells one from other files."""
+"""In the head of every page; it distinguishes pages from other files."""
 WIDTH = 400
 HEIGHT = 230
-"""Of a chart with its axes, in units that are as wide as a pixel where it has room; on a phone it shrinks."""
+"""Of a chart with its axes. A unit is a pixel wide if there is room; on a phone the chart shrinks."""
 RIGHT: Final = "#a10001"
 WRONG: Final = "#a10002"
 UNCERTAIN: Final = "#a10003"
@@ -35,7 +34,7 @@ TEXT: Final = "#a10005"
 MUTED: Final = "#a10006"
 LINE: Final = "#a10007"
 SURFACE: Final = "#a10008"
-"""Stand for the colours of the page's theme until the chart is drawn."""
+"""Placeholders, which the colours of the page's theme replace once the chart is drawn."""
 _THEME = {
     RIGHT: "right",
     WRONG: "wrong",
@@ -91,7 +90,7 @@ _LOOK: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """A figure that is seen first. `note` says what it is made of."""
+    """A key figure at the top of the page. `note` explains it."""
 
     name: str
     value: str
@@ -100,7 +99,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of texts, one per head; those of the columns behind the first `words` ones are numbers, and stand to the right."""
+    """Rows of texts, one text per head. Columns after the first `words` ones are numbers and aligned to the right."""
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -110,7 +109,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart, how it is read, and its numbers. `svg` is one `<svg>` element."""
+    """A chart, a text on how to read it, and its numbers. `svg` is one `<svg>` element."""
 
     title: str
     reading: str
@@ -131,7 +130,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inset:
-    """Markup, style, script and data elements of a part that brings its own; all four are put into the page as they are."""
+    """A part with its own markup, style, script and data elements. All four are put into the page unchanged."""
 
     html: str
     css: str
@@ -141,7 +140,7 @@ class Inset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """`facts` are names with values; `banners` say what a reader must know before anything else. `inset` has the section
+    """`facts` are names with values. `banners` say what a reader must know before the figures. `inset` is the section
     `Chains`."""
 
     title: str
@@ -155,7 +154,7 @@ class Page:
 
 
 def html(page: Page) -> bytes:
-    """The file."""
+    """The page as the content of an HTML file."""
     templates = Environment(
         loader=FileSystemLoader(_WEB), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -164,7 +163,7 @@ def html(page: Page) -> bytes:
     style = "\n".join([_part("theme.css"), *([inset.css] if inset else [])])
     text = templates.get_template(_TEMPLATE).render(
         page=page,
-        # What follows is trusted, see the module.
+        # The following parts are trusted as markup, see the module.
         script=Markup(script),
         style=Markup(style),
         svgs={figure: Markup(figure.svg) for section in page.sections for figure in section.figures},
@@ -176,23 +175,23 @@ def html(page: Page) -> bytes:
 
 
 def rows_of(values: list[dict[str, Any]]) -> alt.InlineData:
-    """Data of a chart."""
+    """Rows as data of a chart."""
     return alt.InlineData(values=values)
 
 
 def scale(colours: Mapping[str, str], used: set[str]) -> alt.Scale:
-    """Those of the colours that are used, in their order."""
+    """A colour scale of the `used` names, in the order of `colours`."""
     names = [name for name in colours if name in used]
     return alt.Scale(domain=names, range=[colours[name] for name in names])
 
 
 def draw_svg(chart: alt.Chart | alt.LayerChart, *, height: int = HEIGHT) -> str:
-    """One `<svg>` element, as wide as what it is put into. Raises ValueError for a chart that cannot be drawn."""
+    """One `<svg>` element, as wide as its container. Raises ValueError for a chart that cannot be drawn."""
     spec = chart.properties(width=WIDTH, height=height).to_dict()
     svg = vl_convert.vegalite_to_svg({**spec, "config": _LOOK}, allowed_base_urls=[])
     for placeholder, name in _THEME.items():
         svg = svg.replace(placeholder, f"var(--{name})")
-    # Chart names are given beside it, and HTML needs no namespaces.
+    # The name of a chart is in the text beside it, and HTML needs no namespaces.
     svg = _SIZE.sub(r'<svg viewBox="\1" aria-hidden="true" focusable="false">', _NAMESPACES.sub("", svg))
     return _LONG_FRACTION.sub(r"\1", svg)
 

@@ -1,4 +1,4 @@
-"""What a run came to, from what its starts told of themselves: beside what it was planned to come to, and over time. Pure."""
+"""The amounts of a run compared with its plan, and its speed over time, from the records of its starts. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.starts import Start
 
 POINTS = 240
-"""At most, over all starts: more than a chart has room for."""
+"""The most points over all starts. A chart has room for fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAmount:
-    """A figure of the plan. `planned` is None where none was made of it, `actual` where it is not known.
+    """An amount of the plan and of the run. `planned` is None if the plan does not have it, `actual` if it is unknown.
 
-    `digits`: behind the point, when it is told.
+    `digits`: number of decimals in texts.
     """
 
     name: str
@@ -27,12 +27,12 @@ class PlannedAmount:
 
     @property
     def inside(self) -> bool | None:
-        """Whether what it came to lies in the planned range; None where either is not known."""
+        """Whether `actual` is in the planned range; None if either is unknown."""
         return None if self.planned is None or self.actual is None else self.actual in self.planned
 
     @property
     def ratio(self) -> float | None:
-        """What it came to over what was expected."""
+        """`actual` divided by the expected amount; None if either is unknown or the expected amount is 0."""
         if self.planned is None or self.actual is None or self.planned.expected == 0:
             return None
         return self.actual / self.planned.expected
@@ -41,7 +41,8 @@ class PlannedAmount:
 def compare_with_plan(
     plan: Forecast, totals: Totals, *, steps: int, starts: Sequence[Start]
 ) -> tuple[PlannedAmount, ...]:
-    """`steps` are those of all chains. Money goes by the prices that starts told, and by the plan's where they told none."""
+    """`steps`: number of steps of all chains. Money uses the price of each start, and the plan's price for starts without
+    one."""
     of_plan, cost = plan.planned, plan.cost
     hours = device_hours(starts)
     paid = money(starts, otherwise=plan.gpu_hour_price)
@@ -72,20 +73,20 @@ def compare_with_plan(
 
 
 def differing_settings(plan: Forecast, identity: Mapping[str, object]) -> tuple[str, ...]:
-    """Keys of what the plan was made for and the run is not the result of; empty for the plan of this run."""
+    """Keys of a run's identity whose values differ between plan and run; empty for the plan of this run."""
     keys = sorted({*plan.identity, *identity} - {STAGED_INPUT})
     return tuple(key for key in keys if plan.identity.get(key) != identity.get(key))
 
 
 def speed_over_time(starts: Sequence[Start]) -> list[dict[str, float]]:
-    """Points in time: `hours` of work so far, the number of the `start` from 1, `tokens_per_second` since the point before, and
-    `workers`, `running`, `waiting`, `grading` then. Time between starts is left out."""
+    """Points in time. `hours`: of work so far, without the time between starts. `start`: number of the start, from 1.
+    `tokens_per_second`: mean since the point before. `workers`, `running`, `waiting`, `grading`: at that time."""
     points: list[dict[str, float]] = []
     worked = 0.0
     every = max(1, -(-sum(len(start.samples) for start in starts) // POINTS))
     for number, start in enumerate(starts, start=1):
         seconds, tokens = 0.0, 0
-        # Counted from the end, so that the last sample is among them.
+        # Counted from the end, so that the last sample is included.
         for sample in start.samples[(len(start.samples) - 1) % every :: every]:
             if sample.seconds > seconds:
                 points.append(
@@ -105,13 +106,13 @@ def speed_over_time(starts: Sequence[Start]) -> list[dict[str, float]]:
 
 
 def device_hours(starts: Sequence[Start]) -> float | None:
-    """What all starts took of devices; None where none tells."""
+    """Device hours of all starts; None without starts."""
     return sum(start.status.device_hours for start in starts) if starts else None
 
 
 def money(starts: Sequence[Start], otherwise: float | None = None) -> float | None:
-    """What starts with a price cost, each by its own, and the others by the price `otherwise`, without which they are left out;
-    None where there is no price at all."""
+    """Cost of all starts, each at its own price. A start without a price uses `otherwise`, and is left out if that is None.
+    None if there is no price at all."""
     prices = [otherwise if start.price is None else start.price for start in starts]
     costs = [
         start.status.device_hours * price for start, price in zip(starts, prices, strict=True) if price is not None
@@ -120,7 +121,7 @@ def money(starts: Sequence[Start], otherwise: float | None = None) -> float | No
 
 
 def starts_without_price(starts: Sequence[Start]) -> int:
-    """How many told no price."""
+    """Number of starts without a recorded price."""
     return sum(start.price is None for start in starts)
 
 

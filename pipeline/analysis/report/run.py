@@ -1,4 +1,5 @@
-"""The `report` command: what a run came to, as a page and in short; unfinished runs and those without any chain too."""
+"""The `report` command: the results of a run as a page and as a few lines. It takes unfinished runs and runs without chains
+too."""
 
 import shlex
 import time
@@ -18,8 +19,8 @@ from pipeline.storage.storage import Storage
 
 
 def report(config: ReportConfig) -> list[str]:
-    """Write the page of one run; the lines that tell of it. Raises as `read_run` does, UsageError for a file that is no
-    report of ours, and StoreError for a page that cannot be written."""
+    """Write the page of one run and return the lines to print. Raises as `read_run` does, UsageError for an `out` that cannot
+    be written or is not a report of ours, and StoreError for a page that cannot be written."""
     (run_dir,) = config.run_dir
     storage = storage_at(run_dir)
     out = None if config.out is None else Path(config.out).expanduser()
@@ -38,7 +39,7 @@ def report(config: ReportConfig) -> list[str]:
 
 
 def page_data(storage: Storage, read: RunReport, config: ReportConfig) -> bytes:
-    """The page of a run that was read from there, with at most `config.chains` of its chains. Raises StoreError for a
+    """The page of a run that was read from `storage`, with at most `config.chains` of its chains. Raises StoreError for a
     damaged file."""
     named = {"run_dir": config.run_dir[0], "planned": config.planned}
     words = [f"{key}={value}" for key, value in named.items() if value is not None]

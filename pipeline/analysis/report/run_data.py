@@ -1,9 +1,9 @@
-"""What a run directory holds, read once and unit by unit, as tables small enough to be kept: about 70 bytes a step.
+"""The content of a run directory as tables that fit in memory (about 70 bytes per step), read once and unit by unit.
 
-Read through commit records, texts left out. What is made of the tables is in `sums`.
-Of units that are not whole yet, committed rollouts are counted and no more.
+Commit records say which files to read; texts are left out. `aggregates` computes the figures from these tables. Of unfinished
+units, only committed rollouts and their tokens are counted.
 
-For the terminal, its first chains and why rows were rejected are read by themselves (`first_chains`, `reject_counts`).
+`first_chains` and `reject_counts` read separately what the terminal shows: the first chains, and why rows were rejected.
 """
 
 from collections import Counter
@@ -39,18 +39,18 @@ _LOG_BY = ["step_index", "finish", "verdict"]
 _REJECTS = "rejects"
 _MAKERS = ["policy", "estimator", "label_rule"]
 EXAMPLES = 200
-"""Rejects that are kept with their words; all of them are counted."""
+"""Rejects that are kept with their texts; all of them are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
-    """`totals` are those of the input and of the whole units, of which `owed` are missing, with the verdicts behind the current
-    labels. `unfinished` has the rollouts and tokens that are committed beyond whole units.
+    """`owed`: how many of the `units` have no labels yet. `totals`: of the input and of the finished units, with the verdicts
+    of the current labels. `unfinished`: rollouts and tokens that are committed beyond the finished units.
 
-    `steps`, `chains`, `makers`: see `sums`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict. `rejects`:
-    the first ones, `reject_counts`: all by reason, rows and single prefixes. `damaged_starts` names files that are none of
-    `starts`. Where no row could be used, rejects are those that were written.
-    `edition` is None where the labels are the run's own.
+    `steps`, `chains`, `makers`: see `aggregates`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict.
+    `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single prefixes. If no row
+    was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable files, which are not
+    in `starts`. `edition` is None if the labels are the run's own.
     """
 
     place: str
@@ -72,7 +72,7 @@ class RunData:
 
 
 def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> RunData:
-    """Raises StoreError for a file that is missing or damaged."""
+    """Raises StoreError for a missing or damaged file."""
     staged = staged_input(storage, run.identity)
     wholes = [run.wholes[unit.unit_id] for unit in run.units if unit.unit_id in run.wholes]
     commits = [*([staged] if staged else []), *wholes]
@@ -104,13 +104,13 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
 
 
 def first_chains(storage: Storage, count: int) -> list[dict[str, object]]:
-    """The first `count` label rows, chains of a problem together."""
+    """The first `count` label rows; chains of one problem are adjacent."""
     rows = (row for frame in label_frames(storage) for row in frame.iter_rows(named=True))
     return list(islice(rows, count))
 
 
 def reject_counts(storage: Storage) -> dict[str, int]:
-    """How many rows were rejected for which reason, most frequent first."""
+    """Number of rejected rows by reason, most frequent first."""
     counts: Counter[str] = Counter()
     staged = staged_input(storage, recorded_identity(storage))
     for commit in [staged, *(resolve(found).whole for found in chains(storage, UNIT))]:
@@ -123,12 +123,12 @@ def reject_counts(storage: Storage) -> dict[str, int]:
 
 
 def staged_input(storage: Storage, identity: Settings) -> Commit | None:
-    """The record of the input; None where no row of it could be used, or it was not read to its end yet."""
+    """The commit record of the input; None if no row of it was usable, or if it was not read to its end yet."""
     return resolve(chain(storage, INPUT, str(identity.get(STAGED_INPUT)))).whole
 
 
 def _unfinished(storage: Storage, run: StoredRun) -> Totals:
-    """As `status` counts them."""
+    """Counted as in `status`."""
 
     def beyond(unit_id: str) -> Totals:
         whole = run.wholes.get(unit_id)
@@ -142,7 +142,7 @@ def _unfinished(storage: Storage, run: StoredRun) -> Totals:
 
 
 def regraded_totals(totals: Totals, log: pl.DataFrame) -> Totals:
-    """The totals with the verdicts of the log, as `runtime.planned.totals_of` counts them."""
+    """The totals with the verdicts of the log, counted as `runtime.planner.totals_of` does."""
     counted = log.filter(pl.col("finish") != Finish.ABORT.value)
     by_verdict = {
         Verdict(verdict): count for verdict, count in counted.group_by("verdict").agg(pl.sum("rollouts")).iter_rows()
@@ -183,7 +183,7 @@ def _log(storage: Storage, run: StoredRun) -> pl.DataFrame:
 
 
 def _judged(log: pl.DataFrame, storage: Storage, later: Sequence[ShardRecord]) -> pl.DataFrame:
-    """The rollouts with the verdicts of an edition in the place of the log's, where it has its own."""
+    """The rollouts with the verdicts `later` of an edition in place of the log's; unchanged if the edition has none."""
     if not later:
         return log
     anew = _tables(storage, later, ["rollout_id", "verdict"])
@@ -196,7 +196,7 @@ def _counted(log: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rejects(tables: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The first ones with their words, and how many there are for which reason, those of rows first."""
+    """The first rejects with their texts, and the number of all by reason, whole rows before single prefixes."""
     first = [_empty(REJECTS)]
     by = ["of_prefix", "reason"]
     counts = []
@@ -212,7 +212,8 @@ def _rejects(tables: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, pl.DataFrame
 
 
 def _uncommitted(storage: Storage) -> Iterator[pl.DataFrame]:
-    """Of an input without any row that can be used: no record stands for it, but a whole file's name is made of its content."""
+    """Rejects of an input without a usable row. No record lists them, but the name of a complete file has the hash of its
+    content."""
     for name in storage.names(_REJECTS):
         data = storage.read(name)
         if is_shard_file(name) and sha256_of(data).startswith(name.removesuffix(".parquet").rpartition("-")[2]):

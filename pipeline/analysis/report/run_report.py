@@ -1,5 +1,5 @@
-"""A run that is reported on: what of it can be read, beside its plan, where it has one; that in a few lines of text; and how
-`label` ends, with these lines and with the page.
+"""The report of one run: its readable data, compared with its plan if it has one, and the lines that summarize them. `label`
+ends with these lines and with the page.
 """
 
 from collections.abc import Sequence
@@ -30,17 +30,17 @@ from pipeline.storage.stored_run import StoredRun, refuse_no_run, stored_run
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NONE = "·"
 _UNTOLD = ("rows used", "rows rejected", "problems", "chains", "steps", "distinct prefixes")
-"""What a plan knows exactly is told where it was wrong."""
+"""A plan knows these amounts exactly, so they are printed only if a finished run differs."""
 _NAMED = 3
 TEXT = 300
-"""Characters of a message or of a reject's words that are shown."""
-_ENDS = {DONE: "came to its end", INTERRUPTED: "was interrupted", FAILED: "failed"}
+"""Characters of a message or of a reject's text that are shown."""
+_ENDS = {DONE: "ended normally", INTERRUPTED: "was interrupted", FAILED: "failed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """`beside`: what was planned and what it came to; empty without a plan. `other`: in which settings the plan is that of
-    another run. `banners`: why a plan that is there is left out, or is to be read with care."""
+    """`beside`: planned and actual amounts; empty without a plan. `other`: the settings in which plan and run differ.
+    `banners`: why the plan is ignored, or must be read with care."""
 
     run: StoredRun
     found: RunData
@@ -50,13 +50,13 @@ class RunReport:
 
     @property
     def short(self) -> list[str]:
-        """The lines behind the totals."""
+        """The lines after the totals."""
         return short_lines(self.found, self.beside, self.other)
 
 
 def read_run(storage: Storage, plan: str | None) -> RunReport:
-    """`plan` names a file; None: that of the run directory. Raises UsageError for no run, one of another version and a
-    plan that is none, StoreError for a damaged run."""
+    """Read a run and its plan. `plan` names a file; None: the plan in the run directory. Raises UsageError for a directory
+    without a run, a run of another version and a file that is not a plan, and StoreError for a damaged run."""
     run = readable(storage)
     forecast, banners = _of_run(storage) if plan is None else (_named(plan), ())
     found = load_run_data(storage, run, forecast)
@@ -65,14 +65,14 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
     beside = compare_with_plan(forecast, totals, steps=steps, starts=found.starts) if forecast else ()
     other = differing_settings(forecast, run.identity) if forecast else ()
     if other:
-        banners = (*banners, f"The plan is that of another run: {setting_names(other)}.")
+        banners = (*banners, f"The plan is for another run: {setting_names(other)}.")
     return RunReport(run=run, found=found, beside=beside, other=other, banners=banners)
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
-    """What is owed, values, labels, verdicts, and the plan: what the totals do not say, see `terminal.totals_lines`.
+    """Remaining units, values, labels, verdicts and the plan: what `terminal.totals_lines` does not say.
 
-    `other`: in which settings the plan is that of another run.
+    `other`: the settings in which plan and run differ.
     """
     return [
         *_owed(found),
@@ -85,31 +85,31 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
 
 
 def end_with_report(console: Console, storage: Storage, *, page: bool, changed: bool) -> None:
-    """Print it and, with `page`, write the page: not again where nothing has `changed`. The run is done, whatever becomes of
-    either, and says so."""
+    """Print the lines of the report. With `page`, also write the page, unless it exists and nothing has `changed`. An error is
+    printed and not raised, because the run is done."""
     try:
         read = read_run(storage, None)
         print_lines(console, read.short)
         if page:
             if changed or REPORT not in storage.names(""):
-                # Loads what draws the charts.
+                # Imported here because it loads the chart library.
                 from pipeline.analysis.report.run import page_data
 
                 storage.replace(REPORT, page_data(storage, read, ReportConfig(run_dir=storage.place)))
             print_lines(console, [f"report    {page_link(storage)}"])
-    except Exception as error:  # noqa: BLE001  charts are drawn by others' code; whatever it says, the run is done
+    except Exception as error:  # noqa: BLE001  third-party code draws the charts; the run is done whatever it raises
         reason = error if isinstance(error, StepvalueError) else f"{type(error).__name__}: {error}"
-        print_lines(console, [f"report    none, though the run is done: {reason}"])
+        print_lines(console, [f"report    failed, but the run is done: {reason}"])
 
 
 def page_link(storage: Storage) -> str:
-    """Of the page in a run directory."""
+    """The address of the page in a run directory."""
     return (Path(storage.place) / REPORT).as_uri() if isinstance(storage, LocalStorage) else f"{storage.place}/{REPORT}"
 
 
 def readable(storage: Storage) -> StoredRun:
-    """The run; one whose input was rejected as a whole has no units. Raises UsageError for no run and one of another version,
-    StoreError for a damaged run."""
+    """The run in `storage`. It has no units if its whole input was rejected. Raises UsageError for a directory without a run
+    and for a run of another version, StoreError for a damaged run."""
     refuse_no_run(storage)
     identity = recorded_identity(storage)
     begun = any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER))
@@ -119,18 +119,18 @@ def readable(storage: Storage) -> StoredRun:
 
 
 def setting_names(settings: Sequence[str]) -> str:
-    """Settings that differ, the first of them by name."""
+    """A clause on the settings that differ; it names the first of them."""
     more = f" and {len(settings) - _NAMED} more" if len(settings) > _NAMED else ""
     return f"{', '.join(settings[:_NAMED])}{more} differ{'s' if len(settings) == 1 else ''}"
 
 
 def last_activity(found: RunData) -> str:
-    """How the last start of an unfinished run ended; empty where none has told of itself."""
+    """How the last start of an unfinished run ended; empty if no start is recorded."""
     if not found.starts:
         return ""
     last = found.starts[-1]
     if not last.ended:
-        return "the last start has not told its end: see `status`"
+        return "the last start has not recorded its end: see `status`"
     why = f": {cut(printable(last.message))}" if last.message else ""
     return f"the last start {_ENDS.get(last.ended, 'ended')}{why}"
 
@@ -141,27 +141,27 @@ def cut(text: str) -> str:
 
 
 def sparkline(counts: Sequence[int]) -> str:
-    """A character per count: a point for none, else a block whose height tells the share of the largest count."""
+    """One character per count: a point for 0, else a block whose height is the share of the largest count."""
     most = max(counts, default=0)
     return "".join(_BLOCKS[-(-len(_BLOCKS) * count // most) - 1] if count else _NONE for count in counts)
 
 
 def missing_costs(found: RunData) -> list[str]:
-    """What is missing of device hours and money, in at most one sentence."""
+    """A sentence on starts whose device hours and money are not counted, or nothing."""
     if not found.damaged_starts:
         return []
-    text = "what they tell, device hours and money too, is not counted"
+    text = "their data, such as device hours and money, are not counted"
     return [f"{first_of(found.damaged_starts)} cannot be read: {text}"]
 
 
 def _of_run(storage: Storage) -> tuple[Forecast | None, tuple[str, ...]]:
-    """A report is made without a plan that cannot be used."""
+    """The plan in the run directory, if any. An unusable plan is ignored, and a banner says why."""
     try:
         return decode_forecast(storage.read(PLAN)), ()
     except Absent:
         return None, ()
     except ValueError as error:
-        return None, (f"{PLAN} is left out: {error}.",)
+        return None, (f"{PLAN} is ignored: {error}.",)
 
 
 def _named(plan: str) -> Forecast:
@@ -170,7 +170,7 @@ def _named(plan: str) -> Forecast:
     except OSError as error:
         raise UsageError(f"planned={plan} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
-        raise UsageError(f"planned={plan} is no plan: {error}; name what `plan` has written") from error
+        raise UsageError(f"planned={plan} is not a plan: {error}; name a file that `plan` has written") from error
 
 
 def _owed(found: RunData) -> list[str]:
@@ -179,8 +179,8 @@ def _owed(found: RunData) -> list[str]:
     parts = [f"{found.owed:,} of {found.units:,} units"]
     if found.unfinished.rollouts:
         more = f"{found.unfinished.rollouts:,} more rollouts with {found.unfinished.tokens:,} tokens"
-        parts.append(f"{more} are committed of units that are not whole")
-    return [f"owed      {'; '.join(filter(None, [*parts, last_activity(found)]))}"]
+        parts.append(f"{more} are committed in unfinished units")
+    return [f"remaining {'; '.join(filter(None, [*parts, last_activity(found)]))}"]
 
 
 def _values(found: RunData) -> list[str]:
@@ -193,14 +193,16 @@ def _values(found: RunData) -> list[str]:
         for outcome, mean in (("right", whole.mean_right), ("wrong", whole.mean_wrong))
         if mean is not None
     ]
-    return [f"values    0 {sparkline(counts)} 1" + (f"  mean {', '.join(means)}, without ends" if means else "")]
+    return [
+        f"values    0 {sparkline(counts)} 1" + (f"  mean {', '.join(means)} (last steps left out)" if means else "")
+    ]
 
 
 def _labels(found: RunData) -> list[str]:
     whole = aggregates.in_all(found.steps)
     if not whole.steps:
         return []
-    ends = f"{whole.ends:,} ends of chains, whose value is the outcome" if whole.ends else ""
+    ends = f"{whole.ends:,} last steps, whose value is the outcome of their chain" if whole.ends else ""
     if whole.steps == whole.ends:
         return [f"steps     {ends}"]
     by_label = dict(aggregates.label_counts(found.steps).group_by("label").agg(pl.sum("steps")).iter_rows())
@@ -208,7 +210,7 @@ def _labels(found: RunData) -> list[str]:
     before_ends = whole.steps - whole.ends
     share = f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else ""
     text = f"{before_ends:,} = {' + '.join(parts)}{share}"
-    return [f"steps     {'; beside them '.join(filter(None, [text, ends]))}"]
+    return [f"steps     {'; not counted: '.join(filter(None, [text, ends]))}"]
 
 
 def _verdicts(found: RunData) -> list[str]:
@@ -223,14 +225,14 @@ def _verdicts(found: RunData) -> list[str]:
 
 
 def _planned(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
-    text = [f"for another run: {setting_names(other)}"] if other else []
+    text = [f"the plan is for another run: {setting_names(other)}"] if other else []
     for each in plan:
         planned = each.planned
         if planned is None or each.actual is None or (each.name in _UNTOLD and (each.inside or found.owed)):
             continue
         actual, expected = format_number(each.actual, each.digits), format_number(planned.expected, each.digits)
         between = format_range(planned.low, planned.high, each.digits)
-        verdict = "" if found.owed else ", inside" if each.inside else ", OUTSIDE"
+        verdict = "" if found.owed else ", inside the range" if each.inside else ", OUTSIDE the range"
         text.append(f"{actual} {each.name} of {expected} planned ({between}{verdict})")
     return ["planned   " + "\n          ".join(text)] if text else []
 

@@ -1,8 +1,8 @@
-"""What a person sees of a run in the terminal: while it works, one panel (plain lines in a log); then its chains, its totals,
-and why rows were rejected, and its speed beside what its hardware allows.
+"""The terminal output of a run: a live panel while it works (plain lines in a log); then its chains, its totals, the reasons
+for rejected rows, and its speed compared with what the hardware allows.
 
-The panel is no wider than what it says, so that a terminal that gets narrower rarely has to break its lines, and is drawn anew
-once a second. What others print, warnings too, goes above it.
+The panel has at most `PANEL_WIDTH` columns, so that its lines rarely break when the terminal gets narrower. It is drawn once a
+second. Other output, such as warnings, appears above it.
 """
 
 import sys
@@ -28,15 +28,15 @@ _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
 _WITHOUT_COUNTS = ("terminal", "unmeasured", "implied")
 PANEL_WIDTH = 76
-"""With its frame; narrower where the terminal is."""
+"""In columns, with the frame. The panel is narrower if the terminal is."""
 BAR = 40
 REFRESHES_PER_SECOND = 1.0
 
 
 class LiveView:
-    """A watcher of a run; see the module. `price`: of a device for an hour, None where it is not known.
+    """Shows each `Status` of a run that it is called with, see the module. `price`: of a device per hour, None if unknown.
 
-    Between `__enter__` and `__exit__` standard error is the panel's too, where both are one terminal.
+    Between `__enter__` and `__exit__`, standard error is printed above the panel too if it is a terminal.
     """
 
     def __init__(self, console: Console, price: float | None = None) -> None:
@@ -71,7 +71,7 @@ class LiveView:
     def __call__(self, status: Status) -> None:
         now = time.monotonic()
         changed, self._stage = status.stage != self._stage, status.stage
-        # A stage that is taken up again goes on.
+        # A stage that begins again keeps its first start.
         self._began.setdefault(status.stage, now)
         self._course.take(status, now - self._start)
         self._status = status
@@ -93,7 +93,7 @@ class LiveView:
 
 
 def panel(status: Status, pace: Pace, seconds: float, price: float | None, *, width: int) -> RenderableType:
-    """The status as a panel; `seconds` is how long its stage has lasted, `width` that of the terminal."""
+    """The status as a panel. `seconds`: how long its stage has lasted. `width`: of the terminal, in columns."""
     table = Table.grid(padding=(0, 1))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
@@ -105,15 +105,15 @@ def panel(status: Status, pace: Pace, seconds: float, price: float | None, *, wi
         )
     outer = min(PANEL_WIDTH, max(width - 1, 1))
     title = Text(f"{printable(status.stage)} {format_duration(seconds)}")
-    # A panel grows with its title.
+    # A long title would widen the panel.
     title.truncate(max(outer - 6, 1), overflow="ellipsis")
     return Panel(table, title=title, title_align="left", width=outer, padding=(0, 1))
 
 
 def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
-    """One block per chain: each step's text, value, interval, counts and label.
+    """Print one block per chain: the text, value, interval, counts and label of each step.
 
-    Shown is the estimate that the estimator means (`Estimator.value_column`).
+    The value comes from the estimator's value column (`Estimator.value_column`).
     """
     problem = None
     for chain in chains:
@@ -124,7 +124,7 @@ def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
             console.print(Text(_plain(chain["problem"]), style="bold"))
             root = _estimate(chain[f"root_{shown}"], chain["root_low"], chain["root_high"])
             console.print(
-                Text(f"answer {_plain(chain['gold_answer'])}; from the bare problem: {root}, ")
+                Text(f"answer {_plain(chain['gold_answer'])}; value before step 1: {root}, ")
                 + Text(_counts(chain["root_n_correct"], chain["root_n_rollouts"]))
             )
         outcome = {True: "right", False: "wrong", None: "open"}[chain["outcome"]]
@@ -154,14 +154,14 @@ def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
 
 
 def print_summary(console: Console, summary: Summary) -> None:
-    """Counts that add up, and what this start of the run cost."""
+    """Print the totals of the run, and the time and the speed of this start."""
 
     def line(text: str) -> None:
         console.print(Text(text), soft_wrap=True)
 
     totals = summary.totals
     if summary.units_done_now == 0:
-        line("Nothing was owed: this run was finished before.")
+        line("Nothing to do: this run is already finished.")
     for text in totals_lines(totals):
         line(text)
     if summary.units_done_now:
@@ -176,14 +176,14 @@ def print_summary(console: Console, summary: Summary) -> None:
     if summary.overspent:
         line(f"budget    {summary.overspent}")
     for name in summary.damaged:
-        line(f"damaged   {name}: set aside in damaged/; what it held was made anew")
+        line(f"damaged   {name}: moved to damaged/; its content was made again")
     line(f"labels    {summary.run_dir}/labels/*.parquet" if totals.chains else f"labels    none in {summary.run_dir}")
     if summary.labels:
-        line(f"          they are {summary.labels}")
+        line(f"          these are {summary.labels}")
 
 
 def totals_lines(totals: Totals) -> list[str]:
-    """Counts that add up."""
+    """The totals as lines; each sum adds up."""
     lines: list[str] = []
     add = lines.append
     add(f"rows      {totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
@@ -191,7 +191,7 @@ def totals_lines(totals: Totals) -> list[str]:
     add(
         f"rollouts  {totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect "
         f"+ {totals.no_answer:,} without an answer + {totals.ungraded:,} ungraded"
-        + (f" + {totals.aborted:,} stopped, for they no longer counted" if totals.aborted else "")
+        + (f" + {totals.aborted:,} aborted (no longer needed)" if totals.aborted else "")
     )
     if totals.truncated:
         add(f"          {totals.truncated:,} of them cut by sampling.max_tokens")
@@ -199,8 +199,8 @@ def totals_lines(totals: Totals) -> list[str]:
         add(f"          {totals.engine_failed:,} got no answer from any engine (finish engine_failed)")
     if totals.spent:
         add(
-            f"spent     {totals.spent:,} chains: their budget was spent before their values were known to "
-            "estimator.target_sd; raise estimator.budget, estimator.run_budget or sampling.rollouts to go on"
+            f"spent     {totals.spent:,} chains spent their budget before their values were known to estimator.target_sd; "
+            "raise estimator.budget, estimator.run_budget or sampling.rollouts to continue"
         )
     if totals.too_long:
         add(f"          {totals.too_long:,} prefixes were too long for the policy's context: see rejects/")
@@ -212,13 +212,13 @@ def totals_lines(totals: Totals) -> list[str]:
 
 
 def print_new_labels(console: Console, edited: Edited) -> None:
-    """What `relabel` or `regrade` has changed."""
+    """Print what `relabel` or `regrade` changed."""
 
     def line(text: str) -> None:
         console.print(Text(text), soft_wrap=True)
 
     if edited.number is None:
-        line("Nothing to do: the labels are what is asked for.")
+        line("Nothing to do: the labels already have these settings.")
     else:
         line(f"verdicts  {edited.verdicts_changed:,} of {edited.rollouts:,} changed")
         line(f"labels    {edited.labels_changed:,} of {edited.labels:,} changed, in {edited.chains:,} chains")
@@ -226,19 +226,19 @@ def print_new_labels(console: Console, edited: Edited) -> None:
 
 
 def print_lines(console: Console, lines: Sequence[str]) -> None:
-    """Lines as they are, but for control characters, however long."""
+    """Print lines without control characters and without wrapping."""
     for line in lines:
         console.print(Text(_plain(line)), soft_wrap=True)
 
 
 def print_rejects(console: Console, counts: Mapping[str, int]) -> None:
-    """Why rows were not used."""
+    """Print why rows were rejected."""
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
-    console.print(Text(f"rejected  {reasons}: rejects/ names each row and the remedy"), soft_wrap=True)
+    console.print(Text(f"rejected  {reasons}: rejects/ lists each row and what to do"), soft_wrap=True)
 
 
 def speed_lines(speed: Throughput) -> list[str]:
-    """Two lines: tokens/s beside the bound, then what the engines did beside generating."""
+    """Two lines: tokens/s compared with the bound of the hardware, then idle time, prompt tokens and grading."""
     engines = round(speed.engines)
     of_engines = f" of {engines} engines" if engines > 1 else ""
     batch = "" if speed.batch is None else f"batch {speed.batch:,.0f} and "
@@ -256,7 +256,7 @@ def speed_lines(speed: Throughput) -> list[str]:
         f"idle {format_percent(speed.idle)}" + ("" if speed.tail is None else f" (tail {format_percent(speed.tail)})")
     ]
     if speed.prefill_ratio is not None:
-        parts.append(f"prompt tokens computed {speed.prefill_ratio:.2f} x distinct")
+        parts.append(f"prompt tokens computed {speed.prefill_ratio:.2f} times each")
     parts.append(f"grading {format_percent(speed.grading)}")
     return [first, "; ".join(parts)]
 
@@ -267,13 +267,13 @@ def _progress_bar(share: float, *, cells: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """Model text without control characters, which a terminal would obey."""
+    """The text with its control characters replaced, because a terminal would execute them."""
     return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)
 
 
 def _estimate(value: float | None, low: float | None, high: float | None) -> str:
     if value is None or low is None or high is None:
-        return "no value"
+        return "unknown"
     return f"{value:.2f} ({low:.2f}-{high:.2f})"
 
 

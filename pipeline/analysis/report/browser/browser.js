@@ -1,4 +1,4 @@
-// The browser itself: what is asked for, and what is drawn of it.
+// The chain browser: the reader's query, and the list of chains that match it.
 
 const ROWS = 40;
 const HASH_DELAY = 300;
@@ -32,7 +32,7 @@ function start(parts, index) {
   function tell() {
     const [found, all] = [view.found.length, index.ids.length];
     const whole = reading.done || !view.wanted.text.trim();
-    const reads = whole ? "" : `, ${Math.round(100 * reading.share)} % of the texts are read`;
+    const reads = whole ? "" : `, ${Math.round(100 * reading.share)} % of the texts searched`;
     parts.count.textContent = found === all ? counted(all, "chain") : `${found.toLocaleString("en")} of ${counted(all, "chain")}${reads}`;
     parts.nothing.hidden = found > 0 || !whole;
     parts.pager.hidden = found <= ROWS;

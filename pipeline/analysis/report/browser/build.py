@@ -1,7 +1,7 @@
-"""The browser of chains as parts of a page: what it looks like, what it does, and its data, compressed.
+"""The chain browser as parts of a page: markup, style, script, and compressed data.
 
-Data stand in script elements of a type that no browser runs, as base64 of gzip, and are unpacked in the page. Nothing of a
-run gets into html, css or js: text of a data set or a model is in the data alone, and gets into the page as text nodes.
+The data are base64 of gzip in script elements of a type that no web browser runs; the page unpacks them. Nothing of a run is in
+html, css or js: text of a data set or a model is only in the data, and enters the page as text nodes.
 """
 
 import base64
@@ -35,18 +35,18 @@ from pipeline.storage.stored_labels import frames_of
 from pipeline.storage.stored_run import StoredRun
 
 DATA_BYTES = 10_500_000
-"""Of all data in the page. Texts of chains have been cut to less, and examples of rollouts get what these leave."""
+"""Of all data in the page. Texts of chains are cut to less; examples of rollouts get the rest."""
 _GZIP_LEVEL = 6
 _BASE64 = 4 / 3
 _FIRST_RATIO = 3.0
-"""Of examples to their compressed size, until some have been compressed."""
+"""Assumed ratio of examples to their compressed size, until some are compressed."""
 _SCRIPTS = ("data", "chains", "list", "detail", "keys", "browser")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Browser:
-    """Trusted parts of a page: `html` in its place, `css` and `js` in their elements, `data` behind all else. `shown` of the
-    run's `total` chains are in it."""
+    """Trusted parts of a page: `html`, `css`, `js`, and `data` elements for the end of the page. They hold `shown` of the run's
+    `total` chains."""
 
     html: str
     css: str
@@ -77,7 +77,7 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Unit:
-    """The chains of a unit that are shown, and examples of their rollouts by prefix id."""
+    """The shown chains of a unit, and examples of their rollouts by prefix id."""
 
     chains: Sequence[ChainView]
     examples: Mapping[str, tuple[RolloutExample, ...]]
@@ -132,8 +132,8 @@ class _Data:
         self._packed.append((texts, packed))
 
     def _bytes_left(self) -> float:
-        """Bytes, not yet compressed, for the examples of the block at hand: a part of the page as large as its part of the
-        chains, and what earlier blocks have left."""
+        """Bytes before compression for the examples of the current block: its share of the page, in proportion to chains, and
+        what earlier blocks did not use."""
         part = DATA_BYTES / _BASE64 * len(self._index) / self._of
         ratio = self._raw_examples / self._packed_examples if self._raw_examples else _FIRST_RATIO
         return (part - self._size) * ratio
@@ -181,7 +181,7 @@ def _frames(storage: Storage, shards: Iterable[ShardRecord], columns: Sequence[s
 
 
 def _packed(text: str) -> bytes:
-    # Without a time, so that the same run gives the same page.
+    # Without a time, so that the same run gives the same data.
     return gzip.compress(text.encode(), _GZIP_LEVEL, mtime=0)
 
 
@@ -191,7 +191,7 @@ def _element(name: str, data: bytes) -> str:
 
 def _html(shown: int, total: int) -> str:
     part = (
-        f"{shown:,} of the run's {total:,} chains, chosen by the hashes of their ids; labels/*.parquet has all of them."
+        f"This page has {shown:,} of the run's {total:,} chains, chosen by the hashes of their ids; labels/*.parquet has all."
         if shown < total
         else ""
     )

@@ -1,4 +1,4 @@
-// Which chains are shown, and in which order. A chain is known by its place in the index.
+// Which chains are shown, and in which order. A chain is identified by its place in the index.
 
 const ORDERS = {
   input: () => null,
@@ -32,7 +32,7 @@ function matching(index, places, texts, wanted) {
   );
 }
 
-// What is asked for, as the end of the page's address, and back. Only what is not the default is named.
+// The reader's query as the fragment of the page's address, and back. Defaults are left out.
 const NOTHING = { text: "", outcome: "", drop: 0, sort: "input", open: "" };
 const HASH = "#chains?";
 

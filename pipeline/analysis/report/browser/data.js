@@ -1,4 +1,4 @@
-// What the page carries: the index, and blocks of texts and rollouts that are unpacked when they are needed.
+// The data in the page: the index, and blocks of texts and rollouts that are unpacked when they are needed.
 
 const KEPT_BLOCKS = 6;
 
@@ -9,7 +9,7 @@ async function unpacked(name) {
   return JSON.parse(await new Response(stream).text());
 }
 
-// The latest few blocks of a kind; the promise is kept, so that two readers of one block unpack it once.
+// Keeps the most recently used blocks of a kind. It keeps promises, so that two readers of one block unpack it once.
 function blocksOf(kind) {
   const kept = new Map();
   return (number) => {
@@ -30,7 +30,7 @@ const idle = () =>
     else setTimeout(done, 20);
   });
 
-// Everything that can be searched of each chain, in lower case, read block by block while nothing else happens.
+// The searchable text of each chain in lower case, read block by block. It waits for idle time unless `hurried` is set.
 function readTexts(index, onProgress) {
   const texts = new Array(index.ids.length).fill(null);
   const reading = { texts, done: !texts.length, share: 0, hurried: false };

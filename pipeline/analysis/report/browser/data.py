@@ -1,6 +1,6 @@
-"""What the page carries, as JSON: an index with a few numbers of every chain, and blocks with texts and rollouts. Pure.
+"""The data in the page as JSON: an index with a few numbers of every chain, and blocks with texts and rollouts. Pure.
 
-Numbers of the index stand in columns, one entry per chain; values have three digits behind the point.
+The index has columns with one entry per chain. Values have three decimals.
 """
 
 import json
@@ -10,17 +10,17 @@ from itertools import pairwise
 from pipeline.analysis.report.browser.views import ChainView, Drop, RolloutExample, StepView, largest_drop, uncertainty
 
 BLOCK = 128
-"""Chains of a block."""
+"""Chains per block."""
 STRIP = 48
-"""Most bars of a chain's strip; in longer chains a bar is the lowest of several steps."""
+"""The most bars of a chain's strip. In longer chains, a bar is the lowest value of several steps."""
 _BEGINNING = 160
-"""Characters of a problem in the list."""
+"""Characters of a problem that the list shows."""
 _DIGITS = 3
 _OUTCOMES = {True: "r", False: "w", None: "o"}
 
 
 class Index:
-    """The index, chain by chain."""
+    """The index; chains are added one by one."""
 
     def __init__(self) -> None:
         self._problems: list[str] = []
@@ -38,7 +38,7 @@ class Index:
         return len(self._ids)
 
     def add(self, chain: ChainView) -> None:
-        """Chains of a problem come behind each other."""
+        """Chains of one problem must be added one after another."""
         beginning = chain.problem[:_BEGINNING]
         if not self._problems or self._problems[-1] != beginning:
             self._problems.append(beginning)
@@ -54,7 +54,7 @@ class Index:
         self._least.append(_rounded(min((value for value in values if value is not None), default=None)))
 
     def json(self, confidence: float) -> str:
-        """`confidence`: of the intervals."""
+        """`confidence`: that of the intervals."""
         return _json(
             {
                 "block": BLOCK,
@@ -75,7 +75,7 @@ class Index:
 
 
 def strip(values: Sequence[float | None]) -> list[float | None]:
-    """At most `STRIP` values: the lowest known one of each of as many even parts."""
+    """At most `STRIP` values: the lowest known value of each of that many even parts, None if a part has none."""
     count = min(STRIP, len(values))
     bounds = [round(part * len(values) / count) for part in range(count + 1)] if count else []
     parts = (values[start:end] for start, end in pairwise(bounds))
@@ -83,7 +83,7 @@ def strip(values: Sequence[float | None]) -> list[float | None]:
 
 
 def prefix_numbers(chains: Sequence[ChainView]) -> dict[str, int]:
-    """The prefixes of a block, each once, in the order in which they appear."""
+    """The number of each distinct prefix of a block, in order of first appearance."""
     numbers: dict[str, int] = {}
     for chain in chains:
         for prefix in (chain.root, *chain.steps):
@@ -92,7 +92,7 @@ def prefix_numbers(chains: Sequence[ChainView]) -> dict[str, int]:
 
 
 def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
-    """A block of chains."""
+    """Texts and numbers of a block of chains."""
     problems: dict[str, int] = {}
     for chain in chains:
         problems.setdefault(chain.problem, len(problems))
@@ -106,7 +106,7 @@ def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
                     "answer": chain.answer,
                     "texts": [step.text for step in chain.steps],
                     "labels": [step.label for step in chain.steps],
-                    # The bare problem first.
+                    # The bare problem comes first.
                     **_columns([chain.root, *chain.steps], numbers),
                 }
                 for chain in chains
@@ -116,7 +116,7 @@ def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
 
 
 def examples_json(found: Mapping[str, Sequence[RolloutExample]], numbers: Mapping[str, int]) -> str:
-    """Examples of the rollouts of a block, by number of the prefix."""
+    """Examples of the rollouts of a block, by prefix number."""
     return _json(
         {
             str(numbers[prefix]): [

@@ -3,18 +3,18 @@
 const LABELS = { 1: ["good", "+"], 0: ["bad", "−"], 2: ["neutral", "o"] };
 const UNCERTAIN = ["uncertain", "?"];
 const ORIGINS = {
-  measured: "measured by rollouts of its own",
-  implied: "follows from its neighbours",
-  terminal: "the chain's own outcome",
+  measured: "measured by its own rollouts",
+  implied: "implied by neighbouring steps",
+  terminal: "the outcome of the chain",
   unmeasured: "not measured",
 };
 const VERDICTS = { correct: "right", incorrect: "wrong", no_answer: "wrong" };
 const FINISHES = {
   stop: "",
   length: "cut by sampling.max_tokens",
-  abort: "stopped, for it no longer counted",
+  abort: "aborted, no longer needed",
   too_long: "too long for the policy's context",
-  engine_failed: "no engine has answered",
+  engine_failed: "no engine answered",
 };
 const METER = 100;
 
@@ -32,7 +32,7 @@ function meter(value, low, high) {
   return drawing("svg", { class: "meter", "aria-hidden": "true", ...size }, ...parts);
 }
 
-// The same words for hover, focus, tap and print.
+// One text for hover, focus, tap and print.
 function numbers(chain, at, label, confidence) {
   const lines = [];
   const [low, high] = [chain.low[at], chain.high[at]];
@@ -40,7 +40,7 @@ function numbers(chain, at, label, confidence) {
     lines.push(`${Math.round(confidence * 100)} % interval ${fixed(low)} to ${fixed(high)}`);
   }
   if (chain.rollouts[at] || chain.origins[at] === "measured") {
-    lines.push(`${chain.correct[at]} of ${counted(chain.rollouts[at], "graded rollout")} right`);
+    lines.push(`${chain.correct[at]} of ${counted(chain.rollouts[at], "graded rollout")} correct`);
   }
   if (chain.ungraded[at]) lines.push(`${chain.ungraded[at]} ungraded`);
   if (chain.truncated[at]) lines.push(`${chain.truncated[at]} cut by the token limit`);
@@ -53,7 +53,7 @@ function labelMark(label) {
   return element("span", { class: `label label-${label[0]}`, title: label[0] }, label[1], quiet(` ${label[0]}`));
 }
 
-// Whether a value lies below the last known one before it with its whole interval.
+// Whether the whole interval of a value is below the interval of the last known value before it.
 function apart(chain, at) {
   const before = chain.values.slice(0, at).findLastIndex((value) => value !== null);
   const [high, low] = [chain.high[at], chain.low[before]];
@@ -66,7 +66,7 @@ function step(chain, at, place, view) {
   const id = `chain-${place}-${at}`;
   const drop = at > 0 && at === view.index.dropped[place] ? view.index.drops[place] : 0;
   const text = element("div", { class: "step-text" });
-  text.append(at ? prose(chain.texts[at - 1]) : element("span", { class: "bare" }, "the bare problem"));
+  text.append(at ? prose(chain.texts[at - 1]) : element("span", { class: "bare" }, "bare problem (before step 1)"));
   const clear = drop > 0 && apart(chain, at);
   const told = `▼ ${drop.toFixed(2)} largest drop`;
   if (drop) text.append(" ", element("span", { class: clear ? "largest" : "largest unsure" }, clear ? told : `${told}, intervals overlap`));
@@ -108,9 +108,9 @@ async function toggleRollouts(open, rollouts, chain, at, place, view) {
 }
 
 function noExamples(chain, at) {
-  if (chain.origins[at] === "terminal") return "No rollouts: the value of the last step is the chain's own outcome.";
-  if (!chain.rollouts[at] && !chain.ungraded[at]) return "No rollouts of its own.";
-  return "No example of its rollouts is in this page: rollouts/*.parquet has all of them.";
+  if (chain.origins[at] === "terminal") return "No rollouts: the value of the last step is the outcome of the chain.";
+  if (!chain.rollouts[at] && !chain.ungraded[at]) return "No rollouts start here.";
+  return "This page has no example of these rollouts; rollouts/*.parquet has all of them.";
 }
 
 function exampleList(found, chain, at) {
@@ -132,8 +132,8 @@ async function chainBody(place, view) {
   const chain = block.chains[place % view.index.block];
   const facts = element("dl", { class: "chain-facts" });
   const fact = (name, ...value) => facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, ...value)));
-  fact("right answer", prose(chain.gold));
-  fact("the chain's own", chain.answer === null ? "none stated" : prose(chain.answer));
+  fact("correct answer", prose(chain.gold));
+  fact("chain's answer", chain.answer === null ? "none stated" : prose(chain.answer));
   fact("outcome", OUTCOMES[view.index.outcomes[place]][0]);
   fact("chain_id", element("code", {}, view.index.ids[place]));
   const steps = chain.values.map((_, at) => step(chain, at, place, view));

@@ -1,4 +1,5 @@
-// One-letter keys: only where nothing is being written, and j, k and the arrows only inside the browser.
+// Keys of the chain browser. / works outside text fields, j and k in the list or while nothing has the focus, the arrows and
+// Escape in the list.
 
 const STOPS = ".chain-head, .step-open";
 const MOVES = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 };
@@ -7,7 +8,7 @@ function visibleStops(list) {
   return [...list.querySelectorAll(STOPS)].filter((stop) => !stop.closest("[hidden]"));
 }
 
-// True where there was a place to move to.
+// Moves the focus; true if there is an element to move it to.
 function moved(list, by) {
   const stops = visibleStops(list);
   const at = stops.indexOf(document.activeElement);
@@ -17,7 +18,7 @@ function moved(list, by) {
   return Boolean(next);
 }
 
-// The opened step or chain around the focus, whose button gets the focus.
+// Closes the open step or chain around the focus, and moves the focus to its button.
 function closeAround(focused) {
   const step = focused.closest(".step");
   const inner = step?.querySelector(".step-open[aria-expanded=true]");

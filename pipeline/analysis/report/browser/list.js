@@ -1,4 +1,4 @@
-// A row of the list. Text gets into the page as text nodes only.
+// A row of the list. Text enters the page as text nodes only.
 
 const SVG = "http://www.w3.org/2000/svg";
 const OUTCOMES = { r: ["right", "✓"], w: ["wrong", "✗"], o: ["open", "?"] };
@@ -7,7 +7,7 @@ const STRIP_HEIGHT = 24;
 const BAR_WIDTH = 10;
 const NARROW_BAR_WIDTH = 5;
 const MANY_STEPS = 20;
-// A smaller drop is 0.00.
+// A smaller drop would be shown as 0.00.
 const LEAST_TOLD = 0.005;
 
 function element(name, attributes, ...children) {
@@ -24,14 +24,14 @@ function drawing(name, attributes, ...children) {
   return made;
 }
 
-// Text of a data set or a model: in its own direction, whatever is around it.
+// Text of a data set or a model, in its own writing direction.
 const prose = (text, kind = "prose") => element("span", { class: kind, dir: "auto" }, text);
 const quiet = (text) => element("span", { class: "unseen" }, text);
 const fixed = (value) => (value === null || value === undefined ? "–" : value.toFixed(2));
 const level = (value) => `level-${Math.round(Math.min(1, Math.max(0, value)) * LEVELS)}`;
 const counted = (number, word) => `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
 
-// One bar per step; `values` are per cent, null where there is none.
+// One bar per step. `values` are in percent, null if unknown.
 function strip(values) {
   const bar = values.length > MANY_STEPS ? NARROW_BAR_WIDTH : BAR_WIDTH;
   const height = (value) => Math.max(1.5, (value / 100) * STRIP_HEIGHT);

@@ -1,9 +1,9 @@
-"""What the browser shows: which chains, what of each, and which rollouts of its prefixes. Pure.
+"""What the chain browser shows: which chains, which data of each, and which rollouts of its prefixes. Pure.
 
-Of all chains a page holds as many, and as much of their texts, as its bytes allow (`sample`). A chain is shown as a record of
-its row of `labels`, with texts cut (`chain_view`): with the unbiased value of the fixed estimator, and the posterior mean of
-those that stop early, as in the terminal. Examples of rollouts are chosen for each prefix, and for as many prefixes as the
-bytes last (`rollout_examples`, `affordable`).
+A page holds as many chains, and as much of their texts, as its size limit allows (`sample`). A chain is shown as a record of
+its row of `labels` with texts cut (`chain_view`). As in the terminal, its values are the unbiased values of the fixed
+estimator, or the posterior means of estimators that stop early. Examples of rollouts are chosen for each prefix, and for as
+many prefixes as the size limit allows (`rollout_examples`, `affordable`).
 """
 
 import math
@@ -27,31 +27,31 @@ COLUMNS = (
     *("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "root_prefix_id", "prefix_ids"),
     *("final_answer", "outcome", "estimator", "label", *_PER_PREFIX, *(f"root_{name}" for name in _PER_PREFIX)),
 )
-"""Of `labels`."""
+"""Columns of `labels` that are read."""
 SHORT_CHARACTERS = 200
-"""Of answers and the user's ids, whatever the limit of other texts."""
+"""Characters of answers and of the user's ids, whatever the limit of other texts."""
 _DIGITS = 9
-"""Of a drop: 0.9 - 0.8 and 0.8 - 0.7 are the same one, which floating point takes for two."""
+"""Decimals of a drop, so that 0.9 - 0.8 and 0.8 - 0.7 are equal despite rounding."""
 TEXT_BYTES = 18_000_000
-"""Of all texts and numbers of chains, before they are compressed to a half or a third."""
+"""Of all texts and numbers of chains, before compression to a half or a third."""
 LIMITS = (4_000, 2_000, 1_000, 500, 250)
-"""Characters of a text; the first at which all chains fit is taken. If none is, there are fewer chains."""
+"""Characters of a text. The first limit at which all chains fit is used. If none is, chains are left out."""
 _STEP_BYTES = 40
-"""Of a step's numbers."""
+"""Bytes of a step's numbers."""
 PER_PREFIX = 3
 CHARACTERS = 400
-"""Of a rollout's text."""
+"""Characters of a rollout's text."""
 ROLLOUT_COLUMNS = ("rollout_id", "prefix_id", "issue_index", "text", "finish", "n_tokens", "answer", "verdict")
-"""Of `rollouts`."""
+"""Columns of `rollouts` that are read."""
 _OTHER_BYTES = 60
-"""Of an example beside its texts."""
+"""Bytes of an example besides its texts."""
 _RIGHT, _WRONG, _OPEN = range(3)
 _UNSERVED = [Finish.ABORT.value, Finish.TOO_LONG.value, Finish.ENGINE_FAILED.value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """One prefix: a step with all before it, or the bare problem, whose text is empty. `sd` is the posterior's."""
+    """One prefix: a step with all steps before it, or the bare problem, whose text is empty. `sd` is that of the posterior."""
 
     prefix_id: str
     text: str
@@ -69,7 +69,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainView:
-    """A chain; `root` is its bare problem. `outcome`: whether its own answer is right, None where that is not known."""
+    """A chain. `root` is its bare problem. `outcome`: whether its own answer is correct, None if that is unknown."""
 
     chain_id: str
     problem_id: str
@@ -84,7 +84,7 @@ class ChainView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """How much lower a step's value is than the last known one before it; `step` counts from 1."""
+    """How far a step's value is below the last known value before it. `step` counts from 1."""
 
     size: float
     step: int
@@ -92,33 +92,33 @@ class Drop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """What a chain would take: its problem and its steps, each in characters and bytes."""
+    """The size of a chain: of its problem and of each step, in characters and in bytes."""
 
     chain_id: str
     characters: tuple[int, ...]
     in_bytes: tuple[int, ...]
 
     def cut(self, limit: int) -> float:
-        """Bytes with each text cut at `limit` characters."""
+        """Bytes if each text is cut at `limit` characters."""
         texts = zip(self.characters, self.in_bytes, strict=True)
         return sum(size * min(1, limit / max(1, length)) + _STEP_BYTES for length, size in texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainSample:
-    """The places of the chains that are shown, ascending, and the characters of a text."""
+    """The places of the shown chains in ascending order, and the characters at which texts are cut."""
 
     places: tuple[int, ...]
     characters: int
 
     def within(self, start: int, end: int) -> Sequence[int]:
-        """The places from `start` on and before `end`."""
+        """The places from `start` to before `end`."""
         return self.places[bisect_left(self.places, start) : bisect_left(self.places, end)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutExample:
-    """A rollout as it is shown, its text cut."""
+    """A rollout as it is shown, with its text cut."""
 
     text: str
     finish: str
@@ -128,12 +128,12 @@ class RolloutExample:
 
     @property
     def size(self) -> int:
-        """Bytes, about, before compression."""
+        """Approximate bytes before compression."""
         return len(self.text.encode()) + len(self.answer.encode()) + _OTHER_BYTES
 
 
 def sample(sizes: Iterable[Size], most: int) -> ChainSample:
-    """At most `most` of the chains: those whose hashes are the smallest, so that it is the same ones every time."""
+    """At most `most` chains: those with the smallest hashes, so that the choice is the same every time."""
     wanted = nsmallest(most, enumerate(sizes), key=_by_hash)
     for limit in LIMITS:
         if sum(size.cut(limit) for _, size in wanted) <= TEXT_BYTES:
@@ -142,7 +142,7 @@ def sample(sizes: Iterable[Size], most: int) -> ChainSample:
 
 
 def chain_view(row: Mapping[str, Any], characters: int) -> ChainView:
-    """A row of `labels`, with the `COLUMNS`; texts are cut at `characters`."""
+    """The chain of a row of `labels` with `COLUMNS`. Texts are cut at `characters`."""
     value = value_column(None, row["estimator"]).value
     return ChainView(
         chain_id=row["chain_id"],
@@ -163,7 +163,7 @@ def chain_view(row: Mapping[str, Any], characters: int) -> ChainView:
 
 
 def drops(chain: ChainView) -> Iterator[Drop]:
-    """The losses of the chain's steps, from the bare problem on; a step whose value is not known has none."""
+    """The drops of the chain, from the bare problem on. Steps without a value are skipped."""
     before = chain.root.value
     for number, step in enumerate(chain.steps, start=1):
         if step.value is None:
@@ -174,29 +174,29 @@ def drops(chain: ChainView) -> Iterator[Drop]:
 
 
 def largest_drop(chain: ChainView) -> Drop | None:
-    """The first of the largest; None where no step has lost anything."""
+    """The largest drop, the first of equal ones; None if the value never falls."""
     return max(drops(chain), key=lambda drop: drop.size, default=None)
 
 
 def uncertainty(chain: ChainView) -> float | None:
-    """Root mean square of the posterior standard deviations of the steps; None where none is known."""
+    """Root mean square of the posterior standard deviations of the steps; None if none is known."""
     known = [step.sd for step in chain.steps if step.sd is not None]
     return math.sqrt(sum(sd * sd for sd in known) / len(known)) if known else None
 
 
 def cut(text: str, characters: int) -> str:
-    """The text, or its beginning with what its whole length is."""
+    """The text, or its beginning and its full length."""
     if len(text) <= characters:
         return text
-    return f"{text[:characters]} ... ({len(text):,} characters, whole in labels/*.parquet)"
+    return f"{text[:characters]} ... ({len(text):,} characters, full text in labels/*.parquet)"
 
 
 def rollout_examples(
     rollouts: pl.DataFrame, verdicts: pl.DataFrame | None, prefixes: Iterable[str]
 ) -> dict[str, tuple[RolloutExample, ...]]:
-    """Up to `PER_PREFIX` rollouts of each of the prefixes, by prefix id: a right one, a wrong one and one that was cut or
-    could not be judged, where there are such; then others, in the order of the log. `verdicts` are those that count, where
-    they are not the log's; that table has one row for each rollout."""
+    """Up to `PER_PREFIX` rollouts of each of the prefixes, by prefix id: first a correct one, an incorrect one and one that was
+    cut or not graded, if there are any, then others in the order of the log. `verdicts` replace those of the log; the table has
+    one row per rollout."""
     found = rollouts.filter(pl.col("prefix_id").is_in(list(prefixes)))
     if verdicts is not None:
         later = verdicts.select("rollout_id", "answer", "verdict")
@@ -235,8 +235,8 @@ def rollout_examples(
 def affordable(
     chains: Sequence[ChainView], found: Mapping[str, tuple[RolloutExample, ...]], left: float
 ) -> dict[str, tuple[RolloutExample, ...]]:
-    """Examples of the prefixes that a reader asks for first, as many as `left` bytes hold: of the steps that lost the most
-    and of the steps before them, largest drop first; then of those whose values are known the least."""
+    """Examples of the prefixes that matter most to a reader, as many as fit into `left` bytes: first of the steps with the
+    largest drops and of the steps before them, largest drop first, then of the prefixes with the most uncertain values."""
     afforded: dict[str, tuple[RolloutExample, ...]] = {}
     for prefix in _by_interest(chains):
         if prefix in afforded or prefix not in found:
@@ -293,4 +293,4 @@ def _by_interest(chains: Sequence[ChainView]) -> Iterator[str]:
 def _cut(text: str) -> str:
     if len(text) <= CHARACTERS:
         return text
-    return f"{text[:CHARACTERS]} ... ({len(text):,} characters, whole in rollouts/*.parquet)"
+    return f"{text[:CHARACTERS]} ... ({len(text):,} characters, full text in rollouts/*.parquet)"

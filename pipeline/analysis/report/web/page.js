@@ -8,7 +8,7 @@
   const tell = () => {
     button.setAttribute("aria-pressed", String(shown() === "dark"));
   };
-  // A page that is opened from a file may have no storage.
+  // A page opened from a file may have no local storage.
   try {
     const kept = localStorage.getItem(KEY);
     if (kept === "light" || kept === "dark") root.dataset.theme = kept;
