@@ -114,12 +114,12 @@ def test_a_config_is_read_or_its_fault_is_told(config: dict[str, Any], changes: 
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ({**models.LLAMA_8B, "model_type": "mamba2"}, "a model of type mamba2 are not known"),
-        ({}, "a model of type none are not known"),
-        ({**models.LLAMA_8B, "hidden_size": "4096"}, "does not say its hidden_size"),
-        ({**models.LLAMA_8B, "num_hidden_layers": 0}, "does not say its num_hidden_layers"),
-        ({**models.LLAMA_8B, "head_dim": "wide"}, "the model's config is not as expected"),
-        ({**models.LLAMA_8B, "quantization_config": {"quant_method": "quip"}}, "under the quantisation quip"),
+        ({**models.LLAMA_8B, "model_type": "mamba2"}, "a model of type mamba2 are unknown"),
+        ({}, "a model of type none are unknown"),
+        ({**models.LLAMA_8B, "hidden_size": "4096"}, "does not state hidden_size"),
+        ({**models.LLAMA_8B, "num_hidden_layers": 0}, "does not state num_hidden_layers"),
+        ({**models.LLAMA_8B, "head_dim": "wide"}, "the model's config has an unexpected form"),
+        ({**models.LLAMA_8B, "quantization_config": {"quant_method": "quip"}}, "under the quantization method quip"),
     ],
 )
 def test_what_is_not_known_is_said(config: dict[str, Any], reason: str) -> None:

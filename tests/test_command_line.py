@@ -381,7 +381,7 @@ def test_a_run_dir_with_other_files_is_left_alone(tmp_path: Path, capsys: Told) 
     (tmp_path / "home" / "thesis.tex").write_text("mine")
     before = files(tmp_path)
     line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "home"))
-    assert "holds other files (thesis.tex" in line
+    assert "contains other files (thesis.tex" in line
     assert files(tmp_path) == before
     assert not ray.is_initialized()
 

@@ -237,16 +237,16 @@ def torn(site: Path, folder: Path, line: str, *words: str) -> subprocess.Complet
         ("    def next_rollouts(self, *given): sys.exit(3)", "failed in next_rollouts: SystemExit: 3"),
         (
             "    def next_rollouts(self, *given): return super().next_rollouts(*given)[1:]",
-            "failed in next_rollouts: it has to give a list of 3 dicts, one for each problem, and gave [",
+            "failed in next_rollouts: it must return a list of 3 dicts, one per problem, but returned [",
         ),
         (
             "    def values(self, *given): return [each[1:] for each in super().values(*given)]",
-            "failed in values: it has to give 4 values of a chain of 3 steps, and gave [StepValue(",
+            "failed in values: it must return 4 values for a chain of 3 steps, but returned [StepValue(",
         ),
         (
             "    def values(self, *given):\n"
             "        return [[replace(one, posterior_mean=float('nan')) for one in each] for each in super().values(*given)]",
-            "failed in values: posterior_mean has to be a probability or None, and is nan",
+            "failed in values: posterior_mean must be a probability or None, but is nan",
         ),
     ],
 )

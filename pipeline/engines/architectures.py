@@ -1,7 +1,7 @@
-"""Sizes of a model out of its Hugging Face `config.json`.
+"""Sizes of a model from its Hugging Face `config.json`.
 
-Known are decoders whose layers are attention and a gated MLP, or a mixture of such MLPs: the families in `_DENSE` and
-`_MIXTURES`. Of anything else nothing is claimed, and the reason is given.
+Supported are decoders whose layers consist of attention and a gated MLP, or of attention and a mixture of such MLPs: the
+families in `_DENSE` and `_MIXTURES`. For any other model an error gives the reason.
 """
 
 from collections.abc import Mapping
@@ -16,33 +16,33 @@ _TIED_BY_DEFAULT = frozenset({"gemma", "gemma2", "gemma3_text", "smollm3"})
 _WINDOWED_THROUGHOUT = frozenset({"mistral", "mixtral"})
 _DTYPE_BYTES = {"float32": 4.0, "float": 4.0, "float16": 2.0, "half": 2.0, "bfloat16": 2.0}
 _AUTO_BYTES = 2.0
-"""vLLM holds a model in 16 bits where nothing else is asked for."""
+"""vLLM holds a model in 16 bits by default."""
 _METHOD_BITS = {"fp8": 8, "awq": 4, "awq_marlin": 4, "gptq": 4, "gptq_marlin": 4, "bitsandbytes": 4}
-"""Bits of a weight where the method of quantisation is named and its config does not say."""
+"""Bits per weight of a quantization method, where the model's config does not state them."""
 
 
 class UnknownArchitecture(ValueError):
-    """Why the sizes of a model cannot be told from its config."""
+    """The sizes of a model cannot be derived from its config. The message gives the reason."""
 
 
 def architecture_of(
     config: Mapping[str, Any], *, dtype: str = "auto", quantization: str | None = None, kv_dtype: str = "auto"
 ) -> Architecture:
-    """The sizes of the model that `config` describes, with its weights in `dtype` and its KV cache in `kv_dtype`, both named as
-    in vLLM. Raises UnknownArchitecture."""
+    """The sizes of the model that `config` describes, with weights in `dtype` and a KV cache in `kv_dtype` (vLLM's names).
+    Raises UnknownArchitecture."""
     try:
         return _read(config, dtype, quantization, kv_dtype)
     except UnknownArchitecture:
         raise
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UnknownArchitecture(f"the model's config is not as expected ({error})") from error
+        raise UnknownArchitecture(f"the model's config has an unexpected form ({error})") from error
 
 
 def _read(config: Mapping[str, Any], dtype: str, quantization: str | None, kv_dtype: str) -> Architecture:
     text = config.get("text_config") or config
     family = str(text.get("model_type", "none"))
     if family not in _DENSE | _MIXTURES:
-        raise UnknownArchitecture(f"the sizes of a model of type {family} are not known")
+        raise UnknownArchitecture(f"the sizes of a model of type {family} are unknown")
     plain_bytes = _DTYPE_BYTES.get(dtype, _AUTO_BYTES)
     bits = _quantised_bits(text.get("quantization_config") or config.get("quantization_config") or {}, quantization)
     layers, hidden, heads = (_count(text, key) for key in ("num_hidden_layers", "hidden_size", "num_attention_heads"))
@@ -73,7 +73,7 @@ def _read(config: Mapping[str, Any], dtype: str, quantization: str | None, kv_dt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Mixture:
-    """How many layers are mixtures, of how many experts each, of which a token uses `used`, and how wide an expert is."""
+    """`layers` mixture layers of `experts` experts each; a token uses `used` of them. `width`: their intermediate size."""
 
     layers: int = 0
     experts: int = 0
@@ -101,7 +101,7 @@ def _mixture(text: Mapping[str, Any], family: str, layers: int) -> _Mixture:
 
 
 def _windowed(text: Mapping[str, Any], family: str, layers: int) -> int:
-    """How many layers look back a window only."""
+    """The number of layers with sliding-window attention."""
     if not text.get("sliding_window"):
         return 0
     if kinds := text.get("layer_types"):
@@ -110,7 +110,7 @@ def _windowed(text: Mapping[str, Any], family: str, layers: int) -> int:
 
 
 def _quantised_bits(stored: Mapping[str, Any], asked: str | None) -> int:
-    """Bits of a quantised weight; 0 where the model is not quantised. Raises UnknownArchitecture."""
+    """Bits of a quantized weight; 0 where the model is not quantized. Raises UnknownArchitecture."""
     method = asked or stored.get("quant_method")
     if not method:
         return 0
@@ -121,11 +121,11 @@ def _quantised_bits(stored: Mapping[str, Any], asked: str | None) -> int:
         bits = 8
     if bits := bits or _METHOD_BITS.get(str(method), 0):
         return int(bits)
-    raise UnknownArchitecture(f"how many bits a weight has under the quantisation {method} is not known")
+    raise UnknownArchitecture(f"the number of bits per weight under the quantization method {method} is unknown")
 
 
 def _count(text: Mapping[str, Any], key: str) -> int:
     value = text.get(key)
     if not isinstance(value, int) or value < 1:
-        raise UnknownArchitecture(f"the model's config does not say its {key}")
+        raise UnknownArchitecture(f"the model's config does not state {key}")
     return value

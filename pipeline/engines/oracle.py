@@ -1,12 +1,12 @@
-"""An engine whose success probabilities are known: for tests and dry runs, never chosen silently.
+"""An engine with known success probabilities, for tests and dry runs. It is never chosen implicitly.
 
-Every completion is a pure function of (seed, rollout id): which rollouts succeed does not depend on timing, order or the
-number of workers, so the expected labels of a run are known before it. `true_value` tells the probability behind them.
-It can also play faults: be slow, die, hang, answer wrongly, refuse a request, or be killed by one. The settings of
-`policy.oracle` say which.
+Every completion is a pure function of (seed, rollout id). Which rollouts succeed does not depend on timing, order or the
+number of workers, so the expected labels of a run are known in advance. `true_value` is the success probability of a prefix.
+The engine can also simulate faults: it can be slow, die, hang, answer wrongly, refuse a request, or be killed by one. The
+settings of `policy.oracle` choose the fault.
 
-Not covered: its values are not those of a policy where it has drawn the chain itself. All its completions begin alike, so
-that every rollout of the bare problem reproduces the first step, and yet the two values differ.
+Not covered: the values are not consistent where the oracle sampled the chain itself. All its completions begin with the same
+step, so every rollout of the bare problem reproduces the first step, but the two prefixes have different values.
 """
 
 import asyncio
@@ -39,27 +39,27 @@ _START_OF_ID = re.compile(r"[0-9a-f]*(-[0-9]*)?")
 
 @dataclass(kw_only=True, slots=True)
 class OracleConfig(Settings):
-    """What the oracle answers, how slowly, and which faults it plays."""
+    """What the oracle answers, how fast, and which faults it simulates."""
 
     SECTION: ClassVar[str] = "policy.oracle"
     seed: int = 0
-    """Decides the known success probabilities and every draw."""
+    """Seed of the success probabilities and of every draw."""
     spread: Annotated[float, Range(ge=0, le=1)] = 0.35
-    """How far the value of a prefix may lie from its problem's."""
+    """Largest difference between the value of a prefix and the value of its problem."""
     tokens_per_step: Annotated[int, Ge(1)] = 20
-    """Tokens of the shortest completion; the longest has almost twice as many."""
+    """Tokens of the shortest completion. The longest has almost twice as many."""
     tokens_per_second: Annotated[float, Ge(0), FREE] = 0.0
-    """0: no delay."""
+    """Speed of the engine in tokens/s. 0: no delay."""
     fail_after: Annotated[int, Ge(0), FREE] = 0
-    """The engine dies after so many completions; 0: never."""
+    """The engine dies after this number of completions. 0: never."""
     hang_after: Annotated[int, Ge(0), FREE] = 0
-    """The engine stops answering after so many completions; 0: never."""
+    """The engine stops answering after this number of completions. 0: never."""
     wrong_after: Annotated[int, Ge(0), FREE] = 0
-    """After so many completions the engine leaves one out and gives another one twice; 0: never."""
+    """After this number of completions the engine omits one completion and returns another one twice. 0: never."""
     poison: Annotated[str, FREE] = ""
-    """A request whose rollout_id starts so kills the engine, whenever it is asked; empty: none."""
+    """A request whose rollout_id starts with this text kills the engine on every attempt. Empty: no request does."""
     refuse: Annotated[str, FREE] = ""
-    """Requests whose rollout_id starts so come back unserved (engine_failed); empty: none."""
+    """Requests whose rollout_id starts with this text return with the finish engine_failed. Empty: no request does."""
 
     def check(self) -> None:
         for key, start in (("policy.oracle.poison", self.poison), ("policy.oracle.refuse", self.refuse)):
@@ -75,7 +75,7 @@ class OraclePolicyConfig(PolicyConfig):
 
 
 def true_value(seed: int, spread: float, problem: Problem, prefix_id: str) -> float:
-    """P(correct | prefix) of the oracle: the problem's own difficulty, moved by at most `spread` at each prefix."""
+    """P(correct | prefix) of the oracle: the problem's own value, shifted by at most `spread` for each prefix."""
     difficulty = _uniform(f"{seed}:{problem.problem_id}")
     return min(1.0, max(0.0, difficulty + spread * (2 * _uniform(f"{seed}:{prefix_id}") - 1)))
 
@@ -98,8 +98,8 @@ class ByteTokenizer:
 
 
 class OracleEngine:
-    """See the module. `attempt` counts from 1. Faults that strike after so many completions do so on the first attempt only, so
-    that a retry heals; those that a request brings about strike whenever it is asked."""
+    """See the module. `attempt` counts from 1. Faults after a number of completions occur only on the first attempt, so a retry
+    succeeds. Faults of a certain request occur on every attempt."""
 
     def __init__(self, policy: OraclePolicyConfig, *, attempt: int = 1) -> None:
         config = policy.oracle
@@ -170,10 +170,10 @@ class OracleEngine:
 
     def _check_alive(self) -> None:
         if self._died_of:
-            raise EngineDied(f"the oracle engine died as policy.oracle.{self._died_of} told it to")
+            raise EngineDied(f"the oracle engine died because of policy.oracle.{self._died_of}")
 
     def _garbled(self, batch: Sequence[Completion]) -> Sequence[Completion]:
-        """The batch; once, when policy.oracle.wrong_after says so, with its first completion twice and without its last."""
+        """The batch. Once, after `policy.oracle.wrong_after` completions, the first one twice and the last one missing."""
         if not self._will_err or self._finished < self._config.wrong_after or len(batch) < 2:
             return batch
         self._will_err = False
@@ -207,7 +207,7 @@ class OracleEngine:
 
 
 def _wrong(golds: Sequence[str], draw: int) -> str:
-    """An answer that none of `golds` is: a number above them where all are whole numbers, else words."""
+    """An answer that is not in `golds`: a larger number where all of them are whole numbers, else words."""
     if all(_WHOLE.fullmatch(gold) for gold in golds):
         return str(max(int(gold.replace(",", "")) for gold in golds) + 1 + draw % 3)
     return "none of these" if "none of these" not in golds else "something else"
@@ -222,7 +222,7 @@ def _uniform(key: str) -> float:
 
 
 class Oracle(Policy):
-    """The oracle as a policy that settings choose."""
+    """The oracle as a policy (`policy=oracle`)."""
 
     Config = OraclePolicyConfig
     settings: OraclePolicyConfig

@@ -1,4 +1,4 @@
-"""The policies by name, each with its engine: ours, and those of installed distributions. A new one of ours is a line here."""
+"""The policies by name: built-in ones and those of installed plugins. To add a built-in policy, add a line to `ENGINES`."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ ENGINES: "Door[type[Policy]]" = Door(
 
 
 def policy_for(settings: PolicyConfig) -> "Policy":
-    """The policy that settings name. Raises UsageError where there is none such here."""
+    """The policy that the settings name. Raises UsageError where no policy of that name is installed."""
     usable: Policy = ENGINES.made(settings.kind, complete_settings(settings, ENGINES))
     return usable
 

@@ -1,24 +1,24 @@
-"""What devices could do with a model: how fast an engine could be at best, and on how few of them the model fits. Pure.
+"""The highest speed of a model on given devices, and the smallest number of devices that hold it. Pure.
 
-Speed is what memory and arithmetic allow for one forward pass.
+The bound on speed follows from the memory bandwidth and the arithmetic of one forward pass.
 
-A pass that makes one token for each of B sequences reads every weight that it needs and the KV cache of every sequence, c
-tokens long on average, and multiplies B tokens with the weights. It lasts at least
+A pass that generates one token for each of B sequences reads every weight that it needs and the KV cache of every sequence, c
+tokens long on average, and multiplies B tokens with the weights. It takes at least
 
     max( (W + B c kv) / bandwidth , 2 P B / FLOP/s )
 
-with W the bytes of the weights read, kv the bytes of a token in the KV cache, and P the parameters that a token is multiplied
-with (the roofline of Williams, Waterman and Patterson, CACM 52(4), 2009; 2 FLOP per parameter and token as in Kaplan et al.,
-arXiv 2001.08361, section 2.1). The table of input embeddings is looked up and not read through, so that it counts in neither.
-Prompts cost 2 P FLOP per token, less the output layer, and 4 x layers x heads x head_dim per token and token before it. A model
-on several devices has the sum of their bandwidth and arithmetic. Communication, sampling and the host are not in it: no engine
-reaches the bound.
+where W is the bytes of the weights read, kv the bytes of a token in the KV cache, and P the number of parameters that a token
+is multiplied with (the roofline of Williams, Waterman and Patterson, CACM 52(4), 2009; 2 FLOP per parameter and token as in
+Kaplan et al., arXiv 2001.08361, section 2.1). The input embeddings are looked up, not read completely, so they count in neither
+W nor P. Prompts cost 2 P FLOP per token without the output layer, plus 4 x layers x heads x head_dim per pair of a token and a
+token before it. A model on several devices has the sum of their bandwidth and FLOP/s. The bound leaves out communication,
+sampling and the host, so no engine reaches it.
 
-Without experts and windows both times are linear in B and in B c, and their maximum is convex: at the means of a run, c
-weighed by tokens, the bound is never below what its own passes allowed together.
+Without experts and windows both times are linear in B and in B c, and their maximum is convex. At the means of a run, with c
+weighted by tokens, the bound is therefore never below the speed that its individual passes allow together.
 
-A model is spread over as few devices as hold it and leave it room to work: copies of a model work without each other, the parts
-of one exchange what every layer made.
+A model is spread over the smallest number of devices that hold it with enough KV cache: copies of a model run independently,
+whereas the parts of one model exchange the output of every layer.
 """
 
 import math
@@ -28,24 +28,24 @@ from pipeline.core.hardware import Architecture, Device, Hardware, Throughput
 from pipeline.core.progress import EngineWork
 
 WORKSPACE_BYTES = 2e9
-"""What vLLM needs on every device beside weights and KV cache, for activations and CUDA graphs."""
+"""Bytes that vLLM needs on every device in addition to weights and KV cache, for activations and CUDA graphs."""
 FREE_SHARE = 0.25
-"""The share of all sequences that the KV cache has to hold at once: with fewer an engine spends its time reading weights."""
+"""The share of all sequences that the KV cache must hold at once. With fewer, an engine spends its time reading weights."""
 SEQUENCES = 256
-"""Taken where no setting says how many run at once. Large devices run more where their memory holds them, which is no reason to
-spread a model that fits on one."""
+"""Sequences that run at once where no setting gives the number. Large devices run more if their memory holds them, but that is
+no reason to spread a model that fits on one device."""
 SEQUENCE_TOKENS = 1024
-"""What a sequence is taken to hold on average: a problem, a chain and its completion."""
+"""Assumed average length of a sequence in tokens: a problem, a chain and its completion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """What the engines of a run did while it labelled, added up; all of them on the same kind of hardware.
+    """The work of all engines of a run during labelling, summed. All engines run on the same kind of hardware.
 
-    `wall_seconds` are those of the run, `engine_seconds` those of each engine from when it was ready until the run's end or its
-    own, added up. `tail_seconds` is the part of `work.unfilled_seconds` after the last input was handed out, None where nobody
-    looked then. `distinct_prompt` counts the tokens of all prompts, what several begin with once; 0: nobody counted.
-    `grading_seconds`: what verdicts took in all processes together.
+    `wall_seconds` is the duration of the run. `engine_seconds` is the time from when an engine is ready until it or the run
+    ends, summed over engines. `tail_seconds` is the part of `work.unfilled_seconds` after the last input was handed out; None
+    where it was not measured. `distinct_prompt` counts the tokens of all prompts, with shared beginnings counted once; 0: not
+    counted. `grading_seconds` is the time of grading, summed over processes.
     """
 
     hardware: Hardware
@@ -58,10 +58,10 @@ class Effort:
 
 
 def common(one: Hardware | None, other: Hardware | None) -> Hardware | None:
-    """The hardware of two engines; None stands for no engine. Measurements of equal processors differ a little: one counts."""
+    """The common hardware of two engines (None: no engine). Measurements of equal CPUs differ slightly: the first counts."""
     if one is None or other is None or _kind(one) == _kind(other):
         return one or other
-    return Hardware(unknown="engines ran on different devices, for which there is no common bound")
+    return Hardware(unknown="the engines ran on different devices, which have no common bound")
 
 
 def _kind(hardware: Hardware) -> tuple[object, ...]:
@@ -69,13 +69,13 @@ def _kind(hardware: Hardware) -> tuple[object, ...]:
 
 
 def parameters(architecture: Architecture) -> int:
-    """All that have to be held."""
+    """The number of parameters that memory must hold."""
     tables = 1 if architecture.tied else 2
     return architecture.body + architecture.experts + tables * architecture.vocab * architecture.hidden
 
 
 def weight_bytes(architecture: Architecture) -> float:
-    """Memory of all weights."""
+    """Bytes of all weights."""
     layers = architecture.body + architecture.experts
     return (
         layers * architecture.bytes_per_weight + (parameters(architecture) - layers) * architecture.bytes_per_embedding
@@ -83,7 +83,7 @@ def weight_bytes(architecture: Architecture) -> float:
 
 
 def kv_bytes(architecture: Architecture, tokens: float) -> float:
-    """What the KV cache of a sequence of so many tokens takes, and a pass reads of it."""
+    """Bytes of the KV cache of a sequence of `tokens` tokens, which is also what one pass reads of it."""
     windowed = architecture.windowed_layers
     entries = (architecture.layers - windowed) * tokens + windowed * min(tokens, architecture.window)
     return 2 * entries * architecture.kv_heads * architecture.head_dim * architecture.bytes_per_kv
@@ -92,9 +92,9 @@ def kv_bytes(architecture: Architecture, tokens: float) -> float:
 def decode_seconds(
     architecture: Architecture, device: Device, *, batch: float, context: float, devices: int = 1
 ) -> float:
-    """The least time of one pass that makes a token for each of `batch` sequences of `context` tokens on average.
+    """The shortest time in seconds of one pass that generates a token for each of `batch` sequences of mean length `context`.
 
-    Of the experts those are read that so many tokens choose, each for itself, on average.
+    The pass reads the expected share of experts that `batch` tokens choose independently.
     """
     output = architecture.vocab * architecture.hidden
     chosen = 1.0 - math.pow(1.0 - architecture.expert_share, batch)
@@ -109,21 +109,21 @@ def decode_seconds(
 def decode_bound(
     architecture: Architecture, device: Device, *, batch: float, context: float, devices: int = 1
 ) -> float:
-    """Tokens/s at most; see `decode_seconds`."""
+    """The highest number of tokens/s; see `decode_seconds`."""
     return batch / decode_seconds(architecture, device, batch=batch, context=context, devices=devices)
 
 
 def prefill_seconds(
     architecture: Architecture, device: Device, *, tokens: float, attended: float = 0.0, devices: int = 1
 ) -> float:
-    """The least time for prompts of so many `tokens`, which have `attended` tokens before them, summed over the tokens."""
+    """The shortest time in seconds for `tokens` prompt tokens. `attended`: the tokens before each of them, summed."""
     multiplied = architecture.body + architecture.experts * architecture.expert_share
     attention = 4 * architecture.layers * architecture.heads * architecture.head_dim
     return (2 * multiplied * tokens + attention * attended) / device.flops / devices
 
 
 def throughput(effort: Effort) -> Throughput | None:
-    """How fast the engines were and could have been; None where they made nothing."""
+    """The speed of the engines and its bound. None where they generated nothing."""
     work, hardware = effort.work, effort.hardware
     if not (work.generated and effort.wall_seconds > 0 and effort.engine_seconds > 0):
         return None
@@ -163,11 +163,10 @@ def least_devices(
     sequences: int | None = None,
     context: int | None = None,
 ) -> int | None:
-    """The smallest power of two of devices, each with `memory` bytes of which the engine may take a `share`, that holds the
-    model and the KV cache of a quarter of the `sequences`, and of one that fills the `context`. None where `at_most` devices do
-    not.
+    """The smallest power of two of devices that holds the model and its KV cache. None where no number up to `at_most` does.
 
-    Heads are dealt out whole. Where there are more devices than KV heads, several hold the same.
+    Each device has `memory` bytes, of which the engine may use `share`. The KV cache must hold a quarter of the `sequences`,
+    and one sequence that fills the `context`. Heads are not split. With more devices than KV heads, several hold the same head.
     """
     longest = context or architecture.context
     typical = FREE_SHARE * (sequences or SEQUENCES) * kv_bytes(architecture, min(SEQUENCE_TOKENS, longest))
@@ -183,6 +182,6 @@ def least_devices(
 
 
 def divides(architecture: Architecture, devices: int) -> bool:
-    """Whether vLLM can deal a model's heads out to so many devices."""
+    """Whether vLLM can distribute the model's heads over `devices` devices."""
     few, many = sorted((architecture.kv_heads, devices))
     return architecture.heads % devices == 0 and many % few == 0

@@ -1,5 +1,5 @@
-"""Settings of the policies: policy=embedded and policy=hf, which vLLM serves in this process; policy=openai, servers that run
-already, and how they are asked."""
+"""Settings of the policies: policy=embedded and policy=hf, which vLLM serves in this process, and policy=openai, which sends
+requests to running servers."""
 
 import math
 import re
@@ -21,23 +21,23 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 
 @dataclass(kw_only=True, slots=True)
 class DeviceConfig(Settings):
-    """What a device can do, where it is not known or not what its name says. It changes what is told of a run's speed, and over
-    how many GPUs a model is spread, nothing else."""
+    """Speed and memory of the device, where they are unknown or differ from what its name says. They affect only the planned
+    and reported speed of a run and the number of GPUs over which a model is spread."""
 
     SECTION: ClassVar[str] = "policy.device"
     name: str = ""
-    """One that `core.devices` knows, or any with `bandwidth` and `flops`."""
+    """A known device (see `core.hardware`), or any name together with `bandwidth` and `flops`."""
     bandwidth: Annotated[float | None, Gt(0), Lt(math.inf)] = None
-    """Of the memory, in bytes/s."""
+    """Memory bandwidth in bytes/s."""
     flops: Annotated[float | None, Gt(0), Lt(math.inf)] = None
-    """FLOP/s, dense, in the number format that the engine computes in."""
+    """Dense FLOP/s in the number format that the engine computes in."""
     memory: Annotated[float | None, Gt(0), Lt(math.inf)] = None
-    """Bytes."""
+    """Memory of one device in bytes."""
 
     def check(self) -> None:
         if self.name and device_named(self.name) is None and None in (self.bandwidth, self.flops):
             raise ValueError(
-                f"policy.device.name={self.name} is not known: choose {', '.join(KNOWN)}, or give policy.device.bandwidth and "
+                f"policy.device.name={self.name} is unknown: choose {', '.join(KNOWN)}, or give policy.device.bandwidth and "
                 "policy.device.flops with it"
             )
 
@@ -45,45 +45,47 @@ class DeviceConfig(Settings):
 @dataclass(kw_only=True, slots=True)
 class VllmConfig(PolicyConfig):
     revision: str | None = None
-    """Of the model on the Hugging Face Hub: a branch, a tag or a commit."""
+    """Revision of the model on the Hugging Face Hub: a branch, a tag or a commit."""
     dtype: str = "auto"
-    """Number format of the weights; auto: the model's own."""
+    """Number format of the weights. auto: the model's own."""
     quantization: str | None = None
-    """A method that vLLM knows; null: as the model's files say."""
+    """A quantization method of vLLM. null: as the model's files say."""
     tensor_parallel: Annotated[int | None, Ge(1), FREE] = None
-    """GPUs of one worker, on one node. None: as few as the model needs."""
+    """GPUs per worker, all on one node. null: as few as the model needs."""
     memory_share: Annotated[float | None, Range(gt=0, le=1), FREE] = None
-    """Share of the GPU's memory that vLLM may take; null: by device, see `vllm.arguments`."""
+    """Share of the GPU's memory that vLLM may use. null: a default, see `vllm.arguments`."""
     kv_cache_gib: Annotated[float, Gt(0), FREE] = 2.0
-    """On a CPU: memory for the KV cache."""
+    """Memory of the KV cache in GiB, on a CPU."""
     max_num_seqs: Annotated[int | None, Ge(1), FREE] = None
-    """Requests that run at once; null: by device."""
+    """Requests that run at once. null: a default for the device."""
     max_num_batched_tokens: Annotated[int | None, Ge(1), FREE] = None
-    """Tokens of one forward pass, prompts included; null: by device."""
+    """Tokens of one forward pass, prompts included. null: a default for the device."""
     kv_cache_dtype: str | None = None
-    """Null: the model's own type. Fewer bits (`fp8`) change the policy a little."""
+    """Number format of the KV cache. null: the model's own. Fewer bits (`fp8`) change the policy slightly."""
     speculative_tokens: Annotated[int | None, Ge(1)] = None
-    """Tokens that are guessed ahead and then checked by the policy; null: none."""
+    """Draft tokens per step of speculative decoding, which the policy verifies. null: no speculative decoding."""
     speculative_model: str | None = None
-    """The draft model that guesses; null: guesses are copied from what the prompt and completion say already."""
+    """The draft model. null: drafts are n-grams copied from the prompt and the completion so far."""
     enforce_eager: Annotated[bool | None, FREE] = None
-    """Whether vLLM works without CUDA graphs; null: by device."""
+    """Run vLLM without CUDA graphs. null: a default for the device."""
     load_format: Annotated[str, FREE] = "auto"
-    """How vLLM reads the weights."""
+    """How vLLM loads the weights (`load_format` of vLLM)."""
     device: Annotated[DeviceConfig, FREE] = field(default_factory=DeviceConfig)
 
     def check_complete(self, sampling: SamplingConfig) -> None:
         if self.speculative_model and self.speculative_tokens is None:
-            raise ValueError("policy.speculative_model guesses nothing without policy.speculative_tokens=NUMBER")
+            raise ValueError(
+                "policy.speculative_model has no effect without a number of tokens: set policy.speculative_tokens=NUMBER"
+            )
         if self.speculative_tokens is not None and sampling.min_p > 0:
             raise ValueError(
-                f"sampling.min_p={sampling.min_p} cannot be had with policy.speculative_tokens: vLLM has no such sampling"
+                f"sampling.min_p={sampling.min_p} and policy.speculative_tokens exclude each other: vLLM does not support both"
             )
 
 
 @dataclass(kw_only=True, slots=True)
 class EmbeddedConfig(VllmConfig):
-    """The model that comes with the package: it has no name to be given."""
+    """The model that is installed with the package. It takes no `model` setting."""
 
     kind: Annotated[str, BY_GROUP] = "embedded"
 
@@ -92,7 +94,7 @@ class EmbeddedConfig(VllmConfig):
 class HfConfig(VllmConfig):
     kind: Annotated[str, BY_GROUP] = "hf"
     model: Annotated[str, CHOOSES, REFUSED] = ""
-    """A Hugging Face name or a local folder. Given alone it chooses policy=hf."""
+    """A Hugging Face name or a local folder. policy.model without policy selects policy=hf."""
 
     def check_complete(self, sampling: SamplingConfig) -> None:
         if not self.model:
@@ -102,43 +104,43 @@ class HfConfig(VllmConfig):
 
 @dataclass(kw_only=True, slots=True)
 class OpenAiConfig(Settings):
-    """How servers are asked is not what they serve: of these settings one is part of a run's identity."""
+    """How requests are sent to the servers. Only `extensions` is part of a run's identity."""
 
     SECTION: ClassVar[str] = "policy.openai"
     urls: Annotated[list[str], FREE, REFUSED] = field(default_factory=list)
-    """Base URLs, the part in front of `/completions`: `http://HOST:8000/v1`. All serve the same model."""
+    """Base URLs, the part before `/completions`: `http://HOST:8000/v1`. All serve the same model."""
     connections: Annotated[int, Range(ge=1, le=10_000), FREE] = 320
-    """HTTP requests under way at each server. vLLM runs 256 sequences at once by default (1024 on an H100), and stays full
-    where a quarter more are at hand."""
+    """HTTP requests open at once per server. vLLM runs 256 sequences at once by default (1024 on an H100) and stays full with
+    a quarter more requests than that."""
     choices: Annotated[int, Range(ge=1, le=128), FREE] = 1
-    """Completions per HTTP request, adjacent rollouts of a prefix. Above 1, they come back when the longest is done."""
+    """Completions per HTTP request: adjacent rollouts of a prefix. They return together when the longest is done."""
     timeout_seconds: Annotated[float, Range(gt=0, le=86_400), FREE] = 600.0
-    """How long one HTTP request may take, waiting at the server included."""
+    """Longest duration of one HTTP request, including its wait at the server."""
     retries: Annotated[int, Range(ge=0, le=1000), FREE] = 8
-    """How often a request that failed is asked again, after pauses that double, before the engine counts as dead."""
+    """Retries of a failed request, after pauses that double, before the engine counts as dead."""
     patience_seconds: Annotated[float, Range(gt=0, le=86_400), FREE] = 300.0
-    """How long all servers may fail or turn requests away, without one answer, before the engine counts as dead."""
+    """How long all servers may fail or reject requests, without one answer, before the engine counts as dead."""
     extensions: bool = True
-    """Send what vLLM and SGLang take beyond OpenAI's API. false: for a server that refuses unknown fields."""
+    """Send the fields that vLLM and SGLang accept beyond OpenAI's API. false: for servers that reject unknown fields."""
     api_key_env: Annotated[str, FREE] = DEFAULT_KEY_VARIABLE
-    """Name of the environment variable that holds the key, on the machines of the workers."""
+    """Name of the environment variable that holds the API key, on the machines of the workers."""
 
     def check(self) -> None:
         for url in self.urls:
-            # What is not a URL may hold a password, so it is not repeated.
+            # The message does not repeat a malformed URL, which may contain a password.
             found = _BASE_URL.fullmatch(url)
             if not found or not 1 <= int(found[2] or 1) <= _LAST_PORT:
                 raise ValueError(
-                    "policy.openai.urls holds something that is no base URL: write http://HOST:PORT/v1 or https://HOST/v1, "
-                    "without user, password, query or blanks; a key goes into the environment (policy.openai.api_key_env)"
+                    "policy.openai.urls has an entry that is not a base URL: write http://HOST:PORT/v1 or https://HOST/v1, "
+                    "without user, password, query or spaces; put a key into the environment (policy.openai.api_key_env)"
                 )
         names = [url.rstrip("/") for url in self.urls]
         check(len(set(names)) == len(names), "policy.openai.urls", self.urls, "URLs that differ")
         if not _VARIABLE.fullmatch(self.api_key_env):
-            # It may be a key, so it is not repeated.
+            # The message does not repeat the value, which may be a key.
             raise ValueError(
-                "policy.openai.api_key_env is no name of an environment variable: it takes capital letters, digits and _, and "
-                "names the variable that holds the key; the key itself is no setting"
+                "policy.openai.api_key_env is not the name of an environment variable (capital letters, digits and _): set it "
+                "to the name of the variable that holds the key, not to the key itself"
             )
 
 
@@ -148,9 +150,9 @@ class OpenAiPolicyConfig(PolicyConfig):
     model: str = ""
     """The name under which the servers know the model."""
     tokenizer: Annotated[str | None, REFUSED] = None
-    """The model's tokenizer, a Hugging Face name or a local folder; null: policy.model is one."""
+    """The model's tokenizer: a Hugging Face name or a local folder. null: the same as policy.model."""
     revision: str | None = None
-    """Of the tokenizer on the Hugging Face Hub: a branch, a tag or a commit."""
+    """Revision of the tokenizer on the Hugging Face Hub: a branch, a tag or a commit."""
     openai: OpenAiConfig = field(default_factory=OpenAiConfig)
 
     def check_complete(self, sampling: SamplingConfig) -> None:
@@ -160,6 +162,6 @@ class OpenAiPolicyConfig(PolicyConfig):
             )
         if not self.openai.extensions and (sampling.top_k or sampling.min_p):
             raise ValueError(
-                f"sampling.top_k={sampling.top_k} and sampling.min_p={sampling.min_p:g} are no part of OpenAI's API: leave "
-                "them at 0, or set policy.openai.extensions=true"
+                f"sampling.top_k={sampling.top_k} and sampling.min_p={sampling.min_p:g} are not part of OpenAI's API: set both "
+                "to 0, or set policy.openai.extensions=true"
             )

@@ -1,12 +1,12 @@
-"""The bisect estimator: the first error of a chain by binary search over its prefixes (OmegaPRM, Luo et al. 2024).
+"""The bisect estimator: it finds the first error of a chain by binary search over its prefixes (OmegaPRM, Luo et al. 2024).
 
-A probe asks whether any of N rollouts of a prefix is right, and stops at the first; about log2(K) probes label K steps.
+A probe samples up to N rollouts of a prefix and stops at the first correct one. About log2(K) probes label K steps.
 
-It is fragile, for it assumes that V drops to 0 at the first error and stays there. Where V is 0.6 before an error that is
-equally likely at each step, and 0 behind it, 99.8 % of the errors are found at K = 8, 16 and 32 with N = 8. With a policy that
-recovers 1 time in 20 it is 57, 48 and 40 %, and more rollouts make it worse: 37, 27 and 19 % with N = 16.
+It is fragile, because it assumes that V drops to 0 at the first error and stays there. Where V is 0.6 before the error and 0
+after it, and the error is equally likely at each step, it finds 99.8 % of the errors at K = 8, 16 and 32 with N = 8. With a
+policy that recovers 1 time in 20, it finds 57, 48 and 40 %. More rollouts make it worse: 37, 27 and 19 % with N = 16.
 
-Not covered: a chain whose outcome is right is taken to have no error, unprobed, however it came by its answer.
+Not covered: a chain with a correct outcome counts as free of errors and is not probed, however it reached its answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +54,7 @@ class Bisect(Stopping):
         return RolloutRange(least=0, most=rollouts)
 
     def lacks(self) -> Mapping[Need, str]:
-        why = "only the prefixes that a search came by were sampled (estimator.name=bisect)"
+        why = "only the prefixes that the search visited were sampled (estimator.name=bisect)"
         return {Need.EVERY_PREFIX: why, **self.order_lacks()}
 
     @classmethod
@@ -65,7 +65,7 @@ class Bisect(Stopping):
 def rollouts_owed(
     chain: ChainShape, trials: Mapping[str, Trials], rollouts: int, config: StoppingConfig
 ) -> dict[str, int]:
-    """The next round of the one probe that is under way, by prefix id; empty when the search is over."""
+    """The next round of the current probe, by prefix id. Empty when the search is over."""
 
     def more(prefix: str) -> int:
         return first_success.rollouts_owed(trials.get(prefix, NONE), rollouts, config)
@@ -75,10 +75,10 @@ def rollouts_owed(
 
 
 def values(chain: ChainShape, trials: Mapping[str, Trials], config: StoppingConfig) -> list[StepValue]:
-    """Of the bare problem and the K steps: a prefix with rollouts has the value of `first_success`, whoever asked for them.
+    """Values of the bare problem and the K steps. A prefix with rollouts has the value of `first_success`.
 
-    The others have none: their origin is `implied` where the search is over, else `unmeasured_value`. The end of a chain with an
-    outcome is `terminal_value`.
+    The other prefixes have no value. Their origin is `implied` when the search is over, else `unmeasured`. The end of a chain
+    with an outcome has the `fixed.terminal_value`.
     """
     found = _search_log(chain, trials).first_error is not None
     rest = replace(fixed.unmeasured_value(Counts()), origin=Origin.IMPLIED if found else Origin.UNMEASURED)
@@ -92,10 +92,10 @@ def values(chain: ChainShape, trials: Mapping[str, Trials], config: StoppingConf
 
 
 def labels(chain: ChainShape, trials: Mapping[str, Trials]) -> tuple[int | None, ...]:
-    """Of the K steps: 1 before the first error and 0 from it on; all None while it is not known.
+    """Labels of the K steps: 1 before the first error and 0 from it on. All are None while the first error is unknown.
 
-    It stays unknown where none of a probe's rollouts could be graded. A log does not say how many rollouts a probe was to
-    have: one with some that are graded and none that is right has failed.
+    It stays unknown where no rollout of a probe could be graded. A log does not record the planned size of a probe, so a probe
+    with graded rollouts but no correct one counts as failed.
     """
     n_steps = len(chain.prefix_ids) - 1
     first_error = _search_log(chain, trials).first_error
@@ -106,7 +106,7 @@ def labels(chain: ChainShape, trials: Mapping[str, Trials]) -> tuple[int | None,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
-    """Either the number of the first wrong step (K + 1: none is), or the prefix whose probe is yet to tell."""
+    """Either the number of the first wrong step (K + 1: no step is wrong), or the prefix to probe next."""
 
     first_error: int | None = None
     probe: str | None = None
@@ -134,7 +134,7 @@ def _search_log(chain: ChainShape, trials: Mapping[str, Trials]) -> _Search:
 
 
 def _verdict(trials: Trials) -> bool | None:
-    """Whether any rollout was right; None where none was graded."""
+    """Whether any rollout was correct. None where none was graded."""
     if True in trials.outcomes:
         return True
     return False if False in trials.outcomes else None

@@ -1,11 +1,11 @@
-"""The first_success estimator: a prefix is sampled until `successes` rollouts are right, or all N are issued.
+"""The first_success estimator: it samples a prefix until `successes` rollouts are correct, or until all N are issued.
 
-Labels of the rule `any` are distributed exactly as with N rollouts for every prefix, for 1/V rollouts instead of N.
-Values stay unbiased (`paths.unbiased_value`), and say less than those of N rollouts: they rest on fewer.
+Labels of the rule `any` have exactly the same distribution as with N rollouts for every prefix, for 1/V rollouts instead of N.
+Values stay unbiased (`paths.unbiased_value`) but are less precise than those of N rollouts, because they use fewer.
 
-Up to `batch` rollouts are under way at a time. Only the order of issue counts, never that of completion: the rule stops at the
-first rollout in that order with which there are enough, and what was issued behind it neither counts nor has to be finished.
-So labels do not depend on `batch`. A rollout that was not graded is issued, and neither right nor wrong.
+Up to `batch` rollouts run at once. Only the order of issue counts, never the order of completion: the rule stops at the first
+rollout in that order that completes the `successes`. Rollouts issued after it do not count and need not finish, so labels do
+not depend on `batch`. An ungraded rollout counts as issued, but as neither correct nor incorrect.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from pipeline.estimators.tree import Tree
 
 
 class Stopping(Estimator):
-    """What estimators that stop at right rollouts of a prefix have in common."""
+    """Common part of the estimators that stop after enough correct rollouts of a prefix."""
 
     settings: StoppingConfig
     stops_early = True
@@ -34,7 +34,7 @@ class Stopping(Estimator):
         return has_stopped(trials, self.settings)
 
     def needless(self, trials: Trials) -> int | None:
-        # Where a damaged file was made anew with other texts, what was sampled after it may have become needless.
+        # After a damaged file was sampled again with other texts, rollouts after it may no longer be needed.
         right = accumulate(outcome is True for outcome in trials.outcomes)
         enough = next((issued for issued, count in enumerate(right, start=1) if count >= self.settings.successes), None)
         if enough is None:
@@ -43,12 +43,12 @@ class Stopping(Estimator):
         return issue if issue < len(trials.outcomes) else None
 
     def order_lacks(self) -> dict[Need, str]:
-        """What several rollouts at a time take from a log."""
+        """The need that a log does not meet when several rollouts run at once."""
         if self.settings.batch == 1:
             return {}
         why = (
-            f"prefixes were sampled {self.settings.batch} at a time (estimator.batch): which rollouts came in behind the first "
-            "right one depends on how long they were"
+            f"prefixes were sampled {self.settings.batch} at a time (estimator.batch): which rollouts finished after the first "
+            "correct one depends on their length"
         )
         return {Need.FREE_ORDER: why}
 
@@ -75,8 +75,8 @@ class FirstSuccess(Stopping):
 
     def lacks(self) -> Mapping[Need, str]:
         why = (
-            "prefixes were sampled until they had a right rollout (estimator.name=first_success), so correct / graded would be "
-            "biased upwards"
+            "prefixes were sampled until they had a correct rollout (estimator.name=first_success), so correct / graded would "
+            "be biased upwards"
         )
         return {Need.FREE_COUNTS: why, **self.order_lacks()}
 
@@ -85,11 +85,11 @@ class FirstSuccess(Stopping):
         most = sampled.settings.successes
         if self.settings.successes <= most:
             return None
-        return f"prefixes were sampled until they had {most} right rollouts: estimator.successes can be lowered only"
+        return f"prefixes were sampled until they had {most} correct rollouts: estimator.successes can only be lowered"
 
 
 def rollouts_owed(trials: Trials, rollouts: int, config: StoppingConfig) -> int:
-    """How many rollouts a prefix is owed next, the rest of a batch that was cut first."""
+    """The number of rollouts to request next for a prefix. The rest of an interrupted batch comes first."""
     if has_stopped(trials, config):
         return 0
     issued = len(trials.outcomes)
@@ -97,16 +97,16 @@ def rollouts_owed(trials: Trials, rollouts: int, config: StoppingConfig) -> int:
 
 
 def has_stopped(trials: Trials, config: StoppingConfig) -> bool:
-    """Whether no further rollout of a prefix counts, whatever becomes of it."""
+    """Whether no further rollout of a prefix counts, whatever its outcome."""
     return trials.outcomes.count(True) >= config.successes
 
 
 def measured_value(trials: Trials, config: StoppingConfig) -> StepValue:
-    """Value, interval and posterior of a prefix, from its rollouts up to where the rule stops.
+    """Value, interval and posterior of a prefix, from its rollouts up to the stopping point.
 
-    A log may hold more. What is beyond the stop does not count, but for `tokens` and `truncated`, which tell what was spent.
-    The posterior is as in `fixed`: it does not depend on why sampling stopped. The interval is exact under the rule, or
-    Jeffreys'; the value may lie outside of it.
+    A log may contain more rollouts. Those after the stopping point count only for `tokens` and `truncated`, which report the
+    cost. The posterior is as in `fixed`: it does not depend on the stopping rule. The interval is exact under the rule, or
+    Jeffreys'. The value may lie outside the interval.
     """
     stop = _stop(trials.outcomes, config)
     graded = stop.boundaries[-1] if stop.boundaries else 0
@@ -123,7 +123,7 @@ def measured_value(trials: Trials, config: StoppingConfig) -> StepValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stop:
-    """Where a prefix's rollouts end: how many were issued and right by then, and the graded ones by each of them."""
+    """The stopping point of a prefix: rollouts issued and correct by then, and the number graded after each rollout."""
 
     issued: int
     correct: int

@@ -1,6 +1,6 @@
-"""The fixed estimator: N rollouts for every prefix, value c/n over the graded ones (Math-Shepherd's soft estimate).
+"""The fixed estimator: N rollouts for every prefix, value correct / graded (Math-Shepherd's soft estimate).
 
-Unbiased for P(correct | prefix) as long as whether a rollout can be graded does not depend on whether it is right.
+It is unbiased for P(correct | prefix) if whether a rollout can be graded does not depend on whether it is correct.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ class Fixed(Estimator):
 def per_prefix(
     problems: Sequence[Tree], trials: Mapping[str, Trials], owed: Callable[[Trials], int]
 ) -> list[dict[str, int]]:
-    """What every prefix that can be sampled is owed, each by its own rollouts alone."""
+    """The further rollouts of every prefix that can be sampled, each computed from its own trials alone."""
     return [
         {
             prefix: more
@@ -61,22 +61,22 @@ def per_prefix(
 def chain_step_values(
     chain: ChainShape, trials: Mapping[str, Trials], value: Callable[[Trials], StepValue], config: EstimatorConfig
 ) -> list[StepValue]:
-    """The K + 1 values of a chain, of each prefix by its own rollouts alone, and advantages from one to the next."""
+    """The K + 1 values of a chain, each from its prefix's own rollouts, with the advantages between neighbours."""
     values = [value(trials.get(prefix, NONE)) for prefix in measured_prefixes(chain)]
     end = [] if chain.outcome is None else [terminal_value(chain.outcome, config.threshold)]
     return with_advantages([*values, *end])
 
 
 def rollouts_owed(trials: Trials, rollouts: int) -> int:
-    """How many more rollouts a prefix needs."""
+    """The number of further rollouts that a prefix needs."""
     return max(0, rollouts - len(trials.outcomes))
 
 
 def measured_value(counts: Counts, config: EstimatorConfig) -> StepValue:
     """Value, interval and posterior of a sampled prefix.
 
-    The posterior is Beta(c + 1/2, n - c + 1/2), from Jeffreys' prior and this prefix alone. With nothing graded there is
-    no value: all estimates are None and the origin is `unmeasured_value`.
+    The posterior is Beta(c + 1/2, n - c + 1/2), from Jeffreys' prior and this prefix's rollouts alone. Without graded rollouts
+    all estimates are None and the origin is `unmeasured`.
     """
     correct, graded = counts.correct, counts.graded
     if graded == 0:
@@ -97,7 +97,7 @@ def measured_value(counts: Counts, config: EstimatorConfig) -> StepValue:
 
 
 def unmeasured_value(counts: Counts) -> StepValue:
-    """A prefix of which nothing is known."""
+    """The value of a prefix without any evidence: all estimates are None."""
     return StepValue(
         value=None,
         value_rollouts=0,
@@ -112,7 +112,7 @@ def unmeasured_value(counts: Counts) -> StepValue:
 
 
 def terminal_value(outcome: bool, threshold: float) -> StepValue:
-    """The full chain: its value is its own outcome, known without a rollout."""
+    """The value of a complete chain, which is its outcome and needs no rollout."""
     value = float(outcome)
     return StepValue(
         value=value,

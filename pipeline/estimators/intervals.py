@@ -10,9 +10,9 @@ from pipeline.config.label import EstimatorConfig
 
 
 def interval(correct: int, graded: int, config: EstimatorConfig) -> tuple[float, float]:
-    """The interval that is asked for, of rollouts whose number did not depend on their outcomes.
+    """The interval of `config.interval` for rollouts whose number does not depend on their outcomes.
 
-    `posterior` is the one of Jeffreys' posterior: from a prefix alone nothing else is known.
+    `posterior` is Jeffreys' interval here, because only the prefix's own rollouts are used.
     """
     rule = clopper_pearson if config.interval is Interval.clopper_pearson else jeffreys
     return rule(correct, graded, config.confidence)
@@ -20,9 +20,9 @@ def interval(correct: int, graded: int, config: EstimatorConfig) -> tuple[float,
 
 @lru_cache(maxsize=65_536)
 def clopper_pearson(correct: int, graded: int, confidence: float) -> tuple[float, float]:
-    """The exact interval of Clopper and Pearson (1934): its coverage is at least `confidence` for every probability.
+    """The exact interval of Clopper and Pearson (1934), whose coverage is at least `confidence` for every probability.
 
-    `(0, 1)` for no trials. Raises ValueError unless 0 <= correct <= graded.
+    `(0, 1)` without trials. Raises ValueError unless 0 <= correct <= graded.
     """
     _check(correct, graded)
     tail = (1 - confidence) / 2
@@ -35,7 +35,7 @@ def clopper_pearson(correct: int, graded: int, confidence: float) -> tuple[float
 def jeffreys(correct: int, graded: int, confidence: float) -> tuple[float, float]:
     """The equal-tailed Beta(c + 1/2, n - c + 1/2) interval, closed at 0 and 1 (Brown, Cai and DasGupta 2001, section 3.1).
 
-    Shorter than Clopper-Pearson; its coverage is `confidence` on average over probabilities, not for each of them.
+    It is shorter than Clopper-Pearson. Its coverage is `confidence` on average over probabilities, not for each of them.
     """
     _check(correct, graded)
     tail = (1 - confidence) / 2
@@ -50,12 +50,12 @@ def _check(correct: int, graded: int) -> None:
 
 
 def beta_moments(correct: int, graded: int) -> tuple[float, float]:
-    """Mean and standard deviation."""
+    """Mean and standard deviation of Beta(c + 1/2, n - c + 1/2)."""
     mean = (correct + 0.5) / (graded + 1)
     return mean, math.sqrt(mean * (1 - mean) / (graded + 2))
 
 
 @lru_cache(maxsize=65_536)
 def above(correct: int, graded: int, threshold: float) -> float:
-    """P(V > threshold)."""
+    """P(V > threshold) under Beta(c + 1/2, n - c + 1/2)."""
     return float(betaincc(correct + 0.5, graded - correct + 0.5, threshold))

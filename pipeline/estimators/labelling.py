@@ -1,4 +1,4 @@
-"""Stored rows -> labels: what a log and its verdicts amount to under any estimator, without an engine. Pure."""
+"""Stored rows -> labels: values and labels of a log and its verdicts under any estimator, without an engine. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ _COLUMNS = (
 
 
 def stored_chains(labels: pa.Table) -> list[Chain]:
-    """The chains of a labels table, in its order. Their solutions have no token ids, and count as complete."""
+    """The chains of a labels table in its order. Their solutions have no token ids and count as complete."""
     return [
         Chain(
             problem=Problem(problem_id=row["problem_id"], text=row["problem"], golds=tuple(row["gold_answers"])),
@@ -51,12 +51,12 @@ def stored_chains(labels: pa.Table) -> list[Chain]:
 
 
 def rollout_outcomes_of(rollouts: Iterable[pa.Table]) -> dict[str, RolloutOutcome]:
-    """Rollout id -> what counts of it, of all files of a log."""
+    """Rollout id -> outcome, from all files of a log."""
     return {rollout: outcome for table in rollouts for rollout, outcome in rollout_outcomes(table).items()}
 
 
 def with_verdicts(found: Mapping[str, RolloutOutcome], verdicts: pa.Table | None) -> Mapping[str, RolloutOutcome]:
-    """The same with later verdicts in the place of the log's, if there are any. Raises KeyError where one lacks."""
+    """The outcomes with later verdicts in place of the log's, if there are any. Raises KeyError where one is missing."""
     if verdicts is None:
         return found
     ids, later = verdicts["rollout_id"].to_pylist(), verdicts["verdict"].to_pylist()
@@ -67,8 +67,8 @@ def with_verdicts(found: Mapping[str, RolloutOutcome], verdicts: pa.Table | None
 def chain_values(
     chains: Sequence[ChainShape], trials: Mapping[str, Trials], estimator: Estimator, state: Any
 ) -> list[ChainValues]:
-    """Values and labels of the chains of a unit: the one way there, for labelling, re-labelling and proof. `state` is what the
-    estimator has learnt from them."""
+    """Values and labels of the chains of a unit. Labelling, re-labelling and `audit` all use it. `state` is the state that the
+    estimator learned from the unit."""
     found = estimator.values(chains, trials, state)
     return [
         ChainValues(
@@ -81,7 +81,7 @@ def chain_values(
 
 
 def labels_of(chains: Sequence[Chain], trials: Mapping[str, Trials], estimator: Estimator, state: Any) -> pa.Table:
-    """The labels table of a unit's chains, from the trials of their prefixes."""
+    """The labels table of a unit's chains, computed from the trials of their prefixes."""
     values = chain_values([chain.shape for chain in chains], trials, estimator, state)
     return labels_table(
         chains,

@@ -1,17 +1,17 @@
 """Label rules: from values to 1 (keep), 0 (bad step), 2 (neutral) or None (uncertain).
 
-`any`          1 when at least one rollout was right: Math-Shepherd's hard estimate.
+`any`          1 when at least one rollout is correct: Math-Shepherd's hard estimate.
 `threshold`    1 when the value > threshold.
-`relative`     1 when the value > threshold x the value of the bare problem (EpicPRM labels with half of the root value);
+`relative`     1 when the value > threshold x the value of the bare problem (EpicPRM uses half of the root value);
                uncertain where the bare problem was never solved, because then every step would count as progress.
-`posterior`    1 when the value is above the threshold with at least the probability `certainty`, 0 when it is not with at
-               least that, else uncertain.
-`three_class`  0 when the value <= threshold; of the other steps those are neutral that lost more than `neutral` against the
-               step before: they did not end the chain's chances, but cost some.
+`posterior`    1 when P(value > threshold) is at least `certainty`, 0 when P(value <= threshold) is at least `certainty`,
+               else uncertain.
+`three_class`  0 when the value <= threshold. Of the other steps, those that lose more than `neutral` relative to the step
+               before are neutral (2): they lower the chance of success but do not end it.
 
-The value is the estimator's own (`Estimator.value_column`): the unbiased one for the fixed estimator, and the posterior mean
-for the others. Where sampling stops early the unbiased value of one prefix is often 0 or 1 (first_success: 0 after a first
-success at the second rollout), or missing (pooled). `any` looks at the rollouts themselves, whatever the estimator.
+The value is that of the estimator (`Estimator.value_column`): the unbiased value for the fixed estimator, the posterior mean
+for the others. Where sampling stops early, the unbiased value of one prefix is often 0 or 1 (first_success: 0 after a first
+success at the second rollout) or missing (pooled). `any` uses the rollouts themselves with every estimator.
 """
 
 import math
@@ -28,16 +28,16 @@ NEGATIVE = 0
 NEUTRAL = 2
 
 _IN_LABEL_RULE = {AfterError.uncertain: "undecided", AfterError.negative: "negative"}
-"""The names that run directories have in `label_rule`."""
+"""The names in the column `label_rule` of run directories."""
 ROUNDING = 1e-9
-"""A loss that is greater than `neutral` by less than this is not: 0.8 - 0.7 > 0.1 in floating point."""
+"""Tolerance for losses equal to `neutral`: 0.8 - 0.7 > 0.1 in floating point."""
 
 
 def step_labels(
     root: StepValue, steps: Sequence[StepValue], config: EstimatorConfig, column: ValueColumn
 ) -> tuple[int | None, ...]:
-    """One label per step, each by the rule alone; a step of which the rule's number is not known is uncertain. `column`: which
-    estimate the rule goes by, the estimator's own (`Estimator.value_column`)."""
+    """One label per step, each by the rule alone. A step without the value that the rule needs is uncertain (None). `column` is
+    the estimate that the rule uses (`Estimator.value_column`)."""
 
     def value(step: StepValue) -> float | None:
         return step.value if column is ValueColumn.value else step.posterior_mean
@@ -46,7 +46,7 @@ def step_labels(
 
 
 def after_error(labels: Sequence[int | None], config: EstimatorConfig) -> tuple[int | None, ...]:
-    """The same up to the first 0, and behind it what `after_error` says; uncertain is what PRM800K's annotators left."""
+    """The labels with `after_error` applied to the steps after the first 0. PRM800K leaves such steps uncertain."""
     if NEGATIVE not in labels or config.after_error is AfterError.keep:
         return tuple(labels)
     n_kept = list(labels).index(NEGATIVE) + 1
@@ -55,7 +55,7 @@ def after_error(labels: Sequence[int | None], config: EstimatorConfig) -> tuple[
 
 
 def rule_name(config: EstimatorConfig) -> str:
-    """All that decides, as it stands in the column `label_rule`: `threshold>0.5`, `any,undecided_after_error`."""
+    """The rule with its parameters, as in the column `label_rule`: `threshold>0.5`, `any,undecided_after_error`."""
     rest = "" if config.after_error is AfterError.keep else f",{_IN_LABEL_RULE[config.after_error]}_after_error"
     match config.rule:
         case LabelRule.any:
@@ -117,7 +117,7 @@ def _three_class(before: float | None, value: float | None, config: EstimatorCon
 
 
 def with_advantages(values: Sequence[StepValue]) -> list[StepValue]:
-    """The same with advantages, of prefixes whose posteriors are independent: their variances add up."""
+    """The values with advantages, for prefixes with independent posteriors: their variances add up."""
     return [values[0], *(_advantage(before, after) for before, after in pairwise(values))]
 
 

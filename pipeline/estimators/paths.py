@@ -1,11 +1,11 @@
-"""A success probability from trials whose own results decide when to stop: an unbiased value, and an exact interval.
+"""A success probability from trials whose results decide when to stop: an unbiased value and an exact interval.
 
-The rule: trials come in rounds; after each the sequence ends if `successes` were right, or if it was the last one. All that
-counts of a sequence is where it stopped: `boundaries`, the graded trials by the end of each round so far, and how many of
-them were right. Rounds and trials without a grade shift the boundaries, and all that is said here holds given which they are,
-as long as that does not depend on what is right.
+The stopping rule: trials come in rounds. The sequence ends after a round if `successes` trials were correct so far, or if the
+round was the last one. Only the stopping point of a sequence counts: `boundaries`, the number of graded trials at the end of
+each round so far, and the number of correct ones. Ungraded trials shift the boundaries. All results here are conditional on
+the boundaries, and hold if the boundaries do not depend on which trials are correct.
 
-Not covered: rules that look at anything else, such as other prefixes, how long a trial took, or which one came in first.
+Not covered: rules that use anything else, such as other prefixes, the duration of a trial, or which trial finished first.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,14 +18,14 @@ from scipy.special import bdtr, gammaln, xlog1py, xlogy
 from pipeline.estimators.intervals import clopper_pearson
 
 HALVINGS = 53
-"""Of the unit interval, in the search for a bound: as fine as a float near 1."""
+"""Halvings of the unit interval in the search for a bound: as fine as a float near 1."""
 
 
 def unbiased_value(boundaries: Sequence[int], successes: int, correct: int) -> float:
-    """The paths to the stopping point that begin with a success, as a share of all (Girshick, Mosteller and Savage 1946).
+    """The share of paths to the stopping point that begin with a success (Girshick, Mosteller and Savage 1946).
 
-    Its mean over all sequences is the probability itself. It may lie outside of `stopping_interval`: a first success at the
-    third trial has value 0. Raises ValueError where nothing was graded, and for a point that no sequence stops at.
+    Its mean over all sequences is the success probability. It may lie outside `stopping_interval`: a first success at the third
+    trial has the value 0. Raises ValueError where nothing was graded, and for a point at which no sequence stops.
     """
     before, graded = _last_round(boundaries, successes, correct)
     return _share(before, graded, successes, correct)
@@ -34,29 +34,29 @@ def unbiased_value(boundaries: Sequence[int], successes: int, correct: int) -> f
 def stopping_interval(
     boundaries: Sequence[int], successes: int, correct: int, confidence: float
 ) -> tuple[float, float]:
-    """The exact equal-tailed interval: its coverage is at least `confidence` for every probability.
+    """The exact equal-tailed interval, whose coverage is at least `confidence` for every probability.
 
-    Stopping points are in order of what they say for a high probability: the ends at `successes` before the others, an
-    earlier round before a later one, and in the same round more right ones before fewer. Raises ValueError as `unbiased_value`.
+    Stopping points are ordered from high to low probability: points that reached `successes` before the others, an earlier
+    round before a later one, and in the same round more correct trials before fewer. Raises ValueError as `unbiased_value`.
     """
     before, graded = _last_round(boundaries, successes, correct)
     return _bounds(before, graded, successes, correct, confidence)
 
 
 def _last_round(boundaries: Sequence[int], successes: int, correct: int) -> tuple[int, int]:
-    """Trials before the last round and at its end. Of earlier rounds nothing counts: successes do not become fewer."""
+    """Graded trials before the last round and at its end. Earlier rounds do not matter, since successes never decrease."""
     before, graded = (0, 0, *boundaries)[-2:]
     fewest = max(0, correct - (graded - before))
     if not 0 <= before <= graded or graded == 0 or not 0 <= correct <= graded or fewest >= successes:
-        raise ValueError(f"no sequence of rounds {tuple(boundaries)[-9:]} stops at {correct} right, for {successes}")
+        raise ValueError(f"no sequence of rounds {tuple(boundaries)[-9:]} stops at {correct} correct, for {successes}")
     return before, graded
 
 
 @lru_cache(maxsize=65_536)
 def _share(before: int, graded: int, successes: int, correct: int) -> float:
-    """Closed forms are c/n where the rule did not bind and (r-1)/(n-1) where a single trial ended it.
+    """The closed forms are c/n where the rule did not bind, and (r-1)/(n-1) where the last round is one trial.
 
-    Else a sum over how many were right before the last round: at most as many terms as `successes`, of exact integers.
+    Otherwise it is a sum over the number of correct trials before the last round: at most `successes` terms, exact integers.
     """
     last = graded - before
     if correct < successes or before < successes:
@@ -75,7 +75,7 @@ def _share(before: int, graded: int, successes: int, correct: int) -> float:
 
 @lru_cache(maxsize=65_536)
 def _bounds(before: int, graded: int, successes: int, correct: int, confidence: float) -> tuple[float, float]:
-    """Where the rule did not bind, and where a single trial ended it, bounds are Clopper-Pearson's; else they are searched."""
+    """Clopper-Pearson bounds where the rule did not bind or a single trial ended it; otherwise a search for the bounds."""
     tail = (1 - confidence) / 2
     low, high = clopper_pearson(correct, graded, confidence)
     if correct < successes or before < successes:
@@ -90,7 +90,7 @@ def _bounds(before: int, graded: int, successes: int, correct: int, confidence: 
 
 
 def _not_above(before: int, graded: int, successes: int, correct: int) -> Callable[[float], float]:
-    """p -> P(fewer than `successes` right before the last round, and at most `correct` in all), which falls with p."""
+    """p -> P(fewer than `successes` correct before the last round, and at most `correct` in total), which falls with p."""
     last = graded - before
     right = np.arange(min(successes - 1, correct, before) + 1)
     log_ways = gammaln(before + 1) - gammaln(right + 1) - gammaln(before - right + 1)

@@ -1,4 +1,4 @@
-"""Settings of our estimators, apart from what they compute: a command line is checked before numbers are loaded."""
+"""Settings of the built-in estimators. They import no numerical code, so that a command line is checked quickly."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,19 +13,19 @@ from pipeline.config.label import EstimatorConfig, SamplingConfig
 
 @dataclass(kw_only=True, slots=True)
 class FixedConfig(EstimatorConfig):
-    """It has no setting of its own: the number of rollouts is `sampling.rollouts`."""
+    """No settings of its own. The number of rollouts per prefix is `sampling.rollouts`."""
 
     name: Annotated[str, RELABEL] = "fixed"
 
 
 @dataclass(kw_only=True, slots=True)
 class StoppingConfig(EstimatorConfig):
-    """Of estimators that stop at right rollouts of a prefix."""
+    """Settings of estimators that stop sampling a prefix after enough correct rollouts."""
 
     successes: Annotated[int, Range(ge=1, le=1000), RELABEL] = 1
-    """A prefix is done at so many right rollouts."""
+    """Number of correct rollouts after which a prefix is done."""
     batch: Annotated[int, Range(ge=1, le=1000), RELABEL] = 1
-    """Rollouts of a prefix that are sampled at a time. Those still under way when enough are right are aborted; labels do not
+    """Rollouts of a prefix that are sampled at once. Those that still run when enough are correct are aborted. Labels do not
     depend on it."""
 
 
@@ -37,7 +37,7 @@ class FirstSuccessConfig(StoppingConfig):
         if self.successes > sampling.rollouts:
             raise ValueError(
                 f"estimator.successes={self.successes} cannot be reached with sampling.rollouts={sampling.rollouts}: lower "
-                "the one or raise the other"
+                "estimator.successes or raise sampling.rollouts"
             )
 
 
@@ -50,7 +50,7 @@ class BisectConfig(StoppingConfig):
         if self.rule is not LabelRule.any:
             raise ValueError(
                 f"estimator.rule={self.rule.value} needs the values of all steps, which estimator.name=bisect does not "
-                "measure: use estimator.rule=any, or another estimator"
+                "measure: set estimator.rule=any, or choose another estimator"
             )
 
 
@@ -58,10 +58,11 @@ class BisectConfig(StoppingConfig):
 class PooledConfig(EstimatorConfig):
     name: Annotated[str, RELABEL] = "pooled"
     target_sd: Annotated[float, Range(gt=0, le=0.5), FREE] = 0.1
-    """A chain is done when the root mean square of its posterior_sd is at most this."""
+    """Wanted posterior_sd of the values. Sampling of a chain stops when one more rollout would reduce the variance by less
+    than it would at this standard deviation."""
     budget: Annotated[int | None, Ge(1), FREE, REFUSED] = None
-    """What a chain may cost, in budget_unit; null: as many rollouts as estimator=fixed would take."""
+    """What one chain may cost, in budget_unit. null: as many rollouts as estimator=fixed would sample."""
     run_budget: Annotated[int | None, Ge(1), FREE, REFUSED] = None
-    """What all rollouts of the run may cost, in budget_unit."""
+    """What all rollouts of the run may cost, in budget_unit. null: no limit."""
     budget_unit: Annotated[BudgetUnit, FREE] = BudgetUnit.tokens
-    """What `budget` and `run_budget` count."""
+    """The unit of `budget` and `run_budget`."""

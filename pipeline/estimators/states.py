@@ -1,4 +1,4 @@
-"""What an estimator has learnt, kept as JSON: a `Learner` for those whose state is a few numbers."""
+"""A `Learner` whose state is stored as JSON, for estimators that learn only a few numbers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from pipeline.estimators.tree import Tree
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonState:
-    """Anything that JSON holds, learnt from so many chains."""
+    """Any JSON values, learned from `chains` chains."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     chains: int = 0
 
 
 class JsonLearner:
-    """A `base.Learner` but for `learn`, which a subclass adds. `name` is the estimator's, `version` that of its state."""
+    """A `base.Learner` whose subclass adds `learn`. `name`: the estimator's name. `version`: the version of its state."""
 
     table = "states"
 
@@ -47,5 +47,5 @@ class JsonLearner:
         """Raises ValueError for the state of another estimator or version."""
         row = table.to_pylist()[0]
         if (row["estimator"], row["version"]) != (self.name, self.version):
-            raise ValueError(f"the state was learnt by {row['estimator']}, version {row['version']}")
+            raise ValueError(f"the state was learned by {row['estimator']}, version {row['version']}")
         return JsonState(values=json.loads(row["state"]), chains=row["chains"])

@@ -1,6 +1,6 @@
-"""The prefixes of a problem as a tree: chains that begin alike share nodes, and so share rollouts and evidence.
+"""The prefixes of a problem as a tree, and the trials of each prefix in the order of issue.
 
-And the trials of each prefix, in the order of issue, from the facts of its rollouts.
+Chains with the same beginning share nodes, and so share rollouts and evidence.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -16,18 +16,18 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 ROOT = -1
-"""Parent of a node that has none."""
+"""Parent of a root."""
 UNKNOWN = -1
-"""Outcome of a chain of which it is not known."""
+"""Outcome of a chain whose outcome is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tree:
     """The measured prefixes of a problem's chains, parents before children.
 
-    `paths`: of each chain its measured nodes, from the bare problem on; `ends` the last of them; `right` its outcome, 1, 0 or
-    UNKNOWN. `prices`: of a rollout of each node. `shares`: 1 over the number of chains through it. `closed` nodes are never
-    sampled.
+    Per chain: `paths`, its measured nodes from the bare problem on; `ends`, the last of them; `right`, its outcome (1, 0 or
+    UNKNOWN). Per node: `prices`, the price of a rollout; `shares`, 1 / the number of chains through it; `closed`, whether it is
+    never sampled.
     """
 
     chains: tuple[ChainShape, ...]
@@ -43,14 +43,14 @@ class Tree:
 
 
 def measured_prefixes(chain: ChainShape) -> Sequence[str]:
-    """The prefixes that rollouts decide: all but the whole chain, where that states an answer that can be graded."""
+    """The prefixes whose values need rollouts: all, without the complete chain if its own answer was graded."""
     return chain.prefix_ids if chain.outcome is None else chain.prefix_ids[:-1]
 
 
 def tree_of(chains: Sequence[ChainShape], closed: Collection[str] = ()) -> Tree:
     """The tree of one problem's chains. Prefixes in `closed` cannot be sampled.
 
-    Where chains cut the same text into different steps, a node's parent is the one with most steps before it.
+    Where chains split the same text into different steps, a node's parent is the candidate with the most steps before it.
     """
     parents, depths = _links(chains)
     ids = sorted(parents, key=lambda prefix: (depths[prefix], prefix))
@@ -77,7 +77,7 @@ def tree_of(chains: Sequence[ChainShape], closed: Collection[str] = ()) -> Tree:
 
 
 def trees_of(chains: Sequence[ChainShape], closed: Collection[str] = ()) -> list[Tree]:
-    """The trees of a unit's problems, in the order in which their bare problems come; chains of a problem share that prefix."""
+    """The trees of a unit's problems in the order of their first chains. The chains of a problem share its first prefix."""
     by_problem: dict[str, list[ChainShape]] = {}
     for chain in chains:
         by_problem.setdefault(chain.prefix_ids[0], []).append(chain)
@@ -85,7 +85,7 @@ def trees_of(chains: Sequence[ChainShape], closed: Collection[str] = ()) -> list
 
 
 def _links(chains: Sequence[ChainShape]) -> tuple[dict[str, str | None], dict[str, int]]:
-    """Parent and depth of every measured prefix. Deeper ones may push others down, so this goes on until nothing moves."""
+    """Parent and depth of every measured prefix. A deeper prefix may lower others, so this repeats until nothing changes."""
     parents: dict[str, str | None] = {}
     depths: dict[str, int] = {}
     moved = True
@@ -105,10 +105,10 @@ NONE = Trials()
 
 
 def trials_of(facts: Iterable[RolloutOutcome]) -> dict[str, Trials]:
-    """Trials by prefix id; a prefix without a fact has no entry.
+    """Trials by prefix id. A prefix without an outcome has no entry.
 
-    Only issues without a gap before them count: which rollouts behind a gap came in depends on how long they were, and so
-    on whether they were right.
+    Only rollouts without a gap before them in the order of issue count. Which rollouts after a gap are finished depends on
+    their length, and so on whether they are correct.
     """
     by_prefix: dict[str, list[RolloutOutcome]] = {}
     for outcome in facts:
@@ -117,7 +117,7 @@ def trials_of(facts: Iterable[RolloutOutcome]) -> dict[str, Trials]:
 
 
 def counts_of(outcomes: Sequence[bool | None]) -> Counts:
-    """Counts of outcomes alone: nothing is known of tokens and finishes."""
+    """Counts from outcomes alone. Tokens and truncated rollouts stay 0."""
     graded = [outcome for outcome in outcomes if outcome is not None]
     return Counts(correct=sum(graded), graded=len(graded), ungraded=len(outcomes) - len(graded))
 

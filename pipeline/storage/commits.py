@@ -1,10 +1,11 @@
-"""Commit records: what exists in a run directory, and what a chain of them amounts to.
+"""Commit records: they define which files belong to a run directory, and how a chain of them is resolved.
 
-A file that no record names does not exist. Records stand in chains, one chain per unit: numbered from 0, each a small JSON
-file published by create-if-absent. Who wants to commit has read every record before his own; when his number is taken he reads
-what stands there, keeps of his own work what that has not, and takes the next number. So whoever writes, and however often, no
-rollout is committed twice and no committed row ever changes. A chain only grows: damage is declared by a later record, which
-names the files that are void; in the place of a record that was damaged itself stands one that says nothing else.
+A file that no record names does not exist for readers. Each unit has a chain of records, numbered from 0. A record is a small
+JSON file, published by create-if-absent. A driver reads all earlier records before it commits. When its number is taken, it
+reads that record, keeps the rows that the other driver's commit does not contain, and takes the next number. Therefore no
+rollout is committed twice and no committed row changes, whoever writes and however often. A chain only grows. Damage is
+declared by a later record, which names the void files. A damaged record itself is replaced by an empty record with the state
+`void`.
 """
 
 import json
@@ -31,11 +32,11 @@ EDITION = "edition"
 _CHECK = "check"
 _ON_DISK = {"unit_target": "goal", "learned_from": "learnt_from"}
 _TOTALS_ON_DISK = {"spent": "undecided"}
-"""Fields of a record -> the names that run directories have for them."""
+"""Fields of a record -> their names on disk."""
 
 
 class CommitState(StrEnum):
-    """What a record adds to its chain: a part of the work, all of what was asked for, or the word that something is damaged."""
+    """What a record adds to its chain: a part of the work, the complete unit, or a declaration of damage."""
 
     PART = "part"
     WHOLE = "whole"
@@ -44,12 +45,12 @@ class CommitState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """Files that belong together, as the `number`-th record of a chain.
+    """Record number `number` of a chain, with the files that it adds.
 
-    A whole unit names all its files, also those that earlier records name, and the `unit_target` it was asked for. `base`: the kernel
-    that the unit's decisions are taken with, as another unit has learnt it; none: the shipped one. `learned_from`: how many
-    chains the kernel among the files was learnt from. `void` names damaged files, from the run directory. `settings` are those
-    of an edition.
+    The record of a complete unit names all files of the unit, including those of earlier records, and its `unit_target`.
+    `base`: the kernel for the unit's decisions, learned from other units (empty: the built-in one). `learned_from`: the number
+    of chains from which the kernel among the files was learned. `void`: names of damaged files. `settings`: those of an
+    edition, or the copy of the run's identity in the record of an input.
     """
 
     kind: str
@@ -68,7 +69,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitChain:
-    """The records of a chain that can be read, in order; names of those that cannot; how many numbers are taken."""
+    """A chain: its readable records in order, the names of unreadable ones, and the number of taken record numbers."""
 
     kind: str
     chain_id: str
@@ -79,9 +80,9 @@ class CommitChain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedChain:
-    """`log` holds the unit's rollouts and sampled solutions: where an id stands twice, the first counts. `whole` is the last
-    record that completes the unit with all its files intact, None where there is none or one of its files is void. `base`
-    is the intact kernel of the last record that names one."""
+    """The valid content of a chain. `log`: files with the unit's rollouts and sampled solutions; of a repeated id, the first
+    counts. `whole`: the last completing record, None where there is none or one of its files is void. `base`: the intact kernel
+    of the last record that names one."""
 
     log: tuple[ShardRecord, ...]
     whole: Commit | None
@@ -93,18 +94,18 @@ def commit_name(commit: Commit) -> str:
 
 
 def publish(storage: Storage, commit: Commit) -> bool:
-    """Publish the record under its number. False when that number is taken by another content."""
+    """Publish the record under its number. Returns False when another record has that number."""
     data = encode_commit(commit)
     name = commit_name(commit)
     failpoint("commit.before")
-    # A store may have done what it reported as failed or taken: what stands decides.
+    # A store may report a successful write as failed or taken, so the stored content decides.
     won = storage.create(name, data) or storage.read(name) == data
     failpoint("commit.after")
     return won
 
 
 def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> CommitChain:
-    """One chain, read number by number; `known_length` numbers are known to be taken, so a hole in them is damage."""
+    """Read one chain record by record. The first `known_length` numbers are known to be taken, so a gap there is damage."""
     commits: list[Commit] = []
     unreadable: list[str] = []
     number = 0
@@ -125,13 +126,13 @@ def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> 
 
 
 def chains(storage: Storage, kind: str) -> Iterator[CommitChain]:
-    """All chains of a kind, in the order of their ids."""
+    """All chains of a kind, ordered by id."""
     lengths = chain_lengths(storage, kind)
     yield from each(storage, lambda chain_id: chain(storage, kind, chain_id, lengths[chain_id]), lengths)
 
 
 def chain_lengths(storage: Storage, kind: str) -> dict[str, int]:
-    """How many numbers of each chain of a kind are taken, by their ids, in order."""
+    """The length of each chain of a kind by chain id, ordered by id."""
     lengths: dict[str, int] = defaultdict(int)
     for name in storage.names(FOLDER):
         parts = record_parts(name.removeprefix(f"{FOLDER}/"))
@@ -141,21 +142,21 @@ def chain_lengths(storage: Storage, kind: str) -> dict[str, int]:
 
 
 def record(storage: Storage, kind: str, chain_id: str, number: int) -> Commit | None:
-    """A record; None where it is missing or damaged."""
+    """One record. None where it is missing or damaged."""
     with suppress(Absent, ValueError):
         return _decoded(storage.read(f"{FOLDER}/{record_name(kind, chain_id, number)}"), kind, chain_id, number)
     return None
 
 
 def encode_commit(commit: Commit) -> bytes:
-    """The content of a record's file."""
+    """The content of the file of a record."""
     fields = _renamed(asdict(commit), _ON_DISK)
     fields["totals"] = _renamed(asdict(commit.totals), _TOTALS_ON_DISK)
     return json.dumps({**fields, _CHECK: checksum(fields)}, indent=1, sort_keys=True).encode()
 
 
 def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
-    """Raises ValueError for anything but the record of this name, unchanged."""
+    """Raises ValueError for anything other than the unchanged record of this name."""
     try:
         fields = json.loads(data)
         check = fields.pop(_CHECK)
@@ -178,11 +179,11 @@ def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not a commit record: {error}") from error
     if (commit.kind, commit.chain_id, commit.number) != (kind, chain_id, number):
-        raise ValueError("the record stands under another record's name")
+        raise ValueError("the record has the name of another record")
     if not all(
         is_shard_file(file) for file in (*(shard.file for shard in (*commit.shards, *commit.base)), *commit.void)
     ):
-        raise ValueError("the record names a file that is not of a run directory")
+        raise ValueError("the record names a file that cannot belong to a run directory")
     return commit
 
 
@@ -191,7 +192,7 @@ def _renamed(fields: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, A
 
 
 def checksum(fields: Mapping[str, object]) -> str:
-    """Of the fields of a record or of `run.json`, beside which it stands."""
+    """The checksum that is stored with the fields of a record or of `run.json`."""
     return sha256_of(json.dumps(fields, sort_keys=True).encode())
 
 
@@ -199,8 +200,8 @@ def refuse_damage(chain: CommitChain, place: str) -> None:
     """Raise StoreError when a record of the chain cannot be read."""
     if chain.unreadable:
         raise StoreError(
-            f"{place}/{chain.unreadable[0]} is missing or damaged: start `label` on this run directory again, which redoes "
-            "what it held"
+            f"{place}/{chain.unreadable[0]} is missing or damaged: start `label` on this run directory again, which repeats "
+            "the lost work"
         )
 
 
@@ -219,15 +220,15 @@ def resolve(chain: CommitChain) -> ResolvedChain:
 
 
 def shards_in_use(chain: CommitChain) -> Iterator[ShardRecord]:
-    """Every file that must be intact for the chain to be read: the log, the whole unit's other files, the kernel of both."""
+    """All files that must be intact to use the chain: the log, the other files of the complete unit, and the kernel."""
     found = resolve(chain)
     yield from dict.fromkeys([*found.log, *(found.whole.shards if found.whole else ()), *found.base])
 
 
 def _with_files_left(chain: CommitChain) -> Iterator[tuple[Commit, tuple[ShardRecord, ...]]]:
-    """The records that add to the chain, each with those of its files that no later one has declared void.
+    """The records that add to the chain, each with its files that no later record declares void.
 
-    A file that was redone with the same content has the name of the damaged one, and is named by a record behind that word.
+    A file that is made again with the same content has the name of the damaged file. A record after the declaration names it.
     """
     void_at = {name: at for at, commit in enumerate(chain.commits) for name in commit.void}
     for at, commit in enumerate(chain.commits):
@@ -236,7 +237,7 @@ def _with_files_left(chain: CommitChain) -> Iterator[tuple[Commit, tuple[ShardRe
 
 
 def log_totals(chain: CommitChain) -> Totals:
-    """The rollouts of a chain's log: those of its last whole record with all its files, and of the intact parts behind it."""
+    """The totals of a chain's log: those of the last completing record with all its files, plus the intact parts after it."""
     log = set(resolve(chain).log)
     intact = [
         commit for commit in chain.commits if commit.state is not CommitState.VOID and log >= set(_log(commit.shards))

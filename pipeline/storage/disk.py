@@ -1,4 +1,4 @@
-"""The few things asked of a file system: `LocalStorage` is written against them, so that each can be made to fail."""
+"""The file system calls that `LocalStorage` uses. Tests replace them to simulate failures."""
 
 import contextlib
 import os
@@ -11,42 +11,42 @@ from pipeline.core.failpoints import failpoint
 
 
 class Disk(Protocol):
-    """Verbs of a POSIX file system; each raises OSError as the kernel does."""
+    """Calls of a POSIX file system. Each raises OSError as the kernel does."""
 
     def write(self, path: str, data: bytes) -> None:
-        """A new file whose content is on the disk when this returns; its name need not be. A failed one may be left, torn."""
+        """Create a file whose content is on disk on return. Its name may not be. A failed call may leave a partial file."""
         ...
 
     def link(self, path: str, new_path: str) -> None:
-        """A second name for a file. FileExistsError when that name is taken: of many callers one wins."""
+        """Give a file a second name. FileExistsError when the name is taken: one of several callers wins."""
         ...
 
     def rename(self, path: str, new_path: str) -> None:
-        """Another name for a file, taken from whatever had it before."""
+        """Rename a file, replacing any file with the new name."""
         ...
 
     def remove(self, path: str) -> None: ...
 
     def sync_folder(self, path: str) -> None:
-        """Names made, changed and removed in a folder so far are on the disk when this returns."""
+        """All earlier creations, renames and removals of names in a folder are on disk on return."""
         ...
 
     def make_folder(self, path: str) -> None:
-        """The folder and those above it, there and on the disk when this returns."""
+        """Create a folder and its parents. They are on disk on return."""
         ...
 
     def read(self, path: str) -> bytes: ...
 
     def names(self, folder: str) -> list[str]:
-        """All names in a folder, in no order."""
+        """All names in a folder, in any order."""
         ...
 
 
 class OsDisk:
-    """The machine's own file system."""
+    """The file system of this machine."""
 
     def write(self, path: str, data: bytes) -> None:
-        # One descriptor for both: after a failed fsync a second one on the same file may report success.
+        # One descriptor for write and fsync: after a failed fsync, a second fsync on the file may report success.
         failpoint("disk.write")
         with open(path, "xb") as file:
             file.write(data)
@@ -81,7 +81,7 @@ class OsDisk:
             each.mkdir(exist_ok=True)
             self.sync_folder(str(each.parent))
         if not folder.is_dir():
-            raise NotADirectoryError(20, "a file has the name of a folder", path)
+            raise NotADirectoryError(20, "a file has the name of the folder", path)
 
     def read(self, path: str) -> bytes:
         return Path(path).read_bytes()
@@ -91,7 +91,7 @@ class OsDisk:
 
 
 class HastyDisk(OsDisk):
-    """For what is only told: whole where it appears, and perhaps lost with the machine. Nothing waits for the disk."""
+    """For files without durability: a file appears whole but may be lost in a crash. No call waits for the disk."""
 
     def write(self, path: str, data: bytes) -> None:
         with open(path, "xb") as file:
@@ -104,15 +104,15 @@ class HastyDisk(OsDisk):
         os.unlink(path)
 
     def sync_folder(self, path: str) -> None:
-        """It comes to be there when the system writes it."""
+        """Does nothing: the system writes the folder later."""
 
 
 @contextlib.contextmanager
 def os_errors(path: PurePath) -> Iterator[None]:
-    """What the kernel refuses inside becomes a StoreError that names the file and the remedy."""
+    """Turn an OSError of the block into a StoreError that names the file and the remedy."""
     try:
         yield
     except OSError as error:
         raise StoreError(
-            f"{path} cannot be written: {error.strerror or error}; free space or permit writing, then start again"
+            f"{path} cannot be written: {error.strerror or error}; free disk space or permit writing, then start again"
         ) from error

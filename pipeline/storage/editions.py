@@ -1,11 +1,11 @@
-"""Editions: labels made later from the log of a finished run, by another rule or with other verdicts.
+"""Editions: labels that are made later from the log of a finished run, with another rule or other verdicts.
 
-They stand in one chain of records per run directory. An edition names label files, and verdicts where these were made anew,
-for all units, the settings they were made with, and the log they were made from. It holds the current labels as long as that
-log is the run's; when the run has grown since, the current labels are the run's own again.
+All editions of a run directory are in one chain of commit records. The record of an edition names label files for all units
+(and verdict files if the verdicts are new), the settings, and the log from which the labels were made. The last edition has the
+current labels as long as the log is unchanged. When the run has grown since, the current labels are the run's own again.
 
-`labels/` holds the current labels and nothing else, because people read `labels/*.parquet`. Readers of this package follow
-commit records and find a file in either place.
+`labels/` contains only the current labels, because people read `labels/*.parquet`. This package follows commit records and
+finds a file in `labels/` or `aside/`.
 """
 
 import json
@@ -20,14 +20,14 @@ from pipeline.storage.shards import ASIDE, ShardRecord
 from pipeline.storage.storage import Storage
 
 EDITION_CHAIN = content_id("edition")
-"""Id of the one chain of a run directory."""
+"""Id of the chain of editions, one per run directory."""
 LABELS = "labels"
 VERDICTS = "verdicts"
 _LOG = "log"
 
 
 def log_digest(wholes: Mapping[str, Commit]) -> str:
-    """What identifies the log of a finished run; `wholes` are the records that complete its units, by unit id."""
+    """The identity of the log of a finished run. `wholes`: the records that complete its units, by unit id."""
     return content_id("log", *(f"{unit_id}:{whole.number}" for unit_id, whole in sorted(wholes.items())))
 
 
@@ -47,12 +47,12 @@ def new_edition(
 
 
 def edition_settings(edition: Commit) -> dict[str, object]:
-    """The settings an edition was made with. Raises ValueError for a record that holds something else."""
+    """The settings of an edition. Raises ValueError for an invalid record."""
     return {key: json.loads(value) for key, value in edition.settings if key != _LOG}
 
 
 def current_edition(editions: CommitChain, wholes: Mapping[str, Commit]) -> Commit | None:
-    """The edition that holds the current labels; None where those are the run's own, also where one of its files is void."""
+    """The edition with the current labels. None where these are the run's own, or where a file of the edition is void."""
     last = resolve(editions).whole
     return last if last and (_LOG, json.dumps(log_digest(wholes))) in last.settings else None
 
@@ -63,27 +63,27 @@ def current_shards(
     """The files of the current labels (or verdicts), by unit id."""
     if edition is None:
         return {unit_id: _of(table, whole.shards) for unit_id, whole in wholes.items()}
-    # A file's name has its id, which is `content_id(table, unit_id)`.
+    # The name of a file contains its id, `content_id(table, unit_id)`.
     by_part = {shard.file.rpartition("/")[2].split("-")[1]: shard for shard in _of(table, edition.shards)}
     parts = {unit_id: content_id(table, unit_id) for unit_id in wholes}
     return {unit_id: (by_part[part],) if part in by_part else () for unit_id, part in parts.items()}
 
 
 def current_states(wholes: Mapping[str, Commit], edition: Commit | None) -> dict[str, tuple[ShardRecord, ...]]:
-    """The files of what estimators have learnt for the current labels, by unit id: at most one for each."""
+    """The files of the estimator's state for the current labels, by unit id: at most one per unit."""
     found = [current_shards(wholes, edition, table) for table in LEARNED]
     return {unit_id: tuple(shard for each in found for shard in each[unit_id]) for unit_id in wholes}
 
 
 def current_label_files(wholes: Mapping[str, Commit], edition: Commit | None) -> frozenset[str]:
-    """What belongs into `labels/`, and nothing else does."""
+    """The files that belong in `labels/`."""
     return frozenset(shard.file for shards in current_shards(wholes, edition).values() for shard in shards)
 
 
 def arrange_labels(storage: Storage, current: Collection[str]) -> list[str]:
-    """Move label files that are not among `current` to `aside/`, and those that are to `labels/`; the names of the former.
+    """Move label files outside `current` to `aside/`, and those in `current` to `labels/`. Returns the names of the former.
 
-    Only for the job that holds the run's lock, with no worker left: `label` files are written in place.
+    Only for the job that holds the run's lock, when no worker is running, because workers write directly into `labels/`.
     """
     there = storage.names(LABELS)
     others = [name for name in there if name not in current]
@@ -98,14 +98,14 @@ def arrange_labels(storage: Storage, current: Collection[str]) -> list[str]:
 
 
 def edition_chain(storage: Storage) -> CommitChain:
-    """The chain of editions as it stands."""
+    """The chain of editions, without repair."""
     return next(chains(storage, EDITION), CommitChain(kind=EDITION, chain_id=EDITION_CHAIN))
 
 
 def repaired_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[CommitChain, list[str]]:
-    """The chain of editions with its damage set aside and declared void, and what was damaged; for who holds the lock.
+    """Repair the chain of editions, see `repair`. Returns the chain and the names of damaged files. Needs the lock.
 
-    Editions that are not current may have lost files.
+    Missing files of editions that are not current are ignored.
     """
     editions = edition_chain(storage)
     if editions.unreadable or current_edition(editions, wholes):

@@ -1,8 +1,8 @@
 """A run directory on a local or POSIX network file system with a working `link`.
 
-A file is written under a temporary name and flushed to the disk, read back, and published by `link(2)`, which fails when the
-name exists: the first writer wins, and nothing that was published is ever replaced but by `replace` and `move`. The folder is
-flushed too, else a power cut can take the name away again.
+A file is written under a temporary name, flushed to disk, read back, and published by `link(2)`, which fails when the name
+exists. So the first writer wins, and only `replace` and `move` replace a published file. The folder is flushed too, because
+otherwise a power cut could remove the name.
 """
 
 import contextlib
@@ -42,9 +42,9 @@ class LocalStorage:
                 if error.errno not in _NO_LINKS:
                     raise
                 raise StoreError(
-                    f"the file system of {self.place} has no hard links: choose a run_dir on another"
+                    f"the file system of {self.place} has no hard links: choose a run_dir on another file system"
                 ) from error
-            # A lost race is a success only when the winner's name is sure to stay.
+            # Also after a lost race: the caller relies on the winner's name, so it must be durable.
             self._disk.sync_folder(str(path.parent))
             return won
 

@@ -1,4 +1,4 @@
-"""Where a run directory lies: in a folder, or in a bucket of an object store."""
+"""The location of a run directory: a folder, or a bucket of an object store."""
 
 from pathlib import Path
 
@@ -15,25 +15,25 @@ _FOLDER_URL = "file:///"
 def storage_at(run_dir: str) -> Storage:
     """The storage that `run_dir` names, a path or a URL.
 
-    Raises UsageError for a URL that is not understood or needs a package that is not there, Unreachable.
+    Raises UsageError for a URL that is invalid or needs a package that is not installed, Unreachable.
     """
     if run_dir.startswith(_FOLDER_SCHEME) and not run_dir.startswith(_FOLDER_URL):
-        raise UsageError(f"run_dir={run_dir} names no folder: write {_FOLDER_URL}PATH, or the path alone")
+        raise UsageError(f"run_dir={run_dir} is not the URL of a folder: write {_FOLDER_URL}PATH, or the path alone")
     if SCHEME_END in run_dir and not run_dir.startswith(_FOLDER_URL):
         return object_storage(run_dir)
     return LocalStorage(folder_at(run_dir))
 
 
 def last_part(place: str) -> str:
-    """What a run directory is called in its folder or bucket."""
+    """The name of a run directory in its folder or bucket."""
     return place.rstrip("/").rpartition("/")[2]
 
 
 def hasty(storage: Storage) -> Storage:
-    """The same place for what is only told: a run works without it, and does not wait for it."""
+    """The same storage without durability, for files that a run does not need and does not wait for."""
     return LocalStorage(Path(storage.place), HastyDisk()) if isinstance(storage, LocalStorage) else storage
 
 
 def folder_at(run_dir: str) -> Path:
-    """The folder that `run_dir` names; for an object store's URL a path at which there is nothing."""
+    """The folder that `run_dir` names. For the URL of an object store, a path that does not exist."""
     return Path(run_dir.removeprefix(_FOLDER_URL[:-1])).expanduser().resolve()

@@ -1,8 +1,9 @@
-"""One driver per run directory. That saves money; where the first commit wins, results are right without it.
+"""Allows one driver per run directory. This saves cost. Where the first commit wins, results are correct without it.
 
-In a folder the kernel holds a lock. In a store that refuses nobody a file names the driver at work: who finds none writes his
-own, waits, and goes on if it still stands: of two that looked at the same moment, the later writer. The wait must outlast the
-time from a look to the end of a write. A driver that is killed leaves its marker behind.
+In a folder, the kernel holds a lock. In a store without conditional writes, a marker file names the active driver. A driver
+that finds no marker writes its own, waits, and continues if its marker is still there. Of two drivers that check at the same
+moment, the later writer continues. The wait must be longer than the time from a check to the end of a write. A driver that is
+killed leaves its marker in the directory.
 """
 
 import errno
@@ -29,10 +30,11 @@ _NOT_SUPPORTED = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.
 
 @contextmanager
 def hold_lock(storage: Storage, *, lock: bool) -> Iterator[bool]:
-    """Be the one driver that works on the run directory, where `lock` asks for it; whether there can be no other one.
+    """Become the only driver of the run directory if `lock` is set. Yields whether no other driver is possible.
 
-    There can be where the store lets the first commit win: a second driver then does in vain what the first one does. Raises
-    RunConflict, UsageError, and StoreError for a place that cannot be written or in which no commit could win.
+    Another driver is possible without `lock`, and where the store lets the first commit win: a second driver then repeats the
+    work of the first and adds nothing. Raises RunConflict, UsageError, and StoreError for a directory that is not writable or
+    in which the first commit does not win.
     """
     if not lock:
         yield False
@@ -53,7 +55,7 @@ def _refuse_overwriting(storage: Storage) -> None:
     try:
         if not storage.create(probe, b"first") or storage.create(probe, b"second"):
             raise StoreError(
-                f"the file system of {storage.place} gives one name to two files: choose a run_dir on another"
+                f"the file system of {storage.place} lets two files have the same name: choose a run_dir on another file system"
             )
     finally:
         storage.remove(probe)
@@ -61,15 +63,15 @@ def _refuse_overwriting(storage: Storage) -> None:
 
 @contextmanager
 def run_lock(run_dir: Path) -> Iterator[None]:
-    """Hold the directory's lock, which the kernel frees when this process ends, however it ends.
+    """Hold the directory's lock, which the kernel releases when this process ends in any way.
 
-    Raises RunConflict when another driver holds it, UsageError when the name is a file's, StoreError when it cannot be made.
+    Raises RunConflict when another driver holds it, UsageError when `run_dir` is a file, StoreError when it cannot be created.
     """
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
         file = (run_dir / _NAME).open("wb")
     except (FileExistsError, NotADirectoryError) as error:
-        raise UsageError(f"run_dir={run_dir} is a file or lies below one: choose another run_dir") from error
+        raise UsageError(f"run_dir={run_dir} is a file or is inside a file: choose another run_dir") from error
     except OSError as error:
         raise StoreError(f"{run_dir} cannot be used as run_dir: {error.strerror or error}; choose another") from error
     with file:
@@ -81,15 +83,15 @@ def run_lock(run_dir: Path) -> Iterator[None]:
             if error.errno not in _NOT_SUPPORTED:
                 raise
             raise StoreError(
-                f"the file system of {run_dir} has no locks: see to it that one job works on it, and set run.lock=false "
-                "(of relabel, regrade and audit: lock=false)"
+                f"the file system of {run_dir} does not support locks: make sure that only one job works on it, and set "
+                "run.lock=false (lock=false for relabel, regrade and audit)"
             ) from error
         yield
 
 
 @contextmanager
 def driver_marker(storage: Storage, settle_seconds: float = _SETTLE_SECONDS) -> Iterator[None]:
-    """Be the driver that the marker names. Raises RunConflict where it names another, StoreError."""
+    """Become the driver that the marker names. Raises RunConflict where it names another driver, StoreError."""
     if resolved := _marker(storage):
         raise RunConflict(_conflict_text(storage, resolved))
     mine = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "id": secrets.token_hex(8)}).encode()
@@ -100,7 +102,7 @@ def driver_marker(storage: Storage, settle_seconds: float = _SETTLE_SECONDS) -> 
             raise RunConflict(_conflict_text(storage, resolved))
         yield
     finally:
-        # A marker that cannot be taken away is told by the next start; what ended this run is told now.
+        # If the marker cannot be removed, the next start reports it. This start reports the error that ended it.
         with suppress(StoreError):
             if _marker(storage) == mine:
                 storage.remove(MARKER)
@@ -115,9 +117,9 @@ def _marker(storage: Storage) -> bytes:
 
 def _conflict_text(storage: Storage, marker: bytes) -> str:
     if not marker:
-        return f"another job started on {storage.place} at the same moment: start again if that was not meant"
+        return f"another job started on {storage.place} at the same moment: if that was not intended, start again"
     return (
-        f"another job works on {storage.place}, where it left {MARKER}: {_owner(marker)}. Wait for it or choose another "
+        f"another job works on {storage.place}, according to its {MARKER}: {_owner(marker)}. Wait for it or choose another "
         f"run_dir; if that job is dead, delete {storage.place}/{MARKER} and start again"
     )
 
@@ -127,5 +129,5 @@ def _owner(marker: bytes) -> str:
         fields = json.loads(marker)
         host, pid = str(fields["host"]), int(fields["pid"])
     except (ValueError, KeyError, TypeError):
-        return "by whom it does not say"
+        return "its owner is unknown"
     return f"process {pid} on {host[:_SHOWN_CHARS]!r}"

@@ -1,9 +1,9 @@
 """A run directory in an object store, reached through fsspec: `s3://bucket/prefix`, `gs://bucket/prefix`.
 
-An object appears whole or not at all, and lasts once the store has taken it. That the first commit wins needs a put which the
-store itself refuses when the name is taken. The clients that send such puts are named here, and a store is tried before it is
-trusted, because some that speak S3 ignore the condition. Elsewhere a name is looked up before it is written, which is right for
-one writer and not for several. Not covered: stores behind fsspec that show a file while it is being written.
+An object appears whole or not at all, and is durable once the store has accepted it. For the first commit to win, the store
+must refuse a put when the name is taken. The clients that send such conditional puts are listed here, and each store is probed
+first, because some S3-compatible stores ignore the condition. In other stores a name is looked up before it is written, which
+is correct for one writer but not for several. Not covered: stores of fsspec that show a file while it is being written.
 """
 
 import secrets
@@ -19,15 +19,15 @@ from pipeline.storage.storage import PASSING_NAME, Storage
 
 SCHEME_END = "://"
 AT_ONCE = 16
-"""Reads under way in a store."""
-# s3fs 2026.9 sends `If-None-Match: *`, gcsfs 2026.10 `ifGenerationMatch=0`: with the put, or what completes one in parts.
+"""Concurrent reads from a store."""
+# s3fs 2026.9 sends `If-None-Match: *`, gcsfs 2026.10 `ifGenerationMatch=0`, with the put or the end of a multipart upload.
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 _OPTIONS: dict[str, dict[str, object]] = {
-    # One request for a read: with more at a time the size is asked for first.
+    # One request per read. With more than one at a time, s3fs requests the size first.
     "s3": {"use_listings_cache": False, "max_concurrency": 1},
     "gcs": {"use_listings_cache": False},
 }
-_WAITS_AFTER_CONFLICT = (0.1, 0.4, 1.6)  # seconds; a store answers so while the name is being deleted
+_WAITS_AFTER_CONFLICT = (0.1, 0.4, 1.6)  # seconds; a store reports a conflict while the name is being deleted
 _TAKEN = 412
 _CONFLICT = 409
 _Item = TypeVar("_Item")
@@ -35,9 +35,9 @@ _Made = TypeVar("_Made")
 
 
 class ObjectStorage:
-    """See `Storage`. `files` is a file system of fsspec, `root` its path of the run directory, `place` the user's.
+    """See `Storage`. `files`: a file system of fsspec. `root`: its path of the run directory. `place`: the user's path.
 
-    `sends_condition`: it passes on to the store that a put is for a free name only.
+    `sends_condition`: whether the client sends conditional puts, which succeed only if the name is free.
     """
 
     def __init__(self, files: Any, root: str, place: str, *, sends_condition: bool) -> None:
@@ -52,7 +52,7 @@ class ObjectStorage:
 
     @cached_property
     def conditional(self) -> bool:
-        """Whether the store refuses to create a name that is taken, also when two ask at once; it is tried on first use."""
+        """Whether the store refuses to create a name that is taken, even for concurrent writers. Probed on first use."""
         if not self._sends_condition:
             return False
         probe = f".probe-{secrets.token_hex(6)}"
@@ -109,7 +109,7 @@ class ObjectStorage:
     def _path(self, name: str) -> str:
         if not _is_plain(name):
             raise StoreError(
-                f"{self._place} cannot hold {name!r}: a name is made of parts joined with /, none of them .."
+                f"{self._place} cannot contain {name!r}: a name consists of parts joined by /, and no part is .."
             )
         return f"{self._root}/{name}"
 
@@ -122,7 +122,7 @@ class ObjectStorage:
             except FileNotFoundError:
                 return []
         entries = [each["name"].rstrip("/") for each in found if not folder or each["type"] == "file"]
-        # A console that shows folders leaves an object named after each; it is no file in it.
+        # Web consoles create an object with the name of a folder, which is not a file in it.
         inside = [name for name in entries if name.startswith(f"{path}/")]
         return sorted({name.removeprefix(f"{self._root}/") for name in inside})
 
@@ -135,13 +135,13 @@ class ObjectStorage:
         return True
 
     def _put_if_free(self, path: str, data: bytes) -> bool:
-        """False when the name is taken: perhaps by this very put, where its answer was lost and the client tried again."""
+        """False when the name is taken, perhaps by this put itself, if its answer was lost and the client retried."""
         for wait in (*_WAITS_AFTER_CONFLICT, None):
             try:
                 self._files.pipe_file(path, data, mode="create")
             except Exception as error:
                 status = _http_status(error)
-                # Not every store says which condition failed, and s3fs makes an error of the disk of those that do not.
+                # Not every store names the failed condition, and s3fs then raises a general OSError.
                 if isinstance(error, FileExistsError) or status == _TAKEN:
                     return False
                 if status != _CONFLICT or wait is None:
@@ -157,21 +157,19 @@ class ObjectStorage:
             yield
         except StepvalueError:
             raise
-        except Exception as error:  # each client has errors of its own, few of them OSError
+        except Exception as error:  # each client has its own errors, few of them OSError
             raise Unreachable(
-                f"{self._place}/{name} cannot be {verb}: {first_line(error)}; see that the bucket is there and that the "
-                "credentials in the environment may list, read, write and delete in it, then start again"
+                f"{self._place}/{name} cannot be {verb}: {first_line(error)}; check that the bucket exists and that the "
+                "credentials in the environment permit listing, reading, writing and deleting, then start again"
             ) from error
 
 
 def object_storage(url: str) -> ObjectStorage:
-    """The run directory that a URL names. Raises UsageError where it names none, or its client is not installed."""
+    """The run directory that a URL names. Raises UsageError where the URL is invalid or its client is not installed."""
     scheme, _, path = url.partition(SCHEME_END)
     path = path.rstrip("/")
     if not _is_plain(path) or set(path) & set("?#@") or "::" in url:
-        raise UsageError(
-            f"run_dir={url} names no place in a bucket: write SCHEME://BUCKET/NAME, without .. ? # @ or ::"
-        )
+        raise UsageError(f"run_dir={url} is not a path in a bucket: write SCHEME://BUCKET/NAME, without .. ? # @ or ::")
     try:
         from fsspec.core import url_to_fs
 
@@ -181,9 +179,9 @@ def object_storage(url: str) -> ObjectStorage:
         raise UsageError(f"run_dir={url} needs a package that is not installed: {_remedy(scheme, error)}") from error
     except ValueError as error:
         raise UsageError(
-            f"run_dir={url} is not understood: {first_line(error)}; name a folder, s3:// or gs://"
+            f"run_dir={url} is not a valid URL: {first_line(error)}; use a folder, s3:// or gs://"
         ) from error
-    except Exception as error:  # a client that finds no credentials says so in its own way
+    except Exception as error:  # each client raises its own error when it finds no credentials
         raise Unreachable(
             f"{url} cannot be reached: {first_line(error)}; check the address, and the credentials in the environment"
         ) from error
@@ -191,9 +189,9 @@ def object_storage(url: str) -> ObjectStorage:
 
 
 def each(storage: Storage, read: Callable[[_Item], _Made], items: Iterable[_Item]) -> Iterator[_Made]:
-    """What `read` makes of each item, in order: one after the other, or several at once where each waits for a network.
+    """The results of `read` for each item, in order. Items in an object store are read concurrently.
 
-    Raises what it raises.
+    Raises what `read` raises.
     """
     if not isinstance(storage, ObjectStorage):
         yield from map(read, items)
@@ -212,7 +210,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _http_status(error: Exception) -> int | None:
-    """Of a botocore error, which s3fs hands on as the cause of its own."""
+    """The HTTP status of a botocore error, which s3fs sets as the cause of its own error."""
     response = getattr(error.__cause__ or error, "response", None)
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(response, dict) else None
     return status if isinstance(status, int) else None

@@ -1,4 +1,4 @@
-"""An output file or folder of a command that appears under its name when it is whole, and survives a power cut then."""
+"""Output files and folders of commands. They appear under their names only when complete, and then survive a power cut."""
 
 import contextlib
 import os
@@ -15,16 +15,16 @@ _HEAD_BYTES = 4096
 
 
 def check_output_file(key: str, path: Path) -> None:
-    """Raise UsageError for a file that cannot be made where the setting `key` wants it: a folder, or nothing to put it in."""
+    """Raise UsageError where the path of the setting `key` is a folder, or its parent folder does not exist."""
     if path.is_dir():
-        raise UsageError(f"{key}={path} is a folder: name a file in it")
+        raise UsageError(f"{key}={path} is a folder: give the name of a file")
     if not path.parent.is_dir():
-        raise UsageError(f"{key}={path}: there is no folder {path.parent}; make it, or correct the name")
+        raise UsageError(f"{key}={path}: the folder {path.parent} does not exist; create it, or correct the path")
 
 
 def refuse_foreign(key: str, path: Path, mark: str, kind: str) -> None:
-    """Raise UsageError where the setting `key` names a file that is there and is no `kind` of ours, which has `mark` near its
-    beginning."""
+    """Raise UsageError where the setting `key` names an existing file that is not a `kind` of stepvalue. Such a file has `mark`
+    near its beginning."""
     if not path.exists():
         return
     try:
@@ -33,17 +33,17 @@ def refuse_foreign(key: str, path: Path, mark: str, kind: str) -> None:
     except OSError as error:
         raise UsageError(f"{key}={path} cannot be read: {error.strerror or error}") from error
     if mark.encode() not in head:
-        raise UsageError(f"{key}={path} is there, and no {kind}: name another file, or remove it")
+        raise UsageError(f"{key}={path} exists and is not a {kind}: choose another file, or remove it")
 
 
 def refuse_overwriting(outputs: Mapping[str, Path], inputs: Iterable[Path]) -> None:
-    """Raise UsageError where an output, a file or folder by its setting's name, is an input or another output, lies in one, or
-    has one in it."""
+    """Raise UsageError where an output (setting -> file or folder) is an input or another output, is inside one, or contains
+    one."""
     taken = [(path, "which is read") for path in inputs]
     for key, output in outputs.items():
         for path, what in taken:
             if _overlap(output.resolve(), path.resolve()):
-                raise UsageError(f"{key}={output} would overwrite {path}, {what}: name another {key}")
+                raise UsageError(f"{key}={output} would overwrite {path}, {what}: choose another {key}")
         taken.append((output, f"which is {key}"))
 
 
@@ -53,14 +53,14 @@ def _overlap(one: Path, other: Path) -> bool:
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[IO[bytes]]:
-    """A new file that takes the place of `path` when the block ends; where the block raises, nothing of it is left.
+    """A new file that replaces `path` when the block ends. If the block raises, the new file is removed.
 
-    Raises StoreError with the remedy where the file cannot be made or published; an OSError of the block stays one.
+    Raises StoreError with the remedy when the file cannot be created or published. An OSError of the block is passed on.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     file: IO[bytes] | None = None
     try:
-        # Made inside `try`: an interruption can come as soon as the file is there.
+        # Created inside `try`, because an interruption may come as soon as the file exists.
         with os_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             file = temporary.open("xb")
@@ -81,10 +81,10 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A new folder that takes the place of `path` when the block ends; where the block raises, nothing of it is left.
+    """A new folder that replaces `path` when the block ends. If the block raises, the new folder is removed.
 
-    What was there before is removed when the new one has its name. Raises StoreError with the remedy where the folder cannot be
-    made or published; an OSError of the block stays one.
+    The old folder is removed after the new one has its name. Raises StoreError with the remedy when the folder cannot be
+    created or published. An OSError of the block is passed on.
     """
     mark = secrets.token_hex(6)
     temporary, before = (path.with_name(f".{path.name}.{mark}.{kind}") for kind in ("tmp", "old"))

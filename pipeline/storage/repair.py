@@ -1,6 +1,6 @@
-"""Damage found and declared: files that are not what was committed are set aside, and what they held is owed again.
+"""Finds and declares damage: files that differ from what was committed are set aside, and their content must be sampled again.
 
-A file that cannot be read for now is no damage: that ends the start, and the file stays.
+A file that is temporarily unreadable is not damage: the error ends the start, and the file stays.
 """
 
 from dataclasses import replace
@@ -22,14 +22,14 @@ from pipeline.storage.storage import Storage
 
 
 def damaged_files(storage: Storage, chain: CommitChain) -> list[str]:
-    """Names of the chain's files in use that are not what was committed."""
+    """Names of the chain's files in use that differ from what was committed."""
     return [shard.file for shard in shards_in_use(chain) if not _intact(storage, shard)]
 
 
 def repair(storage: Storage, chain: CommitChain) -> tuple[CommitChain, list[str]]:
-    """The chain with its damage set aside and declared void, and the names of what was damaged.
+    """Set damaged files aside and declare them void. Returns the new chain and the names of damaged files.
 
-    Only for the driver that holds the run's lock. Raises StoreError when somebody else writes to the chain all the same.
+    Only for the driver that holds the run's lock. Raises StoreError when another driver writes to the chain nevertheless.
     """
     found = list(chain.unreadable)
     for name in chain.unreadable:
@@ -53,10 +53,10 @@ def repair(storage: Storage, chain: CommitChain) -> tuple[CommitChain, list[str]
 
 
 def _supersede(storage: Storage, commit: Commit) -> None:
-    """Put the record in the place of one that is damaged or missing; of the damaged one a copy is kept.
+    """Publish the record in place of a damaged or missing one. A copy of the damaged one is kept.
 
-    Its number is free at no time: who works from an older reading of the chain would take it, and commit what later records
-    have already.
+    The number is never free in between. Otherwise a driver with an older view of the chain could take it, and commit rows that
+    later records already contain.
     """
     name = commit_name(commit)
     while not publish(storage, commit):

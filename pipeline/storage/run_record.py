@@ -1,4 +1,4 @@
-"""`run.json`: what a run directory is the result of. Starting a different run on the same directory is refused."""
+"""`run.json`: the identity of the run in a directory. A different run on the same directory is refused."""
 
 import json
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from pipeline.storage.storage import Storage
 NAME = "run.json"
 _CHECK = "check"
 _OF_RECORDS = "chain_id"
-"""What commit records hold, which have checksums of the same kind."""
+"""A key of commit records, which have the same kind of checksum."""
 STAGED_INPUT = "staged_input"
 """Key of the id under which the input of the run is committed."""
 
 
 class _Found(Enum):
-    """What a directory is to a run that wants it."""
+    """The state of a directory from the view of a run that wants to use it."""
 
     FRESH = auto()
     OURS = auto()
@@ -28,17 +28,17 @@ class _Found(Enum):
 
 
 def check_claim(storage: Storage, identity: Mapping[str, object]) -> None:
-    """Raise what `claim` would raise for a caller who is alone, and change nothing."""
+    """Raise what `claim` would raise for the only driver. Changes nothing."""
     _found(storage, identity, alone=True)
 
 
 def claim(storage: Storage, identity: Mapping[str, object], *, alone: bool = True) -> list[str]:
-    """Record `identity` in a fresh directory, or check that it is the recorded one. The names of what was damaged.
+    """Record `identity` in a fresh directory, or check that it is the recorded one. Returns the names of damaged files.
 
-    A run of which no unit was committed has nothing to lose: its directory goes over to the new one, if the caller is `alone`
-    in it, so that nobody can be about to commit one. Where the record is lost or damaged, the copy beside the staged input
-    stands for it, and it is written anew. Raises RunConflict, naming each differing key, when the directory belongs to another
-    run or holds something else, and StoreError when the record is damaged and has no copy; nothing is touched then.
+    The new run takes over the directory of a run without committed units, if the caller is `alone` in it, so that no other
+    driver can commit a unit meanwhile. A lost or damaged record is rewritten if the copy with the staged input matches
+    `identity`. Raises RunConflict, which names each differing key, when the directory belongs to another run or contains other
+    files, and StoreError when the record is damaged and has no copy. Nothing is changed in these cases.
     """
     damaged: list[str] = []
     found = _found(storage, identity, alone=alone)
@@ -68,7 +68,7 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
             raise
         if not copies:
             raise RunConflict(
-                f"{storage.place} holds other files ({names[0]}, ...): choose an empty or new run_dir"
+                f"{storage.place} contains other files ({names[0]}, ...): choose an empty or new run_dir"
             ) from None
         recorded = {key: json.loads(value) for key, value in copies[-1]}
     differing = [key for key in sorted({*recorded, *identity}) if recorded.get(key) != identity.get(key)]
@@ -76,8 +76,8 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
         return _Found.OURS
     if recorded.get("schema") != identity.get("schema"):
         raise RunConflict(
-            f"{storage.place} was written with schema {recorded.get('schema')}, this is {identity.get('schema')}: go on with "
-            "the version of stepvalue that wrote it, or use another run_dir"
+            f"{storage.place} was written with schema {recorded.get('schema')}, this is {identity.get('schema')}: continue "
+            "with the version of stepvalue that wrote it, or use another run_dir"
         )
     if alone and not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
         return _Found.UNUSED
@@ -86,7 +86,7 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
 
 
 def settings_copy(identity: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """The identity as it is kept beside the staged input."""
+    """The identity in the form of the copy in the record of the staged input."""
     return tuple((key, json.dumps(value, sort_keys=True)) for key, value in sorted(identity.items()))
 
 
@@ -95,7 +95,7 @@ def _copies(storage: Storage) -> list[tuple[tuple[str, str], ...]]:
 
 
 def recorded_identity(storage: Storage) -> dict[str, object]:
-    """The content of `run.json`. Raises StoreError when there is none or it cannot be read."""
+    """The content of `run.json`. Raises StoreError when it is missing or unreadable."""
     try:
         fields = json.loads(storage.read(NAME))
         check = fields.pop(_CHECK, None)
@@ -103,7 +103,7 @@ def recorded_identity(storage: Storage) -> dict[str, object]:
         raise StoreError(f"{storage.place} is not a run directory: it has no {NAME}") from error
     except (ValueError, AttributeError, TypeError) as error:
         raise StoreError(_damaged(storage, str(error))) from error
-    # Runs before schema 2 have no checksum; they are told apart by their schema.
+    # Runs of schema 1 have no checksum and are recognized by their schema.
     if check != checksum(fields) and not (check is None and fields.get("schema") == 1):
         raise StoreError(_damaged(storage, "it does not match its checksum"))
     if _OF_RECORDS in fields:
@@ -119,8 +119,8 @@ def encode_identity(identity: Mapping[str, object]) -> bytes:
 
 def _damaged(storage: Storage, fault: str) -> str:
     return (
-        f"{storage.place}/{NAME} is damaged ({fault}): put back a copy of it, or choose another run_dir if this is no "
-        "run's directory"
+        f"{storage.place}/{NAME} is damaged ({fault}): restore it from a copy, or choose another run_dir if this is not a "
+        "run directory"
     )
 
 

@@ -1,4 +1,4 @@
-"""One Parquet file: built in memory, written with page checksums, published under a name made of its content."""
+"""Parquet files: built in memory, written with page checksums, and published under content-addressed names."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,17 +12,17 @@ from pipeline.core.ids import shard_name
 from pipeline.storage.storage import Storage, sha256_of
 
 DAMAGED = "damaged"
-"""Folder for files that are not what was committed."""
+"""Folder of files that differ from what was committed."""
 ASIDE = "aside"
-"""Folder for committed label files that are not the run's current labels."""
+"""Folder of committed label files that are not the current labels."""
 _ZSTD_LEVEL = 3
-# Columns that repeat few values; for the others a dictionary is built, found useless and thrown away.
+# Columns with few distinct values. For other columns, building a dictionary would be wasted work.
 _REPEATING = ["prefix_id", "problem_id", "finish", "verdict", "grader", "answer", "problem", "origin", "file", "reason"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardRecord:
-    """What a commit record says of a file. `file` is relative to the run directory."""
+    """The entry of a file in a commit record. `file` is relative to the run directory."""
 
     table: str
     file: str
@@ -39,9 +39,9 @@ def write_shard(
     folder: str = "",
     notes: Mapping[str, str] | None = None,
 ) -> ShardRecord:
-    """Write `groups`, one row group each, under a content-addressed name; equal content already there is success.
+    """Write `groups`, one row group each, under a content-addressed name. An existing file with equal content is a success.
 
-    The file lies in `folder`, by default the table's own. `notes` are kept in the file's metadata. Raises StoreError.
+    The file is written to `folder`, by default that of the table. `notes` go into the file's metadata. Raises StoreError.
     """
     data = _encoded(groups, notes or {})
     digest = sha256_of(data)
@@ -55,19 +55,19 @@ def write_shard(
 
 
 def read_shard(storage: Storage, record: ShardRecord, columns: Sequence[str] | None = None) -> pa.Table:
-    """The table of a committed file, or some of its columns. Raises StoreError when the file is missing, damaged or not what
-    was committed."""
+    """The table of a committed file, or some of its columns. Raises StoreError when the file is missing, damaged or different
+    from what was committed."""
     file = verified_file(storage, record)
     return file.read(columns=None if columns is None else list(columns), use_threads=False)
 
 
 def verified_file(storage: Storage, record: ShardRecord) -> pq.ParquetFile:
-    """The opened file, its bytes checked against the record; for reading single row groups."""
+    """The opened file after its bytes were checked against the record, for reading single row groups."""
     return _opened(intact_bytes(storage, record), record, f"{storage.place}/{record.file}")
 
 
 def intact_bytes(storage: Storage, record: ShardRecord) -> bytes:
-    """The content of a committed file. Raises Absent or Damaged where that is not what was committed."""
+    """The content of a committed file. Raises Absent or Damaged where it is missing or differs from the record."""
     data = _found(storage, record)
     if sha256_of(data) != record.sha256:
         raise Damaged(_damage(storage, record, "damaged"))
@@ -75,19 +75,19 @@ def intact_bytes(storage: Storage, record: ShardRecord) -> bytes:
 
 
 def notes_of(file: pq.ParquetFile) -> dict[str, str]:
-    """The notes that were written with a file."""
+    """The `notes` of `write_shard`."""
     metadata = file.schema_arrow.metadata or {}
     return {key.decode(): value.decode() for key, value in metadata.items()}
 
 
 def set_aside_damaged(storage: Storage, file: str) -> None:
-    """Move a file that is not what its name says to `damaged/`; one that is gone already is set aside."""
+    """Move a damaged file to `damaged/`. A missing file is no error."""
     with suppress(Absent):
         storage.move(file, _damaged_name(file))
 
 
 def keep_damaged(storage: Storage, file: str) -> None:
-    """Copy a file to `damaged/`."""
+    """Copy a file to `damaged/`. A missing file is no error."""
     with suppress(Absent):
         storage.create(_damaged_name(file), storage.read(file))
 
@@ -98,7 +98,7 @@ def _damaged_name(file: str) -> str:
 
 def _found(storage: Storage, record: ShardRecord) -> bytes:
     aside = f"{ASIDE}/{record.file.rpartition('/')[2]}"
-    # Looked for twice, because a file may be moved between the two places meanwhile.
+    # The first place is tried twice, because a file may be moved between the two places meanwhile.
     for name in (record.file, aside, record.file):
         try:
             return storage.read(name)
@@ -108,7 +108,7 @@ def _found(storage: Storage, record: ShardRecord) -> bytes:
 
 
 def _damage(storage: Storage, record: ShardRecord, fault: str) -> str:
-    return f"{storage.place}/{record.file} is {fault}: start `label` on this run directory again, which redoes what it held"
+    return f"{storage.place}/{record.file} is {fault}: start `label` on this run directory again, which repeats the lost work"
 
 
 def _encoded(groups: Sequence[pa.Table], notes: Mapping[str, str]) -> bytes:
@@ -120,7 +120,7 @@ def _encoded(groups: Sequence[pa.Table], notes: Mapping[str, str]) -> bytes:
         compression="zstd",
         compression_level=_ZSTD_LEVEL,
         write_page_checksum=True,
-        use_dictionary=_REPEATING,  # type: ignore[arg-type]  # the stubs know bool only
+        use_dictionary=_REPEATING,  # type: ignore[arg-type]  # the stubs allow only bool
     ) as writer:
         for group in groups:
             writer.write_table(group.cast(schema), row_group_size=max(1, group.num_rows))
@@ -130,5 +130,5 @@ def _encoded(groups: Sequence[pa.Table], notes: Mapping[str, str]) -> bytes:
 def _opened(data: bytes, record: ShardRecord, place: str) -> pq.ParquetFile:
     file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
     if file.metadata.num_rows != record.rows:
-        raise StoreError(f"{place} has {file.metadata.num_rows} rows, its commit record says {record.rows}")
+        raise StoreError(f"{place} has {file.metadata.num_rows} rows, but its commit record states {record.rows}")
     return file

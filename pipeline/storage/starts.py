@@ -1,8 +1,7 @@
-"""What each start of `label` tells of itself in the run directory: what it does, and how that went so far, in a bounded number
-of samples.
+"""A status file per start of `label` in the run directory: what the start does now, and a bounded number of samples over time.
 
-Told, and never read back by `label`: a run is the same without it. A file per start, replaced as it goes on, so that readers on
-any machine see how old the last sign of life is.
+`label` only writes these files and never reads them, so they do not affect a run. Each file is replaced as the start proceeds,
+so that a reader on any machine sees the age of the last update.
 """
 
 import json
@@ -25,14 +24,14 @@ REPORT = "report.html"
 PLAN = "plan.json"
 TRACKED = "tracked"
 TOLD = (FOLDER, REPORT, PLAN, TRACKED)
-"""What lies in a run directory for people: the starts, the last report, the plan that limits the run, and what
-`run.track` draws from."""
+"""Entries of a run directory for people: the starts, the last report, the plan that limits the run, and the data of
+`run.track`."""
 READ = 1000
-"""Starts that are read, the last ones: a run that is started more often tells of these."""
+"""Largest number of starts that are read. Of more starts, the last ones are read."""
 MOST = 600
-"""Samples of a start."""
+"""Largest number of samples of a start."""
 EVERY_SECONDS = 1.0
-"""Between two samples at least; twice as much each time that there are too many."""
+"""Shortest time between two samples. It doubles each time that there are too many samples."""
 DONE = "done"
 INTERRUPTED = "interrupted"
 FAILED = "failed"
@@ -40,12 +39,12 @@ LIMITED = "stopped at its limit"
 _KIND = "start"
 _RANDOM_BYTES = 4
 _ENDED = "ZX"
-"""States of processes that only their parents still know."""
+"""States of processes that have ended (zombie, dead)."""
 _TYPES: dict[Any, Any] = {str: str, int: int, float: int | float, float | None: int | float | None}
 
 
 class SpeedSample(NamedTuple):
-    """What a start had come to after so many seconds of the wall clock, and its load then."""
+    """The progress and the load of a start after `seconds` of wall time."""
 
     seconds: float
     units_done: int
@@ -60,8 +59,8 @@ class SpeedSample(NamedTuple):
 
 
 class Course:
-    """How a start went so far: `samples`, the last of which is always what was taken last. There are `MOST` at most: every
-    other one goes when there would be more."""
+    """The progress of a start over time in at most `MOST` `samples`. The last sample is always the latest. When there would be
+    more, every other sample is removed."""
 
     def __init__(self) -> None:
         self._samples: list[SpeedSample] = []
@@ -72,7 +71,7 @@ class Course:
         return tuple(self._samples)
 
     def take(self, status: Status, seconds: float) -> None:
-        """Note what a start has come to after so many seconds; they never go back."""
+        """Record the status after `seconds`, which never decrease."""
         sample = _sample(status, seconds)
         if len(self._samples) > 1 and self._samples[-1].seconds - self._samples[-2].seconds < self._every:
             self._samples[-1] = sample
@@ -102,9 +101,9 @@ def _sample(status: Status, seconds: float) -> SpeedSample:
 class Start:
     """One start of `label`. Times are seconds since 1970, UTC, by its machine's clock.
 
-    `process` tells the process among all of this boot of its machine (see `this_process`); `at` is its last sign of life.
-    `ended` is empty while it works, else DONE, INTERRUPTED, LIMITED or FAILED, for the reason in `message`.
-    `price`: of a device for an hour.
+    `process` identifies the process on its machine (see `this_process`). `at` is the time of the last update. `ended` is empty
+    while the start runs, else DONE, INTERRUPTED, LIMITED or FAILED, with the reason in `message`. `price`: of one device per
+    hour.
     """
 
     start_id: str
@@ -122,7 +121,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starts:
-    """The last `READ` starts of a run, the earliest first; `damaged` names files of others, which tell nothing."""
+    """The last `READ` starts of a run, the earliest first. `damaged`: names of unreadable files."""
 
     starts: tuple[Start, ...]
     damaged: tuple[str, ...]
@@ -132,19 +131,19 @@ _Record = TypeVar("_Record", Load, Verdicts, Status, Start)
 
 
 def new_start_id(began_at: float) -> str:
-    """Ids of later starts are greater."""
+    """A new id. Later starts have greater ids."""
     digits = ID_DIGITS - 2 * _RANDOM_BYTES
     return f"{int(began_at * 1000) % 16**digits:0{digits}x}{secrets.token_hex(_RANDOM_BYTES)}"
 
 
 def write_start(storage: Storage, start: Start) -> None:
-    """Put it in the place of what it told before. Raises StoreError."""
+    """Write the file of a start, replacing its earlier content. Raises StoreError."""
     data = json.dumps(asdict(start), ensure_ascii=False).encode("utf-8", "replace")
     storage.replace(f"{FOLDER}/{record_name(_KIND, start.start_id, 0)}", data)
 
 
 def read_starts(storage: Storage) -> Starts:
-    """Raises StoreError where the directory cannot be read."""
+    """Raises StoreError when the directory cannot be read."""
     names = [name for name in storage.names(FOLDER) if _is_start(name.removeprefix(f"{FOLDER}/"))]
     found = list(each(storage, partial(_start, storage), names[-READ:]))
     starts = (start for start in found if isinstance(start, Start))
@@ -160,7 +159,7 @@ def _is_start(name: str) -> bool:
 
 
 def _start(storage: Storage, name: str) -> Start | str | None:
-    """The name of a file that is no start; None where it was taken away meanwhile."""
+    """A start, or the name of a file that is not a valid start. None where the file was removed meanwhile."""
     try:
         return _decoded(storage.read(name))
     except Absent:
@@ -179,7 +178,7 @@ def _decoded(data: bytes) -> Start:
 
 
 def _checked(record: _Record) -> _Record:
-    """Raises ValueError where a part is not of its type: of an older version, or of somebody else's making."""
+    """Raises ValueError where a field has the wrong type, as in a file of another version or of other origin."""
     for part in fields(record):
         value = getattr(record, part.name)
         if not isinstance(value, _TYPES.get(part.type, object)):
@@ -189,26 +188,26 @@ def _checked(record: _Record) -> _Record:
 
 def _number(value: Any) -> Any:
     if not isinstance(value, int | float):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     return value
 
 
 def same_machine(process: str) -> bool:
-    """Whether a process of another time was one of this boot of this machine, and numbered as those that are seen here."""
+    """Whether `process` ran in this boot of this machine and in this pid namespace."""
     return bool(process) and process.split()[:2] == this_process().split()[:2]
 
 
 def this_process() -> str:
-    """Tells this process from every other that runs or ran on this machine; empty where the system does not say."""
+    """A unique identity of this process on this machine. Empty where the system does not provide it."""
     return process_with(os.getpid())
 
 
 def process_with(pid: int) -> str:
-    """The same of the process that has a number now; empty where there is none, or one that has ended."""
+    """The identity of the process with this pid now (see `this_process`). Empty where it does not exist or has ended."""
     with suppress(OSError, IndexError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         names = Path("/proc/self/ns/pid").readlink()
-        # Its name may hold blanks and brackets: fields are counted behind it.
+        # The name may contain spaces and brackets, so fields are counted after it.
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return "" if state in _ENDED else f"{boot} {names} {pid} {fields[18]}"
     return ""

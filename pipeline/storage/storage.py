@@ -1,53 +1,53 @@
-"""What a run directory asks of the place it lies in. Names are relative to it, parts joined with `/`."""
+"""The interface of a storage that holds a run directory. Names are relative to it, with parts joined by `/`."""
 
 import hashlib
 import re
 from typing import Protocol
 
 PASSING_NAME = re.compile(r"\..+\.[0-9a-f]{12}\.tmp|\.probe-[0-9a-f]{12}")
-"""Of a file that is on its way to its name, and of one that tries what a store does."""
+"""Names of temporary files and of probe files, which test how a store behaves."""
 
 
 class Storage(Protocol):
-    """Files that are published whole, once, under names that we make.
+    """Files that appear whole under their names.
 
-    Every verb raises StoreError, with the place and the remedy, where it cannot do its work.
+    Every method raises StoreError, with the place and the remedy, when it fails.
     """
 
     @property
     def place(self) -> str:
-        """The run directory, as a user would name it."""
+        """The run directory as the user writes it."""
         ...
 
     def create(self, name: str, data: bytes) -> bool:
         """Publish `data` under `name` if that name is free: whole or not at all, and durable when this returns.
 
-        False, and no change, when the name is taken; of many callers at once exactly one gets True.
+        Returns False and changes nothing when the name is taken. Of several concurrent callers exactly one gets True.
         """
         ...
 
     def replace(self, name: str, data: bytes) -> None:
-        """Publish `data` in the place of what `name` stands for; a reader sees the old content or the new."""
+        """Publish `data` under `name` in place of the old content. A reader sees either the old or the new content."""
         ...
 
     def read(self, name: str) -> bytes:
-        """The whole file. Raises Absent where there is none."""
+        """The content of the file. Raises Absent when it does not exist."""
         ...
 
     def names(self, folder: str) -> list[str]:
-        """Names of what is published in a folder, sorted, each with its folder; in `""`, the run directory, folders too."""
+        """Sorted names of the published files in a folder, with the folder. For `""`, the run directory, folders too."""
         ...
 
     def unfinished(self, folder: str) -> list[str]:
-        """Passing names in a folder: of writers at work, and where there is none, what a crash has left."""
+        """Temporary names in a folder. They belong to active writers or, if there is none, remain from a crash."""
         ...
 
     def move(self, name: str, new_name: str) -> None:
-        """Give a file another name, whatever had it before. Raises Absent where there is no such file."""
+        """Rename a file, replacing any file with the new name. Raises Absent when the file does not exist."""
         ...
 
     def remove(self, name: str) -> None:
-        """Remove a file; one that is not there is removed."""
+        """Remove a file. A missing file is no error."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What the records of a run directory amount to, for commands that read it: its settings, units, and current labels."""
+"""A run directory as its commit records describe it: settings, units and current labels. For commands that read it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _MAKING = ("estimator.", "grader.", "grader_version")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """`units` in the order of the input; `wholes` holds the records of those that are whole, by unit id."""
+    """`units`: in the order of the input. `wholes`: the records of the complete units, by unit id."""
 
     identity: Settings
     units: tuple[UnitRef, ...]
@@ -26,28 +26,28 @@ class StoredRun:
 
     @property
     def owed(self) -> int:
-        """How many units have no labels yet."""
+        """The number of units that are not complete yet."""
         return len(self.units) - len(self.wholes)
 
     @property
     def edition(self) -> Commit | None:
-        """The edition that holds the current labels; None where those are the run's own."""
+        """The edition with the current labels. None where these are the run's own labels."""
         return current_edition(self.editions, self.wholes)
 
     @property
     def settings(self) -> Settings:
-        """The settings that the current labels and their verdicts were made with."""
+        """The settings of the current labels and of their verdicts."""
         if self.edition is not None:
             return edition_settings(self.edition)
         return {key: value for key, value in self.identity.items() if key.startswith(_MAKING)}
 
 
 def stored_run(storage: Storage) -> StoredRun:
-    """Raises UsageError for a directory that is no run of this version, StoreError for a damaged or unstarted one."""
+    """Raises UsageError for a directory without a run of this version, StoreError for a damaged or unstarted run."""
     identity = readable_identity(storage)
     staged = resolve(chain(storage, INPUT, str(identity[STAGED_INPUT]))).whole
     if staged is None:
-        raise StoreError(f"{storage.place} has no intact input: start `label` on it again")
+        raise StoreError(f"{storage.place} has no intact input: start `label` on it again to repair it")
     units = tuple(units_of(storage, staged))
     wholes = {found.chain_id: whole for found in chains(storage, UNIT) if (whole := _whole(storage, found))}
     return StoredRun(
@@ -59,34 +59,34 @@ def stored_run(storage: Storage) -> StoredRun:
 
 
 def finished_run(storage: Storage) -> StoredRun:
-    """A run of which nothing is owed, its editions mended; for who holds the lock. Raises as `refuse_unfinished` does."""
+    """A finished run with its editions repaired. The caller must hold the lock. Raises as `refuse_unfinished` does."""
     run = refuse_unfinished(storage)
     return replace(run, editions=repaired_editions(storage, run.wholes)[0])
 
 
 def refuse_unfinished(storage: Storage) -> StoredRun:
-    """A run of which nothing is owed; nothing is touched. Raises as `stored_run` does, and UsageError for an unfinished run."""
+    """A finished run. Changes nothing. Raises as `stored_run` does, and UsageError for an unfinished run."""
     run = stored_run(storage)
     if run.owed:
         raise UsageError(
-            f"{storage.place} is not finished, {run.owed} of its {len(run.units)} units are owed: finish it with `label`"
+            f"{storage.place} is not finished, {run.owed} of its {len(run.units)} units are incomplete: finish it with `label`"
         )
     return run
 
 
 def readable_run(storage: Storage, *, partial: bool) -> StoredRun:
-    """A run whose labels are to be read; an unfinished one only with `partial`. Raises as `refuse_unfinished` does."""
+    """A run to read labels from. An unfinished run is accepted only with `partial`. Raises as `refuse_unfinished` does."""
     run = stored_run(storage)
     if run.owed and not partial:
         raise UsageError(
-            f"{storage.place} is not finished, {run.owed} of its {len(run.units)} units are owed: finish it with `label`, or "
-            "use what it has so far with partial=true"
+            f"{storage.place} is not finished, {run.owed} of its {len(run.units)} units are incomplete: finish it with "
+            "`label`, or use its present labels with partial=true"
         )
     return run
 
 
 def readable_identity(storage: Storage) -> dict[str, object]:
-    """What the run is the result of. Raises UsageError for a directory that is no run of this version, StoreError."""
+    """The run's recorded identity. Raises UsageError for a directory without a run of this version, StoreError."""
     refuse_no_run(storage)
     identity = recorded_identity(storage)
     if identity.get("schema") != SCHEMA_VERSION:
@@ -98,9 +98,9 @@ def readable_identity(storage: Storage) -> dict[str, object]:
 
 
 def refuse_no_run(storage: Storage) -> None:
-    """Raise UsageError for a directory that no run was ever begun in."""
+    """Raise UsageError for a directory in which no run was started."""
     if not {NAME, FOLDER} & set(storage.names("")):
-        raise UsageError(f"run_dir={storage.place} holds no run: name a directory that `label` has written")
+        raise UsageError(f"run_dir={storage.place} does not contain a run: give a directory that `label` has written")
 
 
 def _whole(storage: Storage, found: CommitChain) -> Commit | None:

@@ -1,4 +1,4 @@
-"""The log of one unit: what is committed of its rollouts and sampled solutions, read once and added to part by part."""
+"""The log of one unit: its committed rollouts and sampled solutions. It is read once and extended part by part."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,13 +13,13 @@ from pipeline.storage.shards import ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
 
 FLUSHED = "flushed"
-"""Folder of parts; `rollouts/` and `solutions/` hold each row of a whole unit once."""
+"""Folder of parts. `rollouts/` and `solutions/` contain each row of a complete unit once."""
 
 
 class UnitLog:
-    """See the module. A writer calls `read` first, and again whenever `append` or `complete` was refused.
+    """See the module. A writer calls `read` first, and again whenever `append` or `complete` returns False.
 
-    `offered` is the kernel to begin with; a unit that has been begun has its own.
+    `offered` is the initial kernel of a new unit. A unit with commits has its own kernel.
     """
 
     def __init__(
@@ -35,16 +35,16 @@ class UnitLog:
 
     @property
     def whole(self) -> Commit | None:
-        """The record that completes the unit, for the goal it names."""
+        """The record that completes the unit for its `unit_target`."""
         return self._resolved.whole
 
     @property
     def base(self) -> tuple[ShardRecord, ...]:
-        """The kernel that decisions are taken with: the same before and after a crash. None: the shipped one."""
+        """The kernel for the unit's decisions, the same before and after a crash. Empty: the built-in one."""
         return self._resolved.base if self._length else self._offered
 
     def read(self) -> list[tuple[str, pa.Table]]:
-        """(table name, rows) of every file of the log, in the order they count; each row once.
+        """(table name, rows) of every file of the log in the order in which they count. Each row appears once.
 
         Raises StoreError for a damaged file or record.
         """
@@ -60,7 +60,7 @@ class UnitLog:
         return [(shard.table, table) for shard, table in self._tables.items()]
 
     def of_whole(self, name: str) -> list[pa.Table]:
-        """The rows of a table of the log that the record of a whole unit names; nothing where the unit was never whole."""
+        """The rows of a log table that the completing record names. Empty where the unit was never complete."""
         shards = self.whole.shards if self.whole else ()
         return [self._files[shard] for shard in shards if shard.table == name]
 
@@ -69,7 +69,7 @@ class UnitLog:
         return read_shard(self._storage, shard)
 
     def append(self, tables: Mapping[str, pa.Table], totals: Totals) -> bool:
-        """Commit rows that the log does not have. False, and nothing is committed, when somebody else has added to it."""
+        """Commit rows that are not in the log. Returns False and commits nothing when another driver extended the log."""
         shards = {
             write_shard(self._storage, name, content_id(name, self.unit_id), [table], folder=FLUSHED): table
             for name, table in tables.items()
@@ -103,10 +103,10 @@ class UnitLog:
         seconds: float,
         learned_from: int = 0,
     ) -> bool:
-        """Commit the unit as whole: `last` rows of the log, and `results`, tables that are no part of it.
+        """Commit the unit as complete: `last`, the last rows of the log, and `results`, tables outside the log.
 
-        Files of the log that an earlier whole record names are kept, all others come together in one per table. False,
-        and nothing is committed, when somebody else has added to the log.
+        Files of the log that an earlier completing record names are kept. All others are merged into one file per table.
+        Returns False and commits nothing when another driver extended the log.
         """
         kept = [shard for shard in self._resolved.log if self._can_stay(shard)]
         written: dict[ShardRecord, pa.Table] = {}
@@ -138,7 +138,7 @@ class UnitLog:
         return True
 
     def _can_stay(self, shard: ShardRecord) -> bool:
-        """Whether a file is no part, and every row of it counts."""
+        """Whether a file is not a part and all of its rows count."""
         return not shard.file.startswith(FLUSHED) and self._tables[shard].num_rows == shard.rows
 
     def _write(self, name: str, table: pa.Table) -> ShardRecord:
@@ -146,7 +146,7 @@ class UnitLog:
 
 
 def _without_repeated_rows(tables: Mapping[ShardRecord, pa.Table]) -> dict[ShardRecord, pa.Table]:
-    """Where a compacted file is void, its rows may stand in its parts and in a later file too: the first counts."""
+    """Remove repeated rows: if a merged file is void, its parts and a later file may contain the same row. The first counts."""
     seen: dict[str, set[tuple[object, ...]]] = {name: set() for name in LOG_KEYS}
     once: dict[ShardRecord, pa.Table] = {}
     for shard, table in tables.items():

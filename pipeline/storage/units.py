@@ -1,4 +1,4 @@
-"""The staged input of a run directory: which units it has, in the order of the input, and the rows of each."""
+"""The staged input of a run directory: its units in the order of the input, and the rows of each unit."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ UNITS = "stepvalue.units"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRef:
-    """Where a unit's rows stand: one row group of a staged file, of so many bytes before compression."""
+    """The location of a unit's rows: one row group of a staged file. `size`: its bytes before compression."""
 
     unit_id: str
     shard: ShardRecord
@@ -28,7 +28,7 @@ class UnitRef:
 
 
 def write_units(storage: Storage, file_id: str, units: Sequence[Sequence[InputRow]]) -> ShardRecord:
-    """One file with a row group per unit."""
+    """Write one file with a row group per unit."""
     groups: list[pa.Table] = [inputs_table(rows) for rows in units]
     notes = {UNITS: json.dumps([unit_id_of(rows) for rows in units])}
     return write_shard(storage, TABLE, file_id, groups, notes=notes)
@@ -45,12 +45,12 @@ def units_of(storage: Storage, staged: Commit) -> Iterator[UnitRef]:
 
 
 def unit_rows(storage: Storage, unit: UnitRef) -> list[InputRow]:
-    """The rows of one unit, chains of a problem together."""
+    """The rows of one unit. The chains of a problem are adjacent."""
     return input_rows(verified_file(storage, unit.shard).read_row_group(unit.group, use_threads=False))
 
 
 def unit_id_of(rows: Sequence[InputRow]) -> str:
-    """It depends on what the unit asks for alone, so that a file that is staged again holds the same units."""
+    """An id that depends only on the unit's problems and chains, so a file that is staged again has the same units."""
     return content_id(
         "unit", *(f"{row.problem.problem_id}:{row.solution.chain_id if row.solution else ''}" for row in rows)
     )

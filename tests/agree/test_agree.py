@@ -159,7 +159,9 @@ def test_an_unfinished_run_is_compared_only_when_asked(
         record.unlink()
     assert agree(part, data) == 2
     error = capsys.readouterr().err
-    assert "1 of its 2 units are owed: finish it with `label`, or use what it has so far with partial=true" in error
+    assert (
+        "1 of its 2 units are incomplete: finish it with `label`, or use its present labels with partial=true" in error
+    )
     counts = report(part, data, "--partial")["counts"]
     assert 0 < counts["compared"] < len(labels)
     assert counts["compared"] + counts["unmatched"] == len(labels)
@@ -176,7 +178,7 @@ def test_labels_of_another_schema_are_refused(tmp_path: Path, capsys: Told) -> N
     assert agree(tmp_path / "run", data) == 2
     assert f"was written with schema {SCHEMA_VERSION - 1}" in capsys.readouterr().err
     assert agree(tmp_path / "absent", data) == 2
-    assert "holds no run" in capsys.readouterr().err
+    assert "does not contain a run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -202,8 +204,8 @@ def test_out_is_never_what_is_read(run_dir: Path, labels: list[dict[str, Any]], 
     for out, said in (
         (data, "people.jsonl, which is read"),
         (run_dir / "labels" / "report.json", "which is read"),
-        (tmp_path, "is a folder: name a file in it"),
-        (tmp_path / "mistyped" / "report.json", "there is no folder"),
+        (tmp_path, "is a folder: give the name of a file"),
+        (tmp_path / "mistyped" / "report.json", "does not exist; create it"),
     ):
         assert agree(run_dir, tmp_path / "*.jsonl", f"out={out}") == 2
         assert said in capsys.readouterr().err

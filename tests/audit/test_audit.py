@@ -216,7 +216,7 @@ def test_the_command_tells_counts_and_its_exit_code(with_editions: Path, tmp_pat
 def test_no_run_is_wrong_usage(tmp_path: Path, capsys: Told) -> None:
     for where in (tmp_path, tmp_path / "absent"):
         assert main(["audit", f"run_dir={where}"]) == 2
-        assert "holds no run" in capsys.readouterr().err
+        assert "does not contain a run" in capsys.readouterr().err
     assert main(["audit"]) == 2
     assert "run_dir is not set" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -257,7 +257,7 @@ RECORDS: list[tuple[str, Callable[[Commit], Commit], Check, str]] = [
         UNIT,
         lambda commit: replace(commit, shards=tuple(replace(shard, rows=shard.rows + 1) for shard in commit.shards)),
         Check.FILES,
-        "its commit record says",
+        "its commit record states",
     ),
     (INPUT, lambda commit: replace(commit, totals=replace(commit.totals, rows=99)), Check.ROWS, "rows=99"),
     (

@@ -203,7 +203,7 @@ def test_an_input_that_was_rejected_as_a_whole_is_no_damage(label: Label, tmp_pa
 
 
 def test_no_run_and_an_older_one_are_refused(label: Label, tmp_path: Path) -> None:
-    assert "holds no run" in refused(label("plain"), tmp_path)
+    assert "does not contain a run" in refused(label("plain"), tmp_path)
     claim(LocalStorage(tmp_path / "old"), {"schema": 2})
     assert "was written with schema 2" in refused(tmp_path / "old", label("plain"))
 
@@ -238,9 +238,9 @@ def test_what_cannot_be_done_is_told_in_a_line(label: Label, here: Path, capsys:
     run = label("plain")
     (here / "notes.html").write_text("mine")
     for more, said in (
-        ("out=notes.html", "out=notes.html is there, and no report"),
-        (f"out={run}/compare.html", "which is read: name another out"),
-        ("out=none/compare.html", "there is no folder"),
+        ("out=notes.html", "out=notes.html exists and is not a report"),
+        (f"out={run}/compare.html", "which is read: choose another out"),
+        ("out=none/compare.html", "does not exist; create it"),
         ("planned=plan.json", "planned=plan.json is the plan of one run"),
     ):
         assert report(run, run, more) == 2

@@ -1,4 +1,4 @@
-"""A completions server on the loopback interface that misbehaves as it is told, for tests of `policy=openai`."""
+"""A completions server on the loopback interface with faults on request, for tests of `policy=openai`."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ _STATUSES = {
 
 @dataclass(kw_only=True)
 class Server:
-    """`acts` are done in turn, one per request for completions; behind them each is served."""
+    """It does one of `acts` per request for completions. After the last one it serves every request."""
 
     acts: deque[Act] = field(default_factory=deque)
     models: Any = field(default_factory=lambda: {"data": [{"id": MODEL, "max_model_len": CONTEXT}]})
@@ -170,7 +170,7 @@ def _dropped(request: web.Request) -> web.StreamResponse:
 
 @asynccontextmanager
 async def served(server: Server, port: int = 0) -> AsyncIterator[Server]:
-    """The server, listening; its `url` ends in /v1."""
+    """The listening server. Its `url` ends in /v1."""
     app = web.Application()
     app.router.add_get("/v1/models", server.list_models)
     app.router.add_post("/v1/completions", server.complete)

@@ -1,4 +1,4 @@
-"""What vLLM is asked for on which device, and how the policy is called then."""
+"""vLLM's arguments per device, and the name of the policy."""
 
 import pytest
 from hypothesis import given

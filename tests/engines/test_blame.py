@@ -1,4 +1,4 @@
-"""The line a user reads when a policy cannot be loaded. The printed texts are vLLM 0.32's and transformers 5.19's own."""
+"""The error line of a policy that cannot be loaded. The printed texts are those of vLLM 0.32 and transformers 5.19."""
 
 import pytest
 from hypothesis import given
@@ -30,7 +30,7 @@ OUTER = "Engine core initialization failed. See root cause above. Failed core pr
             "ValueError: Free memory on device cuda:0 (3.12/79.11 GiB) on startup is less than desired GPU memory utilization "
             "(0.9, 71.2 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
             "Free memory on device cuda:0 (3.12/79.11 GiB)",
-            "the GPU is full or too small: end what else uses it (nvidia-smi shows it)",
+            "the GPU is full or too small: end other processes on it (see nvidia-smi)",
         ),
         (
             "ValueError: To serve at least one request with the model's max seq len (131072), (16.0 GiB KV cache is needed, "

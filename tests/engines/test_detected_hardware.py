@@ -1,4 +1,4 @@
-"""What engines run on, from configs and names."""
+"""The hardware of engines, from configs and names."""
 
 import json
 import sys
@@ -49,7 +49,7 @@ def test_layers_in_fp8_are_multiplied_twice_as_fast() -> None:
 def test_an_unknown_gpu_is_named_with_what_helps() -> None:
     found = on_gpu("NVIDIA B200")
     assert found.device is None
-    assert found.unknown.startswith("NVIDIA B200 is not known: give policy.device.bandwidth and policy.device.flops, ")
+    assert found.unknown.startswith("NVIDIA B200 is unknown: give policy.device.bandwidth and policy.device.flops, ")
     assert "A100 40GB" in found.unknown
 
 
@@ -65,7 +65,7 @@ def test_settings_say_what_the_name_does_not() -> None:
 def test_an_unknown_model_is_named() -> None:
     found = on_gpu(config={**models.QWEN_7B, "model_type": "mamba2"})
     assert found.architecture is None
-    assert found.unknown == "the sizes of a model of type mamba2 are not known"
+    assert found.unknown == "the sizes of a model of type mamba2 are unknown"
 
 
 def sizes(model: str, **settings: Any) -> Architecture | None:

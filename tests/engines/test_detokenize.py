@@ -76,9 +76,7 @@ def test_characters_of_several_tokens_are_whole_or_left_out(
     prompt_ids = byte_ids(tokenizer, prompt)
     made = completion_text(decode_with(tokenizer), prompt_ids, ids)
     assert made == one_by_one(tokenizer, prompt_ids, ids)
-    assert (
-        made == text[: len(made)] or name == "words"
-    )  # where nothing of the prompt stands before it, a blank is dropped
+    assert made == text[: len(made)] or name == "words"  # without prompt tokens before it, the leading space is dropped
     assert cut or len(made) >= len(text) - 1
 
 

@@ -1,4 +1,4 @@
-"""Work is counted from what vLLM says of each step, however many arguments it says it with; empty places by the clock."""
+"""Work is counted from vLLM's statistics of each step, with any number of arguments; empty slots by the clock."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +36,7 @@ class Queue:
 
 @dataclass
 class OlderQueue:
-    """The same before requests that are put off were counted apart."""
+    """The statistics of older versions, which do not count postponed requests separately."""
 
     num_waiting_reqs: int
 
@@ -73,7 +73,7 @@ def test_the_tokens_of_all_steps_add_up(steps: list[Step | None]) -> None:
 def test_places_stand_empty_until_requests_come_and_while_they_go() -> None:
     clock = Clock()
     places = PlaceMeter(clock)
-    clock.now += 50  # loading: there are no places yet
+    clock.now += 50  # loading: there are no slots yet
     places.open(4)
     clock.now += 1
     assert places.unfilled_seconds == 1
@@ -92,7 +92,7 @@ def test_places_stand_empty_until_requests_come_and_while_they_go() -> None:
 
 @pytest.mark.parametrize("queue", [Queue(2, 0), Queue(0, 2), OlderQueue(2)])
 def test_a_cache_without_room_leaves_no_place_empty(queue: object) -> None:
-    """Half of the places are without a request that runs, and yet no request could have run there."""
+    """Half of the slots have no running request, but no request could have run there."""
     clock = Clock()
     places = PlaceMeter(clock)
     meter = TokenMeter(places)
@@ -145,7 +145,7 @@ def test_places_that_stand_empty_add_up_whenever_they_are_read(events: list[Any]
 
 
 class PrometheusStatLogger:
-    """Stands for vLLM's own by its name."""
+    """Has the name of vLLM's class."""
 
 
 @dataclass

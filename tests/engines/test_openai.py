@@ -1,4 +1,4 @@
-"""`policy=openai` against servers that misbehave: each request is answered once, or the engine is dead and says why."""
+"""`policy=openai` with faulty servers: each request is answered once, or the engine dies with a reason."""
 
 import asyncio
 from collections import Counter, deque
@@ -54,7 +54,7 @@ def engine(
 
 @asynccontextmanager
 async def running(*servers: Server, **how: Any) -> AsyncIterator[OpenAiEngine]:
-    """An engine that was started on servers which serve, and forget its first words."""
+    """A started engine on servers whose record of its first requests is cleared."""
     async with AsyncExitStack() as stack:
         for server in servers:
             if not server.url:
@@ -184,16 +184,16 @@ def test_a_request_that_a_server_refuses_comes_back_unserved_and_others_go_on() 
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        (Act.ERROR, "answers 500: as told None [31m"),
-        (Act.NOT_JSON, "does not answer in JSON: <html>"),
+        (Act.ERROR, "answered with status 500: as told None [31m"),
+        (Act.NOT_JSON, "its answer is not JSON: <html>"),
         (Act.WRONG_TYPES, "a choice has no text"),
-        (Act.OTHER_MODEL, "as another model, somebody else"),
-        (Act.NO_CHOICE, "0 choices where 1 were asked for"),
-        (Act.TOO_LARGE, "answers with more than"),
+        (Act.OTHER_MODEL, "for another model, somebody else"),
+        (Act.NO_CHOICE, "0 choices for a request of 1"),
+        (Act.TOO_LARGE, "sent more than"),
         (Act.SHUTTING_DOWN, "finish_reason=abort"),
         (Act.DROP, "broke off its answer"),
         (Act.DROP_HALFWAY, "broke off its answer"),
-        (Act.HANG, "no answer within policy.openai.timeout_seconds=0.1"),
+        (Act.HANG, "did not answer within policy.openai.timeout_seconds=0.1"),
     ],
 )
 def test_a_request_that_fails_again_and_again_is_the_death_of_the_engine(act: Act, said: str) -> None:
@@ -217,7 +217,7 @@ def test_servers_that_only_turn_requests_away_are_dead_after_some_time(act: Act)
             began = asyncio.get_running_loop().time()
             for _ in range(2):
                 with pytest.raises(
-                    EngineDied, match=r"an answer for 0\.3 s \(policy\.openai\.patience_seconds\): .* answers"
+                    EngineDied, match=r"answered for 0\.3 s \(policy\.openai\.patience_seconds\): .* answered with"
                 ):
                     await drained(made, requests(5))
             assert asyncio.get_running_loop().time() - began > 0.3
@@ -405,21 +405,21 @@ def test_whatever_servers_do_each_request_is_answered_once_or_the_engine_is_dead
 
 
 MISTAKES: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
-    ({"models": {"data": [{"id": "other"}, {"id": "third"}]}}, {}, ["does not serve policy.model=tiny but other, third"]),
-    ({"models": {"data": []}}, {}, ["does not serve policy.model=tiny but none"]),
-    ({"models": "<html>"}, {}, ["is no OpenAI-compatible server", "<html>"]),
-    ({"models": "no", "models_status": 404}, {}, ["/v1/models answers 404: no", "urls takes what stands in front"]),
-    ({"models": "no", "models_status": 302}, {}, ["answers 302", "policy.openai.urls takes"]),
-    ({"models": "no", "models_status": 500}, {}, ["no server of policy.openai.urls serves now", "answers 500: no"]),
-    ({"key": "other"}, {}, ["answers 401", "policy.openai.api_key_env"]),
-    ({"acts": [Act.NO_ROUTE]}, {}, ["/completions answers 404", "takes what stands in front of /completions"]),
-    ({"acts": [Act.REFUSE]}, {}, ["answers 400: as told", "policy.openai.extensions=false"]),
-    ({"acts": [Act.NOT_JSON]}, {}, ["/completions is not usable", "not answer in JSON"]),
+    ({"models": {"data": [{"id": "other"}, {"id": "third"}]}}, {}, ["serve policy.model=tiny, it serves other, third"]),
+    ({"models": {"data": []}}, {}, ["does not serve policy.model=tiny, it serves none"]),
+    ({"models": "<html>"}, {}, ["is not the base URL of an OpenAI-compatible server", "<html>"]),
+    ({"models": "no", "models_status": 404}, {}, ["/models answered with status 404: no", "takes the part of the URL before"]),
+    ({"models": "no", "models_status": 302}, {}, ["answered with status 302", "policy.openai.urls takes"]),
+    ({"models": "no", "models_status": 500}, {}, ["no server of policy.openai.urls is reachable", "with status 500: no"]),
+    ({"key": "other"}, {}, ["answered with status 401", "policy.openai.api_key_env"]),
+    ({"acts": [Act.NO_ROUTE]}, {}, ["/completions answered with status 404", "takes the part of the URL before /completions"]),
+    ({"acts": [Act.REFUSE]}, {}, ["answered with status 400: as told", "policy.openai.extensions=false"]),
+    ({"acts": [Act.NOT_JSON]}, {}, ["/completions is not usable", "its answer is not JSON"]),
     ({"acts": [Act.OTHER_MODEL]}, {}, ["/completions is not usable", "another model, somebody else"]),
-    ({"acts": [Act.DROP]}, {}, ["no server of policy.openai.urls serves now", "broke off its answer"]),
-    ({}, {"max_model_len": CONTEXT + 1}, ["context is 512 tokens", "shorter than policy.max_model_len=513"]),
+    ({"acts": [Act.DROP]}, {}, ["no server of policy.openai.urls is reachable", "broke off its answer"]),
+    ({}, {"max_model_len": CONTEXT + 1}, ["on a server is 512 tokens", "less than policy.max_model_len=513"]),
     ({}, {"max_model_len": 16}, ["context of 16 tokens", "lower sampling.max_tokens=16"]),
-    ({"models": {"data": [{"id": MODEL}]}}, {}, ["does not tell the model's context: set policy.max_model_len"]),
+    ({"models": {"data": [{"id": MODEL}]}}, {}, ["does not state the model's context length: set policy.max_model_len"]),
 ]  # fmt: skip
 
 
@@ -446,7 +446,7 @@ def test_where_nothing_listens_is_told_before_any_work() -> None:
             await engine(server).start()
         return str(told.value)
 
-    assert "nothing answers at http://127.0.0.1" in (told := run(work()))
+    assert "no server answers at http://127.0.0.1" in (told := run(work()))
     assert "start one, or correct the URL" in told
 
 

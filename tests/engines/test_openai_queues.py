@@ -1,4 +1,4 @@
-"""Each request goes out once, problems stay together, nobody idles while something waits."""
+"""Each request is sent once, problems stay together, and no server is idle while a request waits."""
 
 from collections import Counter
 
@@ -152,7 +152,7 @@ def test_a_busy_server_gets_half_as_much_and_one_more_with_every_answer() -> Non
         queues.add(str(number), "a")
 
     def places() -> int:
-        """How many requests go out at once, at a time when nobody rests any more."""
+        """The number of requests that are sent at once when no server rests any more."""
         count = 0
         while queues.take(99) is not None:
             count += 1
@@ -161,7 +161,7 @@ def test_a_busy_server_gets_half_as_much_and_one_more_with_every_answer() -> Non
         return count
 
     queues.rest(0, 0, 5)
-    queues.rest(0, 1, 2)  # of the same crowd: its room is halved once, and the longest rest counts
+    queues.rest(0, 1, 2)  # of the same batch: its slots are halved once, and the longest rest counts
     assert queues.take(4.9) is None
     assert places() == 4
     queues.answered(0)

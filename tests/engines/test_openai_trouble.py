@@ -1,4 +1,4 @@
-"""What statuses mean, and how long to wait."""
+"""The meaning of HTTP statuses, and the length of pauses."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a completions server may answer, and what it is asked."""
+"""Valid and invalid answers of a completions server, and the requests to it."""
 
 import json
 from typing import Any
@@ -67,27 +67,27 @@ def test_what_a_server_filtered_is_no_completion() -> None:
 @pytest.mark.parametrize(
     ("raw", "fault"),
     [
-        (b"<html>", "not answer in JSON: <html>"),
-        (b"\xff\xfe", "not answer in JSON"),
-        (b"[" * 100_000, "not answer in JSON"),
-        (b"9" * 10_000, "not answer in JSON"),
-        (b"[]", "the answer is no object"),
-        (answer(model="n\x1b[31m"), "as another model, n [31m"),
-        (answer(choices=None), "choices is no list"),
-        (answer(choices=[]), "0 choices where 1 were asked"),
-        (answer(choices=[GOOD, GOOD]), "2 choices where 1 were asked"),
-        (answer(choices=["4"]), "a choice is no object"),
+        (b"<html>", "answer is not JSON: <html>"),
+        (b"\xff\xfe", "answer is not JSON"),
+        (b"[" * 100_000, "answer is not JSON"),
+        (b"9" * 10_000, "answer is not JSON"),
+        (b"[]", "the answer is not an object"),
+        (answer(model="n\x1b[31m"), "for another model, n [31m"),
+        (answer(choices=None), "choices is not a list"),
+        (answer(choices=[]), "0 choices for a request of 1"),
+        (answer(choices=[GOOD, GOOD]), "2 choices for a request of 1"),
+        (answer(choices=["4"]), "a choice is not an object"),
         (answer(choices=[{**GOOD, "text": None}]), "no text"),
         (answer(choices=[{**GOOD, "text": "\ud800"}]), "no text"),
         (answer(choices=[{**GOOD, "finish_reason": None}]), "finish_reason=null"),
         (answer(choices=[{**GOOD, "finish_reason": "abort"}]), "finish_reason=abort"),
         (answer(choices=[{**GOOD, "finish_reason": ["stop"]}]), 'finish_reason=["stop"]'),
-        (answer(choices=[{**GOOD, "token_ids": "4"}]), "token_ids is no list"),
-        (answer(choices=[{**GOOD, "token_ids": [True]}]), "are no token ids"),
-        (answer(choices=[{**GOOD, "token_ids": [-1]}]), "are no token ids"),
-        (answer(choices=[{**GOOD, "token_ids": [2**40]}]), "are no token ids"),
+        (answer(choices=[{**GOOD, "token_ids": "4"}]), "token_ids is not a list"),
+        (answer(choices=[{**GOOD, "token_ids": [True]}]), "values that are not token ids"),
+        (answer(choices=[{**GOOD, "token_ids": [-1]}]), "values that are not token ids"),
+        (answer(choices=[{**GOOD, "token_ids": [2**40]}]), "values that are not token ids"),
         (answer(choices=[{**GOOD, "token_ids": [4] * 9}]), "9 tokens, more than max_tokens=8"),
-        (answer(usage=[]), "usage is no object"),
+        (answer(usage=[]), "usage is not an object"),
         (answer(usage={"completion_tokens": 9}), "completion_tokens is 9"),
         (answer(usage={"completion_tokens": 1.5}), "completion_tokens is 1.5"),
         (answer(usage={"prompt_tokens_details": {"cached_tokens": -1}}), "cached_tokens is -1"),

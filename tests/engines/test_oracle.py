@@ -1,4 +1,4 @@
-"""The oracle answers every request once, always the same, and as often right as it says."""
+"""The oracle answers every request once, always with the same text, and is correct with its stated probability."""
 
 import asyncio
 import math
@@ -47,7 +47,7 @@ async def drained(
 
 
 def right(completion: Completion) -> bool:
-    """Whether the checker takes the completion's final answer for right."""
+    """Whether the checker accepts the completion's final answer."""
     answer = final_answer(completion.text)
     assert answer is not None
     return any(quick_verdict(gold, answer) is Verdict.CORRECT for gold in completion.request.problem.golds)
@@ -292,7 +292,7 @@ def test_requests_that_are_aborted_on_their_way_come_back_without_text_and_the_o
     oracle = engine()
 
     async def run() -> list[Completion]:
-        oracle.abort(unwanted)  # nobody has asked for them yet
+        oracle.abort(unwanted)  # they are not requested yet
         done: list[Completion] = []
         async for batch in oracle.generate(asked):
             done.extend(batch)

@@ -1,4 +1,4 @@
-"""What a dead owner left is ended before a new engine starts, and nothing else is."""
+"""A new engine first ends the processes of a dead owner, and no other processes."""
 
 import os
 import re
@@ -39,12 +39,12 @@ def stat_fields(pid: int) -> list[str]:
 
 
 def mark(pid: int, *, namespace: int = NAMESPACE, later: int = 0) -> str:
-    """The mark of an owner with this pid that was started so many ticks later than the process that has it now."""
+    """The mark of an owner with this pid whose start is `later` ticks after that of the current process."""
     return f"{namespace}-{pid}-{int(stat_fields(pid)[19]) + later}-{HEX}"
 
 
 class Sleepers:
-    """Processes that do nothing but carry marks."""
+    """Idle processes with marks."""
 
     def __init__(self) -> None:
         self._all: list[subprocess.Popen[bytes]] = []
@@ -79,7 +79,7 @@ def zombie() -> Iterator[int]:
 
 @pytest.fixture
 def dead() -> str:
-    """The mark of a process that is gone."""
+    """The mark of a process that has ended."""
     process = subprocess.Popen(["/bin/sleep", "300"])
     carried = mark(process.pid)
     process.kill()
@@ -104,7 +104,7 @@ def test_only_what_a_dead_owner_left_is_ended(sleepers: Sleepers, zombie: int, d
 
 
 def ended(process: psutil.Process) -> bool:
-    """Whether nothing is left of it, or only the exit status, which pid 1 may not have fetched."""
+    """Whether the process has ended. It may be a zombie whose exit status pid 1 has not fetched."""
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
@@ -142,7 +142,7 @@ def test_what_cannot_be_ended_is_named_with_the_remedy(
 ) -> None:
     process = sleepers.one(dead)
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
-    with pytest.raises(PolicyError, match=rf"processes {process.pid} of .*end them, or restart the machine"):
+    with pytest.raises(PolicyError, match=rf"processes {process.pid} of .*end them or restart the machine"):
         end_orphans(0.2)
     assert process.poll() is None
 

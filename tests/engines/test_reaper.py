@@ -1,4 +1,4 @@
-"""Processes of an engine end with their owner, whatever ended it."""
+"""Processes of an engine end with their owner, however the owner ends."""
 
 import subprocess
 import sys

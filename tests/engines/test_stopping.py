@@ -1,4 +1,4 @@
-"""Completions end at their answer: the tokens of a text, handed on as vLLM's front end hands them to a detokenizer."""
+"""Completions end at their answer. Tokens reach the detokenizer as from vLLM's front end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class Engine:
 
 
 class CountingStop(AnswerStop):
-    """Counts what is decoded."""
+    """Counts the decoded tokens."""
 
     def __init__(self) -> None:
         self.decoded = self.read = 0
@@ -142,7 +142,7 @@ def test_all_else_is_the_detokenizer_itself() -> None:
 
 @dataclass
 class NewerProcessor:
-    """A vLLM that keeps its requests elsewhere."""
+    """A vLLM that stores its requests elsewhere."""
 
     requests: dict[str, object] = field(default_factory=dict)
 

@@ -51,7 +51,7 @@ LONG_PROMPT = 90
 
 
 class FirstLine(AnswerSeen):
-    """Takes the first line for the answer where it is told to, so that one engine serves tests with and without."""
+    """Treats the first line as the answer if requested, so that one engine serves tests with and without it."""
 
     asked = False
 
@@ -63,7 +63,7 @@ class FirstLine(AnswerSeen):
 
 
 class LastingEngine(VllmEngine):
-    """Is started once, and outlives the workers that use it."""
+    """It is started once and outlives the workers that use it."""
 
     async def start(self) -> None:
         if not self.capacity:
@@ -137,7 +137,7 @@ def test_what_it_runs_on(tiny: Started) -> None:
     assert hardware is not None
     assert hardware.architecture is not None
     assert hardware.device is not None
-    assert parameters(hardware.architecture) == pytest.approx(PARAMETERS, rel=2e-3)  # but for the norms
+    assert parameters(hardware.architecture) == pytest.approx(PARAMETERS, rel=2e-3)  # without the norms
     assert (hardware.device.name, hardware.unknown) == ("1 CPU core", "")
     assert 1e8 < hardware.device.bandwidth < 1e12
     assert 1e8 < hardware.device.flops < 1e14
@@ -147,7 +147,7 @@ def test_what_it_is(tiny: Started) -> None:
     assert tiny.engine.max_model_len == 192
     assert tiny.engine.capacity == 256
     assert tiny.engine.policy.endswith("asset@main:float32:cpu:stop_at_answer")
-    assert tiny.engine._engine.model_config.seed > 0  # vLLM's own, with which every start draws the same
+    assert tiny.engine._engine.model_config.seed > 0  # vLLM's default of 0 would draw the same rollouts at every start
 
 
 def test_it_samples_and_counts(tiny: Started) -> None:
@@ -157,7 +157,7 @@ def test_it_samples_and_counts(tiny: Started) -> None:
 
     async def work() -> list[Completion]:
         done = await tiny.sampled(asked)
-        # Six of 256 places were taken.
+        # Six of 256 slots were taken.
         unfilled = engine.work.unfilled_seconds
         await asyncio.sleep(0.1)
         assert unfilled > before.unfilled_seconds
@@ -175,7 +175,7 @@ def test_it_samples_and_counts(tiny: Started) -> None:
     assert len({completion.text for completion in done}) > 1
     assert engine.work.generated - before.generated == sum(completion.n_tokens for completion in done)
     assert engine.work.prompt - before.prompt == 6 * LONG_PROMPT
-    # Of the prompts behind the first one, less than two blocks of 32 tokens each are computed.
+    # Of each prompt after the first one, less than two blocks of 32 tokens are computed.
     assert 0 < engine.work.prefilled - before.prefilled < LONG_PROMPT + 5 * 33
 
 
@@ -222,7 +222,7 @@ def test_labels_agree_with_what_2000_rollouts_of_every_prefix_say(tiny: Started,
 
 
 def test_it_counts_while_it_works_and_what_it_aborts_unasked_is_no_completion(tiny: Started) -> None:
-    """It aborts when it is told to end: what it gives back then is cut somewhere."""
+    """vLLM aborts requests at its shutdown. Their outputs are incomplete."""
     asked = tiny.requests(200, batch=3)
 
     async def work() -> None:
@@ -270,7 +270,7 @@ def test_text_of_whole_completions_is_what_vllm_makes_of_single_tokens() -> None
 
 
 def test_the_whole_job_with_a_real_model(tmp_path: Path) -> None:
-    """Given chains, a chain without a stated answer, a problem alone, and real GSM8K rows where they are at hand."""
+    """Given chains, a chain without a stated answer, a problem alone, and real GSM8K rows if available."""
     rows: list[dict[str, Any]] = [
         {
             "id": "given",
@@ -312,5 +312,5 @@ def test_the_whole_job_with_a_real_model(tmp_path: Path) -> None:
             assert graded + ungraded == (0 if origin == "terminal" else 2)
     drawn = pl.read_parquet(tmp_path / "run" / "solutions" / "*.parquet")
     assert drawn.height == 2
-    for row in drawn.iter_rows(named=True):  # the end of the turn is drawn, and is no part of the chain
+    for row in drawn.iter_rows(named=True):  # the end of the turn is sampled, but is not part of the chain
         assert len(row["token_ids"]) - row["token_ends"][-1] == (row["finish"] == "stop")

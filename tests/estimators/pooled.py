@@ -24,7 +24,7 @@ POOLED = PooledConfig(interval=Interval.posterior)
 
 
 def chain(*prefixes: str, outcome: bool | None = True, prices: Sequence[float] = ()) -> ChainShape:
-    """Prefixes without the whole chain where that has an outcome."""
+    """The prefix ids of a chain, without the complete chain if it has an outcome."""
     ids = prefixes if outcome is None else (*prefixes, f"{prefixes[-1]} end")
     return ChainShape(prefix_ids=ids, outcome=outcome, prices=tuple(prices))
 
@@ -54,7 +54,7 @@ def with_round(before: Trials, outcomes: Sequence[Outcome], tokens: int) -> Tria
 
 
 def sampled(have: Mapping[str, Trials], asked: Sequence[Mapping[str, int]], engine: Engine) -> dict[str, Trials]:
-    """What there is after a round."""
+    """The trials after a round."""
     grown = dict(have)
     for prefix, more in (item for each in asked for item in each.items()):
         before = have.get(prefix, Trials())
@@ -66,7 +66,7 @@ def sampled(have: Mapping[str, Trials], asked: Sequence[Mapping[str, int]], engi
 def played(
     trees: Sequence[Tree], engine: Engine, config: EstimatorConfig, kernel: Kernel, rollouts: int = 8
 ) -> dict[str, Trials]:
-    """All rounds of a unit, one after the other, until nothing is asked for."""
+    """All rounds of a unit, one after the other, until no rollout is requested."""
     have: dict[str, Trials] = {}
     for rounds in count():
         asked = estimator_for(config).next_rollouts(trees, have, rollouts, kernel)
@@ -82,7 +82,7 @@ def policy(values: Mapping[str, float], seed: int = 0, tokens: int = 10) -> Engi
 
 
 def kernel_of(steps: Floats, chains: int = 200) -> Kernel:
-    """`chains` chains of ten steps that move as `steps` (POINTS, POINTS) says from a start that is anywhere."""
+    """A kernel from `chains` chains of ten steps with uniform first values and transitions `steps` (POINTS, POINTS)."""
     even = np.full(POINTS, 1 / POINTS)
     return Kernel(
         start=chains * even,

@@ -1,4 +1,4 @@
-"""Beliefs against sums over all combinations of values, on trees small enough for it."""
+"""The posterior equals sums over all combinations of values, on small trees."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The search for the first error: exact where V drops to 0 for good, and as fragile as its docstring says where it does not."""
+"""The search for the first error: exact where V drops to 0 and stays there, otherwise as fragile as documented."""
 
 from collections.abc import Callable, Mapping
 from math import ceil, log2
@@ -30,7 +30,7 @@ def of(outcomes: tuple[bool | None, ...]) -> Trials:
 def searched(
     shape: ChainShape, outcome: Callable[[int], bool | None], config: BisectConfig = CONFIG
 ) -> dict[str, Trials]:
-    """The trials of a finished search in which all rollouts of a prefix fare alike."""
+    """The trials of a finished search in which all rollouts of a prefix have the same outcome."""
     trials: dict[str, Trials] = {}
     while more := rollouts_owed(shape, trials, N, config):
         ((prefix, rollouts),) = more.items()
@@ -84,7 +84,7 @@ def test_a_chain_with_the_right_answer_is_taken_as_right(n_steps: int) -> None:
 
 @pytest.mark.parametrize("n_steps", [1, 2, 9])
 def test_a_policy_that_is_always_or_never_right(n_steps: int) -> None:
-    """The root is no step: where it was never solved, the first step is the first error."""
+    """The root is not a step: where the problem was never solved, the first step is the first error."""
     assert labels(chain(n_steps, None), searched(chain(n_steps, None), lambda _: True)) == (1,) * n_steps
     assert labels(chain(n_steps, False), searched(chain(n_steps, False), lambda _: True)) == until(n_steps, n_steps)
     for outcome in (False, None):
@@ -155,7 +155,7 @@ def test_a_policy_that_recovers_misleads_it_and_the_more_the_more_it_samples(
 
 
 def share_found(n_steps: int, first_error: int, rollouts: int, recovery: float) -> float:
-    """P(the error is found exactly), over all ways that the search can go: V = 0.6 before the error, `recovery` behind it."""
+    """P(the error is found exactly) over all paths of the search. V = 0.6 before the error and `recovery` after it."""
     shape = chain(n_steps, False)
 
     def share(trials: Mapping[str, Trials]) -> float:

@@ -1,4 +1,4 @@
-"""From trials to a chain's values and labels: the estimator that is asked for, the end of the chain, and its advantages."""
+"""From trials to a chain's values and labels: the chosen estimator, the end of the chain, and its advantages."""
 
 from itertools import pairwise
 from typing import Any
@@ -84,7 +84,7 @@ def test_labels_may_end_at_the_first_error(name: str, labels: tuple[int | None, 
 
 
 def test_a_rule_sees_the_values_of_the_estimator() -> None:
-    """Step a was right at its first rollout, 2 of 4 times in all."""
+    """The first rollout of step a was correct, and 2 of 4 in total."""
     rule = LabelRule.threshold
     assert labelled(estimator_settings("fixed", rule=rule), outcome=None).labels[0] == 0
     early = estimator_settings("first_success", rule=rule)

@@ -1,4 +1,4 @@
-"""Sampling until enough are right: labels as of all N rollouts, values unbiased, by enumeration of all outcomes."""
+"""Sampling until enough rollouts are correct: labels as with all N rollouts, unbiased values, by enumeration of outcomes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ def trials(outcomes: Sequence[bool | None]) -> Trials:
 
 
 def sampled(fate: Outcomes, config: FirstSuccessConfig) -> Outcomes:
-    """What is issued of rollouts whose outcomes are given beforehand, asked for batch by batch."""
+    """The rollouts that are issued batch by batch, when all outcomes are given in advance."""
     issued = 0
     while more := rollouts_owed(trials(fate[:issued]), len(fate), config):
         issued += more
@@ -43,7 +43,7 @@ def sampled(fate: Outcomes, config: FirstSuccessConfig) -> Outcomes:
 
 
 def with_aborted(issued: Outcomes, config: FirstSuccessConfig, kept: Sequence[bool]) -> Outcomes:
-    """The same with some of what was issued behind the stop aborted."""
+    """The same trials with some of the rollouts after the stopping point aborted."""
     stop = next((at for at in range(len(issued)) if issued[: at + 1].count(True) >= config.successes), len(issued))
     return issued[: stop + 1] + tuple(
         outcome if keep else None for outcome, keep in zip(issued[stop + 1 :], kept, strict=False)
@@ -51,7 +51,7 @@ def with_aborted(issued: Outcomes, config: FirstSuccessConfig, kept: Sequence[bo
 
 
 def fates(pattern: Sequence[bool]) -> Iterator[Outcomes]:
-    """All outcomes of rollouts of which it is given whether they are graded."""
+    """All outcomes of rollouts for a given pattern of graded ones."""
     return product(*((True, False) if graded else (None,) for graded in pattern))
 
 
@@ -89,7 +89,7 @@ def test_the_interval_covers_whichever_rollouts_are_not_graded(
 @settings(max_examples=30)
 @given(st.integers(1, 5), configs)
 def test_labels_of_any_are_those_of_all_n_rollouts(rollouts: int, config: FirstSuccessConfig) -> None:
-    """For each fate by itself, so in distribution; with half of the rollouts ungraded, or all of them."""
+    """For each outcome separately, so in distribution; also with half or all of the rollouts ungraded."""
     for fate in product((True, False, None), repeat=rollouts):
         all_of_them = fixed.measured_value(counts_of(fate), config)
         first = measured_value(trials(sampled(fate, config)), config)

@@ -1,4 +1,4 @@
-"""The fixed estimator: unbiased, silent where nothing was graded, its posterior that of a Beta."""
+"""The fixed estimator: unbiased, without a value where nothing was graded, with a Beta posterior."""
 
 import pytest
 from hypothesis import given

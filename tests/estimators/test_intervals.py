@@ -1,4 +1,4 @@
-"""The intervals keep what their names promise: coverage by exact enumeration, values as published."""
+"""The intervals have their nominal coverage, by exact enumeration, and the published values."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -20,7 +20,7 @@ GRID = np.linspace(0, 1, 401)
 
 
 def coverage(rule: Rule, n: int, confidence: float) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    """P(the interval holds p) for every p of the grid: the sum over all outcomes c whose interval holds p."""
+    """P(the interval contains p) for every p of the grid: the sum over all outcomes c whose interval contains p."""
     total = np.zeros_like(GRID)
     for c in range(n + 1):
         low, high = rule(c, n, confidence)

@@ -1,4 +1,4 @@
-"""Each label rule at, above and below its boundary, where it does not decide, and what becomes of labels behind an error."""
+"""Each label rule at, above and below its threshold, where it is uncertain, and the labels after an error."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ def worth(correct: int, graded: int = 8) -> StepValue:
 
 
 def believed(mean: float, value: float | None = None, correct: int = 1) -> StepValue:
-    """As of an estimator whose value and posterior mean are far apart."""
+    """A step value whose unbiased value and posterior mean are far apart."""
     return replace(worth(correct), value=value, posterior_mean=mean)
 
 

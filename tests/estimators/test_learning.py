@@ -1,4 +1,4 @@
-"""What a unit's chains teach about how values move."""
+"""Learning from a unit's chains how values change."""
 
 from collections.abc import Mapping, Sequence
 
@@ -35,7 +35,7 @@ def trees(chains: Sequence[ChainShape]) -> list[Tree]:
 
 
 def log_likelihood(chains: Sequence[ChainShape], have: Mapping[str, Trials], moving: TransitionModel) -> float:
-    """Of straight chains, by the forward algorithm."""
+    """The log likelihood of chains without branches, by the forward algorithm."""
     told = 0.0
     for shape in chains:
         now = moving.start
@@ -63,7 +63,7 @@ def log_prior(moving: TransitionModel, before: TransitionModel) -> float:
 @settings(max_examples=25)
 @given(units())
 def test_each_round_explains_the_unit_better_in_the_light_of_the_prior(unit: Unit) -> None:
-    """As expectation maximisation must where the prior stays what it was; in the pipeline it is fitted on the way."""
+    """Expectation maximization guarantees this for a constant prior. In the pipeline the prior is fitted as well."""
     chains, have = unit
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "_mixture", lambda steps, mixture=kernel._mixture: mixture(np.zeros_like(steps)))

@@ -1,4 +1,4 @@
-"""Rollouts that reproduce steps: each counts once, for what it was a fair trial of."""
+"""Rollouts that reproduce steps: each counts once, as a trial of the right prefix."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ OFFSETS = np.array([-1, 0, 1]) / 3 / (POINTS - 1)
 
 
 def rollouts(*drawn: tuple[bool | None, str | None]) -> Trials:
-    """Outcomes, and the prefixes that were reached."""
+    """Trials with these outcomes and reached prefixes."""
     graded = [outcome for outcome, _ in drawn if outcome is not None]
     return Trials(
         outcomes=tuple(outcome for outcome, _ in drawn),

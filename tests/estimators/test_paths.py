@@ -1,4 +1,4 @@
-"""Unbiased values and covering intervals under a stopping rule, by enumeration of all sequences: nothing is simulated."""
+"""Unbiased values and interval coverage under a stopping rule, by enumeration of all sequences."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def ends(rounds: Sequence[int]) -> tuple[int, ...]:
 
 
 def points(rounds: Sequence[int], successes: int) -> dict[Point, int]:
-    """The number of sequences to each stopping point, in the order of what it says for a high probability."""
+    """The number of sequences to each stopping point, ordered from high to low probability."""
     going, stopped = {0: 1}, Counter[Point]()
     for seen, size in enumerate(rounds, 1):
         grown = Counter[int]()
@@ -159,7 +159,7 @@ def test_a_thousand_successes_among_a_hundred_thousand_trials(before: int, grade
     ("boundaries", "correct"), [((), 0), ((0,), 0), ((3,), 4), ((3,), -1), ((3, 4), 3), ((3, 3), 2), ((4, 3), 1)]
 )
 def test_a_point_at_which_no_sequence_stops_is_refused(boundaries: tuple[int, ...], correct: int) -> None:
-    with pytest.raises(ValueError, match=f"stops at {correct} right"):
+    with pytest.raises(ValueError, match=f"stops at {correct} correct"):
         unbiased_value(boundaries, 2, correct)
-    with pytest.raises(ValueError, match=f"stops at {correct} right"):
+    with pytest.raises(ValueError, match=f"stops at {correct} correct"):
         stopping_interval(boundaries, 2, correct, 0.95)

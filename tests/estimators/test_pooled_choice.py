@@ -71,7 +71,7 @@ def test_it_ends_within_budgets_whatever_comes_in(unit: str, engine: str, kernel
 @pytest.mark.parametrize("engine", ["right", "ungraded", "nothing"])
 @pytest.mark.parametrize("budget", [1, 50, 333])
 def test_a_budget_in_tokens_is_exceeded_by_a_rollout_at_most(budget: int, engine: str) -> None:
-    """Here rollouts are as long as their price says, times three."""
+    """The length of each rollout is three times its price."""
     length = {f"p{step}": 3 * (5 - step) for step in range(5)}
     have = played(
         [tree_of([straight("p", 5, prices=(5, 4, 3, 2, 1, 0))])],
@@ -165,7 +165,7 @@ def test_what_company_does_to_the_last_digits_decides_nothing(
 def test_more_budget_or_a_smaller_target_asks_for_no_less(
     state: tuple[list[list[ChainShape]], dict[str, Trials]], kernel: Kernel, budget: int, more: int, unit: BudgetUnit
 ) -> None:
-    """In one decision about chains that share nothing. The next one is taken in the light of other rollouts."""
+    """This holds for one decision about chains that share no prefix. The next decision depends on other rollouts."""
     problems, have = state
     trees = [tree_of(chains[:1]) for chains in problems]
     less = estimator_for(on_budget(budget, unit, target_sd=0.1)).next_rollouts(trees, have, 8, kernel)

@@ -1,4 +1,4 @@
-"""What the pooled estimator says: `value` is unbiased, by enumeration of all outcomes; the rest is calibrated."""
+"""Values of the pooled estimator: `value` is unbiased, by enumeration of all outcomes; the rest is calibrated."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ Graded = Callable[[int], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """A way in which sampling can go on to its end: what came in, and the value of each prefix by id."""
+    """One possible course of sampling: its probability, its trials, and the value of each prefix by id."""
 
     have: dict[str, Trials]
     values: dict[str, float | None]
@@ -58,7 +58,7 @@ class Leaf:
 
 
 def leaves(chains: Sequence[ChainShape], config: EstimatorConfig, kernel: Kernel, graded: Graded) -> list[Leaf]:
-    """All of them. A right rollout takes 10 tokens, a wrong one 30: a budget in tokens tells outcomes."""
+    """All possible courses. A correct rollout has 10 tokens, an incorrect one 30, so a budget in tokens depends on outcomes."""
     tree = tree_of(chains)
     found: list[Leaf] = []
     going: list[dict[str, Trials]] = [{}]
@@ -167,7 +167,7 @@ def test_the_value_of_every_prefix_is_unbiased(
     kernel: Kernel,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also where chains take fewer rollouts at a time, and so decide more often, than they do."""
+    """This also holds with smaller rounds than in the pipeline, and so more decisions."""
     monkeypatch.setattr(pooled_choice, "_FIRST", first)
     found = leaves(chains, replace(POOLED, budget=budget, budget_unit=unit, target_sd=0.05), kernel, graded)
     told = 0
@@ -276,7 +276,7 @@ def test_moments_and_mass_above_a_threshold(weights: list[float]) -> None:
 
 
 def drawn(kernel: Kernel, chains: int, steps: int, random: np.random.Generator) -> tuple[list[ChainShape], Floats]:
-    """Chains that move as the kernel says, and their values; within the interval of a grid point all are alike."""
+    """Chains drawn from the kernel, with their values, which are uniform within the interval of a grid point."""
     moving = transition_model(kernel)
     at = np.empty((chains, steps), dtype=np.int64)
     at[:, 0] = random.choice(POINTS, size=chains, p=moving.start)

@@ -1,4 +1,4 @@
-"""A log can serve the estimators whose rollouts are all in it, and no others."""
+"""A log is suitable for exactly the estimators whose needs it meets."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The synthetic policy: exact values, families that are what they say, and an engine that is the policy of the tables."""
+"""The synthetic policy: exact values, families with their documented properties, and an engine that matches the tables."""
 
 import asyncio
 from dataclasses import replace
@@ -21,7 +21,7 @@ from tests.bench.synthetic.language import QUESTIONS, WORDINGS, problem_of, stat
 from tests.bench.synthetic.policy import LEVELS, Policy, exact_values
 
 ON_POLICY = ("jump", "smooth", "length", "flaky")
-# Of a normal variable: a seed is fixed, so this is met for ever or never.
+# Of a normal variable. The seed is fixed, so the test either always passes or always fails.
 FAR = 4.0
 
 
@@ -122,7 +122,7 @@ def _sampled(family: Family, prefix: str, index: int, start: int, count: int) ->
 
 @pytest.mark.parametrize("name", ["jump", "smooth", "length"])
 def test_engine_and_tables_are_one_policy(name: str) -> None:
-    """Text, graded by the real checker, is right as often and as long as the tables say, from every prefix of a chain."""
+    """From every prefix, texts have the success rate (by the real checker) and the length of the tables."""
     steps, count, start = 4, 300, 40
     family = FAMILIES[name](steps)
     chains = chains_of(family, 200, 5)
@@ -138,7 +138,7 @@ def test_engine_and_tables_are_one_policy(name: str) -> None:
 
 
 def test_tables_and_engine_agree_on_tokens() -> None:
-    """Of whole solutions to one problem, where wrong ones are said twice."""
+    """For complete solutions to one problem, in which incorrect steps are written twice."""
     family = FAMILIES["length"](4)
     chains = chains_of(family, 60, 5)
     alike = replace(chains, states=np.full_like(chains.states, 40), questions=np.full_like(chains.questions, 1))

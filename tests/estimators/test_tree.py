@@ -21,7 +21,7 @@ def cut(text: str, draw: st.DrawFn) -> ChainShape:
 
 @st.composite
 def cuts(draw: st.DrawFn) -> list[ChainShape]:
-    """Chains over two letters, so that many begin alike and are cut differently. A prefix id is its text."""
+    """Chains over two letters, so many share a beginning and are split differently. A prefix id is its text."""
     return [cut(text, draw) for text in draw(texts)]
 
 

@@ -177,7 +177,7 @@ def test_an_escaped_line_end_is_one(run_dir: Path, tmp_path: Path) -> None:
 def test_an_unfinished_run_is_exported_when_that_is_meant(run_dir: Path, tmp_path: Path) -> None:
     unfinished = copied(run_dir, tmp_path)
     sorted((unfinished / "commits").glob("unit-*.json"))[0].unlink()
-    with pytest.raises(UsageError, match=r"1 of its 3 units are owed: finish it with `label`, or .*partial=true"):
+    with pytest.raises(UsageError, match=r"1 of its 3 units are incomplete: finish it with `label`, or .*partial=true"):
         exported(unfinished, tmp_path / "out")
     done = exported(unfinished, tmp_path / "out", partial=True)
     assert done.owed == 1
@@ -218,7 +218,7 @@ def test_a_file_without_rows_is_refused(run_dir: Path, tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_into_the_run(run_dir: Path) -> None:
-    with pytest.raises(UsageError, match=r"would overwrite .*, which is read: name another out"):
+    with pytest.raises(UsageError, match=r"would overwrite .*, which is read: choose another out"):
         exported(run_dir, run_dir / "labels" / "mine")
 
 

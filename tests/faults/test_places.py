@@ -39,7 +39,7 @@ def small_disk(scenes: Scenes) -> Iterator[Scene]:
 def test_a_full_disk_ends_the_run_and_with_space_it_goes_on(small_disk: Scene, reference: Found) -> None:
     start = small_disk.start()
     assert start.wait() == 1
-    assert "No space left on device; free space or permit writing, then start again" in start.output
+    assert "No space left on device; free disk space or permit writing, then start again" in start.output
     assert "Traceback" not in start.output
     subprocess.run(["mount", "-o", f"remount,{ENOUGH}", small_disk.run_dir], check=True)
     small_disk.finish()
@@ -58,7 +58,7 @@ def test_a_directory_that_becomes_read_only_ends_the_run(scenes: Scenes, referen
         os.chmod(folder, READ_ONLY)
     try:
         assert start.wait() == 1
-        assert "Permission denied; free space or permit writing, then start again" in start.output
+        assert "Permission denied; free disk space or permit writing, then start again" in start.output
         assert "Traceback" not in start.output
     finally:
         for folder in folders(scene.run_dir):
@@ -86,7 +86,7 @@ def test_every_key_of_the_fingerprint_is_refused_by_name(scenes: Scenes) -> None
     for key in facts:
         with pytest.raises(
             RunConflict,
-            match=f"{key} (was .*Use the old settings or another run_dir|2, this is something else: go on with the version)",
+            match=f"{key} (was .*Use the old settings or another run_dir|2, this is something else: continue with the version)",
         ):
             claim(storage, {**facts, key: "something else"})
     claim(storage, facts)

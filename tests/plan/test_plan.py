@@ -106,7 +106,7 @@ def test_a_file_that_is_no_plan_is_not_overwritten(tmp_path: Path, capsys: pytes
     (tmp_path / "run.json").write_text('{"schema": 3}')
     command = ["plan", "policy=oracle", "data=sample"]
     assert main([*command, f"plan.out={tmp_path / 'run.json'}"]) == 2
-    assert "run.json is there, and no plan: name another file, or remove it" in capsys.readouterr().err
+    assert "run.json exists and is not a plan: choose another file, or remove it" in capsys.readouterr().err
     assert main([*command, f"plan.out={tmp_path}"]) == 2
     assert main([*command, f"budget={tmp_path / 'plan.json'}"]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]

@@ -150,14 +150,14 @@ def test_an_unfinished_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EngineDied):
         labelled(tmp_path, "run.max_failures=1")
     before = files(tmp_path / "run")
-    with pytest.raises(UsageError, match="of its 2 units are owed: finish it with `label`"):
+    with pytest.raises(UsageError, match="of its 2 units are incomplete: finish it with `label`"):
         relabelled(tmp_path / "run", THRESHOLD)
     assert files(tmp_path / "run") == before
 
 
 def test_no_run_is_refused_and_nothing_made(tmp_path: Path) -> None:
     for where in (tmp_path, tmp_path / "absent"):
-        with pytest.raises(UsageError, match="holds no run"):
+        with pytest.raises(UsageError, match="does not contain a run"):
             relabelled(where, THRESHOLD)
     assert list(tmp_path.iterdir()) == []
 

@@ -270,7 +270,7 @@ def test_a_plan_that_is_none_is_left_out_or_refused(finished: Path, tmp_path: Pa
 def test_a_run_of_another_schema_or_none_is_one_line(finished: Path, tmp_path: Path, capsys: Told) -> None:
     claim(LocalStorage(tmp_path / "old"), {"schema": SCHEMA_VERSION - 1, "staged_input": "x"})
     (tmp_path / "empty").mkdir()
-    for run_dir, said in ((tmp_path / "old", "use the version"), (tmp_path / "empty", "holds no run")):
+    for run_dir, said in ((tmp_path / "old", "use the version"), (tmp_path / "empty", "does not contain a run")):
         assert main(["report", f"run_dir={run_dir}"]) == 2
         told = capsys.readouterr()
         assert (told.out, told.err.count("\n")) == ("", 1)

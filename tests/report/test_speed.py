@@ -27,11 +27,11 @@ def test_engines_and_devices_are_counted_where_there_are_several() -> None:
 
 
 def test_without_a_bound_the_reason_is_told() -> None:
-    unknown = Hardware(unknown="NVIDIA B200 is not known: give policy.device.bandwidth")
+    unknown = Hardware(unknown="NVIDIA B200 is unknown: give policy.device.bandwidth")
     first, second = speed_lines(
         replace(SPEED, hardware=unknown, share=None, prefill_share=None, tail=None, prefill_ratio=None)
     )
     assert first == (
-        "23,452 tokens/s at batch 240 and context 1,611; no bound: NVIDIA B200 is not known: give policy.device.bandwidth"
+        "23,452 tokens/s at batch 240 and context 1,611; no bound: NVIDIA B200 is unknown: give policy.device.bandwidth"
     )
     assert second == "idle 0.8 %; grading 3.1 %"

@@ -1,4 +1,4 @@
-"""A number of a chain is taken once, by whoever was first, and a record that is no record is named."""
+"""Each number of a chain is taken once, by the first writer, and invalid records are named."""
 
 import json
 from dataclasses import asdict, replace

@@ -1,4 +1,4 @@
-"""Which labels are current: those of the newest edition as long as the log is the one it was made from."""
+"""The current labels are those of the newest edition as long as its log is unchanged."""
 
 from dataclasses import replace
 

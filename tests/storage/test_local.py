@@ -1,4 +1,4 @@
-"""What is published is whole, the first writer wins, and nothing else is left behind."""
+"""Published files are whole, the first writer wins, and no other files remain."""
 
 import threading
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_a_place_that_cannot_be_written_is_told_with_a_remedy(tmp_path: Path) ->
     storage = LocalStorage(tmp_path)
     for name in ("file/a", "file/b/a", "x" * 300):
         for write in (storage.create, storage.replace):
-            with pytest.raises(StoreError, match=r"cannot be written: .*; free space or permit writing") as caught:
+            with pytest.raises(StoreError, match=r"cannot be written: .*; free disk space or permit writing") as caught:
                 write(name, b"data")
             assert str(tmp_path / name) in str(caught.value)
     assert names(tmp_path) == ["file"]
@@ -102,7 +102,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
 
 
 class ForgetfulDisk(OsDisk):
-    """A disk that keeps one bit differently from what it was told."""
+    """A disk that flips one bit of the written data."""
 
     def read(self, path: str) -> bytes:
         data = super().read(path)

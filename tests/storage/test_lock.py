@@ -1,4 +1,4 @@
-"""One driver per run directory, across processes; a holder that dies frees it."""
+"""One driver per run directory, across processes. The lock is released when its holder dies."""
 
 import subprocess
 import sys

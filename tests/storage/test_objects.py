@@ -1,4 +1,4 @@
-"""What every place of a run directory promises, on a disk, on an S3-compatible server and on other file systems of fsspec."""
+"""The guarantees of every storage: on a disk, on an S3-compatible server and on other file systems of fsspec."""
 
 import sys
 import threading
@@ -42,7 +42,7 @@ def server() -> Iterator[ObjectServer]:
 
 @pytest.fixture
 def new_clients() -> Iterator[None]:
-    """For a test that changes the environment, which a client reads when it is made."""
+    """For tests that change the environment, which a client reads at its creation."""
     S3FileSystem.clear_instance_cache()
     yield
     S3FileSystem.clear_instance_cache()
@@ -123,7 +123,7 @@ def test_files_are_moved_replaced_and_removed(place: str) -> None:
 def test_no_name_leads_out_of_the_run_directory(place: str, name: str) -> None:
     storage = storage_at(place)
     for verb in (storage.read, storage.remove, lambda name: storage.create(name, b"1")):
-        with pytest.raises(StoreError, match="cannot hold"):
+        with pytest.raises(StoreError, match="cannot contain"):
             verb(name)
 
 
@@ -167,7 +167,7 @@ def test_a_store_that_cannot_be_used_is_told(
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     for name, value in settings.items():
         monkeypatch.delenv(name) if value is None else monkeypatch.setenv(name, value)
-    with pytest.raises(Unreachable, match=rf"s3://{bucket}/run/.*{cause}.*; see that the bucket is there"):
+    with pytest.raises(Unreachable, match=rf"s3://{bucket}/run/.*{cause}.*; check that the bucket exists"):
         storage_at(f"s3://{bucket}/run").create("run.json", b"{}")
 
 
@@ -200,7 +200,7 @@ def test_a_store_that_is_away_is_no_damage(
         ("s3://bucket/../run", "SCHEME://BUCKET/NAME"),
         ("s3://key:secret@bucket/run", "SCHEME://BUCKET/NAME"),
         ("simplecache::s3://bucket/run", "SCHEME://BUCKET/NAME"),
-        ("nothing://bucket/run", "name a folder, s3:// or gs://"),
+        ("nothing://bucket/run", "use a folder, s3:// or gs://"),
     ],
 )
 def test_a_url_that_names_no_run_directory_is_refused(run_dir: str, remedy: str) -> None:
@@ -269,14 +269,14 @@ def test_where_nobody_is_refused_a_marker_keeps_a_second_driver_out(place: str) 
         raise KeyError
     assert storage.names("") == []
     storage.replace(MARKER, b"[]")
-    with pytest.raises(RunConflict, match="by whom it does not say"), driver_marker(storage, settle_seconds=0):
+    with pytest.raises(RunConflict, match="its owner is unknown"), driver_marker(storage, settle_seconds=0):
         pass
     with hold_lock(storage, lock=False) as alone:
         assert not alone
 
 
 class Overtaken:
-    """A storage as seen by a driver whom another one overtakes between his look at the marker and his own."""
+    """The storage of a driver that another driver overtakes between its check of the marker and its own write."""
 
     def __init__(self, storage: Storage, both: threading.Barrier) -> None:
         self._storage = storage
@@ -326,7 +326,7 @@ class LinksReplace(OsDisk):
 
 
 @pytest.mark.parametrize(
-    ("disk", "fault"), [(NoLinks(), "has no hard links"), (LinksReplace(), "gives one name to two files")]
+    ("disk", "fault"), [(NoLinks(), "has no hard links"), (LinksReplace(), "lets two files have the same name")]
 )
 def test_a_file_system_in_which_no_commit_could_win_is_refused(tmp_path: Path, disk: OsDisk, fault: str) -> None:
     storage = LocalStorage(tmp_path / "run", disk)

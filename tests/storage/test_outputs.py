@@ -74,18 +74,20 @@ def test_what_is_read_or_written_already_is_not_overwritten(tmp_path: Path) -> N
     (tmp_path / "link.jsonl").symlink_to(rows)
     refuse_overwriting({"out": new, "best": tmp_path / "run.jsonl"}, [run, rows])
     for out in (rows, tmp_path / "x" / ".." / "rows.jsonl", tmp_path / "link.jsonl"):
-        with pytest.raises(UsageError, match=r"out=.* would overwrite .*rows\.jsonl, which is read: name another out"):
+        with pytest.raises(
+            UsageError, match=r"out=.* would overwrite .*rows\.jsonl, which is read: choose another out"
+        ):
             refuse_overwriting({"out": out}, [run, rows])
     for out in (run, run / "labels" / "a.parquet", tmp_path):
         with pytest.raises(UsageError, match=r"would overwrite .*run, which is read"):
             refuse_overwriting({"out": out}, [run])
-    with pytest.raises(UsageError, match=r"best=.*, which is out: name another best"):
+    with pytest.raises(UsageError, match=r"best=.*, which is out: choose another best"):
         refuse_overwriting({"out": new, "best": new}, [])
 
 
 def test_a_file_needs_a_folder_to_be_in(tmp_path: Path) -> None:
     check_output_file("out", tmp_path / "a")
-    with pytest.raises(UsageError, match=r"out=.* is a folder: name a file in it"):
+    with pytest.raises(UsageError, match=r"out=.* is a folder: give the name of a file"):
         check_output_file("out", tmp_path)
-    with pytest.raises(UsageError, match=r"there is no folder .*mistyped; make it, or correct the name"):
+    with pytest.raises(UsageError, match=r"the folder .*mistyped does not exist; create it, or correct the path"):
         check_output_file("out", tmp_path / "mistyped" / "a")

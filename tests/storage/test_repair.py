@@ -1,4 +1,4 @@
-"""What is damage and what is not, and that its repair gives nobody's place away."""
+"""What counts as damage, and repair, which never frees a number of a chain."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from tests.storage.test_unit_log import UNIT_ID, rollouts
 
 
 class Recording(LocalStorage):
-    """Remembers which names were free at some time after they had been taken."""
+    """Records the names that became free after they had been taken."""
 
     def __init__(self, folder: Path, watched: str) -> None:
         super().__init__(folder)

@@ -1,4 +1,4 @@
-"""A run directory belongs to one run; another is told what differs and touches nothing."""
+"""A run directory belongs to one run. Another run gets an error that names the differences, and changes nothing."""
 
 from pathlib import Path
 
@@ -115,9 +115,9 @@ def test_a_directory_with_other_things_is_left_alone(tmp_path: Path, stranger: s
     (tmp_path / stranger).parent.mkdir(exist_ok=True)
     (tmp_path / stranger).write_text("mine")
     before = snapshot(tmp_path)
-    with pytest.raises(RunConflict, match=f"holds other files .{stranger.split('/')[0]}"):
+    with pytest.raises(RunConflict, match=f"contains other files .{stranger.split('/')[0]}"):
         check_claim(LocalStorage(tmp_path), FACTS)
-    with pytest.raises(RunConflict, match="holds other files"):
+    with pytest.raises(RunConflict, match="contains other files"):
         claim(LocalStorage(tmp_path), FACTS)
     assert snapshot(tmp_path) == before
 

@@ -1,4 +1,4 @@
-"""A shard is found by its content, and a damaged one is never read as if it were whole."""
+"""A shard is named by its content, and a damaged one is never read as intact."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_a_lost_file_is_named(tmp_path: Path, shard: ShardRecord) -> None:
 
 
 def test_a_record_with_other_rows_is_refused(tmp_path: Path, shard: ShardRecord) -> None:
-    with pytest.raises(StoreError, match="has 3 rows, its commit record says 4"):
+    with pytest.raises(StoreError, match="has 3 rows, but its commit record states 4"):
         read_shard(LocalStorage(tmp_path), replace(shard, rows=4))
 
 

@@ -1,4 +1,4 @@
-"""What a chain of records amounts to: the newest word about a file counts."""
+"""Resolving a chain of records: the newest statement about a file counts."""
 
 from pipeline.storage.commits import UNIT, Commit, CommitChain, CommitState, resolve
 from pipeline.storage.shards import ShardRecord

@@ -1,4 +1,4 @@
-"""What a start tells of itself comes back as it was told; damage tells nothing; a process is told from all others."""
+"""A written start is read back unchanged, damaged files are named, and each process has a unique identity."""
 
 import json
 import subprocess

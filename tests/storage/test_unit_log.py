@@ -1,4 +1,4 @@
-"""The log of a unit: each row once, whoever writes; what is damaged falls back on what is not."""
+"""The log of a unit: each row once, whoever writes. Damaged files are replaced by intact earlier ones."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -89,7 +89,7 @@ class Writer:
 
 
 def rows_by_id(storage: LocalStorage) -> dict[str, str]:
-    """What a reader finds: the text of each rollout. No id stands twice."""
+    """The text of each rollout in the log. No id occurs twice."""
     found = resolve(chain(storage, UNIT, UNIT_ID))
     rows = [row for shard in found.log for row in read_shard(storage, shard).to_pylist()]
     texts = {row["rollout_id"]: row["text"] for row in rows}
@@ -104,7 +104,7 @@ steps = st.tuples(st.integers(0, 2), st.sampled_from(["flush", "complete"]), st.
 def test_whoever_writes_every_row_is_there_once_and_never_changes(
     tmp_path_factory: pytest.TempPathFactory, work: list[tuple[int, str, set[int]]]
 ) -> None:
-    """Writers that do not know of each other, as a driver's worker and one that it took for dead."""
+    """Writers that do not know of each other, such as a worker and another one that the driver considered dead."""
     storage = LocalStorage(tmp_path_factory.mktemp("run"))
     writers = [Writer(storage, name) for name in "abc"]
     seen: dict[str, str] = {}
@@ -161,7 +161,7 @@ def test_a_damaged_file_falls_back_on_the_others(tmp_path: Path, lost: str) -> N
 
 
 def rows_by_id_of(path: Path, storage: LocalStorage) -> list[int]:
-    """As many numbers as the damaged file has rows, by its record."""
+    """As many numbers as the damaged file has rows according to its record."""
     (shard,) = [
         shard
         for commit in chain(storage, UNIT, UNIT_ID).commits

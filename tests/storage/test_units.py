@@ -1,4 +1,4 @@
-"""Units depend on the staged input alone, keep its order, and hand back the rows that went in."""
+"""Units depend only on the staged input, keep its order, and return the rows that were written."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def staged(storage: Storage, files: list[list[list[InputRow]]]) -> Commit:
-    """An input of some files, each with some units, each with some rows; and a file of rejects."""
+    """A staged input of several files with several units of several rows, and a file of rejects."""
     reject = Reject(place=RowLocation(file="f", line=1), reason=RejectReason.NOT_JSON, detail="x")
     shards = [write_units(storage, f"{number:020x}", units) for number, units in enumerate(files)]
     rejects = write_shard(storage, "rejects", "f" * 20, [rejects_table([reject])])

@@ -273,7 +273,7 @@ def test_neither_the_size_of_batches_nor_a_separator_that_is_named_shows(
 
 def test_runs_that_cannot_be_trained_on_are_refused(small_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "prm"
-    with pytest.raises(UsageError, match="holds no run"):
+    with pytest.raises(UsageError, match="does not contain a run"):
         trained(settings(tmp_path, out))
     with pytest.raises(InputError, match=r"no step of the 24 chains .* do not fit into max_length"):
         trained(settings(small_run, out, max_length=1, validation=0))
@@ -332,7 +332,7 @@ def test_scores_are_refused_of_what_is_no_such_model(prm: Path, small_run: Path,
         {"run_dir": None, "data": DataConfig(path=str(tmp_path)), "out": str(tmp_path / "rows.jsonl")},
         {"out": str(small_run / "scores.parquet")},
     ):
-        with pytest.raises(UsageError, match="which is read: name another out"):
+        with pytest.raises(UsageError, match="which is read: choose another out"):
             scored(**changed)
     config = json.loads((prm / "config.json").read_text())
     foreign = Path(shutil.copytree(prm, tmp_path / "foreign"))

@@ -1,11 +1,11 @@
-"""The policy on servers that run already and speak the OpenAI-compatible completions API: `vllm serve`, SGLang and others.
+"""The policy on running servers with the OpenAI-compatible completions API: `vllm serve`, SGLang and others.
 
-Every request is answered once or the engine counts as dead. What a server does wrong is tried again (`wire` says what is
-what), elsewhere where there is another; a server that does not serve is left out until it names its model again. The engine is
-dead when one request has failed too often, or when no server has given an answer for too long.
+Every request is answered exactly once, or the engine counts as dead. A failed request is retried (`wire.ErrorKind` classifies
+failures), on another server if there is one. A server that fails gets no requests until it lists its model again. The engine
+is dead when one request has failed too often, or when no server has answered for too long.
 
-Prompts are token ids, so the tokenizer is loaded here. Where a server does not return the ids that it made, they are those of
-the text it gave: a text has several spellings in tokens, and the end of a turn has no text.
+Prompts are token ids, so this process loads the tokenizer. Where a server does not return token ids, its text is tokenized
+here. The result may differ from the generated tokens: a text has several tokenizations, and the end of a turn has no text.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ from pipeline.engines.openai.wire import COMPLETIONS, Answer, BadAnswer, Choice,
 from pipeline.engines.settings import OpenAiPolicyConfig
 
 LOOK_SECONDS = 0.05
-"""When to look again where requests wait and nothing is under way that would have them sent."""
+"""Interval of checks while requests wait and no other event would send them."""
 
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """One call of `generate`: what it is still owed, by id, and what has come in for it."""
+    """One call of `generate`: the unanswered requests (`owed`) by id, and a queue of the completions that arrived."""
 
     owed: dict[str, Request]
     keep_tokens: bool
@@ -45,7 +45,7 @@ class _Call:
 
 @dataclass(slots=True, eq=False)
 class _Ask:
-    """Adjacent requests of one prefix that are asked for together."""
+    """Adjacent requests of one prefix that are sent as one HTTP request."""
 
     call: _Call
     requests: tuple[Request, ...]
@@ -60,13 +60,13 @@ class _Ask:
 
 
 class OpenAiEngine:
-    """See the module. Lives in one event loop, from `start` to `close`."""
+    """See the module. Use one instance in one event loop only, from `start` to `close`."""
 
     def __init__(self, policy: OpenAiPolicyConfig, sampling: SamplingConfig) -> None:
         self._config = policy
         self._servers = policy.openai
         self._max_tokens = sampling.max_tokens
-        # Servers refuse to give several greedy completions, which would all be the same.
+        # Servers refuse several greedy completions of a prompt, which would be identical.
         self._choices = policy.openai.choices if sampling.temperature else 1
         self._wire = Wire(policy.model, sampling, extensions=policy.openai.extensions)
         self._queues: Queues[_Ask] = Queues(len(policy.openai.urls), policy.openai.connections)
@@ -83,12 +83,12 @@ class OpenAiEngine:
         self._death = ""
         self._work = EngineWork()
         self._empty = 0.0
-        """Share of the places for requests that stands empty while nothing waits for one, since `_counted_at`."""
+        """Share of the request slots that are empty while no request waits, since `_counted_at`."""
         self._counted_at = 0.0
         self._unfilled_seconds = 0.0
         self.capacity = len(policy.openai.urls) * policy.openai.connections * self._choices
         self.max_model_len = 0
-        self.hardware: Hardware | None = Hardware(unknown="what the servers run on is known to them alone")
+        self.hardware: Hardware | None = Hardware(unknown="the servers do not report their hardware")
         self.policy = f"{policy.model}:openai"
 
     @property
@@ -104,7 +104,7 @@ class OpenAiEngine:
 
     @property
     def work(self) -> EngineWork:
-        """Counted when completions are in. `steps` stays 0, and `prefilled` too where servers tell nothing of their caches."""
+        """Counted when completions arrive. `steps` stays 0. `prefilled` stays 0 where servers do not report cached tokens."""
         if self._connection is not None:
             self._count_unfilled()
         return replace(self._work, unfilled_seconds=self._unfilled_seconds)
@@ -179,7 +179,7 @@ class OpenAiEngine:
             await connection.close()
 
     def _send(self) -> None:
-        """Send what has a place, and see whether anything can still come."""
+        """Send the requests that have a slot, and check whether an answer can still arrive."""
         self._count_unfilled()
         while self._connection is not None and (taken := self._queues.take(_now())) is not None:
             at, ask = taken
@@ -193,11 +193,11 @@ class OpenAiEngine:
         self._empty = 0.0 if self.load.waiting else 1 - self._running / self.capacity
         self._check_alive()
         if self.load.waiting and not (self._flights or self._later or self._reviving):
-            # A timer may fire a moment before the rest is over that it was set for.
+            # A timer may fire slightly before the end of the rest period for which it was set.
             self._after(LOOK_SECONDS, self._send)
 
     def _landed(self, at: int, requests: int, flight: "asyncio.Task[None]") -> None:
-        """A callback, since a task that is cancelled before it has begun runs no code of its own."""
+        """Called when a request ends. It is a callback because a task that is cancelled before it begins runs no code."""
         del self._flights[flight]
         self._running -= requests
         self._queues.ended(at)
@@ -213,7 +213,7 @@ class OpenAiEngine:
             self._failed(at, ask, ServerError(ErrorKind.FAULT, f"{self._servers.urls[at]}: {error}"))
         except ServerError as server_error:
             self._failed(at, ask, server_error)
-        except Exception as error:  # noqa: BLE001  whoever waits for this request would wait for ever
+        except Exception as error:  # noqa: BLE001  else the caller would wait forever
             stated = f"{requests[0].request_id} could not be sampled: {type(error).__name__}: {error}"
             ask.call.arrived.put_nowait(EngineDied(stated))
 
@@ -221,16 +221,16 @@ class OpenAiEngine:
         self._silent_since = None
         self._setbacks[at] = 0
         self._queues.answered(at)
-        before, generated, behind = len(requests[0].prefix.prompt_ids), 0, 0
-        for request, choice in zip(requests, answer.choices, strict=False):  # a server may give fewer
+        before, generated, attended = len(requests[0].prefix.prompt_ids), 0, 0
+        for request, choice in zip(requests, answer.choices, strict=False):  # a server may return fewer
             completion = self._completion(request, choice, answer, keep_tokens=ask.call.keep_tokens)
             n = completion.n_tokens
-            generated, behind = generated + n, behind + attended_tokens(before, n)
+            generated, attended = generated + n, attended + attended_tokens(before, n)
             if request.request_id in ask.call.owed:
                 _give(ask.call, completion)
         prompt = len(answer.choices) * before
         prefilled = 0 if answer.cached is None else max(0, prompt - answer.cached)
-        self._work += EngineWork(generated=generated, attended=behind, prompt=prompt, prefilled=prefilled)
+        self._work += EngineWork(generated=generated, attended=attended, prompt=prompt, prefilled=prefilled)
         if len(answer.choices) < len(requests):
             self._queues.add_again(ask, ask.problem_id, failed_at=at)
 
@@ -249,7 +249,7 @@ class OpenAiEngine:
         )
 
     def _failed(self, at: int, ask: _Ask, server_error: ServerError) -> None:
-        """What becomes of a request and of its server when a try has failed."""
+        """Decide what happens to a request and to its server after a failed try."""
         now = _now()
         self._last_error = str(server_error)
         if server_error.kind is ErrorKind.REFUSED:
@@ -261,7 +261,7 @@ class OpenAiEngine:
         if server_error.kind in (ErrorKind.DROPPED, ErrorKind.GONE):
             self._leave_out(at)
         if server_error.kind is ErrorKind.BUSY:
-            # What was under way with the first that came back is no further setback.
+            # Requests that were in flight together with the first rejected one count as one setback.
             self._setbacks[at] += not self._queues.rests(at, now)
             seconds = pause(self._setbacks[at], random.random()) if server_error.wait is None else server_error.wait
             self._queues.rest(at, now, seconds)
@@ -282,7 +282,7 @@ class OpenAiEngine:
         self._send()
 
     def _leave_out(self, at: int) -> None:
-        """Send a server nothing until it names its model again."""
+        """Send nothing to a server until it lists its model again."""
         if self._queues.down(at):
             reviving = asyncio.create_task(self._revive(at))
             self._reviving.add(reviving)
@@ -304,13 +304,13 @@ class OpenAiEngine:
             self._check_alive()
 
     def _check_alive(self) -> None:
-        """Have all calls raise EngineDied when no server has given an answer for too long and none is about to."""
+        """Make all calls raise EngineDied when no server has answered for too long and no answer is expected."""
         now, patience = _now(), self._servers.patience_seconds
         silent = 0.0 if self._silent_since is None else now - self._silent_since
         if self._death or silent < patience or self._queues.in_flight or not self._queues.none_available(now):
             return
         self._death = (
-            f"no server of policy.openai.urls gave an answer for {patience:g} s (policy.openai.patience_seconds): "
+            f"no server of policy.openai.urls answered for {patience:g} s (policy.openai.patience_seconds): "
             f"{self._last_error}"
         )
         for call in self._calls:
@@ -325,7 +325,7 @@ class OpenAiEngine:
         self._later.add(handle)
 
     def _cancel_unwanted(self) -> None:
-        """A server stops generating what nobody waits for when its connection closes."""
+        """Cancel HTTP requests that no caller waits for. The server stops generating when the connection closes."""
         for flight, ask in self._flights.items():
             if not ask.owed():
                 flight.cancel()

@@ -1,7 +1,7 @@
-"""The first words with a server: whether it is one, serves the wanted model, and takes the requests that a run will make.
+"""Checks at the start that a server is OpenAI-compatible, serves the wanted model, and accepts the requests of a run.
 
-What can only be a mistake of the user is a PolicyError that names the server and the remedy; a server that cannot be reached
-now is Trouble, and may come back.
+A mistake of the user raises PolicyError, which names the server and the remedy. A server that is unreachable now raises
+ServerError and may recover.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _NO_ROUTE_STATUSES = (301, 302, 303, 307, 308, 404, 405)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handshake:
-    """What a server said: its model's context in tokens, where it tells it; or why it cannot be reached, in `server_error`."""
+    """A server's answer: the context length of its model in tokens (None: not stated), or the reason why it is unreachable."""
 
     context: int | None = None
     server_error: str = ""
@@ -41,14 +41,14 @@ class Handshake:
 async def shake_hands(
     connection: Http, urls: Sequence[str], model: str, wire: Wire, tokenizer: Tokenizer
 ) -> list[Handshake]:
-    """Greet all servers at once. Raises PolicyError for a mistake, and where none of them can be reached."""
+    """Check all servers concurrently. Raises PolicyError for a mistake, and where no server is reachable."""
     found = await asyncio.gather(
         *(_shake_hands_with(connection, at, url, model, wire, tokenizer) for at, url in enumerate(urls))
     )
     if all(handshake.server_error for handshake in found):
         raise PolicyError(
-            f"no server of policy.openai.urls serves now: {found[0].server_error}; start one, or correct the URL (what stands in "
-            f"front of {COMPLETIONS})"
+            f"no server of policy.openai.urls is reachable: {found[0].server_error}; start one, or correct the URL (the part "
+            f"before {COMPLETIONS})"
         )
     return list(found)
 
@@ -65,18 +65,18 @@ async def _shake_hands_with(
 
 
 async def model_context(connection: Http, at: int, url: str, model: str) -> int | None:
-    """The context of the model on a server that names it; None where it does not tell. Raises Trouble and PolicyError."""
+    """The context length of the model on a server. None where the server does not state it. Raises ServerError, PolicyError."""
     try:
         served = contexts(await connection.get(at, MODELS, limit=MAX_MODELS_BYTES))
     except BadAnswer as error:
-        raise PolicyError(f"{url} is no OpenAI-compatible server, or not its base URL: {error} at {MODELS}") from error
+        raise PolicyError(f"{url} is not the base URL of an OpenAI-compatible server: {MODELS}: {error}") from error
     except ServerError as server_error:
         raise _config_error(server_error, url, MODELS) or server_error from server_error
     if model not in served:
         names = ", ".join(map(printable_value, list(served)[:_NAMED_MODELS])) or "none"
         raise PolicyError(
-            f"{url} does not serve policy.model={model} but {names}: give the name as the server has it, and the tokenizer as "
-            "policy.tokenizer"
+            f"{url} does not serve policy.model={model}, it serves {names}: set policy.model to the server's name of the "
+            "model, and policy.tokenizer to its tokenizer"
         )
     return served[model]
 
@@ -96,46 +96,46 @@ async def _probe(connection: Http, at: int, url: str, wire: Wire, tokenizer: Tok
     ours = tokenizer.decode(choice.token_ids)
     if not _letters(ours).startswith(_letters(choice.text)):
         raise PolicyError(
-            f"policy.tokenizer is not the tokenizer of the model at {url}: of the tokens that it generated, the one makes "
-            f"{printable_value(ours)!r}, the other {printable_value(choice.text)!r}; set it to that model's"
+            f"policy.tokenizer is not the tokenizer of the model at {url}: it decodes the generated tokens to "
+            f"{printable_value(ours)!r}, the server to {printable_value(choice.text)!r}; set it to the model's own"
         )
 
 
 def _letters(text: str) -> str:
-    """What every way of decoding makes of the same tokens: without blanks, and without letters that are not complete."""
+    """The part of a text on which all ways of decoding agree: no whitespace and no incomplete characters."""
     return "".join(text.replace("\ufffd", "").split())
 
 
 def _config_error(server_error: ServerError, url: str, path: str) -> PolicyError | None:
     if server_error.status in _KEY_STATUSES:
         return PolicyError(
-            f"{server_error}: put a key that {url} accepts into the environment variable that policy.openai.api_key_env names, "
-            "where the workers run"
+            f"{server_error}: set the environment variable that policy.openai.api_key_env names to a key that {url} accepts, "
+            "on the machines of the workers"
         )
     if server_error.status in _NO_ROUTE_STATUSES:
         return PolicyError(
-            f"{server_error}: policy.openai.urls takes what stands in front of {path}, mostly http://HOST:PORT/v1"
+            f"{server_error}: policy.openai.urls takes the part of the URL before {path}, usually http://HOST:PORT/v1"
         )
     if server_error.kind is ErrorKind.REFUSED:
         return PolicyError(
-            f"{server_error}: the server does not take completions of token ids with these settings (a server that refuses unknown "
-            "fields wants policy.openai.extensions=false)"
+            f"{server_error}: the server does not accept token-id prompts with these settings (for a server that rejects "
+            "unknown fields, set policy.openai.extensions=false)"
         )
     return None
 
 
 def context_for(contexts: Sequence[int], wanted: int | None, max_tokens: int) -> int:
-    """The context to plan with, of those that servers tell and the one of the settings. Raises PolicyError where they clash."""
+    """The context length to use, from the servers' values and the setting. Raises PolicyError where they conflict."""
     if not contexts and wanted is None:
         raise PolicyError(
-            "the server does not tell the model's context: set policy.max_model_len to the tokens that prompt and completion "
-            "may have together"
+            "the server does not state the model's context length: set policy.max_model_len to the largest number of "
+            "tokens of prompt and completion together"
         )
     least = min(contexts, default=wanted or 0)
     if wanted is not None and least < wanted:
         raise PolicyError(
-            f"the model's context is {least} tokens on a server, shorter than policy.max_model_len={wanted}: lower that, or "
-            "serve the model with a longer context"
+            f"the model's context on a server is {least} tokens, less than policy.max_model_len={wanted}: lower the setting, "
+            "or serve the model with a longer context"
         )
     context = least if wanted is None else wanted
     if max_tokens >= context:

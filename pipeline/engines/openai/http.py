@@ -1,7 +1,7 @@
-"""HTTP to servers of a policy: the only file that imports aiohttp. One try per call; what failed comes back as `ServerError`.
+"""HTTP to the servers of a policy: the only file that imports aiohttp. A call tries once and raises `ServerError` on failure.
 
-The key goes into one header and nowhere else. Redirects are not followed, proxies of the environment are not used, no cookie
-is kept, and nothing is read past a limit.
+The key is sent in one header and appears nowhere else. Redirects are not followed, proxies from the environment are not used,
+cookies are not kept, and reading stops at a limit.
 """
 
 import time
@@ -17,12 +17,12 @@ CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 4.0
 """How long an idle connection is kept: less than the five seconds after which vLLM's and SGLang's HTTP server closes it."""
 SECRET_CHARACTERS = 16
-"""Keys that keep anybody out are longer than this, and occur in no text by chance."""
+"""Keys of at least this length count as secret. They do not occur in a text by chance."""
 _MAX_COMPLAINT_BYTES = 64 * 1024
 
 
 class Key:
-    """An API key, or none, that shows itself nowhere."""
+    """An API key (or an empty one) whose value is never printed."""
 
     __slots__ = ("_value",)
 
@@ -36,31 +36,33 @@ class Key:
         return {"Authorization": f"Bearer {self._value}"} if self._value else {}
 
     def hidden(self, content: bytes) -> bytes:
-        """What a server said, without the key that it may repeat."""
+        """A server's answer with the key masked, since the server may repeat it."""
         return content.replace(self._value.encode(), b"***") if self._value else content
 
     def hidden_if_secret(self, content: bytes) -> bytes:
-        """The same of what is used and not only shown: a short key, such as EMPTY, may stand in it by chance."""
+        """Like `hidden`, for an answer that is parsed. A short key, such as EMPTY, may occur by chance and is not masked."""
         return self.hidden(content) if len(self._value) >= SECRET_CHARACTERS else content
 
 
 def key_from(environment: Mapping[str, str], variable: str) -> Key:
-    """The key that a variable holds. Without OPENAI_API_KEY there is none; any other variable has to be there: PolicyError."""
+    """The key in an environment variable. A missing OPENAI_API_KEY means no key; any other missing variable: PolicyError."""
     value = environment.get(variable, "").strip()
     if not value and variable != DEFAULT_KEY_VARIABLE:
         raise PolicyError(
-            f"policy.openai.api_key_env={variable}, but there is no such variable where the worker runs: set it there, or "
-            "leave the setting out for servers that want no key"
+            f"policy.openai.api_key_env={variable}, but that variable is not set on the worker's machine: set it there, or "
+            "omit the setting for servers that need no key"
         )
     if not (value.isascii() and value.isprintable() and " " not in value):
-        raise PolicyError(f"the variable {variable} holds characters that no key has: set it to the key alone")
+        raise PolicyError(
+            f"the variable {variable} contains characters that a key cannot have: set it to the key alone"
+        )
     return Key(value)
 
 
 class Http:
-    """Connections to some servers, which count from 0; made in the event loop that uses it.
+    """Connections to servers, which are numbered from 0. Create it in the event loop that uses it.
 
-    A request takes at most `timeout_seconds`, and its answer at most `limit` bytes. Both kinds raise Trouble.
+    A request takes at most `timeout_seconds`, and its answer has at most `limit` bytes. `get` and `post` raise ServerError.
     """
 
     def __init__(self, urls: Sequence[str], key: Key, *, timeout_seconds: float) -> None:
@@ -95,16 +97,18 @@ class Http:
                     raise await self._server_error(url, response)
                 content, is_whole = await _content(response, limit)
                 if not is_whole:
-                    raise ServerError(ErrorKind.FAULT, f"{url} answers with more than {limit} bytes")
+                    raise ServerError(ErrorKind.FAULT, f"{url} sent more than {limit} bytes")
                 return self._key.hidden_if_secret(content)
         except aiohttp.ConnectionTimeoutError as error:
-            raise ServerError(ErrorKind.GONE, f"{url} lets nobody connect within {CONNECT_SECONDS:g} s") from error
+            raise ServerError(
+                ErrorKind.GONE, f"{url} did not accept a connection within {CONNECT_SECONDS:g} s"
+            ) from error
         except TimeoutError as error:
-            text = f"{url} gave no answer within policy.openai.timeout_seconds={self._timeout_seconds:g}"
+            text = f"{url} did not answer within policy.openai.timeout_seconds={self._timeout_seconds:g}"
             raise ServerError(ErrorKind.FAULT, text) from error
         except aiohttp.ClientConnectorError as error:
-            # From None: what aiohttp raises may carry the request with its headers.
-            raise ServerError(ErrorKind.GONE, f"nothing answers at {url}: {error}") from None
+            # From None: an exception of aiohttp may contain the request with its headers.
+            raise ServerError(ErrorKind.GONE, f"no server answers at {url}: {error}") from None
         except (aiohttp.ClientError, OSError) as error:
             text = f"{url} broke off its answer: {type(error).__name__}"
             raise ServerError(ErrorKind.DROPPED, text) from None
@@ -113,14 +117,14 @@ class Http:
         status = response.status
         words, _ = await _content(response, _MAX_COMPLAINT_BYTES)
         said = error_text(self._key.hidden(words))
-        text = f"{url} answers {status}{': ' if said else ''}{said}"
+        text = f"{url} answered with status {status}{': ' if said else ''}{said}"
         return ServerError(
             error_kind(status), text, status=status, wait=retry_after_seconds(response.headers, time.time())
         )
 
 
 async def _content(response: aiohttp.ClientResponse, limit: int) -> tuple[bytes, bool]:
-    """The body, or its first `limit` bytes; and whether that is all of it."""
+    """The body, cut to `limit` bytes, and whether it is complete."""
     content = bytearray()
     async for chunk in response.content.iter_any():
         content += chunk

@@ -1,4 +1,4 @@
-"""The policy that servers hold which run already: what is known of it before they are asked for completions."""
+"""The policy on running OpenAI-compatible servers, before they are asked for completions (`policy=openai`)."""
 
 from pipeline.config.label import SamplingConfig
 from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings
@@ -25,7 +25,7 @@ class Servers(Policy):
         return servers
 
     def fingerprint(self) -> str:
-        """Over the folder of the tokenizer: nobody can tell what weights a server holds."""
+        """A hash of the tokenizer's folder, because the weights of a server are unknown."""
         name = self.settings.tokenizer or self.settings.model
         return folder_fingerprint(
             "policy.tokenizer", name, "tokenizer_config.json", "with the served model's tokenizer"

@@ -1,10 +1,10 @@
-"""Which request goes to which server next. Pure: the time is an argument.
+"""Assigns requests to servers. Pure: the time is an argument.
 
-All requests of a problem go to one server, which then holds its prefixes in its cache; a problem that comes first goes to the
-server that has least to do. A server with room and an empty queue takes from the end of the longest other queue, so that none
-is idle while something waits. One that is down or rests gets nothing, and what waited for one that is down goes to others.
+All requests of a problem go to one server, whose cache then holds the problem's prefixes. A new problem goes to the server with
+the fewest requests. A server with a free slot and an empty queue takes from the end of the longest other queue, so no server is
+idle while a request waits. A server that is down or rests gets nothing. The queue of a server that is down moves to others.
 
-A server that says it is busy has its room halved, and one more place with every answer.
+When a server reports that it is busy, its number of slots is halved. Each answer from it adds one slot again.
 """
 
 from collections import OrderedDict, deque
@@ -29,7 +29,7 @@ class _Server(Generic[T]):
 
 
 class Queues(Generic[T]):
-    """Requests for `servers` servers, each of which takes at most `slots` at once."""
+    """Requests for `servers` servers. Each server runs at most `slots` of them at once."""
 
     def __init__(self, servers: int, slots: int) -> None:
         self._slots = slots
@@ -41,17 +41,17 @@ class Queues(Generic[T]):
         return sum(server.in_flight for server in self._servers)
 
     def add(self, item: T, problem_id: str) -> None:
-        """Put a request behind the others of its problem's server."""
+        """Append a request to the queue of its problem's server."""
         self._servers[self._home(problem_id)].queue.append((item, problem_id))
 
     def add_again(self, item: T, problem_id: str, *, failed_at: int) -> None:
-        """Put a request that failed in front: of another server that is up, if there is one."""
+        """Put a failed request at the front of a queue: that of another server that is up, if there is one."""
         others = [at for at in range(len(self._servers)) if at != failed_at and not self._servers[at].down]
         at = min(others, key=self._burden, default=failed_at)
         self._servers[at].queue.appendleft((item, problem_id))
 
     def take(self, now: float) -> tuple[int, T] | None:
-        """The next request to send, and where; None where no server has room or nothing waits for one that has."""
+        """The next server and request to send to it. None where no server has a free slot or no request waits."""
         free = [at for at, each in enumerate(self._servers) if each.available(now) and each.in_flight < each.slots]
         for at in sorted(free, key=lambda at: (not self._servers[at].queue, self._burden(at))):
             server = self._servers[at]
@@ -67,16 +67,16 @@ class Queues(Generic[T]):
         return None
 
     def ended(self, at: int) -> None:
-        """A request that was taken for this server is under way no more."""
+        """Record that a request taken for this server is no longer in flight."""
         self._servers[at].in_flight -= 1
 
     def answered(self, at: int) -> None:
-        """A request got its answer there."""
+        """Record an answer of this server."""
         server = self._servers[at]
         server.slots = min(self._slots, server.slots + 1)
 
     def rest(self, at: int, now: float, seconds: float) -> None:
-        """Send nothing there for so long."""
+        """Send nothing to this server for `seconds`."""
         server = self._servers[at]
         if server.rests_until <= now:
             server.slots = max(1, server.slots // 2)
@@ -86,7 +86,7 @@ class Queues(Generic[T]):
         return self._servers[at].rests_until > now
 
     def down(self, at: int) -> bool:
-        """Send nothing there until it is `up`. Whether it was up."""
+        """Send nothing to this server until it is `up`. Returns whether it was up."""
         was_up = not self._servers[at].down
         self._servers[at].down = True
         self._move_from_down()
@@ -97,7 +97,7 @@ class Queues(Generic[T]):
         self._move_from_down()
 
     def none_available(self, now: float) -> bool:
-        """Whether every server is down or rests."""
+        """Whether every server is down or resting."""
         return not any(server.available(now) for server in self._servers)
 
     def _move_from_down(self) -> None:

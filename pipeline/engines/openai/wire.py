@@ -1,6 +1,6 @@
-"""What is said to an OpenAI-compatible completions server, what its answers may be, and what it means when there is none. Pure.
+"""Requests to an OpenAI-compatible completions server, its valid answers, and the classification of its errors. Pure.
 
-Answers are hostile: their size is bounded before they are read, every type is checked, and texts of a server are cut and
+Answers are untrusted: their size is limited before they are read, every type is checked, and a server's texts are cut and
 stripped of control characters before they are shown.
 """
 
@@ -20,35 +20,35 @@ MAX_MODELS_BYTES = 4 * 1024 * 1024
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
 LONGEST_ASKED_PAUSE_SECONDS = 120.0
-"""Of a server that says when to come back."""
+"""Longest accepted `Retry-After` of a server."""
 _SPARE_BYTES = 1024 * 1024
 _BYTES_PER_TOKEN = 1024
-"""Of an answer: a token's text may be 128 blanks or letters, each escaped in six bytes, and its id stands beside it."""
+"""Per token of an answer: its text may be 128 characters, each escaped in six bytes, and its id is listed too."""
 _BYTES_PER_PROMPT_ID = 16
 _MAX_ID = 2**31 - 1
 _MAX_SHOWN_CHARACTERS = 200
 _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Finish.ENGINE_FAILED}
 _ALL_TOKENS = -1
-"""top_k for all tokens, as both vLLM and SGLang write it."""
+"""The value of top_k for all tokens in vLLM and SGLang."""
 
 
 class ErrorKind(Enum):
-    """What a failed request says of itself and of its server."""
+    """What a failure says about the request and about its server."""
 
     REFUSED = auto()
-    """The server does not want this request, and serves others."""
+    """The server rejects this request but serves others."""
     BUSY = auto()
-    """The server wants nothing more now."""
+    """The server accepts no more requests now."""
     FAULT = auto()
-    """This try failed; whose fault it is, is not known."""
+    """This try failed. The request or the server may be the cause."""
     DROPPED = auto()
-    """This try failed with its connection: so may its server."""
+    """The connection broke, so the server may have failed."""
     GONE = auto()
-    """The server does not serve any more; the request has nothing to do with it."""
+    """The server no longer serves. The request is not the cause."""
 
 
 class ServerError(Exception):
-    """Why a request has no answer, in words that hold no key. `wait`: seconds that the server asked for."""
+    """A request got no answer. The text never contains the key. `wait`: seconds to wait that the server asked for."""
 
     def __init__(self, kind: ErrorKind, text: str, *, status: int = 0, wait: float | None = None) -> None:
         super().__init__(text)
@@ -58,12 +58,12 @@ class ServerError(Exception):
 
 
 class BadAnswer(Exception):
-    """An answer that no server of the wanted model gives, and what is wrong with it."""
+    """An answer that is invalid for the wanted model. The text names the fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One completion of an answer. `token_ids`: the generated tokens, None where the server does not tell them."""
+    """One completion of an answer. `token_ids`: the generated tokens. None where the server does not return them."""
 
     text: str
     finish: Finish
@@ -72,7 +72,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Completions, and what the server says of all of them together: tokens it made, prompt tokens that it had in its cache."""
+    """Completions with their total number of generated tokens and of cached prompt tokens (None: not reported)."""
 
     choices: tuple[Choice, ...]
     generated: int | None
@@ -80,12 +80,12 @@ class Answer:
 
 
 class Wire:
-    """Requests for one model under one way of sampling."""
+    """Builds requests and parses answers for one model and one set of sampling settings."""
 
     def __init__(self, model: str, sampling: SamplingConfig, *, extensions: bool) -> None:
         self._model = model
         self._max_tokens = sampling.max_tokens
-        # All of it is said: what is not, a server takes from the model's generation_config.json.
+        # Every field is sent: a server takes missing ones from the model's generation_config.json.
         fields: dict[str, object] = {
             "model": model,
             "temperature": sampling.temperature,
@@ -105,27 +105,27 @@ class Wire:
                 "return_token_ids": True,
             }
             if sampling.stop:
-                fields |= {"include_stop_str_in_output": True, "no_stop_trim": True}  # vLLM's name of it and SGLang's
+                fields |= {"include_stop_str_in_output": True, "no_stop_trim": True}  # the names in vLLM and in SGLang
         self._fields: Mapping[str, object] = fields
 
     def body(self, prompt_ids: Sequence[int], n: int, *, max_tokens: int | None = None) -> bytes:
-        """A request for `n` completions of a prompt, of at most `max_tokens` (by default those of the settings) each."""
+        """A request for `n` completions of a prompt with at most `max_tokens` tokens each (None: the setting)."""
         asked = {"prompt": list(prompt_ids), "n": n, "max_tokens": max_tokens or self._max_tokens}
         return json.dumps({**self._fields, **asked}, separators=(",", ":")).encode()
 
     def max_bytes(self, prompt_ids: Sequence[int], n: int) -> int:
-        """What an answer to such a request may take."""
+        """The largest size of an answer to such a request in bytes."""
         return _SPARE_BYTES + n * (self._max_tokens * _BYTES_PER_TOKEN + len(prompt_ids) * _BYTES_PER_PROMPT_ID)
 
     def answer(self, raw: bytes, n: int) -> Answer:
-        """The 1 to `n` completions of an answer. Raises BadAnswer."""
+        """Parse an answer with 1 to `n` completions. Raises BadAnswer."""
         fields = _object(_parsed(raw), "the answer")
         named = fields.get("model")
         if named is not None and named != self._model:
-            raise BadAnswer(f"it answers as another model, {printable_value(named)}")
+            raise BadAnswer(f"it answers for another model, {printable_value(named)}")
         choices = _list(fields.get("choices"), "choices")
         if not 1 <= len(choices) <= n:
-            raise BadAnswer(f"it gives {len(choices)} choices where {n} were asked for")
+            raise BadAnswer(f"it returns {len(choices)} choices for a request of {n}")
         usage = fields.get("usage")
         usage = {} if usage is None else _object(usage, "usage")
         details = usage.get("prompt_tokens_details")
@@ -154,12 +154,12 @@ class Wire:
         if len(ids) > self._max_tokens:
             raise BadAnswer(f"a choice has {len(ids)} tokens, more than max_tokens={self._max_tokens}")
         if not all(type(each) is int and 0 <= each <= _MAX_ID for each in ids):
-            raise BadAnswer("token_ids are no token ids")
+            raise BadAnswer("token_ids contains values that are not token ids")
         return tuple(ids)
 
 
 def contexts(raw: bytes) -> dict[str, int | None]:
-    """The models that a server names, each with its context in tokens where it tells it. Raises BadAnswer."""
+    """The models that a server lists, with their context lengths in tokens (None: not stated). Raises BadAnswer."""
     found = {}
     for each in _list(_object(_parsed(raw), "the answer").get("data"), "data"):
         card = _object(each, "a model")
@@ -171,7 +171,7 @@ def contexts(raw: bytes) -> dict[str, int | None]:
 
 
 def error_text(raw: bytes) -> str:
-    """What a server says in an answer that is an error, in a form to be shown; empty where it says nothing."""
+    """The message of an error response, in printable form. Empty where there is none."""
     try:
         text: Any = json.loads(raw)
         for key in ("error", "message", "detail"):
@@ -183,7 +183,7 @@ def error_text(raw: bytes) -> str:
 
 
 def printable_value(value: object) -> str:
-    """A value that a server sent, in one short line without control characters."""
+    """A server's value as one short line without control characters."""
     text = value if isinstance(value, str) else json.dumps(value)
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return line if len(line) <= _MAX_SHOWN_CHARACTERS else line[: _MAX_SHOWN_CHARACTERS - 4] + " ..."
@@ -192,32 +192,32 @@ def printable_value(value: object) -> str:
 _KINDS = {
     **dict.fromkeys((400, 413, 414, 422), ErrorKind.REFUSED),
     **dict.fromkeys((429, 503), ErrorKind.BUSY),
-    # A route, a key or a model that was there at the start; or a proxy that has lost its server.
+    # A route, a key or a model was valid at the start and is not now, or a proxy has lost its server.
     **dict.fromkeys((301, 302, 303, 307, 308, 401, 403, 404, 405, 502), ErrorKind.GONE),
 }
 
 
 def error_kind(status: int) -> ErrorKind:
-    """What a status other than 200 means."""
+    """The kind of error of an HTTP status other than 200."""
     return _KINDS.get(status, ErrorKind.FAULT)
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that `Retry-After` asks for, as a number or as a date; `now` is the Unix time. None where it does not say."""
+    """The seconds of `Retry-After`, a number or a date. `now` is the Unix time. None where it is missing or invalid."""
     asked = headers.get("Retry-After", "").strip()
     try:
         date = parsedate_tz(asked)
         seconds = mktime_tz(date) - now if date else float(asked)
     except (ValueError, OverflowError):
         return None
-    # A comparison with something that is no number is false.
+    # A comparison with NaN is false.
     return min(seconds, LONGEST_ASKED_PAUSE_SECONDS) if seconds >= 0 else None
 
 
 def pause(failures: int, draw: float) -> float:
-    """Seconds until the next try after so many failures in a row: doubling, and anything from half to all of that.
+    """Seconds until the next try after `failures` failures in a row: a pause that doubles, times a random factor in [0.5, 1).
 
-    `draw` is uniform in [0, 1): requests that failed together do not come back together.
+    `draw` is uniform in [0, 1), so requests that fail together are not retried together.
     """
     longest = FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 1, 32)
     return min(longest, LONGEST_PAUSE_SECONDS) * (0.5 + 0.5 * draw)
@@ -228,19 +228,19 @@ def _parsed(raw: bytes) -> object:
         parsed: object = json.loads(raw)
     except (ValueError, RecursionError) as error:
         begin = printable_value(raw[:_MAX_SHOWN_CHARACTERS].decode("utf-8", "replace"))
-        raise BadAnswer(f"it does not answer in JSON: {begin}") from error
+        raise BadAnswer(f"its answer is not JSON: {begin}") from error
     return parsed
 
 
 def _object(value: object, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise BadAnswer(f"{name} is no object")
+        raise BadAnswer(f"{name} is not an object")
     return value
 
 
 def _list(value: object, name: str) -> list[Any]:
     if not isinstance(value, list):
-        raise BadAnswer(f"{name} is no list")
+        raise BadAnswer(f"{name} is not a list")
     return value
 
 

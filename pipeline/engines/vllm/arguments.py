@@ -1,8 +1,8 @@
-"""What vLLM is asked for, from the settings and, where they leave it open, from the device; and the policy's name. Pure.
+"""vLLM's arguments, from the settings or else from defaults of the device, and the policy's name. Pure.
 
-vLLM has defaults of a device for `LLM` and for its server, and none of them for an engine that is embedded as here: that one
-would run 128 requests at once on any GPU. For GPUs these are its values for `LLM`, since nobody waits for a single answer here.
-A KV cache in fewer bits than the model's own type changes the policy, so no device has one by default.
+vLLM has defaults per device for `LLM` and for its server, but not for an engine that is embedded as here: that one would run
+128 requests at once on any GPU. The defaults for GPUs here are those of `LLM`, because latency of one answer does not matter.
+A KV cache with fewer bits than the model's own type changes the policy, so it is never a default.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from pipeline.engines.settings import VllmConfig
 
 EMBEDDED = "SmolLM2-135M-Instruct"
 RANDOM_WEIGHTS = "dummy"
-"""The one `policy.load_format` that decides what a policy says."""
+"""The only `policy.load_format` that changes the policy's output."""
 GPU_MEMORY_SHARE = 0.9
-"""What is left, 8 GB of 80, is for CUDA's context, graphs and peaks while sampling over large vocabularies."""
+"""The rest, 8 GB of 80, is for CUDA's context, CUDA graphs and memory peaks of sampling over large vocabularies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceDefaults:
-    """`max_num_seqs`: requests that run at once. `max_num_batched_tokens`: of one forward pass, prompts included.
+    """`max_num_seqs`: requests that run at once. `max_num_batched_tokens`: tokens of one forward pass, prompts included.
 
-    `block_size`: tokens of a block of the KV cache, which is found again whole or not at all; None: vLLM's own.
+    `block_size`: tokens per block of the KV cache; the prefix cache reuses only whole blocks. None: vLLM's default.
     """
 
     max_num_seqs: int
@@ -32,22 +32,22 @@ _LARGE = DeviceDefaults(max_num_seqs=1024, max_num_batched_tokens=16_384)
 _OTHER = DeviceDefaults(max_num_seqs=256, max_num_batched_tokens=8192)
 
 CPU = DeviceDefaults(max_num_seqs=128, max_num_batched_tokens=2048, block_size=32)
-"""More requests only make each step slower on a CPU. vLLM's blocks of 128 tokens there hold a whole problem with some steps,
-so that little of a prompt is found again; 32 is the least that its kernels are made for."""
+"""On a CPU, more requests only slow each step down. vLLM's default block of 128 tokens would hold a whole problem with some
+steps, so the cache would reuse little of a prompt. 32 is the smallest block size that its kernels support."""
 
 _BY_NAME = (
-    # Decoding is bound by reading the weights, which 1024 requests share; 80 GB hold the KV cache of as many short chains
-    # beside an 8B model. Passes of 16,384 tokens keep such a device busy in prefill.
+    # Decoding is bound by reading the weights, which 1024 requests share. 80 GB hold an 8B model and the KV cache of 1024
+    # short chains. Passes of 16,384 tokens keep such a device busy in prefill.
     (("h100", "h200", "h800", "h20", "gh200", "b200", "b300"), _LARGE),
     # Passes of 16,384 tokens cost an A100 up to a quarter of its throughput (measured in vllm#17885).
     (("a100", "a800"), _OTHER),
-    # 48 GB hold the KV cache of some 256 requests of 1,000 tokens beside a 7B model.
+    # 48 GB hold a 7B model and the KV cache of about 256 requests of 1,000 tokens.
     (("l40",), _OTHER),
 )
 
 
 def defaults_for(device: str) -> DeviceDefaults:
-    """Defaults of a device by the name its driver tells ("NVIDIA H100 80GB HBM3", "cpu"); an unknown one is taken for small."""
+    """Defaults of a device by its driver's name for it ("NVIDIA H100 80GB HBM3", "cpu"). Unknown devices count as small."""
     name = device.lower()
     if name == "cpu":
         return CPU
@@ -55,10 +55,10 @@ def defaults_for(device: str) -> DeviceDefaults:
 
 
 def engine_arguments(config: VllmConfig, *, model: str, dtype: str, device: str, seed: int) -> dict[str, object]:
-    """Keywords of vLLM's `AsyncEngineArgs`. `model`: a folder or name; `device`: as its driver names it, "cpu" for none.
+    """Keyword arguments of vLLM's `AsyncEngineArgs`. `model`: a folder or name. `device`: the driver's name, or "cpu".
 
-    `seed` has to be another one at every start: with vLLM's own, which is 0, a start that asks for more rollouts in the order
-    of an earlier one would draw the same ones again.
+    `seed` must differ at every start. With vLLM's default 0, a later start that sends requests in the same order would draw
+    the same rollouts again.
     """
     defaults, on_cpu = defaults_for(device), device == "cpu"
     max_num_seqs = config.max_num_seqs or defaults.max_num_seqs
@@ -75,7 +75,7 @@ def engine_arguments(config: VllmConfig, *, model: str, dtype: str, device: str,
         "seed": seed,
         "tensor_parallel_size": config.tensor_parallel or 1,
         "max_num_seqs": max_num_seqs,
-        # vLLM wants a token for each request at least.
+        # vLLM requires at least one token per request.
         "max_num_batched_tokens": config.max_num_batched_tokens or max(defaults.max_num_batched_tokens, max_num_seqs),
         "gpu_memory_utilization": config.memory_share or GPU_MEMORY_SHARE,
         "kv_cache_dtype": config.kv_cache_dtype or "auto",
@@ -89,7 +89,7 @@ def engine_arguments(config: VllmConfig, *, model: str, dtype: str, device: str,
 
 
 def policy_name(name: str, config: VllmConfig, *, dtype: str, on_cpu: bool, stops_at_answer: bool) -> str:
-    """Identity of the policy: model, revision, type, kind of device, and what else of the settings shapes what it says."""
+    """Identity of the policy: model, revision, dtype, kind of device, and the other settings that change its output."""
     parts = [f"{name}@{config.revision or 'main'}", dtype, "cpu" if on_cpu else "gpu"]
     if config.load_format == RANDOM_WEIGHTS:
         parts.append("random_weights")

@@ -1,16 +1,16 @@
-"""What a completion's tokens say: its text, made of all of them at once, and whether they have stated its final answer. Pure.
+"""The text of a completion, decoded from all its tokens at once, and the stop at its final answer. Pure.
 
-The text is what an incremental detokenizer would have written. Many tokenizers drop the blank before the first word they
-decode, so a completion is decoded behind the last tokens of its prompt. Bytes at the end that are no whole character are no
-text. Not covered: a prompt that ends within a character, and bytes further ahead that are no character at all. There the text
-holds replacement characters, not always the same ones.
+The text equals that of an incremental detokenizer. Many tokenizers drop the space before the first word that they decode, so a
+completion is decoded together with the last tokens of its prompt. Incomplete characters at the end are removed. Not covered: a
+prompt that ends within a character, and invalid bytes before the end. There the text contains replacement characters, which
+may differ from those of an incremental detokenizer.
 
-A completion ends when it has stated its final answer, without work for most of its tokens. vLLM's front end asks the
-detokenizer of a request, after each engine step, whether a stop text has come; it then finishes the request and has the engine
-drop it. `stop_at_answers` wraps that detokenizer. A token costs one look-up; what the tokens of a line say by themselves is
-read once, and the whole text only from the first line on that may state an answer.
+A completion stops when it has stated its final answer. After each engine step, vLLM's front end asks the detokenizer of a
+request whether a stop text was reached; if so, it finishes the request and makes the engine drop it. `stop_at_answers` wraps
+that detokenizer. Most tokens cost one look-up. The texts of a line's tokens are read once per line, and the whole text only
+from the first line on that may state an answer.
 
-Nothing here imports vLLM: what is used of it is the same in 0.26 to 0.33, and is looked for before the first request.
+Nothing here imports vLLM. The parts of vLLM used here are the same in 0.26 to 0.33, and are checked before the first request.
 """
 
 import inspect
@@ -21,21 +21,21 @@ from pipeline.core.errors import PolicyError
 from pipeline.graders.base import Ending
 
 CONTEXT_TOKENS = 5
-"""Of the prompt; as many as vLLM takes."""
+"""Prompt tokens to decode with; the same number as in vLLM."""
 MAX_MORE = 3
-"""Tokens that are added in front where the first one lies within a character, which has up to four bytes."""
+"""Further prompt tokens where the first one begins within a character, which has up to four bytes."""
 MAX_DROPPED = 8
-"""Tokens at the end that are tried without: those of a character, and special ones that may stand between them."""
+"""Most tokens to drop at the end: those of an incomplete character and special tokens between them."""
 STOP_REASON = "answer"
 _UPDATE = ["self", "new_token_ids", "stop_terminated"]
 _BROKEN = "\ufffd"
 
 Decode = Callable[[Sequence[int]], str]
-"""Text of token ids, special tokens left out."""
+"""The text of token ids without special tokens."""
 
 
 def completion_text(decode: Decode, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> str:
-    """What `token_ids` say behind `prompt_ids`; empty where they hold no whole character."""
+    """The text of `token_ids` after `prompt_ids`. Empty where they form no complete character."""
     context, before = _context(decode, prompt_ids)
     whole = ""
     for dropped in range(min(MAX_DROPPED, len(token_ids)) + 1):
@@ -57,7 +57,7 @@ def _context(decode: Decode, prompt_ids: Sequence[int]) -> tuple[list[int], str]
 
 
 class AnswerStop:
-    """Whether tokens state a final answer; `decode` gives their text. Serves all requests of an engine."""
+    """Detects whether tokens state a final answer. `decode` gives their text. One instance serves all requests of an engine."""
 
     def __init__(self, answered: Ending, decode: Decode) -> None:
         self.answered = answered
@@ -65,13 +65,13 @@ class AnswerStop:
         self.texts = _Texts(decode)
 
     def may_state(self, ids: Sequence[int]) -> bool:
-        """Whether a line may state an answer, from the texts of its tokens alone."""
+        """Whether a line may state an answer, judged from the texts of its single tokens."""
         line = "".join(map(self.texts.__getitem__, ids))
         return self.answered.may_state(line) or _BROKEN in line
 
 
 class _Texts(dict[int, str]):
-    """The text of each token by itself, of all that were ever asked for."""
+    """A cache of the text of each single token."""
 
     def __init__(self, decode: Decode) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class _Texts(dict[int, str]):
 
 
 class StoppingDetokenizer:
-    """A detokenizer of vLLM that also stops at the answer; in all else it is `inner`."""
+    """A detokenizer of vLLM that also stops at the answer. Everything else is delegated to `inner`."""
 
     __slots__ = ("_inner", "_may_state", "_read", "_stop", "_texts", "_update")
 
@@ -99,7 +99,7 @@ class StoppingDetokenizer:
         return getattr(self._inner, name)
 
     def update(self, new_token_ids: list[int], stop_terminated: bool) -> str | None:
-        """The stop text that was met, if any. Tokens that came in the same step as the answer's last one are kept."""
+        """The stop text that was reached, if any. Tokens from the same step as the answer's last token are kept."""
         stopped: str | None = self._update(new_token_ids, stop_terminated)
         for token_id in new_token_ids:
             if "\n" in self._texts[token_id] and stopped is None and not stop_terminated:
@@ -115,9 +115,9 @@ class StoppingDetokenizer:
 
 
 def stop_at_answers(engine: Any, detokenizer: type, stop: AnswerStop) -> None:
-    """Have an `AsyncLLM` end every completion at its answer. `detokenizer` is the class of those that it makes.
+    """Make an `AsyncLLM` end every completion at its answer. `detokenizer` is the class of its detokenizers.
 
-    Raises PolicyError where this vLLM has no place for it.
+    Raises PolicyError where this version of vLLM does not support it.
     """
     processor = getattr(engine, "output_processor", None)
     states = getattr(processor, "request_states", None)
@@ -126,8 +126,8 @@ def stop_at_answers(engine: Any, detokenizer: type, stop: AnswerStop) -> None:
     known = callable(update) and list(inspect.signature(update).parameters) == _UPDATE
     if not isinstance(states, dict) or not callable(add) or not known or not hasattr(detokenizer, "output_token_ids"):
         raise PolicyError(
-            "this version of vLLM cannot be told to stop at the final answer: set sampling.stop_at_answer=false, or use one "
-            "of 0.26 to 0.33"
+            "stopping at the final answer does not work with this version of vLLM: set sampling.stop_at_answer=false, or use "
+            "vLLM 0.26 to 0.33"
         )
 
     def add_stopping(request: Any, *others: Any, **more: Any) -> None:

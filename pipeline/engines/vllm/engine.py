@@ -1,9 +1,9 @@
 """vLLM's asynchronous engine in this process: the only file that imports vllm.
 
-Requests go in one by one (n=1) with token-id prompts and without seeds: vLLM's CPU worker crashes on seeded requests and the
-GPU one loops over them row by row, so what was sampled is recorded instead. Prefix caching is on: requests of one prefix are
-adjacent, hence its prefill happens once. Text is made of the tokens of a whole completion, unless stop texts are to be found
-in it while it grows.
+Requests are sent one by one (n=1) with token-id prompts and without seeds: vLLM's CPU worker crashes on seeded requests, and
+its GPU worker loops over them row by row. The samples are recorded instead. Prefix caching is on, and requests of one prefix
+are adjacent, so its prefill happens once. Text is decoded from the whole completion, unless stop texts must be detected while
+it grows.
 """
 
 import asyncio
@@ -34,18 +34,18 @@ from pipeline.engines.vllm.meter import PlaceMeter, TokenMeter, leave_prometheus
 from pipeline.graders.base import Ending
 
 BACKLOG = 1.2
-"""Requests handed to vLLM over the number it can run: enough that a finished one is replaced at once."""
+"""Requests handed to vLLM, relative to the number that it can run: a finished request is replaced at once."""
 SEED_BITS = 31
 _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH}
 _FAILED = "error"
-"""How vLLM ends a request that it could not serve while the engine lives on."""
+"""vLLM's finish reason of a request that failed while the engine keeps working."""
 
 
 class VllmEngine:
-    """One model on the devices this process sees. `cpus` is the share of the machine a CPU engine may use.
+    """One model on the devices that this process sees. `cpus` is the number of cores that a CPU engine may use.
 
-    `name`: the policy's own, `model` what vLLM is told to load. `ending`: when a completion has stated its answer and so ends;
-    None: it goes on.
+    `name` is the policy's name, and `model` returns the model that vLLM loads. `ending` detects the final answer, where a
+    completion stops. None: completions do not stop there.
     """
 
     def __init__(
@@ -122,11 +122,11 @@ class VllmEngine:
         dtype = cpu_dtype() if on_cpu and config.dtype == "auto" else config.dtype
         arguments = engine_arguments(config, model=model, dtype=dtype, device=device, seed=secrets.randbits(SEED_BITS))
         self._guard = EngineGuard()
-        # vLLM prints the root cause of a failed start in a child and leaves it out of its exception.
+        # A child process of vLLM prints the root cause of a failed start. The exception does not contain it.
         with capture_output() as log:
             try:
                 self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._meter])
-            except Exception as error:  # vLLM raises anything from OSError to RuntimeError here; all mean "cannot load"
+            except Exception as error:  # vLLM raises many types here; all mean "cannot load"
                 raise PolicyError(load_failure(self._name, str(error), log.read_text(errors="replace"))) from error
         leave_prometheus_out(self._engine)
         self._refusals = (ValueError, getattr(exceptions, "VLLMClientError", ValueError))
@@ -186,7 +186,7 @@ class VllmEngine:
             self._aborted -= asked
 
     def _running_on(self, gpu: str | None) -> Hardware:
-        """What the started engine runs on: GPUs of that name, or this machine's processor."""
+        """The hardware of the started engine: GPUs of the name `gpu`, or this machine's CPU (None)."""
         model, stated = self._engine.model_config, self._config.device
         sizes, dtype = model.hf_config.to_dict(), str(model.dtype).removeprefix("torch.")
         kv_dtype = str(self._engine.vllm_config.cache_config.cache_dtype)
@@ -233,7 +233,7 @@ class VllmEngine:
             finished.put_nowait(await self._complete(request, keep_tokens))
         except EngineDied as death:
             finished.put_nowait(death)
-        except Exception as error:  # noqa: BLE001  what is no refusal leaves the engine in doubt: its owner replaces it
+        except Exception as error:  # noqa: BLE001  after any other error the engine's state is unknown, so its owner replaces it
             if self._is_refusal(error):
                 finished.put_nowait(empty_completion(request, Finish.ENGINE_FAILED))
             else:
@@ -260,7 +260,7 @@ class VllmEngine:
                 if request.request_id in self._aborted:
                     return empty_completion(request, Finish.ABORT)
                 if sample.finish_reason not in _FINISHES:
-                    # An engine that aborts what it was not told to is shutting down, and its text is cut.
+                    # An abort that nobody requested means that the engine is shutting down; the text is cut.
                     raise EngineDied(f"vLLM ended {request.request_id} with finish_reason={sample.finish_reason}")
                 n_tokens, prompt_ids, decode = len(sample.token_ids), request.prefix.prompt_ids, self.tokenizer.decode
                 self._finished += n_tokens
@@ -275,16 +275,16 @@ class VllmEngine:
         raise EngineDied("vLLM ended a request without an output")
 
     def _is_refusal(self, error: Exception) -> bool:
-        """Whether vLLM turned down one request and goes on with the others; it wraps some of its reasons."""
+        """Whether vLLM rejected one request and continues with the others. It wraps some of its errors."""
         refused = isinstance(error, self._refusals) or isinstance(error.__cause__, self._refusals)
         return refused and not self._engine.errored
 
 
 def _device_name(platform: Any) -> str:
-    """As the driver tells it, without touching the device from this process; empty where it tells nothing."""
+    """The device's name from its driver, without initializing the device in this process. Empty where it is unknown."""
     try:
         return "cpu" if platform.is_cpu() else str(platform.get_device_name())
-    except Exception:  # noqa: BLE001  each platform has errors of its own here, and vLLM goes on without a name too
+    except Exception:  # noqa: BLE001  each platform raises its own errors here, and vLLM works without a name too
         return ""
 
 
@@ -292,7 +292,7 @@ def _set_environment(policy: VllmConfig, cpus: int) -> None:
     usable = sorted(os.sched_getaffinity(0))[:cpus]
     defaults = {
         "VLLM_CPU_KVCACHE_SPACE": f"{policy.kv_cache_gib:g}",
-        # All cores: vLLM's own default keeps one free and halves the speed of a two-core machine.
+        # All cores: the default of vLLM keeps one free, which halves the speed of a two-core machine.
         "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, usable)) if len(usable) == os.cpu_count() else "nobind",
         "OMP_NUM_THREADS": str(cpus),
         "VLLM_LOGGING_LEVEL": "ERROR",
@@ -308,7 +308,7 @@ def _set_environment(policy: VllmConfig, cpus: int) -> None:
 
 
 def cpu_dtype() -> str:
-    """bfloat16 where the processor computes in it; elsewhere it is emulated, at a third of the speed of float32."""
+    """bfloat16 where the CPU supports it, else float32: emulated bfloat16 has a third of the speed of float32."""
     with contextlib.suppress(OSError):
         flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
         if flags and {"avx512_bf16", "amx_bf16"} & set(flags.group(1).split()):

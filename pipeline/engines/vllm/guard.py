@@ -1,12 +1,12 @@
-"""Ends an engine's processes when their owner is gone, however it went.
+"""Ends an engine's processes when their owner ends, in whatever way the owner ends.
 
-vLLM works in processes of its own, and they outlive an owner that is killed: under pid 1, generating on, holding the device.
-They carry a mark in their environment that names their owner, and a small process beside the owner ends them (see `reaper`).
-What even that one could not end, because it was killed too, the next engine ends before it starts.
+vLLM runs in its own processes. They survive an owner that is killed: they become children of pid 1, keep generating and keep
+the device. Each carries a mark in its environment that names its owner, and a small process started by the owner ends them
+(see `reaper`). If that process was killed too, the next engine ends them before it starts.
 
-A mark names its owner by pid, start time and pid namespace, so that neither a new process under the pid of a dead owner nor a
-process of a container, whose pids mean something else here, is taken for it. Left alone are processes of other users, those
-without a mark of ours or with one whose owner lives, and the family of this process: all with the mark that it carries itself.
+A mark names its owner by pid, start time and pid namespace. It therefore cannot match a new process with the pid of a dead
+owner, or a process of a container, where pids differ. The guard does not touch processes of other users, processes without a
+mark or with a living owner, and processes with the same mark as this process.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from pipeline.core.errors import PolicyError
 from pipeline.engines.vllm import reaper
 
 END_SECONDS = 30.0
-"""How long killed processes may take to end: those of a large model give gigabytes of memory back."""
+"""How long killed processes may take to end. Those of a large model must release gigabytes of memory."""
 _WAIT_SECONDS = 10.0
 _LOOK_SECONDS = 0.05
 _MARK = re.compile(r"(?P<namespace>\d+)-(?P<pid>\d+)-(?P<started>\d+)-[0-9a-f]{32}")
@@ -34,9 +34,9 @@ _GONE = (FileNotFoundError, ProcessLookupError)
 
 
 class EngineGuard:
-    """Processes started after this one was made, and theirs, end with this process, or at `release`.
+    """Ends all processes that are started after its creation, and their children, with this process or at `release`.
 
-    Raises PolicyError when processes of an earlier owner can be found and not be ended.
+    Raises PolicyError when processes of an earlier owner exist and cannot be ended.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class EngineGuard:
         )
 
     def release(self) -> None:
-        """Kill what is left of the engine, and wait until it is gone."""
+        """Kill the remaining processes of the engine and wait for their end."""
         os.environ.pop(reaper.MARK, None)
         if self._process.stdin is not None:
             self._process.stdin.close()
@@ -66,7 +66,7 @@ class EngineGuard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessName:
-    """A process for good: pids are used again, a pid with a start time (in the kernel's ticks since boot) is not."""
+    """A unique process: a pid alone is reused, a pid with its start time (kernel ticks since boot) is not."""
 
     pid: int
     started: int
@@ -79,14 +79,14 @@ def mark_of_this_process() -> str:
 
 
 def end_orphans(seconds: float = END_SECONDS) -> None:
-    """Kill every process of this user that carries the mark of a dead owner, and wait until they are gone.
+    """Kill every process of this user that carries the mark of a dead owner, and wait for their end.
 
-    Raises PolicyError, which names them, when some are still there after `seconds`.
+    Raises PolicyError, which names the processes that still exist after `seconds`.
     """
     deadline = time.monotonic() + seconds
     killed: set[ProcessName] = set()
     while True:
-        # A process may be started while its parent is being killed: look again until there is none.
+        # A process may start while its parent is being killed: repeat until none is found.
         found = list(_orphans())
         for process in found:
             with contextlib.suppress(OSError):
@@ -97,8 +97,8 @@ def end_orphans(seconds: float = END_SECONDS) -> None:
             return
         if time.monotonic() > deadline:
             raise PolicyError(
-                f"processes {', '.join(map(str, left))} of an engine whose owner died hold on to the device, and did not end "
-                f"within {seconds:g} s of being killed: end them, or restart the machine, and start again"
+                f"processes {', '.join(map(str, left))} of an engine whose owner died still hold the device: they did not end "
+                f"within {seconds:g} s after they were killed; end them or restart the machine, then start again"
             )
         time.sleep(_LOOK_SECONDS)
 
@@ -123,9 +123,9 @@ def _lives(process: ProcessName) -> bool:
 
 
 def _living(pid: int) -> ProcessName:
-    """The process that has this pid now. Raises FileNotFoundError or ProcessLookupError when there is none, or when all that is
-    left of it is its exit status, which holds no memory, device or file."""
-    # The name of the program comes first, in brackets, and may hold any character; see proc_pid_stat(5) for the order.
+    """The process that has this pid now. Raises FileNotFoundError or ProcessLookupError when there is none, or when it is a
+    zombie, which holds no memory, device or file."""
+    # The program's name comes first, in brackets, and may contain any character. See proc_pid_stat(5) for the order.
     fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     state, threads, started = fields[0], int(fields[17]), int(fields[19])
     if state in _DEAD_STATES and threads <= 1:

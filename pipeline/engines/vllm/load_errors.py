@@ -1,4 +1,4 @@
-"""Why a policy cannot be used, in one line with the remedy: from vLLM's error and what its processes printed, caught here."""
+"""Turns vLLM's error and the captured output of its processes into one line: why a policy cannot be loaded, and a remedy."""
 
 import contextlib
 import os
@@ -13,10 +13,10 @@ from pipeline.core.errors import PolicyError
 MAX_CAUSE_CHARACTERS = 300
 
 _CAUSE = re.compile(r"\b[A-Za-z_.]*(?:Error|Exception): (.+)")
-# What is raised around the cause: by vLLM in our process, and by the library that checks its settings.
+# Wrappers of the cause: raised by vLLM in our process, and by the library that checks its settings.
 _NO_CAUSE = re.compile(r"Engine core initialization failed|\d+ validation errors? for ")
 
-# Words of the cause, most telling first, and what helps then.
+# Words in the cause and the remedy, most specific first.
 _REMEDIES = (
     (
         ("not a valid model identifier", "repo id", "repository", "couldn't connect", "offline mode", "404 client"),
@@ -24,7 +24,7 @@ _REMEDIES = (
     ),
     (
         ("memory on device", "out of memory", "memory error"),
-        "the GPU is full or too small: end what else uses it (nvidia-smi shows it), lower policy.memory_share, or raise "
+        "the GPU is full or too small: end other processes on it (see nvidia-smi), lower policy.memory_share, or raise "
         "policy.tensor_parallel",
     ),
     (
@@ -41,10 +41,10 @@ _REMEDIES = (
         "lower policy.max_model_len or policy.max_num_seqs, change policy.memory_share (GPU) or policy.kv_cache_gib (CPU), "
         "or raise policy.tensor_parallel",
     ),
-    (("trust_remote_code", "custom code"), "take a model that needs no code of its own: trust_remote_code stays off"),
+    (("trust_remote_code", "custom code"), "choose a model that needs no custom code: trust_remote_code is always off"),
     (
         ("cuda", "gpu", "device", "world size"),
-        "check that the GPUs that policy.tensor_parallel asks for are there and free",
+        "check that as many GPUs as policy.tensor_parallel requests exist and are free",
     ),
 )
 _OTHERWISE = "check policy.model and the other policy settings"
@@ -52,9 +52,9 @@ _OTHERWISE = "check policy.model and the other policy settings"
 
 @contextlib.contextmanager
 def capture_output(descriptors: Sequence[int] = (1, 2)) -> Iterator[Path]:
-    """Send these descriptors of this process, and of children it starts meanwhile, to the file that is yielded.
+    """Redirect these descriptors of this process, and of children that it starts meanwhile, to the file that is yielded.
 
-    The file is gone behind the block, so read it inside.
+    The file is deleted after the block, so read it inside.
     """
     _flush()
     saved = {descriptor: os.dup(descriptor) for descriptor in descriptors}
@@ -76,7 +76,7 @@ def _flush() -> None:
 
 
 def load_failure(model: str, error: str, printed: str) -> str:
-    """One line: which model, the innermost cause that was told, and what to do."""
+    """One line with the model, the innermost reported cause, and the remedy."""
     causes = [cause for cause in _CAUSE.findall(printed) if not _NO_CAUSE.search(cause)]
     cause = " ".join((causes[0] if causes else error).split())
     lowered = cause.lower()
@@ -87,9 +87,9 @@ def load_failure(model: str, error: str, printed: str) -> str:
 
 
 def check_context(model: str, *, context: int, max_tokens: int) -> None:
-    """Raises PolicyError where the context holds no prompt at all beside a completion; single prompts are rejected later."""
+    """Raise PolicyError where the context has no room for any prompt and a completion. Single prompts are rejected later."""
     if context <= max_tokens:
         raise PolicyError(
-            f"the policy {model} has a context of {context} tokens, which holds no prompt beside a completion of "
-            f"sampling.max_tokens={max_tokens}: lower that, or raise policy.max_model_len where the model permits"
+            f"the policy {model} has a context of {context} tokens, which leaves no room for a prompt next to "
+            f"sampling.max_tokens={max_tokens}: lower that, or raise policy.max_model_len if the model permits it"
         )

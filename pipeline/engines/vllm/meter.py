@@ -1,6 +1,6 @@
-"""Counts what vLLM does while requests still run, from the statistics that it keeps of every engine step.
+"""Counts vLLM's work while requests still run, from its statistics of every engine step.
 
-The completions themselves come when they are final, which for long answers is minutes apart.
+Completions arrive only when they are final, and for long answers minutes pass between them.
 """
 
 import time
@@ -11,10 +11,10 @@ from pipeline.core.progress import EngineWork
 
 
 class PlaceMeter:
-    """Integrates over time the share of an engine's places that no request has, while none waits for one.
+    """Integrates over time the share of an engine's request slots that are empty while no request waits.
 
-    Requests count from when they are handed to vLLM, since it tells what runs only after a step, which may take seconds.
-    One that vLLM itself keeps waiting, for room in its KV cache or for the next step, shows that no place is to be had.
+    A request counts from when it is handed to vLLM, because vLLM reports running requests only after a step, which may take
+    seconds. A request that vLLM itself keeps waiting, for KV cache or for the next step, shows that no slot is usable.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,21 +28,21 @@ class PlaceMeter:
 
     @property
     def unfilled_seconds(self) -> float:
-        """Up to now, since `open`."""
+        """Seconds since `open`, weighted with the share of empty slots."""
         return self._seconds + (self._clock() - self._since) * self._unfilled()
 
     def open(self, capacity: int) -> None:
-        """From now on there are so many places; until then there was none to fill."""
+        """Set the number of slots. Time before this call does not count."""
         self._pass_time()
         self._capacity = capacity
 
     def take(self, taken: int, waiting: int) -> None:
-        """From now on so many requests are with vLLM, and so many wait on our side."""
+        """Set the number of requests that vLLM has and the number that wait in this process."""
         self._pass_time()
         self._taken, self._waiting = taken, waiting
 
     def hold(self, held: int) -> None:
-        """From now on vLLM keeps so many of its requests waiting."""
+        """Set the number of requests that vLLM keeps waiting."""
         self._pass_time()
         self._held = held
 
@@ -58,9 +58,10 @@ class PlaceMeter:
 
 
 class TokenMeter:
-    """A stat logger as vLLM 0.26 to 0.33 wants one, and its own factory: pass it in `stat_loggers`.
+    """A stat logger for vLLM 0.26 to 0.33, and its own factory: pass it in `stat_loggers`.
 
-    Its `work` knows nothing of `attended` and `unfilled_seconds`; of the latter it tells `places` what it hears.
+    Its `work` leaves out `finished`, `attended` and `unfilled_seconds`. For the last it reports vLLM's waiting requests to
+    `places`.
     """
 
     def __init__(self, places: PlaceMeter) -> None:
@@ -71,9 +72,9 @@ class TokenMeter:
         return self
 
     def record(self, scheduler_stats: Any, iteration_stats: Any, *_others: Any, **_more: Any) -> None:
-        """What vLLM calls after every engine step. Either is None for one that has none to tell."""
+        """Called by vLLM after every engine step. Either argument may be None."""
         if scheduler_stats is not None:
-            # Newer versions count apart those that they have put off.
+            # Newer versions count postponed requests separately.
             put_off = getattr(scheduler_stats, "num_skipped_waiting_reqs", 0)
             self._places.hold(scheduler_stats.num_waiting_reqs + put_off)
         if iteration_stats is not None:
@@ -86,13 +87,13 @@ class TokenMeter:
             )
 
     def log_engine_initialized(self) -> None:
-        """vLLM calls it once; there is nothing to say."""
+        """Required by vLLM, which calls it once. Does nothing."""
 
 
 def leave_prometheus_out(engine: Any) -> None:
-    """Take out of vLLM's `AsyncLLM` the logger that it adds beside any other: that one fills a histogram for every token.
+    """Remove the Prometheus logger that vLLM's `AsyncLLM` always adds: it updates a histogram for every token.
 
-    A vLLM that keeps its loggers elsewhere keeps that one too, which costs time and nothing else.
+    A version of vLLM that stores its loggers elsewhere keeps it, which only costs time.
     """
     manager = getattr(engine, "logger_manager", None)
     if manager is not None:

@@ -1,4 +1,4 @@
-"""The policies that vLLM serves in this process, the embedded model and any other. vLLM itself is loaded when one starts."""
+"""The policies that vLLM serves in this process: the embedded model and any other. vLLM is imported when an engine is made."""
 
 from dataclasses import dataclass, replace
 
@@ -18,7 +18,7 @@ from pipeline.graders.base import Ending
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unloaded:
-    """See `base.PolicyFacts`; its name is not known before it is loaded."""
+    """Facts of a policy that is not loaded, see `base.PolicyFacts`. Its identity is unknown until then."""
 
     tokenizer: Tokenizer
     max_model_len: int
@@ -34,15 +34,15 @@ class VllmPolicy(Policy):
 
     @property
     def name(self) -> str:
-        """As it stands in the column `policy`."""
+        """The model's name, which is the first part of the column `policy`."""
         raise NotImplementedError
 
     def model(self) -> str:
-        """What vLLM is told to load: a Hugging Face name or a folder."""
+        """The model that vLLM loads: a Hugging Face name or a folder."""
         return self.name
 
     def architecture(self) -> Architecture | None:
-        """The model's sizes, where they can be had before it is loaded."""
+        """The model's sizes. None where they are unknown before it is loaded."""
         return None
 
     def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
@@ -58,7 +58,7 @@ class VllmPolicy(Policy):
         )
 
     def identity(self) -> dict[str, object]:
-        # How weights are loaded does not matter, but for those that are not loaded at all.
+        # The load format does not change the policy, except for random weights.
         random = self.settings.load_format == RANDOM_WEIGHTS
         return {"policy.load_format": RANDOM_WEIGHTS} if random else {}
 
@@ -85,7 +85,7 @@ class VllmPolicy(Policy):
                 f"{self.name} has {weight_bytes(architecture) / 1e9:,.0f} GB of weights and a context of "
                 f"{settings.max_model_len or architecture.context:,} tokens, too much for a node's {gpus} GPUs of "
                 f"{memory / 1e9:,.0f} GB: quantize it (policy.quantization=fp8), lower policy.max_model_len or "
-                "policy.max_num_seqs, use larger GPUs, or say over how many to spread it (policy.tensor_parallel)"
+                "policy.max_num_seqs, use larger GPUs, or set the number of GPUs per model (policy.tensor_parallel)"
             )
         return parts
 

@@ -1,7 +1,7 @@
-"""What a guard process runs: it ends an engine's processes when their owner is gone, however it went. See `guard`.
+"""The program of the guard process: it ends an engine's processes when their owner ends in any way. See `guard`.
 
-It waits for its owner's end of a pipe to close, which the kernel does in every case, and then kills what carries the owner's
-mark in its environment. Run as a file, in an interpreter that sees no other module of this package. Linux only.
+It waits until its owner's end of a pipe closes, which the kernel guarantees, and then kills every process with the owner's mark
+in its environment. It is run as a file, in an interpreter that sees no other module of this package. Linux only.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ _LOOK_SECONDS = 0.02
 
 
 def process_marks() -> dict[int, str]:
-    """The marks that processes of this user carry, by their pids. A process that is ending carries none any more."""
+    """The marks of this user's processes by pid. A process that is ending has no mark any more."""
     name = f"{MARK}=".encode()
     found = {}
     for folder in Path("/proc").iterdir():
@@ -30,13 +30,13 @@ def process_marks() -> dict[int, str]:
 
 
 def marked_processes(mark: str) -> list[int]:
-    """Processes of this user that carry this mark."""
+    """The pids of this user's processes with this mark."""
     return [pid for pid, carried in process_marks().items() if carried == mark]
 
 
 def _reap(mark: str) -> None:
     sys.stdin.buffer.read()
-    # A process may be started while its parent is being killed: look again until there is none.
+    # A process may start while its parent is being killed: repeat until none is found.
     while pids := marked_processes(mark):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):

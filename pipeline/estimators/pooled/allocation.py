@@ -1,14 +1,14 @@
-"""The pooled estimator, what it asks for: each rollout goes where it is expected to teach most about all steps of its chain.
+"""Allocation of the pooled estimator: each rollout goes to the prefix where it reduces the variance of its chain most.
 
-Around the present beliefs the values of a chain are treated as jointly normal: a rollout of prefix k lowers the summed variance
-of the chain's values by sum_j Cov(V_k, V_j)^2 / (Var V_k + E[V_k (1 - V_k)]) (the gain of Kalman 1960). Covariances along the
-chain are products of those from step to step, as in a Markov chain with linear regressions. Rollouts that are asked for
-together are chosen one by one, each in the light of the ones before, so that none is counted twice.
+Around the current posterior, the values of a chain are treated as jointly normal. A rollout of prefix k reduces the summed
+variance of the chain's values by sum_j Cov(V_k, V_j)^2 / (Var V_k + E[V_k (1 - V_k)]) (the gain of Kalman 1960). Covariances
+along the chain are products of those between neighbouring steps, as in a Markov chain with linear regressions. The rollouts of
+one round are chosen one by one. Each choice accounts for the earlier ones, so no information is counted twice.
 
-A budget in rollouts is never exceeded, by the chains of a problem together; one in tokens by about a rollout per chain, since
-what a rollout costs is known from earlier ones alone. Of one and the same state, more budget or a smaller target asks for no
-less of any prefix, where chains share none; over several rounds the larger plan need not contain the smaller one, as it has
-decided in the light of other rollouts.
+The chains of a problem together never exceed a budget in rollouts. They exceed a budget in tokens by about one rollout per
+chain, because the cost of a rollout is only known from earlier ones. From the same state, a larger budget or a smaller target
+requests at least as many rollouts of every prefix, if chains share none. Over several rounds the larger plan need not contain
+the smaller one, because its decisions depend on other rollouts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,27 +26,29 @@ from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import ROOT, Flags, Floats, Ints, Tree
 
 _FIRST, _GROWTH = 4, 0.5
-"""A chain asks for four rollouts at first, and later for half of what it has: fewer at a time are no better spent."""
+"""A chain requests four rollouts at first, and later half of what it has. Smaller rounds do not improve the allocation."""
 _NOISE = 1 / 4
-"""The largest variance that a rollout can have."""
+"""The largest variance of the outcome of a rollout."""
 _INFORMATIVE = 0.1
-"""Below this correlation of neighbouring values a chain's rollouts are spread evenly."""
+"""Below this correlation of neighbouring values, a chain's rollouts are distributed evenly."""
 _PILOT_CHAINS = 64
-"""Until so many chains are known every prefix gets a rollout, whatever the prior believes to know of it. Not on a budget."""
+"""Until the kernel has learned from this number of chains, every prefix gets a rollout. Not used with a budget."""
 _CELLS = 2_000_000
-"""Chains are taken in groups whose covariances have at most so many entries: 16 MB."""
+"""Largest number of covariance entries of a group of chains: 16 MB."""
 _LEAST_VARIANCE = 1e-9
 _SPENT = 1e-9
-"""A budget of which no more is left is spent: shares of shared prefixes do not add up to the last digit."""
+"""A remaining budget up to this counts as spent, because the shares of shared prefixes add up with rounding errors."""
 _ALIKE = 1e-9
-"""Gains that differ by so little are equal, and the first prefix is taken: the last digits depend on who else is asked for."""
+"""Gains within this relative difference are equal, and the first prefix wins: last digits depend on the other chains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Group:
-    """Some chains, padded to the longest: `nodes` (C, M) of the forest, `there` where a chain has one, `prices` of a rollout,
-    infinite where none can be had, and its `costs` in the unit of the budget. `left` (C,): what a chain may still spend;
-    `most` (C,): rollouts it may take now; `least` (C,): the gain per price that is worth it.
+    """C chains, padded to the longest length M.
+
+    (C, M): `nodes` of the forest; `there`, whether the chain has a node; `prices` of a rollout, infinite where none can be
+    sampled; `costs` of a rollout in the unit of the budget. (C,): `left`, the remaining budget; `most`, the largest number of
+    rollouts in this round; `least`, the smallest gain per price that is worth a rollout.
     """
 
     nodes: Ints
@@ -60,8 +62,8 @@ class _Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Moments:
-    """Beliefs of N nodes as moments: the variance of a value, the mean variance of a rollout given it, and the slope of the
-    value's regression on the parent's, (N,) each."""
+    """Moments of the posterior of N nodes, (N,) each: the variance of the value, the mean variance of a rollout's outcome given
+    the value, and the slope of the value's regression on the parent's value."""
 
     variance: Floats
     noise: Floats
@@ -71,9 +73,9 @@ class _Moments:
 def next_rollouts(
     problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, config: PooledConfig, kernel: Kernel
 ) -> list[dict[str, int]]:
-    """See `base.Estimator.next_rollouts`. A chain is done when the best rollout for it would teach less than one does where
-    all of its values are known to `config.target_sd`, or when its budget is spent. Without a budget it may have what
-    `rollouts` of each of its prefixes come to."""
+    """See `base.Estimator.next_rollouts`. A chain is done when its best rollout would reduce the variance by less than a
+    rollout does at a standard deviation of `config.target_sd` for all of its values, or when its budget is spent. Without a
+    budget it may have `rollouts` times the number of its prefixes."""
     if not problems:
         return []
     forest = forest_of(problems, trials)
@@ -93,7 +95,7 @@ def next_rollouts(
 def _keep_within_budgets(
     more: Ints, problems: Sequence[Tree], forest: Forest, rollouts: int, config: PooledConfig
 ) -> None:
-    """Chains that share prefixes may together ask for a little more than they have; the first prefixes then come first."""
+    """Reduce the requests of chains that share prefixes to their common budget. The first prefixes of the tree come first."""
     for tree, numbers in zip(problems, forest.numbers, strict=True):
         if len(tree.chains) > 1:
             budget = config.budget * len(tree.chains) if config.budget else rollouts * int((~tree.closed).sum())
@@ -102,7 +104,7 @@ def _keep_within_budgets(
 
 
 def _begin_with_a_pilot(more: Ints, forest: Forest) -> None:
-    """Problems with prefixes that have no rollout ask for one of each, and for others later, in the light of these."""
+    """Problems with prefixes without a rollout request one rollout of each of these, and nothing else in this round."""
     unseen = (forest.issued == 0) & ~forest.closed
     for numbers in forest.numbers:
         if unseen[numbers].any():
@@ -146,7 +148,7 @@ def _groups(
         elif config.budget_unit is BudgetUnit.rollouts:
             left = config.budget - (own * issued).sum(axis=1)
         else:
-            # A rollout counts as a token at least: engines may give back nothing at all.
+            # A rollout counts as at least one token, because an engine may return an empty completion.
             tokens = (own * np.maximum(forest.tokens[nodes], issued)).sum(axis=1)
             priced = (own * prices * issued).sum(axis=1)
             left = config.budget - tokens
@@ -164,7 +166,7 @@ def _groups(
 
 
 def _reach(steps: Ints, alike: float) -> Floats:
-    """How many steps of a chain a rollout tells about: sum_j r^(2 |k - j|), on average over its prefixes k."""
+    """The number of steps that a rollout informs about: sum_j r^(2 |k - j|), averaged over the chain's prefixes k."""
     far = np.arange(steps.max())
     powers = max(alike, 0.0) ** (2 * far)
     powers[0] = 0.0
@@ -173,7 +175,7 @@ def _reach(steps: Ints, alike: float) -> Floats:
 
 
 def _choose(group: _Group, forest: Forest, moments: _Moments, *, evenly: bool) -> Ints:
-    """How many rollouts of each prefix every chain asks for, (C, M)."""
+    """The number of rollouts of each prefix that every chain requests, (C, M)."""
     issued = forest.issued[group.nodes]
     asked = np.zeros(group.nodes.shape, dtype=np.int64)
     left = group.left.copy()
@@ -206,10 +208,10 @@ def _choose(group: _Group, forest: Forest, moments: _Moments, *, evenly: bool) -
 
 
 def _covariances(group: _Group, moments: _Moments) -> Floats:
-    """(C, M, M); zero where a chain has no node."""
+    """Covariances of the values along each chain, (C, M, M). Zero where a chain has no node."""
     chains, longest = group.nodes.shape
     variance = np.where(group.there, moments.variance[group.nodes], 0.0)
-    # A path may skip nodes that another chain has between two of its own: the slope is then that of the last step, as far as
+    # A path may skip nodes of another chain between two of its own. Then the slope of the last step is used, limited so that
     # no correlation exceeds 1.
     most = np.sqrt(variance[:, 1:] / np.maximum(variance[:, :-1], _LEAST_VARIANCE))
     slopes = np.clip(moments.slope[group.nodes[:, 1:]], -most, most)

@@ -1,21 +1,22 @@
-"""The pooled estimator: rollouts go where they teach most about a whole chain, and values speak for all of them together.
+"""The pooled estimator: it samples where a rollout gives most information about a whole chain, and pools all rollouts.
 
-`choice` decides what to sample, `learning` learns from the run how values move along chains. Here is what has come of it:
-values of all prefixes of a chain, from the rollouts of its problem together.
+`allocation` decides what to sample. `learning` learns from the run how values change along chains. This module computes the
+values of all prefixes of a chain from all rollouts of its problem.
 
-Posterior mean, sd and interval are those of the beliefs: what a value is, given all evidence, among chains such as the run's.
-Averaged over the run they keep their promise whatever the stopping rule (it enters no posterior); for one fixed value they are
-biased towards what is usual.
+Posterior mean, sd and interval are those of the posterior distribution of a value, given all evidence and the chains of the
+run. Averaged over the run they are calibrated under any stopping rule, because the rule does not enter a posterior. For one
+fixed value they are biased towards the typical value.
 
-`value` is unbiased for every single prefix: c/n of its first round with a graded rollout. How large that round was, and
-whether there was one, was decided before the prefix had any outcome of its own, from others' alone; later rounds were asked
-for in the light of it, and c/n over all of them is biased. What that costs is variance, V(1 - V)/n for a smaller n.
+`value` is unbiased for every single prefix: correct / graded over the first round of the prefix with a graded rollout. Whether
+there was such a round, and its size, was decided from other prefixes alone, before any outcome of this prefix was known. Later
+rounds depend on these outcomes, so correct / graded over all rounds is biased. The price is a higher variance, V(1 - V)/n for
+a smaller n.
 
-Exactly so where whether a rollout can be graded does not depend on whether it is right, and where a round that was cut by an
-interruption is completed before anything else is decided: which of its rollouts had come in depends on how long they were.
+This holds exactly if whether a rollout can be graded does not depend on whether it is correct, and if a round that was
+interrupted is completed before the next decision: which of its rollouts are finished depends on their length.
 
-Not covered: where chains cut the same text into different steps, the standard deviation of an advantage over a step that
-another chain takes in two counts both values as independent.
+Not covered: where chains split the same text into different steps, the standard deviation of an advantage over a step that
+another chain splits in two treats both values as independent.
 """
 
 import math
@@ -42,7 +43,7 @@ from pipeline.estimators.tree import NONE, Ints, Tree, counts_of, trees_of
 def values(
     chains: Sequence[ChainShape], trials: Mapping[str, Trials], config: EstimatorConfig, kernel: Kernel
 ) -> list[list[StepValue]]:
-    """Of each chain its K + 1 values, the bare problem first. Chains of a problem share a first prefix."""
+    """For each chain its K + 1 values, the bare problem first. The chains of a problem share their first prefix."""
     trees = trees_of(chains)
     if not trees:
         return []
@@ -56,7 +57,7 @@ def values(
 
 
 class _Decision:
-    """Beliefs in numbers, of each node."""
+    """Summary numbers of the posterior of each node."""
 
     def __init__(self, found: Posterior, config: EstimatorConfig) -> None:
         low, high = quantiles_of(found.mass, config.confidence)
@@ -140,8 +141,8 @@ class Pooled(Estimator):
 
     def lacks(self) -> Mapping[Need, str]:
         why = (
-            "rollouts went where they taught most about a whole chain (estimator.name=pooled), so a prefix on its own has too "
-            "few of them, and a number that depends on their outcomes"
+            "rollouts were allocated to inform about whole chains (estimator.name=pooled), so a single prefix has too few of "
+            "them, and their number depends on their outcomes"
         )
         return dict.fromkeys((Need.EVERY_PREFIX, Need.FREE_COUNTS, Need.PROBES), why)
 

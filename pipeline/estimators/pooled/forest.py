@@ -1,4 +1,4 @@
-"""The trees of several problems side by side, with what has come in for each prefix: what beliefs are computed on."""
+"""The trees of several problems in joint arrays, with the rollouts of each prefix: the input of the posterior."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from pipeline.estimators.tree import NONE, ROOT, Flags, Floats, Ints, Tree
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Taken:
-    """Steps that rollouts took: the numbers of the nodes behind them, (E,) in order, and what that says of the values before
-    and after, (E, POINTS, POINTS)."""
+    """E steps that rollouts reproduced: `nodes`, the sorted numbers of the nodes after these steps, (E,), and `factors`, the
+    evidence on the values before and after each step, (E, POINTS, POINTS)."""
 
     nodes: Ints
     factors: Floats
 
     def within(self, nodes: slice) -> slice:
-        """The places of those of the nodes."""
+        """The slice of the entries whose nodes are in `nodes`."""
         if not len(self.nodes):
             return slice(0, 0)
         start, stop = np.searchsorted(self.nodes, [nodes.start, nodes.stop]).tolist()
@@ -31,11 +31,11 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forest:
-    """Trees side by side, their nodes numbered by depth, with what has come in for each.
+    """Several trees with N nodes, which are numbered by depth, and their rollouts.
 
-    `numbers`: of each tree the numbers of its nodes. `levels`: the nodes of each depth; `forks`: whether two of them have the
-    same parent. `ends` and `right`: of all chains, as in `Tree`. `graded`, `issued`, `tokens` (N,): of the rollouts. `correct`
-    of `tried` (N,) are the trials that speak for a node's value alone; `taken` tells of those that speak for two.
+    `numbers`: the numbers of each tree's nodes. `levels`: the nodes of each depth. `forks`: whether two nodes of that depth
+    have the same parent. `ends`, `right`: for all chains, as in `Tree`. `graded`, `issued`, `tokens` (N,): counts of the
+    rollouts. `correct` of `tried` (N,): trials that are evidence on one node's value. `taken`: evidence on two values.
     `prices`, `shares`, `closed` (N,): as in `Tree`.
     """
 
@@ -57,7 +57,7 @@ class Forest:
 
 
 def forest_of(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Forest:
-    """At least one tree."""
+    """Join trees (at least one) with their trials."""
     sizes = np.array([len(tree.prefix_ids) for tree in trees])
     starts = np.cumsum(sizes) - sizes
     depths = np.concatenate([tree.depths for tree in trees])
@@ -97,14 +97,14 @@ _OUTCOMES = attrgetter("counts.correct", "counts.graded", "counts.ungraded", "co
 
 
 def _counted(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Ints:
-    """(N, 4), as in `_OUTCOMES`."""
+    """Counts of each prefix in the order of `_OUTCOMES`, (N, 4)."""
     found = [trials.get(prefix, NONE) for tree in trees for prefix in tree.prefix_ids]
     facts = chained.from_iterable(map(_OUTCOMES, found))
     return np.fromiter(facts, dtype=np.int64, count=4 * len(found)).reshape(-1, 4)
 
 
 def _tried(counted: Ints, numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> tuple[Ints, Ints]:
-    """Those that were right, and all, (N,) each."""
+    """The number of correct and of all trials of each node, (N,) each."""
     right, tried = counted[:, 0].copy(), counted[:, 1].copy()
     for places, passed in zip(numbers, passes, strict=True):
         if passed is not None:

@@ -1,21 +1,21 @@
-"""The values a step may have, as the pooled estimator sees them: grid points, each standing for the interval around it."""
+"""The discrete values of the pooled estimator: a grid, in which each point represents the interval around it."""
 
 import numpy as np
 
 from pipeline.estimators.tree import Floats, Ints
 
 POINTS = 25
-"""Half as many make estimates coarser than a few rollouts do; twice as many change no figure of the bench."""
+"""With half as many points, the grid error exceeds the effect of a few rollouts. Twice as many change no bench figure."""
 GRID: Floats = np.linspace(0.0, 1.0, POINTS)
 EDGES: Floats = np.concatenate([[0.0], (GRID[1:] + GRID[:-1]) / 2, [1.0]])
 _WIDTHS = np.diff(EDGES)
 _WITHIN: Floats = np.where((GRID > 0) & (GRID < 1), _WIDTHS**2 / 12, 0.0)
-"""Variance of a value that is uniform in its interval. The ends stand for 0 and 1 themselves: steps that lose everything."""
+"""Variance of a value that is uniform in its interval. The end points are exactly 0 and 1, such as after a fatal step."""
 
 LEAST = 1e-100
-"""Evidence says no more than this against a value. Products of a few are still normal numbers: others take processors long."""
+"""Lower limit of a likelihood. Products of a few are still normal floats; subnormal floats are slow."""
 _TABLED = 64
-"""Likelihoods of so many rollouts are looked up."""
+"""Likelihoods of up to this number of rollouts are tabled."""
 
 
 def likelihood(correct: Ints, graded: Ints) -> Floats:
@@ -34,7 +34,7 @@ def _likelihood(correct: Ints, graded: Ints) -> Floats:
 
 
 def exp_scaled(logs: Floats) -> Floats:
-    """Rows of logarithms -> what they are of, up to a factor: from `LEAST` to 1."""
+    """The exponentials of each row of logarithms, scaled to the range from `LEAST` to 1."""
     return np.asarray(np.maximum(np.exp(logs - logs.max(axis=1, keepdims=True)), LEAST))
 
 
@@ -53,15 +53,15 @@ def mean_of(mass: Floats) -> Floats:
 
 
 def variance_of(mass: Floats) -> Floats:
-    """Their variances, that within a grid point's interval included."""
+    """Variances of distributions over the grid, including the variance within a grid point's interval."""
     return np.asarray(np.maximum(mass @ (GRID**2) - (mass @ GRID) ** 2, 0.0) + mass @ _WITHIN)
 
 
 def quantiles_of(mass: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """An interval of each row that holds `confidence` of its mass: (...,) lower and upper bounds.
+    """An interval of each row that contains `confidence` of its mass: lower and upper bounds, (...) each.
 
-    Equal tails are cut off, but a tail that would end in the interval of a grid's end is not cut off at all, so that 0 and 1
-    can be covered; the other one is then twice as large.
+    Both tails are equal. If a tail would end in the interval of a grid end, it is not cut off, so that 0 and 1 can be covered;
+    the other tail is then twice as large.
     """
     tail = (1 - confidence) / 2
     to_zero, to_one = mass[..., 0] >= tail, mass[..., -1] >= tail
@@ -80,7 +80,7 @@ def _quantile(mass: Floats, tail: Floats) -> Floats:
 
 
 def mass_above(mass: Floats, threshold: float) -> Floats:
-    """P(V > threshold) of each row; the ends count as 0 and 1."""
+    """P(V > threshold) of each row. The end points count as exactly 0 and 1."""
     share = np.clip((EDGES[1:] - threshold) / _WIDTHS, 0.0, 1.0)
     share[0], share[-1] = 0.0, 1.0
     return np.asarray(np.minimum(mass @ share, 1.0))

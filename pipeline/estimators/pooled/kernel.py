@@ -1,7 +1,7 @@
-"""How values move along chains, learnt from a run: where they begin, how a step changes them, how a chain ends.
+"""How values change along chains, learned from a run: the first value, the change at a step, and the outcome at the end.
 
-Kept as expected counts of what was seen so far, so that a later unit goes on where an earlier one stopped. What the counts
-do not tell yet is told by the prior: most steps change nothing, some a little, a few everything.
+It is stored as expected counts, so that a later unit continues from an earlier one. Where counts are small, the prior
+dominates: most steps change nothing, some change the value a little, and a few decide the outcome.
 """
 
 from dataclasses import dataclass
@@ -15,29 +15,29 @@ from pipeline.estimators.tree import Floats
 
 PRIOR_VERSION = 1
 _KINDS = {"none": 0.55, "small": 0.15, "large": 0.1, "decisive": 0.1, "any": 0.1}
-"""Kinds of steps, and how common they are believed to be: one that changes nothing, a little (sd 0.04), more (sd 0.12); one
-that decides, after which little is open; and one behind which everything is as likely as behind any other such step."""
+"""Prior shares of the kinds of steps: no change, a small change (sd 0.04), a larger change (sd 0.12), a decisive step, after
+which the value is near 0 or 1, and a step whose new value does not depend on the old one."""
 _SMALL_SD, _LARGE_SD = 0.04, 0.12
 _OPEN = 1.0
 """A decisive step from v leads to Beta(v * _OPEN, (1 - v) * _OPEN), whose mean is v."""
 _AT_ZERO, _AT_ONE = 0.12, 0.08
 _BLUNDER = 0.02
-"""Chance that a chain's outcome is not what its last value says."""
+"""Probability that a chain's outcome contradicts its last value."""
 _START_WEIGHT, _LAST_WEIGHT = 10.0, 4.0
-"""The prior counts as much as so many chains that begin, and chains that end from a grid point."""
+"""Weights of the prior, in chains: for the first value, and for the outcome at each grid point."""
 _KINDS_WEIGHT = 20.0
-"""The prior shares of kinds count as much as so many steps."""
+"""Weight of the prior shares of kinds, in steps."""
 _STEP_WEIGHT = 15.0
-"""What the kinds say of a grid point counts as much as so many steps that leave it."""
+"""Weight of the mixture of kinds at each grid point, in steps from it."""
 _FITS = 5
 _LEAST = 1e-6
-"""No step is impossible."""
+"""Lower limit of a transition probability: no step is impossible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kernel:
-    """Expected counts over `chains` chains: `start` (POINTS,) of first values, `steps` (POINTS, POINTS) of values before and
-    after a step, `last` (2, POINTS) of values of the last measured prefix, of chains that ended wrong and right."""
+    """Expected counts over `chains` chains: `start` (POINTS,), first values; `steps` (POINTS, POINTS), values before and after
+    a step; `last` (2, POINTS), values of the last measured prefix of chains with an incorrect and a correct outcome."""
 
     start: Floats
     steps: Floats
@@ -47,8 +47,8 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TransitionModel:
-    """Probabilities: of the first value (POINTS,), of the next value given this one (POINTS, POINTS), of a right outcome
-    given the value of the last measured prefix (POINTS,)."""
+    """Probabilities: `start` (POINTS,) of the first value; `step` (POINTS, POINTS) of the next value given this one; `right`
+    (POINTS,) of a correct outcome given the value of the last measured prefix."""
 
     start: Floats
     step: Floats
@@ -56,7 +56,7 @@ class TransitionModel:
 
 
 PRIOR = Kernel(start=np.zeros(POINTS), steps=np.zeros((POINTS, POINTS)), last=np.zeros((2, POINTS)))
-"""Nothing seen yet."""
+"""The kernel before the first chain."""
 
 
 def _anywhere() -> Floats:
@@ -79,13 +79,13 @@ def _decisive_weight() -> Floats:
 
 _ANYWHERE = _anywhere()
 _SETTLED = np.stack([np.eye(POINTS), _near(_SMALL_SD), _near(_LARGE_SD), _decisive_weight()])
-"""The kinds of steps of which it is known where they lead: (4, POINTS, POINTS)."""
+"""Transition matrices of the kinds that are not learned, (4, POINTS, POINTS)."""
 
 
 @lru_cache(maxsize=4)
 def transition_model(kernel: Kernel) -> TransitionModel:
-    """The posterior mean of the probabilities, under Dirichlet priors. That of the steps is centred on the mixture of kinds
-    that explains the counts best, so that it says little where a run is not what was believed of it."""
+    """The posterior mean of the probabilities under Dirichlet priors. The prior of the steps is centred on the mixture of kinds
+    that explains the counts best, so a wrong prior has little effect."""
     start = kernel.start + _START_WEIGHT * _ANYWHERE
     steps = kernel.steps + _STEP_WEIGHT * _mixture(kernel.steps)
     ended = kernel.last.sum(axis=0) + _LAST_WEIGHT
@@ -98,7 +98,7 @@ def transition_model(kernel: Kernel) -> TransitionModel:
 
 
 def _mixture(steps: Floats) -> Floats:
-    """The shares of the kinds, and where steps of kind "any" lead, by expectation maximisation on expected counts of steps."""
+    """The mixture of kinds, (POINTS, POINTS). Its shares and the target of "any" are fitted by EM on expected step counts."""
     prior = np.array(list(_KINDS.values()))
     shares, anywhere = prior, _ANYWHERE
     kinds = np.concatenate([_SETTLED, np.broadcast_to(anywhere, (1, POINTS, POINTS))])
@@ -114,7 +114,7 @@ def _mixture(steps: Floats) -> Floats:
 
 @lru_cache(maxsize=4)
 def correlation(kernel: Kernel) -> float:
-    """Of a value and the next one, over all steps seen: 0 where steps carry no information about each other."""
+    """The correlation of a value and the next one over all steps: 0 where they carry no information about each other."""
     steps = transition_model(kernel).step
     before = kernel.steps.sum(axis=1) + _START_WEIGHT * _ANYWHERE
     joint = steps * (before / before.sum())[:, None]

@@ -1,7 +1,8 @@
-"""A kernel learnt from a unit: expectation maximisation over its chains (Baum and Welch 1970), on top of what was known.
+"""Learns a kernel from a unit: expectation maximization over its chains (Baum and Welch 1970), starting from a known kernel.
 
-This is empirical Bayes: the run's own chains say how values move, and each chain is then judged in that light. Each iteration
-would raise the likelihood of the unit times the density of the prior, did the prior stay the same; it is fitted on the way.
+This is empirical Bayes: the chains of the run determine how values change along a chain, and this is the prior of each chain.
+With a constant prior, each iteration would increase the likelihood of the unit times the density of the prior. Here the prior
+is fitted as well.
 
 A kernel is stored as a table of one row.
 """
@@ -21,15 +22,15 @@ from pipeline.estimators.pooled.posterior import expected_moves
 from pipeline.estimators.tree import Tree
 
 _ITERATIONS = 5
-"""More make the kernel fit the unit too closely: its beliefs are then surer than they are right."""
+"""With more iterations the kernel overfits the unit, and its posteriors become overconfident."""
 _KEPT = 0.7
-"""What is known from earlier units counts so much less with each new one: it was told by a kernel that knew less."""
+"""Weight of the counts of earlier units at each new unit. They were computed with a kernel from fewer chains."""
 _KNOWN_WELL = 64
-"""Chains behind which the pooled estimator trusts what it has learnt: what it is taken to know for most of a large run."""
+"""Chains after which the pooled estimator trusts its kernel. Assumed for most of a large run."""
 
 
 def learn_kernel(known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Kernel:
-    """What is known with these trees added; for the units behind this one, and for this one's own values."""
+    """The kernel with these trees added. It is used for the values of this unit and for later units."""
     if not trees:
         return known
     forest = forest_of(trees, trials)
@@ -52,7 +53,7 @@ TABLE = "kernels"
 
 
 def kernel_table(kernel: Kernel) -> pa.Table:
-    """One row: the expected counts, and which prior they stand beside."""
+    """One row with the expected counts and the version of their prior."""
     row = {
         "prior": PRIOR_VERSION,
         "chains": kernel.chains,
@@ -64,19 +65,19 @@ def kernel_table(kernel: Kernel) -> pa.Table:
 
 
 def kernel_of(table: pa.Table) -> Kernel:
-    """The inverse of `kernel_table`. Raises ValueError for one that another version has learnt."""
+    """The inverse of `kernel_table`. Raises ValueError for a kernel of another version."""
     row = table.to_pylist()[0]
     kernel = Kernel(
         start=np.array(row["start"]), steps=np.array(row["steps"]), last=np.array(row["last"]), chains=row["chains"]
     )
     shapes = kernel.start.shape, kernel.steps.shape, kernel.last.shape
     if row["prior"] != PRIOR_VERSION or shapes != ((POINTS,), (POINTS, POINTS), (2, POINTS)):
-        raise ValueError("the kernel was learnt by another version of stepvalue")
+        raise ValueError("the kernel was learned by another version of stepvalue")
     return kernel
 
 
 class KernelLearner:
-    """See `base.Learner`. Its state is a `Kernel`."""
+    """A `base.Learner` whose state is a `Kernel`."""
 
     table = TABLE
     version = PRIOR_VERSION

@@ -1,18 +1,19 @@
-"""Whose trials the rollouts of a problem are, each counted once.
+"""Assigns each rollout of a problem to the prefix whose value it is a trial of. Each rollout counts once.
 
-Whether a rollout of a prefix reproduces a step token for token is decided before its outcome, so those that do are fair trials
-of the prefix behind the step. Those that do not are no fair trials of their own prefix any more, whose value they share in with
-the others: what both together say of the two values is told by `factor`.
+Whether a rollout of a prefix reproduces the next step token for token is decided before its outcome. A rollout that does is
+therefore an unbiased trial of the prefix after the step. The remaining rollouts are no longer unbiased trials of their own
+prefix. `factor` is the joint evidence of both groups on the two values.
 
-Of several steps after a prefix the one counts that most rollouts took; those that took another one stay where they are.
+If rollouts reproduce several different steps after a prefix, only the step with the most rollouts counts. Rollouts that took
+another step remain trials of the prefix.
 
-A prefix of value v whose next step has value w takes that step with a probability p, of which nothing more is known than how
-such probabilities are spread. Else it goes elsewhere, and is right with a probability u: v = p w + (1 - p) u. Of n + m rollouts
-n take the step, which says something about p, and c of the other m are right, which says something about u:
+A rollout of a prefix with value v takes a next step with value w with probability p, of which only the distribution over steps
+is known. Otherwise it leaves the chain, and is correct with probability u: v = p w + (1 - p) u. Of n + m rollouts, n take the
+step, which is evidence on p, and c of the other m are correct, which is evidence on u:
 
     factor(v, w) = E[p^n (1 - p)^m u^c (1 - u)^(m - c)],   u = (v - p w) / (1 - p)
 
-over all p that leave u a probability. The outcomes of the n are not in here: they are trials of w.
+over all p for which u is a probability. The outcomes of the n rollouts are not part of it: they are trials of w.
 """
 
 from collections import Counter
@@ -31,17 +32,17 @@ _PROBABILITY = 0.15, 0.85
 """Beta distribution of p: mean 0.15, median 0.013, 12 % above 0.5. Measured on Qwen2.5-Coder-1.5B-Instruct, 8 problems of GSM8K
 in lines at temperature 1: mean 0.15, median 0.006, 13 % above 0.5."""
 _ANGLES = 32
-"""Values of p. Equally far apart in the arcsine of the root, where n rollouts tell p to 1 / (2 sqrt n)."""
+"""Number of values of p, equidistant in arcsin(sqrt(p)), where n rollouts determine p to 1 / (2 sqrt n)."""
 _OFFSETS: Floats = np.array([-1, 0, 1]) / 3
-"""Where v may lie in its interval, in distances of grid points: it decides about u where p is nearly 1."""
+"""Positions of v within its interval, in units of the grid spacing. They determine u where p is nearly 1."""
 _ROUNDING = 1e-9
 _LEAST = 1e-12
-"""No pair of values is impossible, relative to the likeliest."""
+"""Lower limit of a factor, relative to the largest: no pair of values is impossible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branching:
-    """Of a prefix's graded rollouts: how many took a step, how many left the chain, and how many of the latter were right."""
+    """Graded rollouts of a prefix: `taken` took a step, `left` left the chain, and `correct` of the latter were correct."""
 
     taken: int
     left: int
@@ -50,7 +51,7 @@ class Branching:
 
 @lru_cache(maxsize=4096)
 def factor(seen: Branching) -> Floats:
-    """(POINTS, POINTS): see the module, up to a constant; rows are values before the step, columns behind it."""
+    """See the module; up to a constant, (POINTS, POINTS). Rows are values before the step, columns values after it."""
     log = _LOG_COMMON + seen.taken * _LOG_TAKEN + seen.left * _LOG_LEFT
     log = log + seen.correct * _LOG_RIGHT + (seen.left - seen.correct) * _LOG_WRONG
     mass = np.exp(log - log.max()).sum(axis=2)
@@ -58,21 +59,21 @@ def factor(seen: Branching) -> Floats:
 
 
 def _probabilities() -> tuple[Floats, Floats]:
-    """Values of p and how common they are, (_ANGLES,) each."""
+    """Values of p and their probabilities, (_ANGLES,) each."""
     edges = np.sin(np.linspace(0, np.pi / 2, _ANGLES + 1)) ** 2
     middles = np.sin((np.arange(_ANGLES) + 0.5) * np.pi / 2 / _ANGLES) ** 2
     return middles, np.diff(betainc(*_PROBABILITY, edges))
 
 
 def _elsewhere() -> Floats:
-    """u of all v and w, (POINTS, POINTS, len(_P))."""
+    """u for all v, w and p, (POINTS, POINTS, len(_P))."""
     before = np.clip(GRID[:, None] + _OFFSETS * (GRID[1] - GRID[0]), 0.0, 1.0)
     u = (before[:, None, :, None] - _MIDDLES * GRID[:, None, None]) / (1 - _MIDDLES)
     return np.asarray(u.reshape(POINTS, POINTS, -1))
 
 
 def _common() -> Floats:
-    """Logarithms of how common p is, given v and w: (POINTS, POINTS, len(_P)), -inf where u is no probability."""
+    """Log probabilities of p given v and w, (POINTS, POINTS, len(_P)); -inf where u is not a probability."""
     possible = (_U > -_ROUNDING) & (_U < 1 + _ROUNDING)
     common = np.where(possible, np.tile(_SPREAD, len(_OFFSETS)), 0.0)
     with np.errstate(divide="ignore"):
@@ -92,15 +93,15 @@ _LOG_TAKEN, _LOG_LEFT, _LOG_RIGHT, _LOG_WRONG = _log(_P), _log(1 - _P), _log(_U)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
-    """Of the nodes of a tree: `own`, (correct, graded) of those whose number of trials is not that of their own rollouts, and
-    `steps`, by the node behind them, of those steps that rollouts took."""
+    """For a tree: `own`, (correct, graded) of the nodes whose trials differ from their own rollouts, and `steps`, the counts of
+    the steps that rollouts reproduced, by the node after the step."""
 
     own: Mapping[int, tuple[int, int]]
     steps: Mapping[int, Branching]
 
 
 def passes_of(prefix_ids: Sequence[str], parents: Ints, trials: Mapping[str, Trials]) -> Passes | None:
-    """Nodes as in `Tree`; None where no rollout of them took a step."""
+    """Nodes are numbered as in `Tree`. None where no rollout reproduced a step."""
     if not any(any(trials[prefix].reached) for prefix in prefix_ids if prefix in trials):
         return None
     above = parents.tolist()
@@ -132,14 +133,14 @@ def passes_of(prefix_ids: Sequence[str], parents: Ints, trials: Mapping[str, Tri
 
 @dataclass(slots=True)
 class _Tally:
-    """Graded rollouts."""
+    """Counts of graded rollouts."""
 
     correct: int = 0
     graded: int = 0
 
 
 _Tallies = dict[int, _Tally]
-"""By the last node that they came by."""
+"""By the last node of the chain that the rollouts reproduced."""
 
 
 def _add_own(here: _Tallies, node: int, have: Trials, at: Mapping[str, int]) -> None:
@@ -157,7 +158,7 @@ def _add_own(here: _Tallies, node: int, have: Trials, at: Mapping[str, int]) -> 
 
 
 def _child(node: int, last: int, parents: Sequence[int]) -> int | None:
-    """The child of a node that leads to the last one; None where none does."""
+    """The child of `node` on the path to `last`. None where `last` is not below `node`."""
     while last > node and parents[last] != node:
         last = parents[last]
     return last if last > node else None

@@ -1,9 +1,9 @@
-"""What is believed of every prefix's value, from all rollouts of its problem: sum-product on the tree of prefixes.
+"""The posterior of every prefix's value from all rollouts of its problem: sum-product on the tree of prefixes.
 
-Values move along the tree as `TransitionModel` says, rollouts are Bernoulli trials of their prefix's value, and a chain's outcome is a
-trial of its last measured prefix. On a single chain this is the forward-backward algorithm of a hidden Markov model (Rabiner
-1989); on a tree it is Pearl's belief propagation, exact as well. Steps that rollouts took have a matrix of their own each, in
-which the rollouts speak for the values before and after together.
+Values change along the tree according to `TransitionModel`. Rollouts are Bernoulli trials of their prefix's value, and a
+chain's outcome is a trial of its last measured prefix. On a single chain this is the forward-backward algorithm of a hidden
+Markov model (Rabiner 1989). On a tree it is Pearl's belief propagation, which is exact too. A step that rollouts reproduced has
+its own transition matrix, in which these rollouts are evidence on the values before and after the step.
 """
 
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ from pipeline.estimators.pooled.kernel import TransitionModel
 from pipeline.estimators.tree import UNKNOWN, Floats, Ints
 
 _NEVER = -1e9
-"""Logarithm of evidence that no number of branches outweighs."""
+"""Logarithm of negligible evidence, which no number of branches outweighs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posterior:
-    """Of N nodes: `mass` (N, POINTS) their distributions; `with_parent` (N,) the covariance of a node's value and its
-    parent's, 0 for a root."""
+    """For N nodes: `mass` (N, POINTS), the distributions of their values; `with_parent` (N,), the covariance of a node's value
+    and its parent's, 0 for a root."""
 
     mass: Floats
     with_parent: Floats
 
 
 def posterior(forest: Forest, moving: TransitionModel) -> Posterior:
-    """See the module. Time grows with the number of nodes."""
+    """See the module. The time is linear in the number of nodes."""
     found = _downward(forest, moving)
     mean = found.mass @ GRID
     with_parent = np.zeros(len(mean))
@@ -43,7 +43,7 @@ def posterior(forest: Forest, moving: TransitionModel) -> Posterior:
 
 
 def expected_moves(forest: Forest, moving: TransitionModel) -> tuple[Floats, Floats]:
-    """The distributions (N, POINTS), and the expected number of steps from value to value over all nodes, (POINTS, POINTS)."""
+    """The distributions (N, POINTS), and the expected number of steps from each value to each, (POINTS, POINTS)."""
     found = _downward(forest, moving)
     inner = found.inner
     before = found.apart[inner] / found.total[inner, None]
@@ -57,9 +57,9 @@ def expected_moves(forest: Forest, moving: TransitionModel) -> tuple[Floats, Flo
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Evidence:
-    """Of N nodes: `mass`, as in `Posterior`; evidence on the parent's value from all but a node's own branch, `apart`, and
-    evidence `below` on the node's own (N, POINTS). `total` (N,): the sum of both over all pairs of values. `inner`: the nodes
-    with a parent; `apart` says nothing of the others."""
+    """For N nodes, (N, POINTS) each: `mass`, as in `Posterior`; `apart`, the evidence on the parent's value without the node's
+    own branch; `below`, the evidence on the node's value from its branch. `total` (N,): the sum of their product over all pairs
+    of values. `inner`: the nodes with a parent; `apart` is undefined for the others."""
 
     mass: Floats
     apart: Floats
@@ -86,7 +86,7 @@ def _downward(forest: Forest, moving: TransitionModel) -> _Evidence:
 
 
 def _collect_evidence(forest: Forest, moving: TransitionModel) -> tuple[Floats, Floats]:
-    """Evidence at and below each node, and what of it reaches its parent. Rows are scaled: products do not vanish."""
+    """Evidence at and below each node, and its message to the parent. Rows are scaled so that products do not underflow."""
     below = likelihood(forest.correct, forest.tried)
     known = forest.right != UNKNOWN
     _multiply(below, forest.ends[known], np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right))
@@ -106,12 +106,12 @@ def _collect_evidence(forest: Forest, moving: TransitionModel) -> tuple[Floats, 
 
 
 def _own_steps(forest: Forest, moving: TransitionModel, taken: slice) -> Floats:
-    """Matrices of steps that rollouts took, (E, POINTS, POINTS)."""
+    """Transition matrices of the steps that rollouts reproduced, (E, POINTS, POINTS)."""
     return moving.step * forest.taken.factors[taken]
 
 
 def _multiply(rows: Floats, places: Ints, factors: Floats) -> None:
-    """Multiply rows by factors of which several may belong to the same row: so many that only their logarithms can be added."""
+    """Multiply rows by factors. Many factors may belong to one row, so logarithms are added to avoid underflow."""
     where, which = np.unique(places, return_inverse=True)
     if len(where) == len(places):
         rows[places] *= factors
