@@ -106,7 +106,7 @@ keys = [*models.QWEN3_30B_A3B, "quantization_config", "layer_types", "sliding_wi
         {"quantization_config": st.fixed_dictionaries({"quant_method": json, "config_groups": json})}
     ),
 )
-def test_a_config_is_read_or_its_fault_is_told(config: dict[str, Any], changes: dict[str, Any]) -> None:
+def test_a_config_is_read_or_its_fault_is_reported(config: dict[str, Any], changes: dict[str, Any]) -> None:
     with suppress(UnknownArchitecture):
         assert isinstance(architecture_of({**config, **changes}), Architecture)
 

@@ -28,18 +28,18 @@ OPTIONS = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml")
 FILLED = ["data.path=x", "run_dir=x"]
 SERVER = "policy.openai.urls=[http://127.0.0.1:8000/v1]"
 
-Told = pytest.CaptureFixture[str]
+Printed = pytest.CaptureFixture[str]
 
 
-def refused(capsys: Told, *arguments: str) -> str:
+def refused(capsys: Printed, *arguments: str) -> str:
     """The one line that a wrong command line is answered with."""
     assert main(arguments) == 2
-    told = capsys.readouterr()
-    assert told.err.endswith("\n")
-    assert told.err.count("\n") == 1
-    assert told.err.startswith("stepvalue: ")
-    assert "Traceback" not in told.err + told.out
-    return told.err.removeprefix("stepvalue: ").rstrip("\n")
+    shown = capsys.readouterr()
+    assert shown.err.endswith("\n")
+    assert shown.err.count("\n") == 1
+    assert shown.err.startswith("stepvalue: ")
+    assert "Traceback" not in shown.err + shown.out
+    return shown.err.removeprefix("stepvalue: ").rstrip("\n")
 
 
 @pytest.mark.parametrize(("group", "option"), [pytest.param(*pair, id="=".join(pair)) for pair in OPTIONS])
@@ -63,7 +63,7 @@ def test_every_file_of_conf_composes(group: str, option: str) -> None:
     "arguments", [["-h"], ["label", "-h"], ["status", "--cfg", "job"], ["status"], ["status", "json=true"], ["audit"]]
 )
 def test_nobody_who_reads_the_output_is_no_traceback(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Told
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed
 ) -> None:
     claim(LocalStorage(tmp_path), {"schema": SCHEMA_VERSION, "staged_input": "a" * 20}, alone=True)
     reader, writer = os.pipe()
@@ -76,7 +76,7 @@ def test_nobody_who_reads_the_output_is_no_traceback(
     assert capsys.readouterr().err == ""
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"stepvalue {pipeline.__version__}\n"
 
@@ -230,75 +230,75 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
     ],
     ids=lambda value: " ".join(value)[:60].encode("ascii", "replace").decode() if isinstance(value, list) else None,
 )
-def test_a_mistake_is_one_line_that_names_it(arguments: list[str], said: list[str], capsys: Told) -> None:
+def test_a_mistake_is_one_line_that_names_it(arguments: list[str], said: list[str], capsys: Printed) -> None:
     line = refused(capsys, *arguments)
     assert all(part in line for part in said), line
 
 
-def test_markup_in_an_argument_is_shown_as_it_is(capsys: Told) -> None:
+def test_markup_in_an_argument_is_shown_as_it_is(capsys: Printed) -> None:
     assert "'[red]x[/red]'" in refused(capsys, "[red]x[/red]")
     assert "nofile[/]" in refused(capsys, "label", "policy=oracle", "data.path='nofile[/]'", "run_dir=x")
 
 
-def test_help_needs_nothing_and_names_everything(capsys: Told) -> None:
+def test_help_needs_nothing_and_names_everything(capsys: Printed) -> None:
     for word in ("-h", "--help", "help"):
         assert main([word]) == 0
         assert "label" in capsys.readouterr().out
     assert main(["label", "--help-all"]) == 0
-    told = capsys.readouterr()
-    assert told.err == ""
+    shown = capsys.readouterr()
+    assert shown.err == ""
     for group, option in OPTIONS:
-        (line,) = [line for line in told.out.splitlines() if line.startswith(f"  {group} ")]
+        (line,) = [line for line in shown.out.splitlines() if line.startswith(f"  {group} ")]
         assert option in line.split()[1:]
-    assert "python -m pipeline label" in told.out
+    assert "python -m pipeline label" in shown.out
     assert main(["label", "policy=oracle", "--help"]) == 0
     assert "python -m pipeline label" in capsys.readouterr().out
 
 
-def test_no_command_is_wrong_usage_and_shows_the_help(capsys: Told) -> None:
+def test_no_command_is_wrong_usage_and_shows_the_help(capsys: Printed) -> None:
     assert main([]) == 2
     assert "usage:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("ask", [["--cfg", "job"], ["-c", "job"], ["--cfg=job"]])
-def test_cfg_prints_the_settings_that_would_run(ask: list[str], capsys: Told) -> None:
+def test_cfg_prints_the_settings_that_would_run(ask: list[str], capsys: Printed) -> None:
     assert main(["label", "sampling.rollouts=17", "data=gsm8k", *ask]) == 0
-    told = capsys.readouterr()
-    settings = yaml.safe_load(told.out)
-    assert told.err == ""
+    shown = capsys.readouterr()
+    settings = yaml.safe_load(shown.out)
+    assert shown.err == ""
     assert settings["sampling"]["rollouts"] == 17
     assert settings["data"]["columns"]["problem"] == "question"
     assert settings["run_dir"] is None
     assert settings.keys() == set(LabelConfig.__dataclass_fields__)
 
 
-def test_grade_explains_itself_with_its_own_groups_and_settings(capsys: Told) -> None:
+def test_grade_explains_itself_with_its_own_groups_and_settings(capsys: Printed) -> None:
     assert main(["grade", "--help-all"]) == 0
-    told = capsys.readouterr().out
-    assert "python -m pipeline grade input=" in told
-    assert "  grader     code default" in told
-    assert "  policy" not in told
+    shown = capsys.readouterr().out
+    assert "python -m pipeline grade input=" in shown
+    assert "  grader     code default" in shown
+    assert "  policy" not in shown
     assert main(["grade", "grader.processes=3", "output=x.jsonl", "--cfg", "job"]) == 0
     settings = yaml.safe_load(capsys.readouterr().out)
     assert settings.keys() == set(GradeConfig.__dataclass_fields__)
     assert (settings["input"], settings["output"], settings["grader"]["processes"]) == ("-", "x.jsonl", 3)
 
 
-def test_a_flag_is_a_setting_and_stands_in_the_help(capsys: Told) -> None:
+def test_a_flag_is_a_setting_and_stands_in_the_help(capsys: Printed) -> None:
     assert main(["audit", "--prune", "run_dir=x", "--cfg", "job"]) == 0
     assert yaml.safe_load(capsys.readouterr().out) == {"run_dir": "x", "prune": True, "lock": True}
     assert main(["audit", "-h"]) == 0
     assert "options: --prune, --cfg job" in capsys.readouterr().out
     assert main(["audit", "--help-all"]) == 0
-    told = capsys.readouterr().out
-    assert "options:\n  --prune  prune=true\n" in told
-    assert "groups" not in told
+    shown = capsys.readouterr().out
+    assert "options:\n  --prune  prune=true\n" in shown
+    assert "groups" not in shown
     assert main(["relabel", "--help-all"]) == 0
     assert "options" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("group", "option"), [("grader", "code"), ("grader", "default"), ("estimator", "fixed")])
-def test_groups_can_be_chosen_for_a_change(group: str, option: str, capsys: Told) -> None:
+def test_groups_can_be_chosen_for_a_change(group: str, option: str, capsys: Printed) -> None:
     assert main(["regrade", "run_dir=x", f"{group}={option}", "--cfg", "job"]) == 0
     settings = yaml.safe_load(capsys.readouterr().out)
     written = yaml.safe_load((CONF / group / f"{option}.yaml").read_text())
@@ -324,14 +324,14 @@ def label(data: Path, run_dir: Path) -> list[str]:
 GOOD = json.dumps({"problem": "1+1?", "answer": "2", "steps": ["It is 2."]})
 
 
-def test_a_missing_input_is_named(tmp_path: Path, capsys: Told) -> None:
+def test_a_missing_input_is_named(tmp_path: Path, capsys: Printed) -> None:
     line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
     assert f"there is no file or folder {tmp_path / 'rows.jsonl'}" in line
     assert files(tmp_path) == {}
     assert not ray.is_initialized()
 
 
-def test_a_file_of_another_kind_is_named_with_the_kinds_there_are(tmp_path: Path, capsys: Told) -> None:
+def test_a_file_of_another_kind_is_named_with_the_kinds_there_are(tmp_path: Path, capsys: Printed) -> None:
     (tmp_path / "rows.csv").write_text("problem,answer\n")
     line = refused(capsys, *label(tmp_path / "rows.csv", tmp_path / "run"))
     assert "rows.csv must end in one of .jsonl" in line
@@ -339,13 +339,13 @@ def test_a_file_of_another_kind_is_named_with_the_kinds_there_are(tmp_path: Path
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
-def test_an_empty_input_is_told(content: str, tmp_path: Path, capsys: Told) -> None:
+def test_an_empty_input_is_reported(content: str, tmp_path: Path, capsys: Printed) -> None:
     (tmp_path / "rows.jsonl").write_text(content)
     assert "rows.jsonl holds no rows" in refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
     assert not ray.is_initialized()
 
 
-def test_where_nothing_can_be_used_the_first_lines_and_reasons_are_told(tmp_path: Path, capsys: Told) -> None:
+def test_where_nothing_can_be_used_the_first_lines_and_reasons_are_reported(tmp_path: Path, capsys: Printed) -> None:
     rows = ["{", json.dumps({"question": "1+1?", "answer": "2"}), json.dumps({"problem": "1+1?", "steps": ["2"]})]
     (tmp_path / "rows.jsonl").write_text("\n".join(rows))
     line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
@@ -356,7 +356,7 @@ def test_where_nothing_can_be_used_the_first_lines_and_reasons_are_told(tmp_path
     assert not ray.is_initialized()
 
 
-def test_a_mended_input_can_use_the_run_dir_of_the_broken_one(tmp_path: Path, capsys: Told) -> None:
+def test_a_mended_input_can_use_the_run_dir_of_the_broken_one(tmp_path: Path, capsys: Printed) -> None:
     """The second start gets as far as its own mistake: the first has not taken the directory for itself."""
     (tmp_path / "rows.jsonl").write_text("{")
     refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
@@ -365,7 +365,7 @@ def test_a_mended_input_can_use_the_run_dir_of_the_broken_one(tmp_path: Path, ca
 
 
 @pytest.mark.parametrize("below", ["", "deeper"])
-def test_a_run_dir_that_is_a_file_is_left_alone(below: str, tmp_path: Path, capsys: Told) -> None:
+def test_a_run_dir_that_is_a_file_is_left_alone(below: str, tmp_path: Path, capsys: Printed) -> None:
     (tmp_path / "rows.jsonl").write_text(GOOD)
     (tmp_path / "notes.txt").write_text("mine")
     before = files(tmp_path)
@@ -375,7 +375,7 @@ def test_a_run_dir_that_is_a_file_is_left_alone(below: str, tmp_path: Path, caps
     assert not ray.is_initialized()
 
 
-def test_a_run_dir_with_other_files_is_left_alone(tmp_path: Path, capsys: Told) -> None:
+def test_a_run_dir_with_other_files_is_left_alone(tmp_path: Path, capsys: Printed) -> None:
     (tmp_path / "rows.jsonl").write_text(GOOD)
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.tex").write_text("mine")
@@ -386,7 +386,7 @@ def test_a_run_dir_with_other_files_is_left_alone(tmp_path: Path, capsys: Told) 
     assert not ray.is_initialized()
 
 
-def test_a_run_dir_of_another_run_names_what_differs(tmp_path: Path, capsys: Told) -> None:
+def test_a_run_dir_of_another_run_names_what_differs(tmp_path: Path, capsys: Printed) -> None:
     (tmp_path / "rows.jsonl").write_text(GOOD)
     storage = LocalStorage(tmp_path / "run")
     claim(storage, {"sampling.temperature": 0.5, "schema": SCHEMA_VERSION})
@@ -397,11 +397,11 @@ def test_a_run_dir_of_another_run_names_what_differs(tmp_path: Path, capsys: Tol
 
 
 @pytest.mark.parametrize("mark", ["<|fim_pad|>", "<extra_0>", "ки", "[PRM]", "日", "{x}", "\\n\\n", "a'b"])
-def test_a_setting_that_is_a_text_takes_any(mark: str, capsys: Told) -> None:
+def test_a_setting_that_is_a_text_takes_any(mark: str, capsys: Printed) -> None:
     assert main(["export", "--cfg", "job", "run_dir=x", "format=openrlhf", "out=y", f"placeholder={mark}"]) == 0
     assert yaml.safe_load(capsys.readouterr().out)["placeholder"] == mark
 
 
-def test_one_value_for_a_list_is_told(capsys: Told) -> None:
-    told = refused(capsys, "export", "run_dir=x", "format=parquet", "out=y", "columns=value")
-    assert told == "columns=value: columns is a list, write columns=[value]"
+def test_one_value_for_a_list_is_reported(capsys: Printed) -> None:
+    shown = refused(capsys, "export", "run_dir=x", "format=parquet", "out=y", "columns=value")
+    assert shown == "columns=value: columns is a list, write columns=[value]"

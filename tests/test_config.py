@@ -222,7 +222,7 @@ def test_a_regex_splitter_needs_a_regex(pattern: str | None, message: str) -> No
     assert DataConfig(splitter=Splitter.newline, pattern=pattern).pattern == pattern
 
 
-def test_a_broken_answer_pattern_is_told() -> None:
+def test_a_broken_answer_pattern_is_reported() -> None:
     with pytest.raises(ValueError, match=r"grader\.answer_pattern is not a regular expression"):
         grader_settings(answer_pattern="(")
 
@@ -245,9 +245,9 @@ def test_what_is_no_base_url_is_refused_without_showing_it() -> None:
         "127.0.0.1:8000", "ftp://h/v1", "http://", "http://me:secret@h/v1", "https://h/v1?key=secret", "http://h/v1#secret",
         "http://h:0/v1", "http://h:65536/v1", "http://h /v1", "http://h/v1\nsecret", "http://h/%2e%2e",
     ):  # fmt: skip
-        with pytest.raises(ValueError, match=r"^policy\.openai\.urls has an entry that is not a base URL") as told:
+        with pytest.raises(ValueError, match=r"^policy\.openai\.urls has an entry that is not a base URL") as shown:
             OpenAiConfig(urls=["http://good/v1", url])
-        assert "secret" not in str(told.value)
+        assert "secret" not in str(shown.value)
     for url in ("http://h", "https://api.h.org/v1/", "http://[::1]:8000/v1", "http://10.0.0.1:65535/a/b"):
         assert OpenAiConfig(urls=[url]).urls == [url]
     with pytest.raises(ValueError, match="URLs that differ"):
@@ -256,9 +256,9 @@ def test_what_is_no_base_url_is_refused_without_showing_it() -> None:
 
 def test_a_key_in_place_of_its_variables_name_is_refused_without_showing_it() -> None:
     for name in ("sk-proj-abc", "abcdef0123456789", "", "A B", "A" * 65):
-        with pytest.raises(ValueError, match=r"^policy\.openai\.api_key_env is not the name") as told:
+        with pytest.raises(ValueError, match=r"^policy\.openai\.api_key_env is not the name") as shown:
             OpenAiConfig(api_key_env=name)
-        assert not name or name not in str(told.value)
+        assert not name or name not in str(shown.value)
 
 
 def served_policy() -> Any:
@@ -283,7 +283,7 @@ def plain_policy() -> Any:
         (False, served_policy(), grader_settings(), None),
     ],
 )
-def test_completions_of_base_models_end_at_their_answer_unless_told(
+def test_completions_of_base_models_end_at_their_answer_unless_reported(
     stops: bool, policy: PolicyConfig, grader: Any, asked: bool | None
 ) -> None:
     config = LabelConfig(policy=policy, grader=grader, sampling=SamplingConfig(stop_at_answer=asked))

@@ -21,7 +21,7 @@ from pipeline.core.hardware import KNOWN, device_named, least_memory
         ("h100 sxm", "H100 SXM"),
     ],
 )
-def test_the_names_that_drivers_tell_are_known(name: str, known: str) -> None:
+def test_the_names_that_drivers_report_are_known(name: str, known: str) -> None:
     found = device_named(name)
     assert found is not None
     assert found.name == known

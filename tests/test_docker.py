@@ -99,7 +99,7 @@ def test_what_is_copied_exists_and_the_entrypoint_is_ours(path: Path) -> None:
         ([], "stepvalue"),
     ],
 )
-def test_entrypoint_hands_its_words_on(tmp_path: Path, arguments: list[str], expected: str) -> None:
+def test_entrypoint_passes_its_words_on(tmp_path: Path, arguments: list[str], expected: str) -> None:
     for name in ("stepvalue", "ray"):
         program = tmp_path / name
         program.write_text('#!/bin/sh\necho "$(basename "$0")" "$@" $$\n')

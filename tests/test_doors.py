@@ -147,14 +147,14 @@ def test_ours_are_what_the_door_asks_for(door: Door[type], kinds: tuple[type, ..
         assert door.plugin(name) is None
 
 
-def test_a_name_that_nobody_has_is_told_with_the_nearest() -> None:
+def test_a_name_that_nobody_has_is_reported_with_the_nearest() -> None:
     with pytest.raises(
         UsageError, match=r"estimator\.name=poold: there is no such estimator here: did you mean pooled\?"
     ):
         ESTIMATORS.load("poold")
 
 
-def test_what_a_plug_in_raises_is_told_with_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_plug_in_raises_is_reported_with_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     class Part:
         def learn(self) -> None:
             raise IndexError("y")

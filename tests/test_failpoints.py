@@ -40,11 +40,11 @@ def test_raise_is_an_error_that_nobody_expects() -> None:
 
 
 def test_reached_points_are_counted(tmp_path: Path) -> None:
-    told = arm({COUNTED: str(tmp_path / "hits")})
+    shown = arm({COUNTED: str(tmp_path / "hits")})
     for name in ("disk.write", "disk.link", "disk.write"):
         failpoint(name)
     assert (tmp_path / "hits").read_text().split() == ["disk.write", "disk.link", "disk.write"]
-    assert COUNTED in told
+    assert COUNTED in shown
 
 
 @pytest.mark.parametrize(("action", "signal"), [("kill", 9), ("stop", 19)])

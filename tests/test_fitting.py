@@ -37,7 +37,7 @@ def test_half_the_bytes_take_half_the_devices() -> None:
     assert least_devices(in_fp8, memory=80e9, share=0.9, at_most=8) == 2
 
 
-def test_a_long_context_and_many_sequences_want_room() -> None:
+def test_a_long_context_and_many_sequences_want_space() -> None:
     """A sequence of 131,072 tokens takes 17 GB of Llama's cache, which vLLM must be able to hold."""
     eight = architecture_of(models.LLAMA_8B)
     assert least_devices(eight, memory=40e9, share=0.8, at_most=8) == 2

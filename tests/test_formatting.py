@@ -57,8 +57,8 @@ def test_without_a_price_there_is_no_money() -> None:
         (1234.567, 2, "1,234.57"), (0.00001, 2, "0.000010"), (1e-300, 2, "0.000000000"), (0.4, 0, "0"), (2345.0, 0, "2,345"),
     ],
 )  # fmt: skip
-def test_of_small_figures_the_first_digits_are_told(number: float, digits: int, told: str) -> None:
-    assert format_number(number, digits) == told
+def test_of_small_figures_the_first_digits_are_reported(number: float, digits: int, shown: str) -> None:
+    assert format_number(number, digits) == shown
 
 
 def test_a_small_cost_is_not_nothing() -> None:

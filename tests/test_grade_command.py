@@ -31,19 +31,19 @@ VERDICTS = ["correct", "correct", "incorrect", "no_answer", "correct"]
 # Under every limit, and beyond what sympy does in a second.
 STALLS = "\\sum_{i=1}^{\\infty} \\frac{\\sin i}{i^5}"
 
-Told = pytest.CaptureFixture[str]
+Printed = pytest.CaptureFixture[str]
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().decode("ascii").splitlines()]
 
 
-def refused(capsys: Told, *arguments: str) -> str:
+def refused(capsys: Printed, *arguments: str) -> str:
     assert main(["grade", *arguments]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
-    return told.err.removeprefix("stepvalue: ")
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    return shown.err.removeprefix("stepvalue: ")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def cases(tmp_path: Path) -> Path:
     return write_rows(tmp_path / "cases.jsonl", CASES)
 
 
-def test_a_file_comes_back_in_order_with_verdicts(cases: Path, tmp_path: Path, capsys: Told) -> None:
+def test_a_file_comes_back_in_order_with_verdicts(cases: Path, tmp_path: Path, capsys: Printed) -> None:
     output = tmp_path / "new" / "verdicts.jsonl"
     assert main(["grade", f"input={cases}", f"output={output}", "grader.deadline_seconds=20"]) == 0
     found = lines(output)
@@ -59,10 +59,10 @@ def test_a_file_comes_back_in_order_with_verdicts(cases: Path, tmp_path: Path, c
     assert [line.pop("answer") for line in found] == ["0.5", "2\\sin x\\cos x", "-3", "", "5"]
     assert all(line.pop("ms") >= 0 for line in found)
     assert found == CASES
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("5 lines in ")
-    assert told.err.endswith(" s: 3 correct, 1 incorrect, 1 no_answer\n")
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("5 lines in ")
+    assert shown.err.endswith(" s: 3 correct, 1 incorrect, 1 no_answer\n")
     assert [path.name for path in output.parent.iterdir()] == ["verdicts.jsonl"]
 
 
@@ -80,7 +80,7 @@ def test_pipes_are_the_default(cases: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_packed_input_is_unpacked_and_a_damaged_one_named(suffix: str, cases: Path, capsys: Told) -> None:
+def test_packed_input_is_unpacked_and_a_damaged_one_named(suffix: str, cases: Path, capsys: Printed) -> None:
     content = cases.read_bytes()
     packed = cases.with_name(f"cases.jsonl{suffix}")
     packed.write_bytes(gzip.compress(content) if suffix == ".gz" else pa.Codec("zstd").compress(content, asbytes=True))
@@ -94,7 +94,7 @@ def test_packed_input_is_unpacked_and_a_damaged_one_named(suffix: str, cases: Pa
     assert not output.exists()
 
 
-def test_bad_lines_come_back_with_an_error_and_the_rest_goes_on(tmp_path: Path, capsys: Told) -> None:
+def test_bad_lines_come_back_with_an_error_and_the_rest_goes_on(tmp_path: Path, capsys: Printed) -> None:
     bad = [
         b"{",
         b"[1]",
@@ -121,7 +121,7 @@ def test_an_empty_input_is_an_empty_output(tmp_path: Path) -> None:
     assert (tmp_path / "verdicts.jsonl").read_bytes() == b""
 
 
-def test_what_cannot_be_is_told_before_anything_is_written(cases: Path, tmp_path: Path, capsys: Told) -> None:
+def test_what_cannot_be_is_reported_before_anything_is_written(cases: Path, tmp_path: Path, capsys: Printed) -> None:
     before = cases.read_bytes()
     (tmp_path / "link.jsonl").symlink_to(cases)
     assert "there is no such file" in refused(capsys, f"input={tmp_path / 'absent'}", f"output={tmp_path / 'a' / 'b'}")
@@ -134,12 +134,12 @@ def test_what_cannot_be_is_told_before_anything_is_written(cases: Path, tmp_path
     assert cases.read_bytes() == before
 
 
-def test_a_place_that_cannot_be_written_is_told(cases: Path, capsys: Told) -> None:
+def test_a_place_that_cannot_be_written_is_reported(cases: Path, capsys: Printed) -> None:
     assert main(["grade", f"input={cases}", f"output={cases / 'below'}"]) == 1
     assert "cannot be written" in capsys.readouterr().err
 
 
-def test_a_device_is_written_to_and_not_replaced(cases: Path, capsys: Told) -> None:
+def test_a_device_is_written_to_and_not_replaced(cases: Path, capsys: Printed) -> None:
     assert main(["grade", f"input={cases}", "output=/dev/null"]) == 0
     assert Path("/dev/null").is_char_device()
     assert main(["grade", f"input={cases}", "output=/dev/full"]) == 1
@@ -209,7 +209,7 @@ def test_an_interruption_leaves_no_half_file(number: signal.Signals, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_closed_standard_stream_is_told() -> None:
+def test_a_closed_standard_stream_is_reported() -> None:
     command = f"{sys.executable} -m pipeline grade"
     for closed, said in (("<&-", "give input=FILE"), ("</dev/null >&-", "give output=FILE")):
         done = subprocess.run(

@@ -40,7 +40,7 @@ def test_where_a_text_is_cut_into_parts_matters(text: str, data: st.DataObject) 
         (("é",), ("e\u0301",)),
     ],
 )
-def test_look_alikes_are_told_apart(left: tuple[str, ...], right: tuple[str, ...]) -> None:
+def test_look_alikes_are_reported_apart(left: tuple[str, ...], right: tuple[str, ...]) -> None:
     assert content_id(*left) != content_id(*right)
 
 

@@ -41,7 +41,7 @@ def test_what_has_hardly_begun_has_no_pace(course: list[Point]) -> None:
     assert pace(course, 100) == Pace()
 
 
-def test_no_rollouts_yet_leave_no_time_to_tell() -> None:
+def test_no_rollouts_yet_leave_no_time_to_report() -> None:
     assert pace([Point(0, 0, 0), Point(50, 0, 0), Point(90, 0, 0)], 100).seconds_left is None
 
 

@@ -126,10 +126,10 @@ def test_help_lists_plug_ins_with_their_settings(site: Path, tmp_path: Path) -> 
     assert "preference, parquet, lines)" in " ".join(shown.split())
     shown = stepvalue(tmp_path, site, "export", "--cfg", "job", "format=lines").stdout
     assert "lines:\n  indent: 0\n" in shown
-    told = stepvalue(tmp_path, site, "export", "--help-all").stdout
-    assert "  lines.indent = 0\n      whole number, 0 or more. Blanks in front of each step.\n" in told
-    told = stepvalue(tmp_path, site, "label", "--help-all").stdout
-    assert "  estimator.prior_weight = 2.0 (thompson only)\n" in told
+    printed = stepvalue(tmp_path, site, "export", "--help-all").stdout
+    assert "  lines.indent = 0\n      whole number, 0 or more. Blanks in front of each step.\n" in printed
+    printed = stepvalue(tmp_path, site, "label", "--help-all").stdout
+    assert "  estimator.prior_weight = 2.0 (thompson only)\n" in printed
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_settings_of_a_format_are_checked(words: Sequence[str], line: str, site:
         (["estimator._target_=stepvalue_example.thompson.Thompson"], "there is no setting estimator._target_"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_as_with_our_own(words: Sequence[str], line: str, site: Path, tmp_path: Path) -> None:
+def test_mistakes_are_reported_as_with_our_own(words: Sequence[str], line: str, site: Path, tmp_path: Path) -> None:
     assert line in said(stepvalue(tmp_path, site, "label", "data=sample", "policy=oracle", *words))
 
 
@@ -251,11 +251,11 @@ def torn(site: Path, folder: Path, line: str, *words: str) -> subprocess.Complet
     ],
 )
 @pytest.mark.ray
-def test_what_cannot_be_is_told_and_not_stored(line: str, told: str, site: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_is_reported_and_not_stored(line: str, printed: str, site: Path, tmp_path: Path) -> None:
     broken = torn(site, tmp_path, line)
     assert broken.returncode in (1, 2)
     assert "Traceback" not in broken.stderr
-    assert broken.stderr.splitlines()[-1].startswith(f"stepvalue: {WHOSE} {told}")
+    assert broken.stderr.splitlines()[-1].startswith(f"stepvalue: {WHOSE} {printed}")
     assert not list((tmp_path / "run").glob("labels/*"))
 
 
@@ -271,8 +271,8 @@ def test_what_cannot_be_is_told_and_not_stored(line: str, told: str, site: Path,
         ("Torn.Config = dict", "cannot be used: its Config is not a dataclass derived from one of `pipeline.config`"),
     ],
 )
-def test_what_lacks_is_named_and_in_nobodys_way(line: str, told: str, site: Path, tmp_path: Path, run: Path) -> None:
-    assert said(torn(site, tmp_path, line)) == f"stepvalue: {WHOSE} {told}"
+def test_what_lacks_is_named_and_in_nobodys_way(line: str, printed: str, site: Path, tmp_path: Path, run: Path) -> None:
+    assert said(torn(site, tmp_path, line)) == f"stepvalue: {WHOSE} {printed}"
     shutil.copytree(run / "run", tmp_path / "other")
     words = ["relabel", "run_dir=other", "estimator.confidence=0.9"]
     done = stepvalue(tmp_path, tmp_path / "site", *words)

@@ -262,7 +262,7 @@ def test_math_shepherd_rows_out_of_shape_are_rejected(text: object, reason: str)
 
 
 @pytest.mark.parametrize("layout", [Layout.prm800k, Layout.processbench, Layout.math_shepherd])
-def test_a_row_of_another_layout_is_told_so(layout: Layout) -> None:
+def test_a_row_of_another_layout_is_reported_so(layout: Layout) -> None:
     refused = reject({"question_text": "q"}, DataConfig(layout=layout))
     assert f"data.layout={layout.value}" in refused.detail
     assert "question_text" in refused.detail

@@ -19,18 +19,18 @@ def test_the_file_is_what_the_schemas_say() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_setting_is_there_with_its_meaning(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = [setting for _, found in command_settings(COMMANDS[name]) for setting in found]
+    printed = [setting for _, found in command_settings(COMMANDS[name]) for setting in found]
     assert main([name, *REQUIRED[name].split(), "--cfg", "job"]) == 0
     composed = dotted(yaml.safe_load(capsys.readouterr().out))
     # A list of sections is one setting.
-    assert set(composed) <= {setting.key for setting in told}
-    assert [setting.key for setting in told if not setting.meaning] == []
+    assert set(composed) <= {setting.key for setting in printed}
+    assert [setting.key for setting in printed if not setting.meaning] == []
     assert main([name, "--help-all"]) == 0
     shown = capsys.readouterr().out
-    assert all(f"  {setting.key} = " in shown for setting in told)
+    assert all(f"  {setting.key} = " in shown for setting in printed)
 
 
-def test_an_option_tells_what_its_file_sets() -> None:
+def test_an_option_reports_what_its_file_sets() -> None:
     text = as_markdown()
     for file in Path(ROOT, "conf").glob("*/*.yaml"):
         assert f"| `{file.parent.name}={file.stem}` |" in text

@@ -230,7 +230,7 @@ class Hub(ModuleType):
         yield {"split": split, "n": 2}
 
 
-def test_hub_rows_are_streamed_and_trouble_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hub_rows_are_streamed_and_errors_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
     hub = Hub("datasets")
     monkeypatch.setitem(sys.modules, "datasets", hub)
     assert list(read_rows("hf://owner/set/main:test", None)) == [

@@ -41,7 +41,7 @@ from pipeline.storage.stored_run import StoredRun, readable_run
 
 TRAIN = "train"
 VALIDATION = "validation"
-OFFENDING = ".invalid.jsonl"
+INVALID = ".invalid.jsonl"
 """The suffix, after the name of a folder that was not written, of the list of chains that the trainer would misread."""
 PROBLEMS_REMEMBERED = 4096
 CONTAMINATED = "contaminated"
@@ -63,7 +63,7 @@ def export(config: ExportConfig) -> ExportResult:
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
     job = _Job(config, plan, storage, run)
-    invalid = out.with_name(out.name + OFFENDING)
+    invalid = out.with_name(out.name + INVALID)
     with atomic_folder(out) as folder, os_errors(out):
         job.write(folder)
         if job.invalid:

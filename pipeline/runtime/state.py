@@ -110,8 +110,10 @@ class RunState:
     learned: LearnedState | None
 
 
-def state_of(units: Iterable[UnitRef], chains: Mapping[str, CommitChain], goals: Mapping[str, UnitTarget]) -> RunState:
-    """The state of a run. `goals`: the target of each unit, by unit id. The jobs are in the order of the input."""
+def state_of(
+    units: Iterable[UnitRef], chains: Mapping[str, CommitChain], unit_targets: Mapping[str, UnitTarget]
+) -> RunState:
+    """The state of a run. `unit_targets`: the target of each unit, by unit id. The jobs are in the order of the input."""
     jobs: list[Job] = []
     wholes: dict[str, Commit] = {}
     totals = logged = Totals()
@@ -119,7 +121,7 @@ def state_of(units: Iterable[UnitRef], chains: Mapping[str, CommitChain], goals:
         chain = chains.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id)
         found = resolve(chain)
         whole = found.whole
-        unit_target = goals[unit.unit_id]
+        unit_target = unit_targets[unit.unit_id]
         if whole is None or not reached(whole, unit_target):
             jobs.append(Job(unit=unit, known_length=chain.length, unit_target=unit_target))
         if whole is not None:

@@ -23,7 +23,7 @@ FOLDER = "starts"
 REPORT = "report.html"
 PLAN = "plan.json"
 TRACKED = "tracked"
-TOLD = (FOLDER, REPORT, PLAN, TRACKED)
+ADVISORY = (FOLDER, REPORT, PLAN, TRACKED)
 """Entries of a run directory for people: the starts, the last report, the plan that limits the run, and the data of
 `run.track`."""
 READ = 1000

@@ -18,7 +18,7 @@ from pipeline.storage.stored_run import stored_run
 from tests.audit.runs import copied, labelled
 from tests.conftest import write_rows
 
-Told = pytest.CaptureFixture[str]
+Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def labels(run_dir: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def told_error(row: dict[str, Any]) -> int | None:
+def shown_error(row: dict[str, Any]) -> int | None:
     return first_error([None if label is None else bool(label) for label in row["label"]])
 
 
@@ -56,9 +56,9 @@ def report(run_dir: Path, data: Path, *more: str) -> dict[str, Any]:
 
 
 def test_people_who_say_what_the_labels_say_agree_with_them(
-    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Told
+    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Printed
 ) -> None:
-    decided = [(row, error) for row in labels if (error := told_error(row)) is not None]
+    decided = [(row, error) for row in labels if (error := shown_error(row)) is not None]
     assert {error == -1 for _, error in decided} == {True, False}
     data = write_rows(tmp_path / "same.jsonl", [people(row, error) for row, error in decided])
     found = report(run_dir, data)
@@ -84,7 +84,7 @@ def test_people_who_put_every_error_a_step_later_shift_it_by_one(
     later = [
         people(row, error + 1)
         for row in labels
-        if (error := told_error(row)) not in (None, -1) and error + 1 < len(row["steps"])
+        if (error := shown_error(row)) not in (None, -1) and error + 1 < len(row["steps"])
     ]
     assert later
     found = report(run_dir, write_rows(tmp_path / "later.jsonl", later))
@@ -92,8 +92,8 @@ def test_people_who_put_every_error_a_step_later_shift_it_by_one(
     assert (shift["early"], shift["exact"], shift["mean"]) == (len(later), 0, -1)
 
 
-def test_rows_that_are_left_out_are_counted_and_told(
-    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Told
+def test_rows_that_are_left_out_are_counted_and_reported(
+    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Printed
 ) -> None:
     row = labels[0]
     data = write_rows(
@@ -120,7 +120,7 @@ def test_rows_that_are_left_out_are_counted_and_told(
 
 
 def test_neighbouring_thresholds_that_make_no_difference_share_a_row(
-    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Told
+    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Printed
 ) -> None:
     data = write_rows(tmp_path / "one.jsonl", [people(row, -1) for row in labels])
     assert agree(run_dir, data, "thresholds=[0,0.1,0.2,0.9]", "soft=value") == 0
@@ -139,7 +139,7 @@ def test_neighbouring_thresholds_that_make_no_difference_share_a_row(
     ],
 )
 def test_a_file_that_has_nothing_to_compare_is_refused(
-    rows: list[dict[str, Any]], said: str, run_dir: Path, tmp_path: Path, capsys: Told
+    rows: list[dict[str, Any]], said: str, run_dir: Path, tmp_path: Path, capsys: Printed
 ) -> None:
     out = tmp_path / "report.json"
     assert agree(run_dir, write_rows(tmp_path / "people.jsonl", rows), f"out={out}") == 2
@@ -150,7 +150,7 @@ def test_a_file_that_has_nothing_to_compare_is_refused(
 
 
 def test_an_unfinished_run_is_compared_only_when_asked(
-    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Told
+    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Printed
 ) -> None:
     data = write_rows(tmp_path / "people.jsonl", [people(row, -1) for row in labels])
     part = copied(run_dir, tmp_path)
@@ -172,7 +172,7 @@ def test_an_unfinished_run_is_compared_only_when_asked(
     assert "holds no labels" in capsys.readouterr().err
 
 
-def test_labels_of_another_schema_are_refused(tmp_path: Path, capsys: Told) -> None:
+def test_labels_of_another_schema_are_refused(tmp_path: Path, capsys: Printed) -> None:
     claim(LocalStorage(tmp_path / "run"), {"schema": SCHEMA_VERSION - 1})
     data = write_rows(tmp_path / "people.jsonl", [{"problem": "p", "steps": ["a"], "label": 0}])
     assert agree(tmp_path / "run", data) == 2
@@ -193,12 +193,14 @@ def test_labels_of_another_schema_are_refused(tmp_path: Path, capsys: Told) -> N
         ("out", ""),
     ],
 )
-def test_settings_out_of_range_are_told(key: str, value: Any) -> None:
+def test_settings_out_of_range_are_reported(key: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"^{key}=.* is out of range"):
         AgreeConfig(**{key: value})
 
 
-def test_out_is_never_what_is_read(run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Told) -> None:
+def test_out_is_never_what_is_read(
+    run_dir: Path, labels: list[dict[str, Any]], tmp_path: Path, capsys: Printed
+) -> None:
     data = write_rows(tmp_path / "people.jsonl", [people(labels[0], -1)])
     before = data.read_bytes()
     for out, said in (

@@ -114,9 +114,9 @@ chains = st.integers(1, 4).flatmap(
 @settings(max_examples=50)
 @given(st.lists(chains, min_size=1, max_size=12))
 def test_f1_is_that_of_a_plain_formula(pairs: list[ChainPair]) -> None:
-    told = [next((k for k, value in enumerate(found.labelled.values) if value == 0), -1) for found in pairs]
+    shown = [next((k for k, value in enumerate(found.labelled.values) if value == 0), -1) for found in pairs]
     hits = [
-        (found.human.first_error, guess == found.human.first_error) for found, guess in zip(pairs, told, strict=True)
+        (found.human.first_error, guess == found.human.first_error) for found, guess in zip(pairs, shown, strict=True)
     ]
     wrong = [hit for truth, hit in hits if truth != -1]
     right = [hit for truth, hit in hits if truth == -1]

@@ -65,7 +65,7 @@ def test_a_first_error_makes_the_steps_before_it_good_and_those_behind_it_unknow
 
 
 @given(st.integers(1, 30).flatmap(lambda n: st.tuples(st.just(n), st.integers(-1, n - 1))))
-def test_where_the_first_error_is_can_be_told_from_what_it_says(case: tuple[int, int]) -> None:
+def test_where_the_first_error_is_can_be_reported_from_what_it_says(case: tuple[int, int]) -> None:
     n_steps, error = case
     goods = goods_until(error, n_steps)
     assert len(goods) == n_steps
@@ -78,11 +78,11 @@ def test_a_label_that_names_no_step_is_unusable(label: object) -> None:
     assert "label" in why_not(processbench(label))
 
 
-def test_a_label_beyond_the_chain_is_told_with_both_numbers() -> None:
+def test_a_label_beyond_the_chain_is_reported_with_both_numbers() -> None:
     assert why_not(processbench(3)) == "The label names step 3, counted from 0, but the chain has 3 steps."
 
 
-def test_a_file_without_labels_is_told_which_columns_it_has() -> None:
+def test_a_file_without_labels_is_reported_which_columns_it_has() -> None:
     assert "'label' or 'first_error'; its columns are: id, problem, steps, verdict" in why_not(
         processbench(1, "verdict")
     )

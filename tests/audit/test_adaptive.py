@@ -105,7 +105,7 @@ def test_what_was_changed_with_its_checksum_is_found(
     ).findings
 
 
-def test_a_changed_goal_is_found_where_rollouts_tell(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_changed_target_is_found_where_rollouts_report(runs: dict[str, Path], tmp_path: Path) -> None:
     run_dir = copied(runs["first_success"], tmp_path)
     forger = Forger(run_dir)
     commit = forger.last(UNIT)

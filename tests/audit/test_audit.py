@@ -25,7 +25,7 @@ from tests.settings import EstimatorChange
 
 pytestmark = pytest.mark.slow
 
-Told = pytest.CaptureFixture[str]
+Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +59,13 @@ def test_an_extended_and_edited_run_is_sound(with_editions: Path) -> None:
     assert report.looked_at[Check.FILES] == len([name for name in files(with_editions) if name.endswith(".parquet")])
 
 
-def test_what_starts_tell_is_neither_foreign_nor_proved(finished: Path, tmp_path: Path) -> None:
+def test_what_starts_report_is_neither_foreign_nor_proved(finished: Path, tmp_path: Path) -> None:
     run_dir = copied(finished, tmp_path)
-    (told,) = (run_dir / FOLDER).iterdir()
-    told.write_bytes(b"anything")
+    (shown,) = (run_dir / FOLDER).iterdir()
+    shown.write_bytes(b"anything")
     assert audited(run_dir).sound
     assert audited(run_dir).orphans.foreign == ()
-    told.unlink()
+    shown.unlink()
     assert audited(run_dir).sound
 
 
@@ -196,7 +196,7 @@ def test_a_store_that_is_away_is_no_damage(finished: Path) -> None:
         audited(finished)
 
 
-def test_the_command_tells_counts_and_its_exit_code(with_editions: Path, tmp_path: Path, capsys: Told) -> None:
+def test_the_command_reports_counts_and_its_exit_code(with_editions: Path, tmp_path: Path, capsys: Printed) -> None:
     run_dir = copied(with_editions, tmp_path)
     assert main(["audit", f"run_dir={run_dir}"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -213,7 +213,7 @@ def test_the_command_tells_counts_and_its_exit_code(with_editions: Path, tmp_pat
     assert "sound" not in out
 
 
-def test_no_run_is_wrong_usage(tmp_path: Path, capsys: Told) -> None:
+def test_no_run_is_wrong_usage(tmp_path: Path, capsys: Printed) -> None:
     for where in (tmp_path, tmp_path / "absent"):
         assert main(["audit", f"run_dir={where}"]) == 2
         assert "does not contain a run" in capsys.readouterr().err
@@ -223,7 +223,7 @@ def test_no_run_is_wrong_usage(tmp_path: Path, capsys: Told) -> None:
 
 
 def test_names_that_are_not_ours_are_shown_without_control_characters(
-    finished: Path, tmp_path: Path, capsys: Told
+    finished: Path, tmp_path: Path, capsys: Printed
 ) -> None:
     run_dir = copied(finished, tmp_path)
     (run_dir / "a\x1b[31mb").write_text("")

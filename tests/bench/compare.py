@@ -69,18 +69,18 @@ def compare() -> None:
             pairs.setdefault("fixed and lowered", []).append(compare_runs((runs["fixed"], lowered)))
             truths.append(_true_shift(runs["fixed"], lowered, seed))
     for name, found in pairs.items():
-        _tell(name, found, np.array(truths) if name.endswith("lowered") else np.zeros(SEEDS))
-    _tell_million()
+        _report(name, found, np.array(truths) if name.endswith("lowered") else np.zeros(SEEDS))
+    _report_million()
 
 
-def _tell(name: str, found: list[Comparison], truths: Floats) -> None:
+def _report(name: str, found: list[Comparison], truths: Floats) -> None:
     shifts = [each.shift.shift for each in found]
     values, lows, highs = (_floats([getattr(each, end) for each in shifts]) for end in ("value", "low", "high"))
     held = (lows <= truths) & (truths <= highs)
-    told = np.mean([each.has_value for each in shifts])
+    shown = np.mean([each.has_value for each in shifts])
     print(
         f"  {name:<28}shift {values.mean():+.4f} (true {truths.mean():+.4f}) +-{np.mean(highs - lows) / 2:.4f}, "
-        f"told in {told:.0%}; the interval holds the truth in {held.mean():.0%}"
+        f"told in {shown:.0%}; the interval holds the truth in {held.mean():.0%}"
     )
     noisy = [each.noise for each in found if each.noise.beyond is not None]
     if noisy:
@@ -146,7 +146,7 @@ def _write(path: Path, problems: int, chains: int) -> None:
                 file.write(json.dumps(row) + "\n")
 
 
-def _tell_million() -> None:
+def _report_million() -> None:
     """Two runs of a million prefixes: some that are labelled, again and again under other ids. Reading files is left out."""
     with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name:
         folder = Path(name)

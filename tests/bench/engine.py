@@ -46,8 +46,8 @@ def engine_share() -> None:
                 run = labelled(_overrides(folder / f"run-{turn}"), folder / f"run-{turn}")
                 ours = run.rate
                 ratios.append(ours.tokens_per_second / bare.tokens_per_second)
-                print(f"  LLM.generate {_told(bare)}; pipeline {_told(ours)}; ratio {ratios[-1]:.3f}", flush=True)
-                for line in run.told:
+                print(f"  LLM.generate {_shown(bare)}; pipeline {_shown(ours)}; ratio {ratios[-1]:.3f}", flush=True)
+                for line in run.shown:
                     print(f"    {line}")
         print(
             f"  ratio {median(ratios):.3f} in the median of {ROUNDS} rounds, {min(ratios):.3f} to {max(ratios):.3f}; "
@@ -63,7 +63,7 @@ class LabelRun:
 
     starting: float
     rate: Rate
-    told: Sequence[str]
+    shown: Sequence[str]
 
 
 def labelled(overrides: list[str], run_dir: Path) -> LabelRun:
@@ -81,18 +81,18 @@ def labelled(overrides: list[str], run_dir: Path) -> LabelRun:
             cpu_seconds=spent[Role.ENGINE],
             other_cpu_seconds=sum(spent.values()) - spent[Role.ENGINE],
         ),
-        told=told_of("engine", [said.line for said in done.said]),
+        shown=shown_of("engine", [said.line for said in done.said]),
     )
 
 
-def told_of(head: str, lines: Sequence[str]) -> list[str]:
+def shown_of(head: str, lines: Sequence[str]) -> list[str]:
     """The line of a summary that begins so and those that go on with it, which are indented."""
     beginning = dropwhile(lambda line: not line.startswith(f"{head} "), lines)
     first = list(islice(beginning, 1))
     return [*first, *takewhile(lambda line: line.startswith(" "), beginning)]
 
 
-def _told(rate: Rate) -> str:
+def _shown(rate: Rate) -> str:
     beside = rate.other_cpu_seconds / rate.seconds
     return f"{rate.tokens_per_second:.1f} tokens/s ({rate.tokens:,} tokens, beside the engine {beside:.1%} of a core)"
 

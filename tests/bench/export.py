@@ -25,7 +25,7 @@ STEPS = 6
 SHARED = 2
 """Steps at the beginning that all chains of a problem have."""
 ROLLOUTS = 2
-GOAL = 100_000
+BAR = 100_000
 """Steps per second of one core, exported and read back."""
 READERS: dict[FileType, Callable[[Path], pl.DataFrame]] = {
     FileType.jsonl: pl.read_ndjson,
@@ -47,17 +47,17 @@ def export() -> None:
     with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name:
         folder = Path(name)
         steps = PROBLEMS * CHAINS * STEPS
-        print(f"\nexport: {steps:,} steps of {PROBLEMS * CHAINS:,} chains; steps per second of one core; goal {GOAL:,}")
+        print(f"\nexport: {steps:,} steps of {PROBLEMS * CHAINS:,} chains; steps per second of one core; goal {BAR:,}")
         _label(folder)
         _measured(folder, "warm", "trl", None)
         heads = ("export", "polars", "datasets", "export + polars", "export + datasets")
         print(f"  {'format':<24}{'rows':>8}{'MB':>6}" + "".join(f"{head:>19}" for head in heads))
         asked: list[tuple[str, FileType | None]] = [(layout, None) for layout in EXPORTS.ours]
         for layout, file in [*asked, ("trl", FileType.parquet)]:
-            _tell(folder, layout, file)
+            _report(folder, layout, file)
 
 
-def _tell(folder: Path, layout: str, file: FileType | None) -> None:
+def _report(folder: Path, layout: str, file: FileType | None) -> None:
     done, path, cost = _measured(folder, f"{layout}-{file}", layout, file)
     (counts,) = done.files.values()
     seconds = (cost.exported, cost.polars, cost.datasets, cost.exported + cost.polars, cost.exported + cost.datasets)

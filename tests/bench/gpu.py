@@ -95,7 +95,7 @@ def measure(name: str) -> None:
             folder, engine, {"VLLM_LOGGING_LEVEL": "ERROR"} if gpu else on_cpu(config), config, prompts
         ) as raw:
             bare = raw.generated()
-        print(f"  LLM.generate {_told(bare)}", flush=True)
+        print(f"  LLM.generate {_shown(bare)}", flush=True)
         ours = labelled([*settings, f"run_dir={folder}/run"], folder / "run")
         for line in _lines(bare, ours):
             print(line)
@@ -183,14 +183,14 @@ def _engine(model: str, config: LabelConfig, gpu: str | None) -> dict[str, objec
     return engine_arguments(policy, model=model, dtype=dtype, device=gpu or "cpu", seed=0)
 
 
-def _told(rate: Rate) -> str:
+def _shown(rate: Rate) -> str:
     return f"{rate.tokens_per_second:,.0f} tokens/s ({rate.tokens:,} in {rate.seconds:.0f} s)"
 
 
 def _lines(bare: Rate, ours: LabelRun) -> Iterator[str]:
     ratio = ours.rate.tokens_per_second / bare.tokens_per_second
-    yield f"  pipeline     {_told(ours.rate)} after {ours.starting:.0f} s to start: {ratio:.3f} of LLM.generate"
-    for line in ours.told:
+    yield f"  pipeline     {_shown(ours.rate)} after {ours.starting:.0f} s to start: {ratio:.3f} of LLM.generate"
+    for line in ours.shown:
         yield f"    {line}"
 
 

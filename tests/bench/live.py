@@ -24,13 +24,13 @@ from tests.conftest import ROOT
 from tests.runtime.in_process import label_in_process
 
 SECONDS = 60.0
-GOAL_SHARE = 0.01
+BAR_SHARE = 0.01
 UPDATES = 300
 ROLLOUTS = 1_000_000
 ROLLOUTS_PER_CHAIN = STEPS * 8
 UNIT_PROBLEMS = 4
 REPEATS = 5
-GOAL_SECONDS = 2.0
+BAR_SECONDS = 2.0
 BUSY = Status(
     stage="labelling", units=5_000, prefixes=50_000, rollouts_expected=1_000_000, workers=8, share_of_bound=0.7,
     verdicts=Verdicts(correct=450, incorrect=530, no_answer=15, ungraded=5, truncated=12),
@@ -44,7 +44,7 @@ def live() -> None:
     print(f"  {'':<12}{'of wall time':>14}{'goal':>7}{'ms per status':>15}")
     for name, terminal in (("80 x 24", True), ("log", False)):
         share, update = _watching(terminal=terminal, every=every)
-        print(f"  {name:<12}{share:>14.2%}{GOAL_SHARE:>7.0%}{update * 1e3:>15.2f}", flush=True)
+        print(f"  {name:<12}{share:>14.2%}{BAR_SHARE:>7.0%}{update * 1e3:>15.2f}", flush=True)
     _status()
 
 
@@ -56,16 +56,16 @@ def _watching(*, terminal: bool, every: float) -> tuple[float, float]:
         patch.object(starts, "EVERY_SECONDS", 0.0),
     ):
         console = Console(file=io.StringIO(), width=80, height=24, force_terminal=terminal)
-        with LiveView(console, 3.0) as view, heartbeat(LocalStorage(Path(folder)), 3.0, view) as tell:
+        with LiveView(console, 3.0) as view, heartbeat(LocalStorage(Path(folder)), 3.0, view) as report:
             for number in range(starts.MOST):
-                tell(_after(number))
+                report(_after(number))
             cpu = time.process_time()
             for number in range(UPDATES):
-                tell(_after(starts.MOST + number))
+                report(_after(starts.MOST + number))
             update = (time.process_time() - cpu) / UPDATES
             began, cpu = time.monotonic(), time.process_time()
             while (seconds := time.monotonic() - began) < SECONDS:
-                tell(_after(2 * starts.MOST + int(seconds)))
+                report(_after(2 * starts.MOST + int(seconds)))
                 time.sleep(every)
             return (time.process_time() - cpu) / (time.monotonic() - began), update
 
@@ -85,7 +85,7 @@ def _status() -> None:
         wall, cpu = min(wall for wall, _ in times), min(cpu for _, cpu in times)
         print(
             f"status of {summary.totals.rollouts:,} rollouts in {summary.units:,} units: {wall:.2f} s, {cpu:.2f} s of them "
-            f"processor time, the best of {REPEATS}; goal {GOAL_SECONDS:g} s"
+            f"processor time, the best of {REPEATS}; goal {BAR_SECONDS:g} s"
         )
 
 

@@ -61,12 +61,12 @@ def page() -> None:
         )
         driver = chromium()
         try:
-            _tell(driver, out)
+            _report(driver, out)
         finally:
             driver.quit()
 
 
-def _tell(driver: Chrome, out: Path) -> None:
+def _report(driver: Chrome, out: Path) -> None:
     paints, ready = zip(*(_opened(driver, out) for _ in range(TURNS)), strict=True)
     print(f"  first paint      {_spread(paints)}")
     print(f"  list can be used {_spread(ready)}")

@@ -11,7 +11,7 @@ from tests.plan.planning import labelled, planned, problems
 
 SEEDS = 20
 PROBLEMS = (60, 100, 500)
-GOAL = 0.9
+BAR = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +24,11 @@ class Outcome:
 
 
 def plan() -> None:
-    print(f"\nplan: tokens of oracle runs, {SEEDS} seeds each; goal {GOAL:.0%} within the planned range")
+    print(f"\nplan: tokens of oracle runs, {SEEDS} seeds each; goal {BAR:.0%} within the planned range")
     print(f"  {'estimator':<16}{'problems':>9}{'within':>8}{'actual / expected':>20}{'range':>14}{'plan s':>8}")
     for name in ESTIMATORS.ours:
         for count in PROBLEMS:
-            _tell(name, count, [_played(name, count, seed) for seed in range(SEEDS)])
+            _report(name, count, [_played(name, count, seed) for seed in range(SEEDS)])
 
 
 def _played(estimator: str, count: int, seed: int) -> Outcome:
@@ -41,7 +41,7 @@ def _played(estimator: str, count: int, seed: int) -> Outcome:
     return Outcome(actual=totals.tokens, expected=forecast.cost.tokens, plan_seconds=seconds)
 
 
-def _tell(estimator: str, count: int, outcomes: list[Outcome]) -> None:
+def _report(estimator: str, count: int, outcomes: list[Outcome]) -> None:
     within = sum(outcome.actual in outcome.expected for outcome in outcomes)
     ratios = sorted(outcome.actual / outcome.expected.expected for outcome in outcomes)
     low = sum(outcome.expected.low / outcome.expected.expected for outcome in outcomes) / len(outcomes)

@@ -112,8 +112,8 @@ def _drawn(series: Series, colour: str, across: _Axis, up: _Axis) -> list[str]:
         way = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         parts.append(f'<polyline points="{way}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
     for (x, y), (across_value, up_value) in zip(places, series.points, strict=True):
-        told = escape(f"{series.name}: {across_value:.4g}, {up_value:.3g}")
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"><title>{told}</title></circle>')
+        shown = escape(f"{series.name}: {across_value:.4g}, {up_value:.3g}")
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"><title>{shown}</title></circle>')
     return parts
 
 

@@ -16,8 +16,8 @@ PROBLEMS = 2_500
 CHAINS = 4
 STEPS = 6
 ROLLOUTS = 4
-SECONDS_GOAL = 20
-MB_GOAL = 15
+SECONDS_BAR = 20
+MB_BAR = 15
 
 
 def report() -> None:
@@ -25,27 +25,27 @@ def report() -> None:
         folder = Path(name)
         print(
             f"\nreport: {PROBLEMS * CHAINS:,} chains of {STEPS} steps, {ROLLOUTS} rollouts a prefix; goals: "
-            f"{SECONDS_GOAL} s, {MB_GOAL} MB"
+            f"{SECONDS_BAR} s, {MB_BAR} MB"
         )
         rows = [_row(problem, chain) for problem in range(PROBLEMS) for chain in range(CHAINS)]
         data = write_rows(folder / "rows.jsonl", rows)
         settings = ["policy=oracle", "estimator=fixed", f"sampling.rollouts={ROLLOUTS}"]
         label_in_process(compose_label([f"data.path={data}", f"run_dir={folder / 'run'}", *settings]))
-        _tell(folder / "run")
+        _report(folder / "run")
 
 
-def _tell(run_dir: Path) -> None:
+def _report(run_dir: Path) -> None:
     storage = LocalStorage(run_dir)
     began, cpu = time.perf_counter(), time.process_time()
     read = read_run(storage, None)
     short = read.short
-    told = time.perf_counter()
+    shown = time.perf_counter()
     page = page_data(storage, read, ReportConfig(run_dir=str(run_dir)))
     storage.replace("report.html", page)
     done, spent = time.perf_counter(), time.process_time() - cpu
     print("\n".join(f"  {line}" for line in short))
     print(
-        f"  short form {told - began:.1f} s, page {done - told:.1f} s more; {spent:.1f} s of CPU in all; "
+        f"  short form {shown - began:.1f} s, page {done - shown:.1f} s more; {spent:.1f} s of CPU in all; "
         f"{len(page) / 1e6:.1f} MB"
     )
 

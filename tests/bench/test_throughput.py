@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.engines.architectures import architecture_of
 from pipeline.engines.roofline import parameters
-from tests.bench.engine import told_of
+from tests.bench.engine import shown_of
 from tests.bench.gpu import ARCHITECTURES, ON_GPU, bound_lines
 from tests.bench.raw import Rate
 from tests.bench.results import block, printed
@@ -113,8 +113,8 @@ def test_processor_time_between_two_moments_lies_on_lines_between_looks() -> Non
 
 def test_what_a_summary_says_of_its_engine_ends_where_it_says_something_else() -> None:
     lines = ["engine", "tokens    5", "engine    7 tokens/s", "          idle 1 %", "time      3 s", "          more"]
-    assert told_of("engine", lines) == lines[2:4]
-    assert told_of("grading", lines) == []
+    assert shown_of("engine", lines) == lines[2:4]
+    assert shown_of("grading", lines) == []
 
 
 def test_results_are_kept_only_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,7 @@ from pipeline.storage.shards import read_shard
 from pipeline.storage.units import UnitRef, units_of
 from tests.bench.tiny_figures import FIXED, USUAL_TARGET, Blocks, Sampled, lines
 from tests.settings import deciding
-from tests.tiny.compared import Told, told, truth
+from tests.tiny.compared import Printed, shown, truth
 from tests.tiny.policy import OVERRIDES, TRUTH
 
 REPETITIONS = {0.13: 10, 0.1: 20, 0.08: 10}
@@ -127,23 +127,23 @@ class _Again:
     engine: VllmEngine
     unit: UnitRef
 
-    async def labelled(self, target_sd: float, times: int, *, handed_on: bool) -> list[Told]:
+    async def labelled(self, target_sd: float, times: int, *, handed_on: bool) -> list[Printed]:
         """`handed_on`: a unit begins with the newest kernel that one before it has learnt, as in a run."""
         words = ("estimator=pooled", f"estimator.target_sd={target_sd}", f"sampling.rollouts={CEILING}")
         config = _config(self.run_dir, *words)
-        room = asyncio.Semaphore(config.run.units_in_flight)
+        free = asyncio.Semaphore(config.run.units_in_flight)
         newest: LearnedState | None = None
 
-        async def label(worker: Worker, unit: UnitRef) -> Told:
+        async def label(worker: Worker, unit: UnitRef) -> Printed:
             nonlocal newest
-            async with room:
+            async with free:
                 receipt = await worker.label_unit(
                     UnitTask(unit=unit, unit_target=unit_target_of(*deciding(config)), learned=newest)
                 )
             known = newest.chains if newest else 0
             if handed_on and receipt.learned and receipt.learned.chains > known:
                 newest = receipt.learned
-            return told(_table(self.storage, unit.unit_id, LABELS))
+            return shown(_table(self.storage, unit.unit_id, LABELS))
 
         names = [content_id("again", f"{target_sd}", f"{handed_on}", f"{number}") for number in range(times)]
         async with _working(config, self.storage, self.engine) as worker:

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from tests.tiny.compared import Floats, Told, Truth
+from tests.tiny.compared import Floats, Printed, Truth
 
 FIXED = 8
 """Rollouts per prefix that ours are compared with."""
@@ -36,8 +36,8 @@ class Blocks:
 class Sampled:
     """Labellings: by target with the kernel handed on, at the usual target from the prior kernel each, and by fixed N."""
 
-    handed_on: dict[float, list[Told]]
-    from_prior: list[Told]
+    handed_on: dict[float, list[Printed]]
+    from_prior: list[Printed]
     fixed: Blocks
     generated: int
     seconds: float
@@ -92,10 +92,10 @@ def lines(found: Sampled, known: Truth) -> Iterator[str]:
 
 
 def _times(found: Sampled) -> str:
-    return ", ".join(f"{len(told)} times at {target:g}" for target, told in found.handed_on.items())
+    return ", ".join(f"{len(shown)} times at {target:g}" for target, shown in found.handed_on.items())
 
 
-def _pooled_line(name: str, repetitions: Sequence[Told], fixed: Blocks, known: Truth) -> str:
+def _pooled_line(name: str, repetitions: Sequence[Printed], fixed: Blocks, known: Truth) -> str:
     mean, every = _stacked(repetitions, "mean"), np.ones(len(known.chain), dtype=bool)
     tokens = _tokens_per_step(repetitions, known, every)
     rmse = jackknifed(lambda kept: rmse(mean, known, kept), known)
@@ -106,11 +106,11 @@ def _pooled_line(name: str, repetitions: Sequence[Told], fixed: Blocks, known: T
     return f"  {name:<34}{cost}{within.text('.1%')}, {by_sd.text('.1%')}"
 
 
-def _stacked(repetitions: Sequence[Told], name: str) -> Floats:
+def _stacked(repetitions: Sequence[Printed], name: str) -> Floats:
     return np.array([getattr(each, name) for each in repetitions])
 
 
-def _tokens_per_step(repetitions: Sequence[Told], known: Truth, kept: Mask) -> float:
+def _tokens_per_step(repetitions: Sequence[Printed], known: Truth, kept: Mask) -> float:
     chains = np.unique(known.chain[kept])
     return float(_stacked(repetitions, "tokens")[:, chains].sum(axis=1).mean() / kept.sum())
 
@@ -121,7 +121,7 @@ def rmse(values: Floats, known: Truth, kept: Mask) -> float:
     return float(np.sqrt(squares))
 
 
-def fewer(repetitions: Sequence[Told], fixed: Blocks, known: Truth, kept: Mask) -> float:
+def fewer(repetitions: Sequence[Printed], fixed: Blocks, known: Truth, kept: Mask) -> float:
     """Tokens of fixed N over ours at our RMSE, whatever fraction N is: the square of its error falls as 1/N."""
     ratio = rmse(fixed.value, known, kept) / rmse(_stacked(repetitions, "mean"), known, kept)
     return float(fixed.tokens[:, kept].mean()) * ratio**2 / _tokens_per_step(repetitions, known, kept)
@@ -139,7 +139,7 @@ def at_equal_error(found: Sampled, known: Truth, kept: Mask) -> float:
     return float(found.fixed.tokens[:, kept].mean() / cost)
 
 
-def _within_interval(repetitions: Sequence[Told], known: Truth) -> Mask:
+def _within_interval(repetitions: Sequence[Printed], known: Truth) -> Mask:
     """Whether the truth lies in low..high, each half of which is widened by the truth's own error."""
     mean, low, high = (_stacked(repetitions, name) for name in ("mean", "low", "high"))
     own = 1.96 * known.sd
@@ -147,7 +147,7 @@ def _within_interval(repetitions: Sequence[Told], known: Truth) -> Mask:
     return np.asarray((mean - below <= known.value) & (known.value <= mean + above))
 
 
-def _within_sd(repetitions: Sequence[Told], known: Truth) -> Mask:
+def _within_sd(repetitions: Sequence[Printed], known: Truth) -> Mask:
     sd = np.hypot(_stacked(repetitions, "sd"), known.sd)
     return np.asarray(np.abs(_stacked(repetitions, "mean") - known.value) <= 1.96 * sd)
 

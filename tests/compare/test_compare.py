@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 PROBLEMS = 40
 HOSTILE = "<script>alert('x')</script>\x1b[31m"
 Label = Callable[..., Path]
-Told = pytest.CaptureFixture[str]
+Printed = pytest.CaptureFixture[str]
 OTHER = ("policy.oracle.seed=5", "sampling.temperature=0.7")
 
 
@@ -73,7 +73,7 @@ def compared(a: Path, b: Path) -> Comparison:
     return compare_runs((str(a), str(b)))
 
 
-def told(found: Comparison) -> str:
+def shown(found: Comparison) -> str:
     console = Console(highlight=False, width=160)
     with console.capture() as captured:
         print_comparison(console, found)
@@ -85,7 +85,7 @@ def said(found: Comparison) -> str:
 
 
 def test_the_short_form(label: Label) -> None:
-    text = told(compared(label("plain"), label("other", *OTHER)))
+    text = shown(compared(label("plain"), label("other", *OTHER)))
     folders = re.sub(r"\S+/(\w+?)\d+/run", r"\1", text)
     golden = Path(__file__).with_name("short_form.txt")
     assert "\n".join(line.rstrip() for line in folders.splitlines()) + "\n" == golden.read_text()
@@ -101,7 +101,7 @@ def test_another_estimator_of_the_same_truth_shows_no_shift(label: Label) -> Non
         assert "no mean shift" in said(found)
         assert not found.noise.excess.has_value or (found.noise.excess.value or 0) < 0
         assert "estimator.name" in {difference.key for difference in found.differing}
-    assert "what noise explains is not told" in told(found)
+    assert "what noise explains is not told" in shown(found)
 
 
 def test_another_truth_shows(label: Label) -> None:
@@ -152,7 +152,7 @@ def test_problems_that_are_not_common_are_left_out_and_counted(label: Label, tmp
     assert found.overlap.problems == PROBLEMS - 11
     assert found.overlap.chains_only_a == 22
     assert found.other_answers == 1
-    assert "1 problems are in both by their words, with other known answers" in told(found)
+    assert "1 problems are in both by their words, with other known answers" in shown(found)
 
 
 def test_chains_that_the_policy_sampled_are_matched_with_their_text(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_chains_that_the_policy_sampled_are_matched_with_their_text(tmp_path: Pa
     found = compared(drawn, labelled(tmp_path / "b", *again))
     assert found.overlap.by_words == found.overlap.chains == found.a.chains > 0
     assert found.overlap.prefixes_only_a == found.overlap.prefixes_only_b == 0
-    assert "by the words of their steps" in told(found)
+    assert "by the words of their steps" in shown(found)
 
 
 def test_an_unfinished_run_is_compared_as_far_as_it_is(label: Label, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_an_unfinished_run_is_compared_as_far_as_it_is(label: Label, tmp_path: P
     found = compared(label("plain"), tmp_path / "run")
     assert 0 < found.b.owed < found.b.units
     assert found.overlap.chains == found.b.chains < found.a.chains
-    assert f"b is not finished: {found.b.owed} of its {found.b.units} units are owed" in told(found)
+    assert f"b is not finished: {found.b.owed} of its {found.b.units} units are owed" in shown(found)
 
 
 def refused(a: Path, b: Path) -> str:
@@ -218,7 +218,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_command_writes_a_page_in_the_place_of_its_like(label: Label, here: Path, capsys: Told) -> None:
+def test_the_command_writes_a_page_in_the_place_of_its_like(label: Label, here: Path, capsys: Printed) -> None:
     runs = label("plain"), label("other", *OTHER)
     (here / "compare.html").write_text(f'{GENERATOR} report">')
     assert report(*runs) == 0
@@ -234,7 +234,7 @@ def test_the_command_writes_a_page_in_the_place_of_its_like(label: Label, here: 
     assert all(where.startswith(("data:", "#")) for where in re.findall(r'\b(?:src|href)="([^"]*)"', page))
 
 
-def test_what_cannot_be_done_is_told_in_a_line(label: Label, here: Path, capsys: Told) -> None:
+def test_what_cannot_be_done_is_reported_in_a_line(label: Label, here: Path, capsys: Printed) -> None:
     run = label("plain")
     (here / "notes.html").write_text("mine")
     for more, said in (

@@ -120,15 +120,15 @@ def test_a_shift_is_found_as_large_as_it_is() -> None:
     assert moved.shift.low is not None
     assert moved.shift.high is not None
     assert moved.shift.low < (other - truth).mean() < moved.shift.high < 0
-    told = verdict(
+    shown = verdict(
         moved,
         noise(found, estimator("fixed"), estimator("fixed")),
         label_flips(found, SAMPLED, SAMPLED),
     )
-    assert told.startswith("values of b are lower by 0.07")
+    assert shown.startswith("values of b are lower by 0.07")
 
 
-def test_movements_both_ways_are_told_though_they_cancel_out() -> None:
+def test_movements_both_ways_are_reported_though_they_cancel_out() -> None:
     truth, problems = truths(500, 4, seed=5)
     other = np.random.default_rng(6).permutation(truth)
     found = sampled(truth, other, problems, 8, 8, seed=7)
@@ -139,7 +139,7 @@ def test_movements_both_ways_are_told_though_they_cancel_out() -> None:
     assert "differ by more than noise" in verdict(moved, noisy, label_flips(found, SAMPLED, SAMPLED))
 
 
-def test_estimators_that_stop_at_right_rollouts_have_no_noise_told() -> None:
+def test_estimators_that_stop_at_right_rollouts_have_no_noise_reported() -> None:
     found = counted([0, 1], [1, 2], [3, 4], 8, 8)
     for estimators in (("fixed", "first_success"), ("bisect", "pooled")):
         noisy = noise(found, *map(estimator, estimators))
@@ -158,7 +158,7 @@ def test_flips_by_chance_are_those_of_two_samples(rule: LabelRule) -> None:
     assert by_chance == pytest.approx(np.mean(decided), abs=0.02)
 
 
-def test_flips_by_chance_are_not_told_where_counts_do_not_decide() -> None:
+def test_flips_by_chance_are_not_reported_where_counts_do_not_decide() -> None:
     found = counted([0, 1], [1, 2], [3, 4], 8, 8)
     for config in (
         estimator_settings("fixed", rule=LabelRule.relative),
@@ -184,8 +184,8 @@ def test_first_errors_are_those_of_the_labels(chains: list[list[tuple[int | None
     found = label_flips(
         replace(empty, steps=pl.DataFrame(steps, schema=schema, orient="row")), SAMPLED, SAMPLED
     ).first_errors
-    told = Counter(became(*map(error_of, zip(*chain, strict=True))) for chain in chains)
-    assert asdict(found) == {"chains": len(chains), **{name: told[name] for name in CASES}}
+    shown = Counter(became(*map(error_of, zip(*chain, strict=True))) for chain in chains)
+    assert asdict(found) == {"chains": len(chains), **{name: shown[name] for name in CASES}}
 
 
 CASES = ("none", "same", "earlier", "later", "appeared", "vanished", "uncertain")

@@ -64,8 +64,8 @@ class Server:
     seconds: float = 0.0
     """How long a completion takes."""
     retry_after: str | None = "0.05"
-    tells_ids: bool = True
-    tells_usage: bool = True
+    reports_ids: bool = True
+    reports_usage: bool = True
     elsewhere: str = ""
     """Where it redirects to."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
@@ -138,7 +138,7 @@ class Server:
             "model": "somebody else" if act is Act.OTHER_MODEL else body["model"],
             "choices": [self._choice(index, act) for index in range(count)],
         }
-        if self.tells_usage:
+        if self.reports_usage:
             answer["usage"] = {"prompt_tokens": len(body["prompt"]), "completion_tokens": 5 * count}
         match act:
             case Act.NOT_JSON:
@@ -157,7 +157,7 @@ class Server:
         text = "=12#7"
         reason = "abort" if act is Act.SHUTTING_DOWN else "stop"
         choice: dict[str, Any] = {"index": index, "text": text, "finish_reason": reason}
-        if self.tells_ids:
+        if self.reports_ids:
             choice["token_ids"] = list(text.encode())
         return choice
 

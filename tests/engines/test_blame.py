@@ -71,7 +71,7 @@ OUTER = "Engine core initialization failed. See root cause above. Failed core pr
         ("", "initialization failed", "policy.model"),
     ],
 )
-def test_the_cause_and_the_remedy_are_told(printed: str, cause: str, remedy: str) -> None:
+def test_the_cause_and_the_remedy_are_reported(printed: str, cause: str, remedy: str) -> None:
     line = load_failure("some/model", OUTER, f"(EngineCore pid=1) {printed}\nRuntimeError: {OUTER}\n")
     assert line.startswith("the policy some/model cannot be loaded: ")
     assert cause in line
@@ -83,7 +83,7 @@ def test_an_error_that_prints_nothing_speaks_for_itself() -> None:
     assert line.endswith("greater than 8192; lower policy.max_model_len")
 
 
-def test_a_context_that_holds_no_prompt_beside_a_completion_is_told_before_any_row_is_read() -> None:
+def test_a_context_that_holds_no_prompt_beside_a_completion_is_reported_before_any_row_is_read() -> None:
     check_context("m", context=81, max_tokens=80)
     with pytest.raises(
         PolicyError, match=r"m has a context of 80 tokens, .*sampling\.max_tokens=80.* policy\.max_model_len"

@@ -80,7 +80,7 @@ def test_the_sizes_of_a_model_in_a_folder_are_known_before_it_is_loaded(tmp_path
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"model_type": "mamba2"}', "\xff"])
-def test_a_config_that_tells_nothing_is_left_to_the_engine(tmp_path: Path, content: str) -> None:
+def test_a_config_that_reports_nothing_is_left_to_the_engine(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content, encoding="latin-1")
     assert sizes(str(tmp_path)) is None
 

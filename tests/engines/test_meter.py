@@ -63,11 +63,11 @@ def test_the_tokens_of_all_steps_add_up(steps: list[Step | None]) -> None:
             logger.record(None, step, mm_cache_stats=None, engine_idx=0)
         else:
             logger.record(Queue(3, 0), step, None, 0, news="of a later version")
-    told = [step for step in steps if step]
-    assert meter.work.generated == sum(step.num_generation_tokens for step in told)
-    assert meter.work.steps == sum(step.num_generation_tokens > 0 for step in told)
-    assert meter.work.prompt == sum(step.prompt_token_stats.total for step in told)
-    assert meter.work.prefilled == sum(step.prompt_token_stats.computed for step in told)
+    shown = [step for step in steps if step]
+    assert meter.work.generated == sum(step.num_generation_tokens for step in shown)
+    assert meter.work.steps == sum(step.num_generation_tokens > 0 for step in shown)
+    assert meter.work.prompt == sum(step.prompt_token_stats.total for step in shown)
+    assert meter.work.prefilled == sum(step.prompt_token_stats.computed for step in shown)
 
 
 def test_places_stand_empty_until_requests_come_and_while_they_go() -> None:
@@ -91,7 +91,7 @@ def test_places_stand_empty_until_requests_come_and_while_they_go() -> None:
 
 
 @pytest.mark.parametrize("queue", [Queue(2, 0), Queue(0, 2), OlderQueue(2)])
-def test_a_cache_without_room_leaves_no_place_empty(queue: object) -> None:
+def test_a_cache_without_space_leaves_no_place_empty(queue: object) -> None:
     """Half of the slots have no running request, but no request could have run there."""
     clock = Clock()
     places = PlaceMeter(clock)

@@ -128,14 +128,14 @@ def test_completions_come_with_their_tokens_and_are_counted() -> None:
 
 
 @pytest.mark.parametrize("tells_usage", [True, False])
-def test_without_ids_tokens_are_those_of_the_text(tells_usage: bool) -> None:
+def test_without_ids_tokens_are_those_of_the_text(reports_usage: bool) -> None:
     async def work() -> None:
-        async with running(Server(tells_ids=False, tells_usage=tells_usage)) as made:
+        async with running(Server(reports_ids=False, reports_usage=reports_usage)) as made:
             (plain,) = await drained(made, requests(1))
             (kept,) = await drained(made, requests(1), keep_tokens=True)
             assert (plain.n_tokens, plain.token_ids) == (5, ())
             assert (kept.n_tokens, kept.token_ids) == (5, tuple(TEXT.encode()))
-        async with running(Server(tells_ids=False, tells_usage=tells_usage), choices=3) as made:
+        async with running(Server(reports_ids=False, reports_usage=reports_usage), choices=3) as made:
             assert {each.n_tokens for each in await drained(made, requests(3))} == {5}
 
     run(work())
@@ -333,7 +333,7 @@ def test_all_requests_of_a_problem_go_to_one_server() -> None:
     run(work())
 
 
-def test_aborted_requests_come_back_unanswered_and_their_server_is_told() -> None:
+def test_aborted_requests_come_back_unanswered_and_their_server_is_reported() -> None:
     async def work() -> None:
         async with running(server := Server(), connections=2) as made:
             server.misbehave([Act.HANG] * 2)
@@ -424,30 +424,30 @@ MISTAKES: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("server", "how", "said"), MISTAKES, ids=[said[0] for *_, said in MISTAKES])
-def test_a_mistake_is_told_before_any_work(server: dict[str, Any], how: dict[str, Any], said: list[str]) -> None:
+def test_a_mistake_is_reported_before_any_work(server: dict[str, Any], how: dict[str, Any], said: list[str]) -> None:
     async def work() -> str:
         async with served(Server(**{**server, "acts": deque(server.get("acts", ()))})) as wrong:
             made = engine(wrong, **how)
-            with pytest.raises(PolicyError) as told:
+            with pytest.raises(PolicyError) as printed:
                 await made.start()
             await made.close()
-            return str(told.value)
+            return str(printed.value)
 
-    told = run(work())
-    assert all(words in told for words in said), told
-    assert "\n" not in told
+    printed = run(work())
+    assert all(words in printed for words in said), printed
+    assert "\n" not in printed
 
 
-def test_where_nothing_listens_is_told_before_any_work() -> None:
+def test_where_nothing_listens_is_reported_before_any_work() -> None:
     async def work() -> str:
         async with served(Server()) as server:
             pass
-        with pytest.raises(PolicyError) as told:
+        with pytest.raises(PolicyError) as printed:
             await engine(server).start()
-        return str(told.value)
+        return str(printed.value)
 
-    assert "no server answers at http://127.0.0.1" in (told := run(work()))
-    assert "start one, or correct the URL" in told
+    assert "no server answers at http://127.0.0.1" in (printed := run(work()))
+    assert "start one, or correct the URL" in printed
 
 
 def test_the_tokenizer_of_another_model_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -505,8 +505,8 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
             shown.append(str(wrong.value))
 
     run(work())
-    told = capfd.readouterr()
-    assert all(KEY not in text for text in (*shown, told.out, told.err, caplog.text))
+    printed = capfd.readouterr()
+    assert all(KEY not in text for text in (*shown, printed.out, printed.err, caplog.text))
     assert "as told Bearer ***" in shown[0]
     assert "WelcomeBearer ***" in shown[1]
 
@@ -557,10 +557,10 @@ def test_a_placeholder_for_a_key_is_taken_out_of_no_answer(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("value", ["", "two words", "Schlüssel", "a\x00b"])
-def test_a_key_that_is_none_is_told_without_showing_it(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_a_key_that_is_none_is_reported_without_showing_it(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     environment = {"TEAM_KEY": value}
-    with pytest.raises(PolicyError) as told:
+    with pytest.raises(PolicyError) as printed:
         key_from(environment, "TEAM_KEY")
-    assert "TEAM_KEY" in str(told.value)
-    assert not value or value not in str(told.value)
+    assert "TEAM_KEY" in str(printed.value)
+    assert not value or value not in str(printed.value)
     assert key_from({}, "OPENAI_API_KEY").headers() == {}

@@ -18,8 +18,10 @@ STEPS = st.lists(
 
 
 @given(st.integers(1, 4), st.integers(1, 3), STEPS)
-def test_every_request_goes_to_one_server_that_has_room(servers: int, room: int, steps: list[tuple[str, int]]) -> None:
-    queues: Queues[int] = Queues(servers, room)
+def test_every_request_goes_to_one_server_that_has_space(
+    servers: int, slots: int, steps: list[tuple[str, int]]
+) -> None:
+    queues: Queues[int] = Queues(servers, slots)
     now, added = 0.0, 0
     waiting: set[int] = set()
     flying: list[tuple[int, int]] = []
@@ -42,7 +44,7 @@ def test_every_request_goes_to_one_server_that_has_room(servers: int, room: int,
                 assert place in up
                 waiting.remove(item)
                 flying.append(taken)
-                assert sum(each == place for each, _ in flying) <= room
+                assert sum(each == place for each, _ in flying) <= slots
         elif step in ("end", "fail") and flying:
             place, item = flying.pop(number % len(flying))
             queues.ended(place)

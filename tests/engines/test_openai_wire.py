@@ -94,9 +94,9 @@ def test_what_a_server_filtered_is_no_completion() -> None:
     ],
 )
 def test_what_no_server_of_the_model_says_is_named(raw: bytes, fault: str) -> None:
-    with pytest.raises(BadAnswer) as told:
+    with pytest.raises(BadAnswer) as shown:
         wire().answer(raw, 1)
-    assert fault in str(told.value)
+    assert fault in str(shown.value)
 
 
 @given(JSON, st.sampled_from(["model", "choices", "usage"]), st.sampled_from([None, *GOOD]))
@@ -105,12 +105,12 @@ def test_whatever_a_server_says_is_an_answer_or_a_bad_one(value: object, key: st
     try:
         read = wire().answer(raw, 1)
     except BadAnswer as error:
-        told = str(error)
+        shown = str(error)
     else:
-        told = read.choices[0].text.encode().hex()
+        shown = read.choices[0].text.encode().hex()
         assert len(read.choices) == 1
         assert len(read.choices[0].token_ids or ()) <= 8
-    assert told.isprintable()
+    assert shown.isprintable()
 
 
 @given(st.binary())
@@ -132,8 +132,8 @@ def test_an_answer_with_all_its_tokens_is_within_the_limit() -> None:
 
 
 def test_the_models_of_a_server_are_read() -> None:
-    told = {"data": [{"id": "a", "max_model_len": 4096}, {"id": "b"}, {"id": "c", "max_model_len": None}]}
-    assert contexts(json.dumps(told).encode()) == {"a": 4096, "b": None, "c": None}
+    shown = {"data": [{"id": "a", "max_model_len": 4096}, {"id": "b"}, {"id": "c", "max_model_len": None}]}
+    assert contexts(json.dumps(shown).encode()) == {"a": 4096, "b": None, "c": None}
     faulty: list[Any] = [
         [],
         {"data": None},
@@ -158,8 +158,8 @@ def test_the_models_of_a_server_are_read() -> None:
         (b"{}", ""),
     ],
 )
-def test_what_a_server_complains_of_is_one_plain_line(raw: bytes, told: str) -> None:
-    assert error_text(raw) == told
+def test_what_a_server_complains_of_is_one_plain_line(raw: bytes, shown: str) -> None:
+    assert error_text(raw) == shown
 
 
 @given(st.text())

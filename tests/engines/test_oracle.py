@@ -274,7 +274,7 @@ def test_generated_tokens_are_those_of_finished_batches() -> None:
     assert all(generated == finished > 0 for generated, finished in seen)
 
 
-def test_it_tells_who_it_is_and_how_much_it_holds() -> None:
+def test_it_reports_who_it_is_and_how_much_it_holds() -> None:
     assert engine(seed=5, spread=0.25).policy == "oracle:seed=5,spread=0.25"
     assert engine(max_model_len=64).max_model_len == 64
     assert engine().max_model_len >= 100_000

@@ -37,7 +37,7 @@ from pipeline.engines.vllm.reaper import MARK, marked_processes
 from pipeline.graders.math.extract import AnswerSeen
 from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
 from tests.runtime.in_process import label_in_process
-from tests.tiny.compared import implausible, told, truth
+from tests.tiny.compared import implausible, shown, truth
 from tests.tiny.policy import MAX_TOKENS, OVERRIDES, PARAMETERS, TRUTH
 
 pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
@@ -208,7 +208,7 @@ def test_labels_agree_with_what_2000_rollouts_of_every_prefix_say(tiny: Started,
     asked = ["estimator=pooled", f"data.path={TRUTH}", f"run_dir={run_dir}"]
     done = label_in_process(compose_label([*OVERRIDES, *asked]), engine=tiny.engine, run=tiny.loop.run)
     known = truth()
-    found = told(pl.read_parquet(run_dir / "labels" / "*.parquet"))
+    found = shown(pl.read_parquet(run_dir / "labels" / "*.parquet"))
     assert implausible(found, known) == []
 
     log, totals = pl.read_parquet(run_dir / "rollouts" / "*.parquet"), done.totals

@@ -36,7 +36,7 @@ def trees(chains: Sequence[ChainShape]) -> list[Tree]:
 
 def log_likelihood(chains: Sequence[ChainShape], have: Mapping[str, Trials], moving: TransitionModel) -> float:
     """The log likelihood of chains without branches, by the forward algorithm."""
-    told = 0.0
+    shown = 0.0
     for shape in chains:
         now = moving.start
         measured = shape.prefix_ids if shape.outcome is None else shape.prefix_ids[:-1]
@@ -46,8 +46,8 @@ def log_likelihood(chains: Sequence[ChainShape], have: Mapping[str, Trials], mov
             now = before * GRID**counts.correct * (1 - GRID) ** (counts.graded - counts.correct)
         if shape.outcome is not None:
             now = now * (moving.right if shape.outcome else 1 - moving.right)
-        told += float(np.log(now.sum()))
-    return told
+        shown += float(np.log(now.sum()))
+    return shown
 
 
 def log_prior(moving: TransitionModel, before: TransitionModel) -> float:
@@ -68,17 +68,17 @@ def test_each_round_explains_the_unit_better_in_the_light_of_the_prior(unit: Uni
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "_mixture", lambda steps, mixture=kernel._mixture: mixture(np.zeros_like(steps)))
         before = transition_model(PRIOR)
-        told = [log_likelihood(chains, have, before) + log_prior(before, before)]
+        shown = [log_likelihood(chains, have, before) + log_prior(before, before)]
         for rounds in (1, 2, 3, 6):
             patch.setattr(learning, "_ITERATIONS", rounds)
             moving = transition_model(learn_kernel(PRIOR, trees(chains), have))
-            told.append(log_likelihood(chains, have, moving) + log_prior(moving, before))
-    assert np.diff(told).min() >= -1e-9
+            shown.append(log_likelihood(chains, have, moving) + log_prior(moving, before))
+    assert np.diff(shown).min() >= -1e-9
 
 
 @settings(max_examples=25)
 @given(units())
-def test_what_is_learnt_explains_the_unit_better_than_the_prior(unit: Unit) -> None:
+def test_what_is_learned_explains_the_unit_better_than_the_prior(unit: Unit) -> None:
     chains, have = unit
     known = learn_kernel(PRIOR, trees(chains), have)
     assert known.chains == len(chains)
@@ -130,7 +130,7 @@ def units_of(moves: str, number: int, random: np.random.Generator) -> list[Unit]
 @pytest.mark.parametrize(
     ("moves", "least", "most"), [("constant", 0.95, 1.0), ("jumps", 0.7, 0.9), ("independent", -0.1, 0.1)]
 )
-def test_a_kernel_tells_how_much_steps_say_of_each_other(moves: str, least: float, most: float) -> None:
+def test_a_kernel_reports_how_much_steps_say_of_each_other(moves: str, least: float, most: float) -> None:
     known = PRIOR
     for chains, have in units_of(moves, 4, np.random.default_rng(1)):
         known = learn_kernel(known, trees(chains), have)

@@ -168,7 +168,7 @@ def test_costs_lie_on_the_line_between_two_points(slope: float, rmse: float) -> 
     assert cost_at(curve, rmse, "rollouts_per_chain") == pytest.approx(wanted / 10)
 
 
-def test_no_cost_is_told_outside_of_a_curve() -> None:
+def test_no_cost_is_reported_outside_of_a_curve() -> None:
     curve = [_point(100, 0.2), _point(200, 0.1)]
     assert cost_at(curve, 0.21) is None
     assert cost_at(curve, 0.09) is None

@@ -52,7 +52,7 @@ some_rollouts = st.lists(st.tuples(st.sampled_from([True, False, None]), st.inte
 
 @settings(max_examples=30)
 @given(st.lists(some_rollouts, min_size=3, max_size=3), st.sampled_from([PRIOR, JUMPS]), st.booleans())
-def test_beliefs_are_those_of_a_sum_over_values_and_probabilities_of_steps(
+def test_posteriors_are_those_of_a_sum_over_values_and_probabilities_of_steps(
     drawn: list[list[tuple[bool | None, int]]], kernel: Kernel, ended: bool
 ) -> None:
     line = straight("p", 3, outcome=ended)
@@ -106,7 +106,7 @@ def test_few_probabilities_and_places_are_enough(taken: int, left: int, correct:
     assert np.abs(found / found.sum() - exact / exact.sum()).sum() / 2 < 0.08
 
 
-def test_thousands_of_passes_leave_beliefs_finite() -> None:
+def test_thousands_of_passes_leave_posteriors_finite() -> None:
     line = straight("p", 4, outcome=None)
     have = {
         "p0": rollouts(*[(True, "p3")] * 3000, *[(False, None)] * 1000),

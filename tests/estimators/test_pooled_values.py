@@ -113,8 +113,8 @@ def moments(
     found: list[Leaf], truth: Mapping[str, float], estimate: Callable[[Leaf], float | None]
 ) -> tuple[float, float] | None:
     """Mean and variance of an estimate, given that there is one."""
-    told = [(leaf.probability(truth), estimate(leaf)) for leaf in found]
-    kept = [(weight, each) for weight, each in told if each is not None and weight]
+    shown = [(leaf.probability(truth), estimate(leaf)) for leaf in found]
+    kept = [(weight, each) for weight, each in shown if each is not None and weight]
     total = sum(weight for weight, _ in kept)
     if not total:
         return None
@@ -170,15 +170,15 @@ def test_the_value_of_every_prefix_is_unbiased(
     """This also holds with smaller rounds than in the pipeline, and so more decisions."""
     monkeypatch.setattr(pooled_choice, "_FIRST", first)
     found = leaves(chains, replace(POOLED, budget=budget, budget_unit=unit, target_sd=0.05), kernel, graded)
-    told = 0
+    shown = 0
     for truth in TRUTHS:
         assert sum(leaf.probability(truth) for leaf in found) == pytest.approx(1, abs=1e-12)
         for prefix, v in truth.items():
             mean_and_variance = moments(found, truth, value_of(prefix))
             if mean_and_variance:
                 assert mean_and_variance[0] == pytest.approx(v, abs=1e-12)
-                told += 1
-    assert told >= 2 * len(TRUTHS)
+                shown += 1
+    assert shown >= 2 * len(TRUTHS)
 
 
 def test_the_share_of_all_rollouts_is_biased_and_varies_less(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ def test_the_share_of_all_rollouts_is_biased_and_varies_less(monkeypatch: pytest
         monkeypatch.setattr(pooled_choice, "_FIRST", first)
         found = leaves(ONE, config, PRIOR, always)
         shares = {(p, place): moments(found, truth, share_of(p)) for place, truth in enumerate(TRUTHS) for p in truth}
-        worst[first] = max(abs(told[0] - TRUTHS[place][p]) for (p, place), told in shares.items() if told)
+        worst[first] = max(abs(shown[0] - TRUTHS[place][p]) for (p, place), shown in shares.items() if shown)
         of_value, of_share = (moments(found, TRUTHS[0], each("p2")) for each in (value_of, share_of))
         assert of_value
         assert of_share

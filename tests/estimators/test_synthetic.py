@@ -88,7 +88,7 @@ def test_an_off_policy_author_loses_value() -> None:
     assert chains.outcomes.mean() < chains.values[:, 0].mean() - 0.05
 
 
-def test_the_checker_tells_right_renderings_from_wrong_ones() -> None:
+def test_the_checker_reports_right_renderings_from_wrong_ones() -> None:
     assert verdicts().tolist() == [[[0] * 4, [1] * 4]] * len(QUESTIONS)
 
 

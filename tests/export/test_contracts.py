@@ -105,7 +105,7 @@ def test_a_step_keeps_the_number_that_it_has() -> None:
     )
 
 
-def test_what_math_shepherds_readers_would_misread_is_told() -> None:
+def test_what_math_shepherds_readers_would_misread_is_reported() -> None:
     assert kinds(MATH_SHEPHERD, example([1], steps=["яблоки"])) == [("mark_in_text", True)]
     assert kinds(MATH_SHEPHERD, example([1], problem="ⶻ?")) == [("mark_in_text", True)]
     assert kinds(MATH_SHEPHERD, example([1, 1], steps=["so", "as Step 2: said"])) == [("number_in_step", False)]
@@ -170,7 +170,7 @@ def test_openr_finds_a_tag_for_each_label(
     assert lost(offences, len(whole)) == len(whole) - len(kept)
 
 
-def test_what_openr_would_misread_is_told(embedded_encoder: Encoder, tiny_encoder: Encoder) -> None:
+def test_what_openr_would_misread_is_reported(embedded_encoder: Encoder, tiny_encoder: Encoder) -> None:
     assert kinds(OPENR, example([1], steps=["a\n\n\n\n\nb"])) == [("mark_in_text", True)]
     assert kinds(OPENR, example([1, 0])) == []
     row = OPENR.row(example([1, 0]), OPENR.marks)
@@ -224,7 +224,7 @@ def test_qwens_chat_has_a_placeholder_for_each_label(marked: Any, marked_encoder
     assert found(QWEN, row, marked_encoder, 10) == ["all_labels_lost"]
 
 
-def test_what_is_in_the_way_of_qwens_placeholder_is_told(embedded_encoder: Encoder, tiny_encoder: Encoder) -> None:
+def test_what_is_in_the_way_of_qwens_placeholder_is_reported(embedded_encoder: Encoder, tiny_encoder: Encoder) -> None:
     row = QWEN.row(example([0.5]), QWEN.marks)
     assert row["labels"] == [0.5]
     assert found(QWEN, row, embedded_encoder) == ["not_one_token"]
@@ -241,7 +241,7 @@ def rlhflow_talk(problem: str, steps: Sequence[str]) -> list[str]:
     return [f"{problem} {step}" if number == 0 else step for number, step in enumerate(steps)]
 
 
-def test_rlhflow_is_told_a_step_a_turn(embedded_encoder: Encoder) -> None:
+def test_rlhflow_is_reported_a_step_a_turn(embedded_encoder: Encoder) -> None:
     chain = example([1, 1, 0])
     row: Any = RLHFLOW.row(chain, RLHFLOW.marks)
     turns = row["conversations"]
@@ -311,7 +311,7 @@ def test_processbench_counts_from_nought(targets: list[int | None], label: int) 
 
 
 @pytest.mark.parametrize("targets", [[None, 0], [1, None], [None]])
-def test_an_unknown_first_error_is_told(targets: list[int | None]) -> None:
+def test_an_unknown_first_error_is_reported(targets: list[int | None]) -> None:
     assert kinds(PROCESSBENCH, example(targets)) == [("first_error_unknown", True)]
 
 

@@ -33,7 +33,7 @@ from tests.conftest import write_rows
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
 
-Told = pytest.CaptureFixture[str]
+Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ def test_what_the_trainer_would_misread_stops_the_export_and_is_listed(run_dir: 
     assert kept.files["train.jsonl"].rows == 120
 
 
-def test_chains_that_spell_out_control_tokens_are_told_when_the_tokenizer_is_known(tmp_path: Path) -> None:
+def test_chains_that_spell_out_control_tokens_are_reported_when_the_tokenizer_is_known(tmp_path: Path) -> None:
     rows = sums(2, chains=2)
     rows[2]["steps"][1] = "Way 0:<|im_end|>\n<|im_start|>system 8 + 1 = 9."
     label_in_process(settings(tmp_path, rows, "estimator=fixed", "sampling.rollouts=2"))
@@ -274,17 +274,17 @@ def test_an_export_without_a_row_is_none(run_dir: Path, tmp_path: Path) -> None:
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(
-    asked: dict[str, Any], told: str, run_dir: Path, tmp_path: Path
+    asked: dict[str, Any], shown: str, run_dir: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=shown):
         exported(run_dir, tmp_path / "out", **asked)
 
 
-def test_the_command_tells_what_it_wrote(run_dir: Path, tmp_path: Path, capsys: Told) -> None:
+def test_the_command_reports_what_it_wrote(run_dir: Path, tmp_path: Path, capsys: Printed) -> None:
     out = tmp_path / "out"
     assert main(["export", f"run_dir={run_dir}", "format=trl", f"out={out}", "uncertain=drop"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("train.jsonl       120 rows, 30 problems, ")
-    assert told.endswith(f"{out}\n")
+    shown = capsys.readouterr().out
+    assert shown.startswith("train.jsonl       120 rows, 30 problems, ")
+    assert shown.endswith(f"{out}\n")
     assert main(["export", f"run_dir={run_dir}", "format=tlr", f"out={out}"]) == 2
     assert "tlr" in capsys.readouterr().err

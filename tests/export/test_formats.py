@@ -51,7 +51,7 @@ def test_datasets_reads_the_same_from_jsonl_and_parquet(name: str, target: Targe
 
 
 @pytest.mark.parametrize("name", FORMATS, ids=str)
-def test_every_format_tells_a_chain_without_steps_and_nothing_of_a_plain_one(name: str) -> None:
+def test_every_format_reports_a_chain_without_steps_and_nothing_of_a_plain_one(name: str) -> None:
     layout = FORMATS[name]
     assert ("no_steps", True) in kinds(layout, example([]))
     assert kinds(layout, example(TARGETS[layout.targets[0]])) == []

@@ -113,14 +113,16 @@ def test_probabilities_stop_the_released_version(reader: Any, marked: Any, monke
     assert openrlhf_loss()(mark, [plus, minus])(ids, logits, labels).item() == pytest.approx(wanted)
 
 
-def test_a_placeholder_of_several_tokens_is_told(embedded_encoder: Encoder) -> None:
+def test_a_placeholder_of_several_tokens_is_reported(embedded_encoder: Encoder) -> None:
     row = OPENRLHF.row(CHAIN, OPENRLHF.marks)
     (offence,) = OPENRLHF.token_offences(row, OPENRLHF.marks, embedded_encoder, None)
     assert (offence.kind, offence.fatal) == ("not_one_token", True)
     assert "2 tokens" in offence.detail
 
 
-def test_a_placeholder_that_merges_in_context_is_told(reader: Any, embedded: Any, embedded_encoder: Encoder) -> None:
+def test_a_placeholder_that_merges_in_context_is_reported(
+    reader: Any, embedded: Any, embedded_encoder: Encoder
+) -> None:
     marks = Marks(separator="\n", placeholder="@")
     row = OPENRLHF.row(CHAIN, marks)
     read = read_with(reader, {name: [value] for name, value in row.items()}, embedded, placeholder="@")[0]
@@ -131,7 +133,7 @@ def test_a_placeholder_that_merges_in_context_is_told(reader: Any, embedded: Any
     assert not list(OPENRLHF.token_offences(OPENRLHF.row(CHAIN, blank), blank, embedded_encoder, None))
 
 
-def test_a_placeholder_inside_a_text_is_told() -> None:
+def test_a_placeholder_inside_a_text_is_reported() -> None:
     assert kinds(OPENRLHF, example([1], steps=["три яблоки"])) == [("mark_in_text", True)]
     assert kinds(OPENRLHF, example([1], problem="ки?")) == [("mark_in_text", True)]
     assert kinds(OPENRLHF, example([1], steps=["ки"]), placeholder=" ки") == [("mark_in_text", True)]

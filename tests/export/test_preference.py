@@ -136,7 +136,7 @@ def test_the_schema_is_that_of_the_rows(reader: PairReader) -> None:
     assert set(pair_schema(reader).names) == set(pair_row(pair, reader, SEPARATOR))
 
 
-def test_a_separator_within_a_step_is_told() -> None:
+def test_a_separator_within_a_step_is_reported() -> None:
     clean, mixed = chain("ab", [1, 1]), replace(chain("ac", [1, 0]), steps=["a", "c\nd"])
     (pair,) = preference_pairs([clean, mixed], PreferenceConfig(), SEPARATOR)
     (offence,) = pair_errors(pair, SEPARATOR)
@@ -144,7 +144,7 @@ def test_a_separator_within_a_step_is_told() -> None:
     assert not list(pair_errors(pair, "\n\n"))
 
 
-def test_what_the_trainer_cuts_is_told() -> None:
+def test_what_the_trainer_cuts_is_reported() -> None:
     found: Row = {"prompt": "Q?\n", "chosen": "ab", "rejected": "c"}
     assert not list(pair_token_errors(found, Characters(bos=1), 7))
     (offence,) = pair_token_errors(found, Characters(bos=1), 6)
@@ -154,7 +154,7 @@ def test_what_the_trainer_cuts_is_told() -> None:
     assert not list(pair_token_errors(found, Characters(bos=1), None))
 
 
-def test_a_prompt_whose_tokens_change_with_what_follows_is_told() -> None:
+def test_a_prompt_whose_tokens_change_with_what_follows_is_reported() -> None:
     (offence,) = pair_token_errors({"prompt": "Q?a", "chosen": "bc", "rejected": "c"}, Characters(merged="ab"), None)
     assert (offence.kind, offence.fatal) == ("boundary", True)
     assert "when chosen follows" in offence.detail

@@ -141,7 +141,7 @@ def test_trl_would_make_a_negative_of_a_probability(prm_trainer: Any, embedded: 
     assert TargetKind.soft not in TRL.targets
 
 
-def test_a_tokenizer_without_a_first_token_has_room_for_one_more(tiny_encoder: Encoder) -> None:
+def test_a_tokenizer_without_a_first_token_has_space_for_one_more(tiny_encoder: Encoder) -> None:
     chain = example([1], problem="1+1", steps=["2"])
     row = TRL.row(chain, TRL.marks)
     assert not list(TRL.token_offences(row, TRL.marks, tiny_encoder, 5))
@@ -149,12 +149,12 @@ def test_a_tokenizer_without_a_first_token_has_room_for_one_more(tiny_encoder: E
     assert (offence.kind, offence.fatal) == ("all_labels_lost", False)
 
 
-def test_a_separator_inside_a_step_is_told() -> None:
+def test_a_separator_inside_a_step_is_reported() -> None:
     assert kinds(TRL, CHAINS[0]) == [("separator_in_step", False)]
     assert kinds(TRL, CHAINS[0], separator="\n\n") == []
 
 
-def test_a_chain_without_steps_is_told() -> None:
+def test_a_chain_without_steps_is_reported() -> None:
     assert kinds(TRL, example([])) == [("no_steps", True)]
 
 

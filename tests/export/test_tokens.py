@@ -26,7 +26,7 @@ def test_what_is_kept_is_not_what_is_given_away(embedded_encoder: Encoder) -> No
     assert len(embedded_encoder.ids("+")) == 1
 
 
-def test_a_tokenizer_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_tokenizer_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"tokenizer=.*nowhere cannot be loaded: .*local folder or a Hugging Face name"
     ):

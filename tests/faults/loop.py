@@ -61,14 +61,14 @@ def pause(seconds: float) -> None:
     runner: _Runner | None = getattr(_here, "runner", None)
     if runner is not None:
         runner.loop.call_later(seconds, runner.resume)
-        runner.hand_back()
+        runner.give_back()
 
 
 def finished(task: "asyncio.Task[_Result]") -> _Result:
     """Called on a thread of a `VirtualLoop`: what a task of that loop comes to; the others go on meanwhile."""
     runner: _Runner = _here.runner
     task.add_done_callback(lambda _: runner.resume())
-    runner.hand_back()
+    runner.give_back()
     return task.result()
 
 
@@ -113,7 +113,7 @@ class _Runner:
             self.loop.threads_under_way -= 1
             _idle.append(self)
 
-    def hand_back(self) -> None:
+    def give_back(self) -> None:
         """On the thread: hand the baton to the loop, and wait for it."""
         self._back.release()
         self._go.acquire()

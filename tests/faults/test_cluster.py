@@ -135,7 +135,7 @@ def test_a_killed_actor_is_charged(cluster: Raylets, scenes: Scenes, label: Labe
     assert "Traceback" not in job.output
 
 
-def test_an_actor_that_is_told_to_go_costs_no_attempt(
+def test_an_actor_that_is_reported_to_go_costs_no_attempt(
     cluster: Raylets, scenes: Scenes, label: Label, reference: Found
 ) -> None:
     scene = scenes()

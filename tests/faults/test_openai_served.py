@@ -31,7 +31,7 @@ from pipeline.engines.settings import OpenAiPolicyConfig
 from pipeline.engines.vllm import reaper
 from pipeline.engines.vllm.guard import mark_of_this_process
 from tests.conftest import ROOT
-from tests.tiny.compared import implausible, told, truth
+from tests.tiny.compared import implausible, shown, truth
 from tests.tiny.policy import ASSET, OVERRIDES, TRUTH
 
 pytestmark = [
@@ -207,7 +207,7 @@ def test_labels_from_a_server_agree_with_what_2000_rollouts_say(server: VllmServ
     run_dir, output = tmp_path / "run", tmp_path / "output"
     assert label(server, run_dir, output).wait() == 0, output.read_text()
     labels = pl.read_parquet(run_dir / "labels" / "*.parquet")
-    assert implausible(told(labels), truth()) == []
+    assert implausible(shown(labels), truth()) == []
     assert set(labels["policy"]) == {f"{NAME}:openai"}
     report = audit(AuditConfig(run_dir=str(run_dir)))
     assert report.sound, report.findings

@@ -264,7 +264,7 @@ def test_a_machine_that_confines_too_little_is_refused(temporary: Path, monkeypa
         assert checker.grade_answer((SQUARE,), "def f(x): return x * x").verdict is Verdict.CORRECT
 
 
-def test_a_child_that_does_not_start_is_told(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_does_not_start_is_reported(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slot, "_PACKAGE_ROOT", str(temporary))
     with pytest.raises(StepvalueError, match=r"does not start: .*No module named"):
         checker_for(code_config())

@@ -91,7 +91,7 @@ def prints(checker: CodeChecker, program: str, wanted: str) -> bool:
     return checker.grade_answer((gold,), program).verdict is Verdict.CORRECT
 
 
-def told(code: str) -> str:
+def shown(code: str) -> str:
     """A program that prints `done`, or the name of the exception that the code raises."""
     body = textwrap.indent(code, "    ")
     return (
@@ -101,11 +101,11 @@ def told(code: str) -> str:
 
 def test_no_network(code_checker: CodeChecker, listener: socket.socket) -> None:
     address = listener.getsockname()
-    assert prints(code_checker, told("pass"), "done")
-    assert prints(code_checker, told(f"socket.create_connection({address!r}, 1)"), "PermissionError")
+    assert prints(code_checker, shown("pass"), "done")
+    assert prints(code_checker, shown(f"socket.create_connection({address!r}, 1)"), "PermissionError")
     assert prints(
         code_checker,
-        told(f"import urllib.request\nurllib.request.urlopen('http://127.0.0.1:{address[1]}')"),
+        shown(f"import urllib.request\nurllib.request.urlopen('http://127.0.0.1:{address[1]}')"),
         "URLError",
     )
     listener.setblocking(False)
@@ -122,7 +122,7 @@ def test_no_processes(code_checker: CodeChecker) -> None:
         "os.kill(os.getppid(), 9)",
     ]
     for attempt in attempts:
-        assert prints(code_checker, told(attempt), "PermissionError"), attempt
+        assert prints(code_checker, shown(attempt), "PermissionError"), attempt
     bomb = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        break\nprint(1)"
     assert prints(code_checker, bomb, "1")
 
@@ -134,7 +134,7 @@ def test_no_files_but_its_own(code_checker: CodeChecker, tmp_path: Path) -> None
     if HAS_LANDLOCK:
         attempts += [f"open({str(secret)!r})", "open('/etc/passwd')", "open('/proc/self/environ')", "os.listdir('/')"]
     for attempt in attempts:
-        assert prints(code_checker, told(attempt), "PermissionError"), attempt
+        assert prints(code_checker, shown(attempt), "PermissionError"), attempt
     assert secret.read_text() == "secret"
     assert prints(code_checker, "import os\nprint(len(os.environ), os.listdir('.'))", "0 []")
 
@@ -195,7 +195,7 @@ def test_threads_left_behind_end_with_their_program(own_checker: Maker) -> None:
     assert psutil.Process(process.pid).children(recursive=True) == []
 
 
-def test_one_run_tells_the_next_nothing(code_checker: CodeChecker) -> None:
+def test_one_run_reports_the_next_nothing(code_checker: CodeChecker) -> None:
     writes = "import builtins, json, os, sys\nbuiltins.mark = json.mark = sys.mark = 1\nopen('mark', 'w')\nprint(1)"
     reads = "import builtins, json, os, sys\nprint([hasattr(m, 'mark') for m in (builtins, json, sys)], os.path.exists('mark'))"
     assert prints(code_checker, writes, "1")

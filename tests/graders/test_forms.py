@@ -51,7 +51,7 @@ def test_lists_and_sets_have_no_order_and_tuples_do(items: list[int]) -> None:
 
 
 @given(st.sampled_from("(["), st.sampled_from(")]"), st.sampled_from("(["), st.sampled_from(")]"), st.integers(-9, 9))
-def test_brackets_tell_intervals_apart(opens: str, closes: str, opened: str, closed: str, low: int) -> None:
+def test_brackets_report_intervals_apart(opens: str, closes: str, opened: str, closed: str, low: int) -> None:
     wanted, given_ = f"{opens}{low},{low + 3}{closes}", f"\\left{opened} {low} , {low + 3} \\right{closed}"
     same = (opens, closes) == (opened, closed)
     assert quick_verdict(wanted, given_) is (Verdict.CORRECT if same else Verdict.INCORRECT)

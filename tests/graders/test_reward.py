@@ -89,7 +89,7 @@ def test_trl_logs_show_the_verdicts() -> None:
     }
 
 
-def test_a_data_set_that_does_not_fit_is_told() -> None:
+def test_a_data_set_that_does_not_fit_is_reported() -> None:
     with pytest.raises(ValueError, match="column `answer`, `ground_truth` or `solution`"):
         accuracy_reward([RIGHT], problem=["?"])
     with pytest.raises(ValueError, match="2 completions, but 1 known answers"):

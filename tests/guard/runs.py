@@ -61,12 +61,12 @@ def labelled(doors: Doors, folder: Path, data: str, estimators: Sequence[str] = 
 
 def summary(answer: Answer, *folders: Path) -> dict[str, Any]:
     """What a command said, in lines."""
-    told: dict[str, Any] = {"code": answer.code}
+    shown: dict[str, Any] = {"code": answer.code}
     if answer.code:
-        told["refusal"] = masked(answer.err, *folders).strip()
+        shown["refusal"] = masked(answer.err, *folders).strip()
     if answer.out and not (answer.code and answer.err):
-        told["told"] = masked(answer.out, *folders).splitlines()
-    return told
+        shown["told"] = masked(answer.out, *folders).splitlines()
+    return shown
 
 
 def own(run_dir: Path, answer: Answer) -> dict[str, Any]:

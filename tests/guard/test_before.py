@@ -47,7 +47,7 @@ def test_what_was_stopped_becomes_what_was_not(found: Found) -> None:
     assert found["stopped"]["label"]["labels"] == found["fixed"]["label"]["labels"]
 
 
-def test_another_run_is_told_from_an_old_one(doors: Doors, tmp_path: Path) -> None:
+def test_another_run_is_reported_from_an_old_one(doors: Doors, tmp_path: Path) -> None:
     placed(tmp_path)
     copied(OLD["fixed"], tmp_path)
     line = f"label {SETTINGS} estimator=fixed run.unit_problems=4 sampling.temperature=0.5 run_dir=fixed"

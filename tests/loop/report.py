@@ -21,7 +21,7 @@ def agreement(files: Files, train: Mapping[str, Exercise], test: Mapping[str, Ex
     return [
         f"labels of {labels.height:,} chains: {_of_steps(labels, 'posterior_mean', train)}",
         f"PRM on {prm.height:,} held-out chains: {_of_steps(prm, 'step_scores', test)}",
-        f"last scores against outcomes: AUC {_told(_of_outcomes(prm))} by the PRM, {_told(_of_outcomes(orm))} by the ORM",
+        f"last scores against outcomes: AUC {_shown(_of_outcomes(prm))} by the PRM, {_shown(_of_outcomes(orm))} by the ORM",
     ]
 
 
@@ -49,7 +49,7 @@ def _of_steps(chains: pl.DataFrame, column: str, exercises: Mapping[str, Exercis
         ]
         scores += [value for value, _ in known]
         right += [is_right for _, is_right in known]
-    return f"AUC {_told(auc(scores, right))} over {len(right):,} steps, of which {sum(right):,} are right so far"
+    return f"AUC {_shown(auc(scores, right))} over {len(right):,} steps, of which {sum(right):,} are right so far"
 
 
 def _of_outcomes(chains: pl.DataFrame) -> float | None:
@@ -57,7 +57,7 @@ def _of_outcomes(chains: pl.DataFrame) -> float | None:
     return auc(scored["score_last"].to_list(), scored["outcome"].fill_null(False).to_list())
 
 
-def _told(figure: float | None) -> str:
+def _shown(figure: float | None) -> str:
     return "-" if figure is None else f"{figure:.3f}"
 
 

@@ -22,7 +22,7 @@ DONE = [Done(name=stage.name, command=stage.command, seconds=1.0) for stage in S
 
 
 @given(st.integers(0, 2**32), st.integers(1, 30), st.integers(1, 30))
-def test_no_problem_is_both_learnt_from_and_chosen_for(seed: int, train: int, test: int) -> None:
+def test_no_problem_is_both_learned_from_and_chosen_for(seed: int, train: int, test: int) -> None:
     problems = drawn(random.Random(seed), SIZE, train, test)
     texts = [str(row(exercise)["problem"]) for exercise in (*problems.train, *problems.test)]
     assert (len(problems.train), len(problems.test)) == (train, test)

@@ -38,7 +38,7 @@ def looked(limit: Limit, *statuses: Status, before: DeviceCost | None = None) ->
     return len(statuses)
 
 
-def told(generated: int = 0, hours: float = 0.0, done: int = 0, rollouts: int = 0, expected: int = 0) -> Status:
+def shown(generated: int = 0, hours: float = 0.0, done: int = 0, rollouts: int = 0, expected: int = 0) -> Status:
     return Status(
         stage="labelling", units=2, units_done=done, generated=generated, device_seconds=3600 * hours,
         tokens=generated, rollouts=rollouts, rollouts_expected=expected,
@@ -46,7 +46,7 @@ def told(generated: int = 0, hours: float = 0.0, done: int = 0, rollouts: int = 
 
 
 def test_a_run_ends_before_the_tokens_of_the_next_look_go_beyond_its_limit() -> None:
-    statuses = [told(100 * second) for second in range(1, 60)]
+    statuses = [shown(100 * second) for second in range(1, 60)]
     assert looked(Limit(tokens=5050), *statuses) == 49
     assert looked(Limit(tokens=5450), *statuses, before=DeviceCost(tokens=400)) == 49
     assert looked(Limit(tokens=20_000), *statuses) == 59
@@ -54,25 +54,25 @@ def test_a_run_ends_before_the_tokens_of_the_next_look_go_beyond_its_limit() -> 
 
 
 def test_a_run_is_ended_at_most_a_little_short_of_its_limit() -> None:
-    assert looked(Limit(tokens=1000), told(500), told(940), told(960)) == 2
+    assert looked(Limit(tokens=1000), shown(500), shown(940), shown(960)) == 2
 
 
 def test_a_run_that_has_little_left_to_sample_is_not_ended_for_its_speed() -> None:
-    statuses = [told(100, rollouts=10, expected=40), told(390, rollouts=39, expected=40)]
-    half_told = Status(stage="", units=2, generated=390, tokens=100, rollouts=10, rollouts_expected=40)
-    assert looked(Limit(tokens=405), *statuses, half_told) == 3
+    statuses = [shown(100, rollouts=10, expected=40), shown(390, rollouts=39, expected=40)]
+    half_shown = Status(stage="", units=2, generated=390, tokens=100, rollouts=10, rollouts_expected=40)
+    assert looked(Limit(tokens=405), *statuses, half_shown) == 3
     assert looked(Limit(tokens=399), *statuses) == 1
 
 
 def test_the_time_of_loading_does_not_count_as_time_of_sampling() -> None:
-    loading = [told() for _ in range(30)]
-    assert looked(Limit(tokens=1040), *loading, told(1000)) == 30
+    loading = [shown() for _ in range(30)]
+    assert looked(Limit(tokens=1040), *loading, shown(1000)) == 30
 
 
 def test_hours_count_over_all_starts_and_a_finished_run_is_left_alone() -> None:
-    assert looked(Limit(tokens=None, device_hours=1.5), told(hours=1.0), told(hours=1.6)) == 1
-    assert looked(Limit(tokens=None, device_hours=1.5), told(hours=1.0), before=DeviceCost(device_hours=1.0)) == 0
-    assert looked(Limit(tokens=5), told(10, done=2)) == 1
+    assert looked(Limit(tokens=None, device_hours=1.5), shown(hours=1.0), shown(hours=1.6)) == 1
+    assert looked(Limit(tokens=None, device_hours=1.5), shown(hours=1.0), before=DeviceCost(device_hours=1.0)) == 0
+    assert looked(Limit(tokens=5), shown(10, done=2)) == 1
 
 
 def test_a_run_that_was_done_too_soon_says_that_it_went_beyond_its_limit() -> None:
@@ -81,7 +81,7 @@ def test_a_run_that_was_done_too_soon_says_that_it_went_beyond_its_limit() -> No
     assert overspending(Limit(tokens=99), 100).startswith("100 of 99 tokens")
 
 
-def test_hours_that_damaged_starts_took_are_told_to_be_uncounted(
+def test_hours_that_damaged_starts_took_are_reported_to_be_uncounted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned(tmp_path, problems(2), "plan.pilot=false")
@@ -99,7 +99,7 @@ def test_hours_that_damaged_starts_took_are_told_to_be_uncounted(
 def test_more_looks_are_not_more_lines() -> None:
     passed: list[Status] = []
     seldom = Throttle(passed.append, seconds=1000)
-    for status in (told(1), told(2), told(3, done=1), told(4, done=1)):
+    for status in (shown(1), shown(2), shown(3, done=1), shown(4, done=1)):
         seldom(status)
     assert [status.generated for status in passed] == [1, 3]
 
@@ -139,7 +139,7 @@ def test_the_plan_of_another_run_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{}", b'{"stepvalue_plan": 1}'])
-def test_what_is_no_plan_is_told(tmp_path: Path, content: bytes | None) -> None:
+def test_what_is_no_plan_is_reported(tmp_path: Path, content: bytes | None) -> None:
     planned(tmp_path, problems(2), "plan.pilot=false")
     if content is None:
         (tmp_path / "plan.json").unlink()

@@ -93,7 +93,7 @@ EDITS: dict[str, object] = {
 @settings(max_examples=5)
 @given(forecasts)
 @pytest.mark.parametrize("place", list(EDITS))
-def test_what_a_hand_has_spoilt_is_named(place: str, forecast: Forecast) -> None:
+def test_what_a_person_has_spoilt_is_named(place: str, forecast: Forecast) -> None:
     values = json.loads(encode_forecast(forecast))
     *parts, last = place.strip().split(": ")
     inner = values

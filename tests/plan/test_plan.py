@@ -112,12 +112,12 @@ def test_a_file_that_is_no_plan_is_not_overwritten(tmp_path: Path, capsys: pytes
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
-def test_an_input_without_a_usable_row_is_told(tmp_path: Path) -> None:
+def test_an_input_without_a_usable_row_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="none of the 1 rows"):
         planned(tmp_path, [{"problem": "What is 1?"}])
 
 
-def test_how_a_plan_is_told_in_a_narrow_terminal(tmp_path: Path) -> None:
+def test_how_a_plan_is_reported_in_a_narrow_terminal(tmp_path: Path) -> None:
     settings = ["plan.pilot=false", "plan.tokens_per_second=1e3", "plan.gpu_hour_price=1.5"]
     forecast = planned(tmp_path, [*problems(40), {"problem": ""}], *settings)
     shown = io.StringIO()

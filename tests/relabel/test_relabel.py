@@ -167,12 +167,12 @@ def test_a_run_at_work_is_refused(run_dir: Path) -> None:
         relabelled(run_dir, THRESHOLD)
 
 
-def test_the_command_tells_what_it_changed(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_what_it_changed(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["relabel", f"run_dir={run_dir}", "estimator.rule=threshold", "estimator.threshold=0.4"]
     assert main(asked) == 0
-    told = capsys.readouterr().out
-    assert "edition   0 holds the current labels" in told
-    assert "verdicts  0 of " in told
+    shown = capsys.readouterr().out
+    assert "edition   0 holds the current labels" in shown
+    assert "verdicts  0 of " in shown
     assert main(asked) == 0
     assert capsys.readouterr().out == "Nothing to do: the labels are what is asked for.\n"
     assert main(["relabel", f"run_dir={run_dir}", "estimator.confidence=2"]) == 2

@@ -307,7 +307,7 @@ def test_an_address_brings_back_what_was_open(reader: Reader, run_dir: Path) -> 
     reader.counts(f"{CHAINS} chains")
 
 
-def test_a_phone_scrolls_down_only_and_a_tap_tells_the_numbers(reader: Reader) -> None:
+def test_a_phone_scrolls_down_only_and_a_tap_reports_the_numbers(reader: Reader) -> None:
     reader.emulate("setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
     assert reader.width() == 360
     for name in ("long", f"hostile-{IMAGE}", "latex"):

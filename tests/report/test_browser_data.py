@@ -237,7 +237,7 @@ def test_a_page_carries_every_chain_as_it_is_stored(finished: Path) -> None:
     assert of_run(finished) == browser
 
 
-def test_fewer_chains_than_the_run_has_are_told(finished: Path) -> None:
+def test_fewer_chains_than_the_run_has_are_reported(finished: Path) -> None:
     browser = of_run(finished, 2)
     assert (browser.shown, len(carried(browser, "index")["ids"])) == (2, 2)
     assert f"2 of the run's {browser.total} chains" in browser.html

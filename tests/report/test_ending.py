@@ -28,7 +28,7 @@ class Full(LocalStorage):
         raise StoreError(f"{self.place}/{name} cannot be written: no space left\x1b[31m")
 
 
-def told(storage: LocalStorage, *, page: bool = True, changed: bool = True) -> list[str]:
+def shown(storage: LocalStorage, *, page: bool = True, changed: bool = True) -> list[str]:
     output = Console(file=StringIO(), highlight=False, width=80)
     end_with_report(output, storage, page=page, changed=changed)
     assert isinstance(output.file, StringIO)
@@ -37,20 +37,20 @@ def told(storage: LocalStorage, *, page: bool = True, changed: bool = True) -> l
 
 def test_a_run_ends_with_its_report_and_where_it_is(run_dir: Path) -> None:
     path = run_dir / "report.html"
-    without = told(LocalStorage(run_dir), page=False)
+    without = shown(LocalStorage(run_dir), page=False)
     assert [line.partition(" ")[0] for line in without] == ["values", "steps", "verdicts"]
     assert not path.exists()
-    assert told(LocalStorage(run_dir), changed=False) == [*without, f"report    {path.as_uri()}"]
+    assert shown(LocalStorage(run_dir), changed=False) == [*without, f"report    {path.as_uri()}"]
     path.write_bytes(b"as it was")
-    told(LocalStorage(run_dir), changed=False)
+    shown(LocalStorage(run_dir), changed=False)
     assert path.read_bytes() == b"as it was"
-    told(LocalStorage(run_dir))
+    shown(LocalStorage(run_dir))
     assert path.read_bytes() != b"as it was"
 
 
 def test_a_page_that_cannot_be_written_is_one_line(run_dir: Path) -> None:
-    *short, last = told(Full(run_dir))
-    assert short == told(LocalStorage(run_dir), page=False)
+    *short, last = shown(Full(run_dir))
+    assert short == shown(LocalStorage(run_dir), page=False)
     assert "the run is done" in last
     assert "no space left" in last
     assert "\x1b" not in last

@@ -67,7 +67,7 @@ def drawn(status: Status, *, width: int = 80) -> str:
     return printed(output)
 
 
-def test_the_panel_tells_all_that_is_known() -> None:
+def test_the_panel_reports_all_that_is_known() -> None:
     assert drawn(FULL) == GOLDEN
 
 
@@ -79,7 +79,7 @@ def test_the_panel_is_narrower_than_the_terminal_and_fits_a_small_one(width: int
     assert "40" in "".join(lines)
 
 
-def test_what_is_not_known_is_not_told() -> None:
+def test_what_is_not_known_is_not_reported() -> None:
     output = Console(file=io.StringIO(), width=80, _environ={})
     output.print(panel(Status(stage="reading the input"), Pace(), 2.0, None, width=80))
     (top, *_, bottom) = printed(output).splitlines()

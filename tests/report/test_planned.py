@@ -38,19 +38,19 @@ def start(*samples: SpeedSample, price: float | None = 3.0, began_at: float = 0.
 
 
 def test_each_figure_stands_beside_its_plan() -> None:
-    told = {
+    shown = {
         each.name: each
         for each in compare_with_plan(
             forecast(rollouts=50, tokens=1000), TOTALS, steps=23, starts=[start(sample(900, 5))]
         )
     }
-    assert (told["rows used"].actual, told["rows used"].inside) == (7, True)
-    assert (told["distinct prefixes"].actual, told["distinct prefixes"].inside) == (15, True)
-    assert (told["rollouts"].actual, told["rollouts"].inside) == (45, True)
-    assert (told["tokens"].actual, told["tokens"].inside) == (1461, False)
-    assert told["tokens"].ratio == pytest.approx(1.461)
-    assert (told["device hours"].actual, told["device hours"].inside) == (0.5, True)
-    assert (told["money"].actual, told["money"].inside) == (1.5, False)
+    assert (shown["rows used"].actual, shown["rows used"].inside) == (7, True)
+    assert (shown["distinct prefixes"].actual, shown["distinct prefixes"].inside) == (15, True)
+    assert (shown["rollouts"].actual, shown["rollouts"].inside) == (45, True)
+    assert (shown["tokens"].actual, shown["tokens"].inside) == (1461, False)
+    assert shown["tokens"].ratio == pytest.approx(1.461)
+    assert (shown["device hours"].actual, shown["device hours"].inside) == (0.5, True)
+    assert (shown["money"].actual, shown["money"].inside) == (1.5, False)
 
 
 def test_money_goes_by_the_prices_of_starts_and_else_by_that_of_the_plan() -> None:
@@ -75,9 +75,9 @@ def test_the_plan_of_another_run_names_what_differs() -> None:
 
 def test_what_is_not_known_is_neither_inside_nor_outside() -> None:
     plan = without_cost_of_time(forecast(rollouts=50, tokens=1000, price=None))
-    told = {each.name: each for each in compare_with_plan(plan, TOTALS, steps=23, starts=[])}
-    assert (told["device hours"].planned, told["device hours"].actual) == (None, None)
-    assert (told["money"].inside, told["money"].ratio) == (None, None)
+    shown = {each.name: each for each in compare_with_plan(plan, TOTALS, steps=23, starts=[])}
+    assert (shown["device hours"].planned, shown["device hours"].actual) == (None, None)
+    assert (shown["money"].inside, shown["money"].ratio) == (None, None)
 
 
 def test_a_plan_with_drawn_chains_knows_them_from_a_pilot_only() -> None:

@@ -34,7 +34,7 @@ from tests.settings import GraderChange
 
 pytestmark = pytest.mark.slow
 
-Told = pytest.CaptureFixture[str]
+Printed = pytest.CaptureFixture[str]
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(1)>&amp;‮"
 LOADS = {"src", "srcset", "poster", "data", "action", "formaction", "background", "xlink:href"}
 
@@ -81,15 +81,15 @@ def page(finished: Path) -> Page:
     return Page(finished / "report.html")
 
 
-def short(capsys: Told, *arguments: str) -> str:
+def short(capsys: Printed, *arguments: str) -> str:
     assert main(["report", *arguments]) == 0
-    told = capsys.readouterr()
-    assert told.err == ""
-    return told.out
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    return shown.out
 
 
-def test_what_is_told_is_what_the_tables_hold(finished: Path, page: Page, capsys: Told) -> None:
-    told = short(capsys, f"run_dir={finished}", f"out={finished.parent / 'again.html'}")
+def test_what_is_reported_is_what_the_tables_hold(finished: Path, page: Page, capsys: Printed) -> None:
+    shown = short(capsys, f"run_dir={finished}", f"out={finished.parent / 'again.html'}")
     labels = pl.read_parquet(finished / "labels" / "*.parquet")
     rollouts = pl.read_parquet(finished / "rollouts" / "*.parquet")
     of_steps = labels.select("outcome", "label", "value", "origin").explode("label", "value", "origin")
@@ -98,15 +98,15 @@ def test_what_is_told_is_what_the_tables_hold(finished: Path, page: Page, capsys
     right = measured.filter("outcome")["value"].mean()
     correct = (rollouts["verdict"].cast(pl.String) == "correct").sum()
     assert isinstance(right, float)
-    assert f"{rollouts.height:,} = {correct:,} correct" in told
-    assert f"steps     {steps:,} = " in told
-    assert f"{uncertain:,} uncertain" in told
-    assert f"mean {right:.2f} in right chains" in told
-    assert f"{of_steps.height - steps:,} ends of chains, whose value is the outcome" in told
-    assert f"{labels.height:,} chains" in told
+    assert f"{rollouts.height:,} = {correct:,} correct" in shown
+    assert f"steps     {steps:,} = " in shown
+    assert f"{uncertain:,} uncertain" in shown
+    assert f"mean {right:.2f} in right chains" in shown
+    assert f"{of_steps.height - steps:,} ends of chains, whose value is the outcome" in shown
+    assert f"{labels.height:,} chains" in shown
     assert f"of {steps:,}; {uncertain:,} uncertain" in page.text
     assert f"Rollouts {rollouts.height:,} {correct:,} correct" in page.text
-    assert told.endswith(f"report    {(finished.parent / 'again.html').as_uri()}\n")
+    assert shown.endswith(f"report    {(finished.parent / 'again.html').as_uri()}\n")
     assert "Unfinished" not in page.text
 
 
@@ -163,7 +163,7 @@ def test_a_run_is_as_sound_as_before(finished: Path, page: Page) -> None:
     assert not report.orphans.foreign
 
 
-def test_an_unfinished_run_tells_of_what_is_there(finished: Path, tmp_path: Path, capsys: Told) -> None:
+def test_an_unfinished_run_reports_of_what_is_there(finished: Path, tmp_path: Path, capsys: Printed) -> None:
     run_dir = copied(finished, tmp_path)
     first = min((run_dir / "commits").glob("unit-*.json"))
     for record in (run_dir / "commits").glob(f"{first.name[:25]}-*.json"):
@@ -171,19 +171,19 @@ def test_an_unfinished_run_tells_of_what_is_there(finished: Path, tmp_path: Path
     (start,) = read_starts(LocalStorage(run_dir)).starts
     later = replace(start, start_id=new_start_id(start.at), ended=FAILED, message=f"no worker is left:\n{HOSTILE}")
     write_start(LocalStorage(run_dir), replace(later, began_at=start.at))
-    told = short(capsys, f"run_dir={run_dir}")
+    shown = short(capsys, f"run_dir={run_dir}")
     page = Page(run_dir / "report.html")
-    assert "owed      1 of 2 units; the last start failed: no worker is left: </title>" in told
+    assert "owed      1 of 2 units; the last start failed: no worker is left: </title>" in shown
     assert "1 of 2 units are owed" in page.text
     assert "The last start failed: no worker is left: </title>" in page.text
-    assert "values" in told
+    assert "values" in shown
     found = read_run(LocalStorage(run_dir), None).found
     assert found.totals.rollouts == found.log["rollouts"].sum() < 45
     assert in_all(found.steps).steps < 23
 
 
 def test_what_is_committed_of_a_unit_in_work_stands_beside_the_plan(
-    finished: Path, tmp_path: Path, capsys: Told
+    finished: Path, tmp_path: Path, capsys: Printed
 ) -> None:
     """As `status` tells it. Of a unit that was flushed and then completed, the last record is taken away."""
     run_dir = copied(finished, tmp_path)
@@ -193,12 +193,12 @@ def test_what_is_committed_of_a_unit_in_work_stands_beside_the_plan(
     storage.replace("plan.json", encode_forecast(plan))
     found = run_status(storage, 0.0)
     assert found.unfinished.rollouts > 0
-    told = short(capsys, f"run_dir={run_dir}")
+    shown = short(capsys, f"run_dir={run_dir}")
     more = f"{found.unfinished.rollouts} more rollouts with {found.unfinished.tokens:,} tokens"
-    assert f"{more} are committed of units that are not whole" in told
+    assert f"{more} are committed of units that are not whole" in shown
     so_far = found.totals.rollouts + found.unfinished.rollouts
-    assert f"planned   {so_far} rollouts of 45" in told
-    assert f"{found.totals.tokens + found.unfinished.tokens + found.totals.solution_tokens:,} tokens of 1,400" in told
+    assert f"planned   {so_far} rollouts of 45" in shown
+    assert f"{found.totals.tokens + found.unfinished.tokens + found.totals.solution_tokens:,} tokens of 1,400" in shown
     assert f"{found.unfinished.rollouts} more of units that are not whole" in Page(run_dir / "report.html").text
 
 
@@ -213,23 +213,25 @@ def test_what_is_committed_of_a_unit_in_work_stands_beside_the_plan(
     ],
     ids=["none usable", "all too long"],
 )
-def test_a_run_of_rejects_alone_says_why(rows: list[dict[str, Any]], said: str, tmp_path: Path, capsys: Told) -> None:
+def test_a_run_of_rejects_alone_says_why(
+    rows: list[dict[str, Any]], said: str, tmp_path: Path, capsys: Printed
+) -> None:
     write_rows(tmp_path / "rows.jsonl", rows)
     if "No row" in said:
         with pytest.raises(InputError):
             label_in_process(config(tmp_path))
     else:
         label_in_process(config(tmp_path))
-    told = short(capsys, f"run_dir={tmp_path / 'run'}")
+    shown = short(capsys, f"run_dir={tmp_path / 'run'}")
     page = Page(tmp_path / "run" / "report.html")
-    assert "2 read = 0 used + 2 rejected" in told
+    assert "2 read = 0 used + 2 rejected" in shown
     assert said in page.text
     assert HOSTILE in page.texts
     assert "Rows 2 0 used + 2 rejected" in page.text
     assert "figure" not in {tag for tag, _ in page.tags}
 
 
-def test_hostile_names_stay_text(tmp_path: Path, capsys: Told) -> None:
+def test_hostile_names_stay_text(tmp_path: Path, capsys: Printed) -> None:
     name = "<b>&'\"x, [y]={z}"
     folder = tmp_path / name
     folder.mkdir()
@@ -237,27 +239,27 @@ def test_hostile_names_stay_text(tmp_path: Path, capsys: Told) -> None:
     storage = LocalStorage(run_dir)
     plan = replace(forecast(rollouts=45, tokens=1400), identity=recorded_identity(storage))
     storage.replace("plan.json", encode_forecast(plan).replace(b"2026-11-22 08:00 UTC", b"<i>now"))
-    told = short(capsys, f"run_dir={run_dir}")
+    shown = short(capsys, f"run_dir={run_dir}")
     page = Page(run_dir / "report.html")
     assert page.texts.count(str(run_dir)) == 1
     assert "The plan of <i>now, and" in page.text
     assert {"b", "i"}.isdisjoint({tag for tag, _ in page.tags})
-    assert "planned   45 rollouts of 45 planned (36 to 54, inside)" in told
-    assert "1,461 tokens of 1,400 planned (1,120 to 1,680, inside)" in told
+    assert "planned   45 rollouts of 45 planned (36 to 54, inside)" in shown
+    assert "1,461 tokens of 1,400 planned (1,120 to 1,680, inside)" in shown
     assert "1.04" in page.texts
 
 
-def test_the_plan_of_another_run_is_told_of(finished: Path, tmp_path: Path, capsys: Told) -> None:
+def test_the_plan_of_another_run_is_reported_of(finished: Path, tmp_path: Path, capsys: Printed) -> None:
     plan = replace(
         forecast(rollouts=45, tokens=1400), identity={**recorded_identity(LocalStorage(finished)), "input": "b"}
     )
     (tmp_path / "plan.json").write_bytes(encode_forecast(plan))
-    told = short(capsys, f"run_dir={finished}", f"planned={tmp_path / 'plan.json'}", f"out={tmp_path / 'page.html'}")
-    assert "planned   for another run: input differs\n          45 rollouts of 45 planned" in told
+    shown = short(capsys, f"run_dir={finished}", f"planned={tmp_path / 'plan.json'}", f"out={tmp_path / 'page.html'}")
+    assert "planned   for another run: input differs\n          45 rollouts of 45 planned" in shown
     assert "The plan is that of another run: input differs." in Page(tmp_path / "page.html").text
 
 
-def test_a_plan_that_is_none_is_left_out_or_refused(finished: Path, tmp_path: Path, capsys: Told) -> None:
+def test_a_plan_that_is_none_is_left_out_or_refused(finished: Path, tmp_path: Path, capsys: Printed) -> None:
     run_dir = copied(finished, tmp_path)
     (run_dir / "plan.json").write_text("{}")
     assert "planned" not in short(capsys, f"run_dir={run_dir}")
@@ -267,17 +269,17 @@ def test_a_plan_that_is_none_is_left_out_or_refused(finished: Path, tmp_path: Pa
         assert said in capsys.readouterr().err
 
 
-def test_a_run_of_another_schema_or_none_is_one_line(finished: Path, tmp_path: Path, capsys: Told) -> None:
+def test_a_run_of_another_schema_or_none_is_one_line(finished: Path, tmp_path: Path, capsys: Printed) -> None:
     claim(LocalStorage(tmp_path / "old"), {"schema": SCHEMA_VERSION - 1, "staged_input": "x"})
     (tmp_path / "empty").mkdir()
     for run_dir, said in ((tmp_path / "old", "use the version"), (tmp_path / "empty", "does not contain a run")):
         assert main(["report", f"run_dir={run_dir}"]) == 2
-        told = capsys.readouterr()
-        assert (told.out, told.err.count("\n")) == ("", 1)
-        assert said in told.err
+        shown = capsys.readouterr()
+        assert (shown.out, shown.err.count("\n")) == ("", 1)
+        assert said in shown.err
 
 
-def test_no_file_of_anothers_is_overwritten(finished: Path, tmp_path: Path, capsys: Told) -> None:
+def test_no_file_of_anothers_is_overwritten(finished: Path, tmp_path: Path, capsys: Printed) -> None:
     out = tmp_path / "notes.html"
     out.write_text("mine")
     assert main(["report", f"run_dir={finished}", f"out={out}"]) == 2
@@ -289,16 +291,16 @@ def test_no_file_of_anothers_is_overwritten(finished: Path, tmp_path: Path, caps
     assert Page(out).text
 
 
-def test_verdicts_given_later_are_those_that_are_told(finished: Path, tmp_path: Path, capsys: Told) -> None:
+def test_verdicts_given_later_are_those_that_are_reported(finished: Path, tmp_path: Path, capsys: Printed) -> None:
     run_dir = copied(finished, tmp_path)
     before = read_run(LocalStorage(run_dir), None).found.totals
     # Every completion of the oracle says that "the work is done" before it tells its answer.
     regrade(RegradeConfig(run_dir=str(run_dir), grader=GraderChange(answer_pattern="work (is)")))
-    told = short(capsys, f"run_dir={run_dir}")
+    shown = short(capsys, f"run_dir={run_dir}")
     found = read_run(LocalStorage(run_dir), None).found
     graded = found.totals
     assert (before.correct, graded.correct) == (32, 0)
     assert graded.rollouts == graded.correct + graded.incorrect + graded.no_answer + graded.ungraded + graded.aborted
     assert found.log["rollouts"].sum() == graded.rollouts == before.rollouts
-    assert "= 0 correct + " in told
+    assert "= 0 correct + " in shown
     assert "edition 0, made from the run's rollouts later" in Page(run_dir / "report.html").text

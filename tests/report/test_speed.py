@@ -26,7 +26,7 @@ def test_engines_and_devices_are_counted_where_there_are_several() -> None:
     assert first.startswith("23,452 tokens/s of 8 engines = 71 % of the decode bound of 2 x H100 SXM at batch 240")
 
 
-def test_without_a_bound_the_reason_is_told() -> None:
+def test_without_a_bound_the_reason_is_reported() -> None:
     unknown = Hardware(unknown="NVIDIA B200 is unknown: give policy.device.bandwidth")
     first, second = speed_lines(
         replace(SPEED, hardware=unknown, share=None, prefill_share=None, tail=None, prefill_ratio=None)

@@ -96,7 +96,7 @@ def test_what_is_unknown_never_looks_like_a_number() -> None:
     assert "None" not in text
 
 
-def test_a_problem_is_told_once_for_all_its_chains() -> None:
+def test_a_problem_is_reported_once_for_all_its_chains() -> None:
     text = shown(chain(), chain(source_id="row-2", outcome=False), chain(problem_id="p2", problem="And pears?"))
     assert text.count("How many apples?") == 1
     assert text.count("And pears?") == 1
@@ -188,7 +188,7 @@ def test_a_summary_shows_counts_that_add_up() -> None:
     assert "Nothing was owed" not in text
 
 
-def test_a_summary_tells_how_far_engines_were_from_their_bound() -> None:
+def test_a_summary_reports_how_far_engines_were_from_their_bound() -> None:
     speed = Throughput(
         hardware=Hardware(device=device_named("L40S")), engines=1.0, tokens_per_second=2_800.0, batch=200.0,
         context=600.0, idle=0.01, grading=0.02, share=0.5, prefill_share=0.1,
@@ -199,7 +199,7 @@ def test_a_summary_tells_how_far_engines_were_from_their_bound() -> None:
     ) in summary(throughput=speed)
 
 
-def test_a_finished_run_says_so_and_tells_no_speed() -> None:
+def test_a_finished_run_says_so_and_reports_no_speed() -> None:
     text = summary(units_done_now=0)
     assert "Nothing was owed: this run was finished before." in text
     assert "tokens/s" not in text
@@ -222,7 +222,7 @@ def test_a_summary_says_whose_labels_are_current_where_that_can_be_asked() -> No
     assert summary(labels="of edition 3").endswith("labels/*.parquet\n          they are of edition 3\n")
 
 
-def test_what_was_made_of_labels_is_told_in_counts() -> None:
+def test_what_was_made_of_labels_is_reported_in_counts() -> None:
     output = console()
     print_new_labels(
         output,

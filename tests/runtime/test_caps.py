@@ -40,7 +40,7 @@ def test_no_more_rollouts_than_the_cap_allows_and_no_fewer(
     assert all(0 < count <= more[prefix] for prefix, count in allowed.items())
 
 
-def test_tokens_are_told_by_those_there_are_and_before_by_prices() -> None:
+def test_tokens_are_reported_by_those_there_are_and_before_by_prices() -> None:
     more = {"r": 9}
     for tokens, allowed in ((0, {}), (1, {"r": 1}), (30, {"r": 2}), (61, {"r": 3})):
         assert within(TREE, {}, more, Cap(most=tokens, unit=BudgetUnit.tokens)) == allowed

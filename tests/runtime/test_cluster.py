@@ -18,7 +18,7 @@ def join(body: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_a_process_that_ray_ends_tells_what_ray_wrote() -> None:
+def test_a_process_that_ray_ends_reports_what_ray_wrote() -> None:
     ended = join(r"""
         os.write(2, b"[E] Failed to register worker to Raylet: \x1b[31mEnd of file\n")
         os._exit(1)
@@ -31,7 +31,7 @@ def test_a_process_that_ray_ends_tells_what_ray_wrote() -> None:
     assert "start the same command again" in line
 
 
-def test_a_silent_end_is_told_too() -> None:
+def test_a_silent_end_is_reported_too() -> None:
     assert "Ray wrote: nothing" in join("os._exit(1)").stderr
 
 

@@ -22,7 +22,7 @@ from tests.runtime.in_process import label_in_process
 OWED = Status(stage="labelling", units=2, units_done=1, rollouts=5, tokens=50, rollouts_before=3, tokens_before=30)
 
 
-def told(run_dir: Path) -> list[Start]:
+def shown(run_dir: Path) -> list[Start]:
     return list(read_starts(LocalStorage(run_dir)).starts)
 
 
@@ -37,9 +37,9 @@ def eventually(true: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def test_a_run_tells_how_it_ended_and_what_came_in(tmp_path: Path) -> None:
+def test_a_run_reports_how_it_ended_and_what_came_in(tmp_path: Path) -> None:
     summary = label_in_process(config(tmp_path, "plan.gpu_hour_price=2.5"))
-    (start,) = told(tmp_path / "run")
+    (start,) = shown(tmp_path / "run")
     assert (start.ended, start.message, start.pid, start.process) == ("done", "", os.getpid(), this_process())
     assert start.price == 2.5
     assert (start.status.units, start.status.units_done) == (summary.units, summary.units)
@@ -50,17 +50,17 @@ def test_a_run_tells_how_it_ended_and_what_came_in(tmp_path: Path) -> None:
     assert start.began_at <= start.at <= time.time()
 
 
-def test_a_finished_run_started_again_tells_nothing(tmp_path: Path) -> None:
+def test_a_finished_run_started_again_reports_nothing(tmp_path: Path) -> None:
     label_in_process(config(tmp_path))
     before = {path.name: path.read_bytes() for path in (tmp_path / "run" / FOLDER).iterdir()}
     label_in_process(config(tmp_path))
     assert {path.name: path.read_bytes() for path in (tmp_path / "run" / FOLDER).iterdir()} == before
 
 
-def test_a_later_start_tells_what_earlier_ones_had_committed(tmp_path: Path) -> None:
+def test_a_later_start_reports_what_earlier_ones_had_committed(tmp_path: Path) -> None:
     first = label_in_process(config(tmp_path, "sampling.rollouts=3"))
     second = label_in_process(config(tmp_path, "sampling.rollouts=5"))
-    _, later = told(tmp_path / "run")
+    _, later = shown(tmp_path / "run")
     assert later.status.rollouts_before == first.rollouts_now
     assert later.status.tokens_before == first.tokens_now
     assert later.status.rollouts == second.rollouts_now
@@ -73,7 +73,7 @@ def test_a_run_that_is_interrupted_says_so(tmp_path: Path) -> None:
 
     with pytest.raises(Interrupted):
         label_in_process(config(tmp_path), Stop())
-    (start,) = told(tmp_path / "run")
+    (start,) = shown(tmp_path / "run")
     assert (start.ended, start.message) == ("interrupted", "interrupted here")
 
 
@@ -81,32 +81,32 @@ def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
     write_rows(tmp_path / "rows.jsonl", [{"problem": ""}])
     with pytest.raises(InputError):
         label_in_process(config(tmp_path))
-    (start,) = told(tmp_path / "run")
+    (start,) = shown(tmp_path / "run")
     assert start.ended == "failed"
     assert "none of the 1 rows" in start.message
 
 
 @pytest.mark.parametrize("error", [EngineDied("x" * 5000), KeyboardInterrupt(), ZeroDivisionError("odd")])
-def test_any_end_is_told_and_goes_on(tmp_path: Path, error: BaseException) -> None:
+def test_any_end_is_reported_and_goes_on(tmp_path: Path, error: BaseException) -> None:
     with pytest.raises(type(error)), heartbeat.heartbeat(LocalStorage(tmp_path), None, ignore):
         raise error
-    (start,) = told(tmp_path)
+    (start,) = shown(tmp_path)
     assert start.ended == "failed"
     assert 0 < len(start.message) <= heartbeat.MESSAGE_CHARS
 
 
-def test_a_fresh_directory_is_told_of_at_once_and_signs_of_life_follow(tmp_path: Path) -> None:
+def test_a_fresh_directory_is_reported_of_at_once_and_signs_of_life_follow(tmp_path: Path) -> None:
     with (
         patch.object(heartbeat, "HEARTBEAT_SECONDS", 0.05),
-        heartbeat.heartbeat(LocalStorage(tmp_path), None, ignore) as tell,
+        heartbeat.heartbeat(LocalStorage(tmp_path), None, ignore) as report,
     ):
-        eventually(lambda: told(tmp_path))
-        (first,) = told(tmp_path)
+        eventually(lambda: shown(tmp_path))
+        (first,) = shown(tmp_path)
         assert (first.ended, first.status.stage) == ("", "reading the input")
-        eventually(lambda: told(tmp_path)[0].at > first.at)
-        tell(OWED)
-        eventually(lambda: told(tmp_path)[0].status == OWED)
-    (last,) = told(tmp_path)
+        eventually(lambda: shown(tmp_path)[0].at > first.at)
+        report(OWED)
+        eventually(lambda: shown(tmp_path)[0].status == OWED)
+    (last,) = shown(tmp_path)
     assert last.ended == "done"
     assert last.samples[-1].tokens == 50
 
@@ -114,12 +114,12 @@ def test_a_fresh_directory_is_told_of_at_once_and_signs_of_life_follow(tmp_path:
 def test_nothing_is_written_until_it_is_known_that_something_is_owed(tmp_path: Path) -> None:
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / "input-00000000000000000000-00000.json").touch()
-    with heartbeat.heartbeat(LocalStorage(tmp_path), None, ignore) as tell:
-        tell(Status(stage="starting", units=2, units_done=2))
+    with heartbeat.heartbeat(LocalStorage(tmp_path), None, ignore) as report:
+        report(Status(stage="starting", units=2, units_done=2))
         time.sleep(0.1)
-        assert told(tmp_path) == []
-        tell(OWED)
-        eventually(lambda: told(tmp_path))
+        assert shown(tmp_path) == []
+        report(OWED)
+        eventually(lambda: shown(tmp_path))
 
 
 class Deaf(LocalStorage):
@@ -135,12 +135,12 @@ def test_a_place_that_takes_nothing_neither_ends_the_run_nor_holds_it_up(tmp_pat
     with (
         patch.object(heartbeat, "hasty", lambda storage: storage),
         patch.object(heartbeat, "LAST_WORD_SECONDS", 0.1),
-        heartbeat.heartbeat(Deaf(tmp_path), None, heard.append) as tell,
+        heartbeat.heartbeat(Deaf(tmp_path), None, heard.append) as report,
     ):
         began = time.monotonic()
         for _ in range(100):
-            tell(OWED)
+            report(OWED)
         assert time.monotonic() - began < 0.25
     assert heard == [OWED] * 100
-    assert told(tmp_path) == []
+    assert shown(tmp_path) == []
     eventually(lambda: "heartbeat" not in {thread.name for thread in threading.enumerate()})

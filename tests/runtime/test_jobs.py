@@ -9,14 +9,14 @@ from pipeline.storage.shards import ShardRecord
 from pipeline.storage.units import UnitRef
 
 UNIT = UnitRef(unit_id="1" * 20, shard=ShardRecord(table="inputs", file="f", sha256="0", rows=1), group=0)
-GOAL = UnitTarget(rollouts=1)
+BAR = UnitTarget(rollouts=1)
 
 
 @given(st.sets(st.integers(0, 300), min_size=1, max_size=300), st.data())
 def test_exactly_the_deadly_requests_are_written_off(numbers: set[int], data: st.DataObject) -> None:
     requests = [f"{number:05d}" for number in sorted(numbers)]
     deadly = set(data.draw(st.lists(st.sampled_from(requests), max_size=5)))
-    job = Job(unit=UNIT, known_length=0, unit_target=GOAL, groups=[requests])
+    job = Job(unit=UNIT, known_length=0, unit_target=BAR, groups=[requests])
     answered: set[str] = set()
     deaths = 0
     while job.groups:
@@ -36,7 +36,7 @@ def test_exactly_the_deadly_requests_are_written_off(numbers: set[int], data: st
 
 
 def test_a_failure_without_a_group_takes_nothing_apart() -> None:
-    job = Job(unit=UNIT, known_length=3, unit_target=GOAL)
+    job = Job(unit=UNIT, known_length=3, unit_target=BAR)
     job.failed()
     assert (job.groups, job.written_off) == ([], set())
     assert job.task().probe is None

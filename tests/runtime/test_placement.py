@@ -119,7 +119,7 @@ nodes = st.lists(st.fixed_dictionaries({"CPU": st.integers(1, 64), "GPU": st.int
 
 
 @given(nodes, st.sampled_from([1, 2, 4, 8]))
-def test_the_workers_that_are_taken_fit_and_leave_no_room_for_another(found: list[dict[str, int]], parts: int) -> None:
+def test_the_workers_that_are_taken_fit_and_leave_no_space_for_another(found: list[dict[str, int]], parts: int) -> None:
     have = [{name: float(count) for name, count in node.items()} for node in found]
     try:
         taken = share(*have, policy=hf(parts))

@@ -63,19 +63,19 @@ def rollout(key: Key, number: int) -> Rollout:
     return Rollout(completion=Completion(request=request, text="", finish=Finish.STOP, n_tokens=3), grade=grade)
 
 
-def journal_of(log: Log, unit_target: UnitTarget, learner: Learner | None = POOLED.learner) -> UnitBuffer:
+def buffer_of(log: Log, unit_target: UnitTarget, learner: Learner | None = POOLED.learner) -> UnitBuffer:
     buffer = UnitBuffer(UnitLog(NOWHERE, "1" * 20), grader="g", unit_target=unit_target, learner=learner)
     for key, number in log.items():
         buffer.add_rollout(rollout(key, number))
     return buffer
 
 
-def goal_for(name: str, rollouts: int) -> UnitTarget:
+def unit_target_for(name: str, rollouts: int) -> UnitTarget:
     return UnitTarget(rollouts=rollouts, target_sd=0.1 if name == "pooled" else 0.0)
 
 
 def rounds_of(log: Log, name: str, rollouts: int, seed: int) -> tuple[Rounds, UnitBuffer]:
-    buffer = journal_of(log, goal_for(name, rollouts), estimator(name).learner)
+    buffer = buffer_of(log, unit_target_for(name, rollouts), estimator(name).learner)
     return Rounds(buffer, trees(seed), estimator(name)), buffer
 
 
@@ -175,13 +175,13 @@ def test_a_larger_budget_leaves_what_is_done_as_it_is() -> None:
     done = 0
     for seed, budget in product(range(12), (3, 4, 5, 7)):
         few = UnitTarget(rollouts=1, target_sd=0.2, budget=budget, budget_unit="rollouts")
-        buffer = journal_of({}, few)
+        buffer = buffer_of({}, few)
         rounds = Rounds(buffer, trees(seed)[1:], pooled)
         asked: Sequence[Round] = rounds.begun()
         while asked:
             carry_out(asked, buffer)
             asked = rounds.next([each.tree for each in asked])
-        more = journal_of(logged(buffer), replace(few, budget=50))
+        more = buffer_of(logged(buffer), replace(few, budget=50))
         more.settled = set(logged(buffer))
         assert bool(Rounds(more, trees(seed)[1:], pooled).begun()) is bool(rounds.spent())
         done += not rounds.spent()
@@ -198,10 +198,10 @@ def test_a_unit_without_a_budget_left_is_asked_for_nothing() -> None:
     pooled = estimator("pooled")
     for unit_budget, asked in ((0, False), (2, False), (3, True)):
         unit_target = UnitTarget(rollouts=4, target_sd=0.1, unit_budget=unit_budget, budget_unit="rollouts")
-        assert bool(Rounds(journal_of({}, unit_target), trees(1), pooled).begun()) is asked
+        assert bool(Rounds(buffer_of({}, unit_target), trees(1), pooled).begun()) is asked
 
 
-def test_arrivals_tell_of_each_problem_when_all_it_was_asked_for_is_in() -> None:
+def test_arrivals_report_of_each_problem_when_all_it_was_asked_for_is_in() -> None:
     async def work() -> None:
         rounds, _ = rounds_of({}, "fixed", 2, seed=1)
         arrivals, asked = Arrivals(), rounds.begun()

@@ -100,6 +100,6 @@ def test_a_whole_run_on_servers_that_fail_now_and_then(
     assert done.totals.rollouts == log.height == log["rollout_id"].n_unique() == asked
     assert not second.acts
     assert set(log["finish"].cast(pl.String)) == {"stop"}
-    told = capfd.readouterr()
-    assert key not in told.out + told.err
+    shown = capfd.readouterr()
+    assert key not in shown.out + shown.err
     assert not any(key.encode() in path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())

@@ -25,7 +25,7 @@ def test_a_preempted_actor() -> None:
         "The process receives a SIGTERM.",
     ],
 )
-def test_an_actor_that_was_told_to_go(words: str) -> None:
+def test_an_actor_that_was_reported_to_go(words: str) -> None:
     assert was_taken_away(RayActorError(error_msg=DIED + words))
 
 

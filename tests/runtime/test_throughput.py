@@ -60,10 +60,10 @@ class Fast:
 def work_off(*hardware: Hardware | None) -> tuple[Throughput | None, Status]:
     """The throughput of a scheduler with such workers at the end, and the last status that it showed."""
     shown: list[Status] = []
-    hands = [Fast(each) for each in hardware]
+    handles = [Fast(each) for each in hardware]
 
     def hire(_attempt: int) -> WorkerHandle:
-        return hands.pop()
+        return handles.pop()
 
     jobs = [
         Job(
@@ -79,20 +79,20 @@ def work_off(*hardware: Hardware | None) -> tuple[Throughput | None, Status]:
 
 
 def test_the_work_of_all_workers_is_held_against_what_their_devices_can_do() -> None:
-    told, shown = work_off(H100, H100)
-    assert told is not None
-    assert (told.batch, told.context, told.grading, told.idle) == (100, 600, 0.1, 0.05)
-    assert told.hardware == H100
-    assert told.share is not None
-    assert 0 < told.share < 1
-    assert shown.share_of_bound == told.share
+    printed, shown = work_off(H100, H100)
+    assert printed is not None
+    assert (printed.batch, printed.context, printed.grading, printed.idle) == (100, 600, 0.1, 0.05)
+    assert printed.hardware == H100
+    assert printed.share is not None
+    assert 0 < printed.share < 1
+    assert shown.share_of_bound == printed.share
 
 
 def test_on_devices_of_several_kinds_there_is_no_bound() -> None:
-    told, shown = work_off(H100, L40S)
-    assert told is not None
-    assert (told.share, told.batch, shown.share_of_bound) == (None, 100, None)
-    assert told.hardware.unknown.startswith("engines ran on different devices")
+    printed, shown = work_off(H100, L40S)
+    assert printed is not None
+    assert (printed.share, printed.batch, shown.share_of_bound) == (None, 100, None)
+    assert printed.hardware.unknown.startswith("engines ran on different devices")
 
 
 def test_engines_that_run_on_nothing_comparable_have_no_line() -> None:

@@ -82,8 +82,8 @@ def label_all(
     asyncio.run(work())
     found = {chain.chain_id: chain for chain in chains(storage, UNIT)}
     units = list(units_of(storage, commit))
-    goals = {unit.unit_id: unit_target_of(*deciding(config)) for unit in units}
-    totals = commit.totals + state_of(units, found, goals).totals
+    unit_targets = {unit.unit_id: unit_target_of(*deciding(config)) for unit in units}
+    totals = commit.totals + state_of(units, found, unit_targets).totals
     return commit, totals, {table: tables(run_dir, table) for table in ("labels", "rollouts", "rejects", "solutions")}
 
 

@@ -32,5 +32,5 @@ def test_a_seed_gives_its_interval_again() -> None:
     assert bootstrap(values, seed=7) != bootstrap(values, seed=8)
 
 
-def test_one_problem_tells_no_interval() -> None:
+def test_one_problem_reports_no_interval() -> None:
     assert bootstrap(np.array([[0.5]]), seed=0) == [Interval(value=0.5, low=None, high=None)]

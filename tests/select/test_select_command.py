@@ -13,7 +13,7 @@ from tests.select.scored import Row, row, written
 
 pytestmark = pytest.mark.slow
 
-Told = pytest.CaptureFixture[str]
+Printed = pytest.CaptureFixture[str]
 
 ROWS = [
     row("p1", "a", "7", 0.9),
@@ -37,12 +37,12 @@ def figures(path: Path, n: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", ["prm.parquet", "prm.jsonl"])
-def test_figures_are_printed_and_written(tmp_path: Path, capsys: Told, name: str) -> None:
+def test_figures_are_printed_and_written(tmp_path: Path, capsys: Printed, name: str) -> None:
     scores, out = written(tmp_path / name, ROWS), tmp_path / "select.json"
     assert select(f"scores={scores}", f"out={out}", "n=[1,3,99]") == 0
-    told = capsys.readouterr().out
-    assert "2 with 3 candidates, 6 in all" in told
-    assert "by hand" in told
+    shown = capsys.readouterr().out
+    assert "2 with 3 candidates, 6 in all" in shown
+    assert "by hand" in shown
     assert figures(out, 1) == pytest.approx(dict.fromkeys(["prm", "weighted", "majority", "random", "oracle"], 0.5))
     assert figures(out, 3) == pytest.approx(
         {"prm": 0.5, "weighted": 0.5, "majority": 0.5, "random": 0.5, "oracle": 1.0}
@@ -52,7 +52,7 @@ def test_figures_are_printed_and_written(tmp_path: Path, capsys: Told, name: str
     assert (record["problems"], record["candidates"], record["unjudged"]) == (2, 6, 0)
 
 
-def test_an_outcome_model_competes_by_its_last_score(tmp_path: Path, capsys: Told) -> None:
+def test_an_outcome_model_competes_by_its_last_score(tmp_path: Path, capsys: Printed) -> None:
     scores = written(tmp_path / "prm.parquet", ROWS)
     last = {"a": 0.9, "b": 0.1, "c": 0.1, "d": 0.1, "e": 0.9, "f": None}
     orm = written(tmp_path / "orm.parquet", [each | {"score_last": last[str(each["chain_id"])]} for each in ROWS])
@@ -71,7 +71,7 @@ def test_another_aggregation_chooses_others(tmp_path: Path) -> None:
     assert set(ahead) == {"majority", "random"}
 
 
-def test_what_is_missing_is_told_and_counts_as_wrong(tmp_path: Path, capsys: Told) -> None:
+def test_what_is_missing_is_reported_and_counts_as_wrong(tmp_path: Path, capsys: Printed) -> None:
     rows = [
         *ROWS,
         row("p1", "g", None, None),
@@ -80,16 +80,16 @@ def test_what_is_missing_is_told_and_counts_as_wrong(tmp_path: Path, capsys: Tol
     ]
     scores, out = written(tmp_path / "prm.parquet", rows), tmp_path / "select.json"
     assert select(f"scores={scores}", f"out={out}", "n=[1,4]") == 0
-    told = capsys.readouterr().out
-    assert "3 with 1 to 4 candidates, 8 in all" in told
-    assert "1 more have no known answer and are left out" in told
-    assert "2 have fewer than 4 candidates" in told
-    assert "1 candidates have no outcome and count as wrong" in told
-    assert "1 candidates have no score and rank last" in told
+    shown = capsys.readouterr().out
+    assert "3 with 1 to 4 candidates, 8 in all" in shown
+    assert "1 more have no known answer and are left out" in shown
+    assert "2 have fewer than 4 candidates" in shown
+    assert "1 candidates have no outcome and count as wrong" in shown
+    assert "1 candidates have no score and rank last" in shown
     assert figures(out, 1)["random"] == pytest.approx((1 / 4 + 2 / 3 + 1) / 3)
 
 
-def test_the_best_chains_are_written_where_no_answer_is_known(tmp_path: Path, capsys: Told) -> None:
+def test_the_best_chains_are_written_where_no_answer_is_known(tmp_path: Path, capsys: Printed) -> None:
     rows = [each | {"gold_answer": None, "outcome": None} for each in (*ROWS, row("p0", "z", None, None))]
     scores, best = written(tmp_path / "prm.parquet", rows), tmp_path / "chosen.jsonl"
     assert select(f"scores={scores}", f"best={best}") == 0
@@ -99,7 +99,7 @@ def test_the_best_chains_are_written_where_no_answer_is_known(tmp_path: Path, ca
     assert chosen[0]["steps"] == ["so", "it is 7"]
 
 
-def test_a_difference_that_is_rounding_has_no_sign(tmp_path: Path, capsys: Told) -> None:
+def test_a_difference_that_is_rounding_has_no_sign(tmp_path: Path, capsys: Printed) -> None:
     chains = ("a", "b", "c")
     rows = [row("p1", chain, "8" if chain == "a" else "7", 0.5) for chain in chains]
     rows += [row("p2", f"{chain}2", "7" if chain == "a" else "8", 0.5) for chain in chains]
@@ -130,7 +130,7 @@ def scored_rows(run_dir: Path) -> list[Row]:
     ]
 
 
-def test_draws_of_the_run_count_as_often_as_they_came(drawn_run: Path, tmp_path: Path, capsys: Told) -> None:
+def test_draws_of_the_run_count_as_often_as_they_came(drawn_run: Path, tmp_path: Path, capsys: Printed) -> None:
     labels = pl.read_parquet(drawn_run / "labels" / "*.parquet")
     draws = pl.read_parquet(drawn_run / "solutions" / "*.parquet")
     scores, out = written(tmp_path / "prm.parquet", scored_rows(drawn_run)), tmp_path / "select.json"
@@ -145,7 +145,7 @@ def test_draws_of_the_run_count_as_often_as_they_came(drawn_run: Path, tmp_path:
     assert "did not sample 6 of the 6 chains" in capsys.readouterr().err
 
 
-def test_what_of_the_run_has_no_score_is_told_or_refused(drawn_run: Path, tmp_path: Path, capsys: Told) -> None:
+def test_what_of_the_run_has_no_score_is_reported_or_refused(drawn_run: Path, tmp_path: Path, capsys: Printed) -> None:
     rows = scored_rows(drawn_run)
     first = str(rows[0]["problem_id"])
     of_first = sum(each["problem_id"] == first for each in rows)
@@ -153,10 +153,10 @@ def test_what_of_the_run_has_no_score_is_told_or_refused(drawn_run: Path, tmp_pa
     out = tmp_path / "select.json"
     others = written(tmp_path / "others.parquet", [each for each in rows if each["problem_id"] != first])
     assert select(f"scores={others}", f"run_dir={drawn_run}", f"out={out}", "n=[1]") == 0
-    told = capsys.readouterr().out
-    assert "problems  5 with 9 candidates, 45 in all" in told
-    assert "1 more have chains in the run but none in the scores" in told
-    assert "empty" not in told
+    shown = capsys.readouterr().out
+    assert "problems  5 with 9 candidates, 45 in all" in shown
+    assert "1 more have chains in the run but none in the scores" in shown
+    assert "empty" not in shown
     assert (json.loads(out.read_text())["absent"], json.loads(out.read_text())["empty"]) == (1, 0)
 
     cut = written(tmp_path / "cut.parquet", rows[1:])
@@ -211,8 +211,8 @@ def test_empty_draws_are_wrong_also_where_a_problem_has_no_others() -> None:
         ([], ["scores is not set"]),
     ],
 )
-def test_what_cannot_be_used_is_told_in_one_line(
-    tmp_path: Path, capsys: Told, arguments: list[str], said: list[str]
+def test_what_cannot_be_used_is_reported_in_one_line(
+    tmp_path: Path, capsys: Printed, arguments: list[str], said: list[str]
 ) -> None:
     written(tmp_path / "prm.parquet", ROWS)
     written(tmp_path / "empty.parquet", [])
@@ -224,7 +224,7 @@ def test_what_cannot_be_used_is_told_in_one_line(
     (tmp_path / "typed.jsonl").write_text(json.dumps(ROWS[0] | {"outcome": "perhaps"}) + "\n")
     (tmp_path / "nameless.jsonl").write_text(json.dumps(ROWS[0] | {"problem_id": None}) + "\n")
     assert select(*(argument.format(dir=tmp_path) for argument in arguments)) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
     for words in said:
-        assert words in told
+        assert words in shown

@@ -64,7 +64,7 @@ def the_start(run_dir: Path) -> Start:
     return start
 
 
-def tell(run_dir: Path, **changes: object) -> Start:
+def report(run_dir: Path, **changes: object) -> Start:
     start = replace(the_start(run_dir), **changes)  # type: ignore[arg-type]
     write_start(LocalStorage(run_dir), start)
     return start
@@ -109,7 +109,7 @@ def test_a_finished_run(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_run_at_work(run_dir: Path) -> None:
     owe_a_unit(run_dir)
-    tell(run_dir, ended="", process=this_process(), pid=os.getpid(), status=WORKING, samples=COURSE)
+    report(run_dir, ended="", process=this_process(), pid=os.getpid(), status=WORKING, samples=COURSE)
     text = printed(run_dir)
     assert "state     running: last heartbeat 3 s ago\n" in text
     assert "units     1 of 2 whole\n" in text
@@ -133,7 +133,7 @@ cost      H device hours, M in money, in 1 start
 
 def test_a_start_on_another_machine_is_known_by_its_signs_of_life(run_dir: Path) -> None:
     owe_a_unit(run_dir)
-    start = tell(run_dir, ended="", process="elsewhere pid:[1] 7 7", status=WORKING)
+    start = report(run_dir, ended="", process="elsewhere pid:[1] 7 7", status=WORKING)
     assert status(run_dir, start.at - 100).condition.state is StartState.RUNNING  # its clock is ahead
     assert status(run_dir, start.at + 59).condition.state is StartState.RUNNING
     assert status(run_dir, start.at + 61).condition.state is StartState.DEAD
@@ -146,7 +146,7 @@ def test_a_start_on_this_machine_is_dead_when_its_process_is(run_dir: Path) -> N
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     boot, names, *_ = this_process().split()
-    tell(run_dir, ended="", pid=gone.pid, process=f"{boot} {names} {gone.pid} 1", status=WORKING)
+    report(run_dir, ended="", pid=gone.pid, process=f"{boot} {names} {gone.pid} 1", status=WORKING)
     text = printed(run_dir)
     assert "state     dead: its process is gone; last heartbeat 3 s ago" in text
     assert "at last   labelling" in text
@@ -156,7 +156,7 @@ def test_a_start_on_this_machine_is_dead_when_its_process_is(run_dir: Path) -> N
 def test_a_process_with_the_number_of_a_dead_one_is_another(run_dir: Path) -> None:
     owe_a_unit(run_dir)
     boot, names, *_ = this_process().split()
-    tell(run_dir, ended="", pid=os.getpid(), process=f"{boot} {names} {os.getpid()} 1")
+    report(run_dir, ended="", pid=os.getpid(), process=f"{boot} {names} {os.getpid()} 1")
     assert status(run_dir).condition.state is StartState.DEAD
 
 
@@ -172,25 +172,25 @@ def test_a_process_with_the_number_of_a_dead_one_is_another(run_dir: Path) -> No
         ),
     ],
 )
-def test_how_the_last_start_ended_is_told(run_dir: Path, ended: str, line: str) -> None:
+def test_how_the_last_start_ended_is_reported(run_dir: Path, ended: str, line: str) -> None:
     owe_a_unit(run_dir)
-    tell(run_dir, ended=ended, message="worker died:\n[31m CUDA error")
+    report(run_dir, ended=ended, message="worker died:\n[31m CUDA error")
     assert f"{line}\n" in printed(run_dir)
 
 
 def test_a_run_whose_units_are_whole_is_finished_whatever_its_last_start_said(run_dir: Path) -> None:
-    tell(run_dir, ended="failed", message="the disk was full")
+    report(run_dir, ended="failed", message="the disk was full")
     assert status(run_dir).condition.state is StartState.FINISHED
 
 
 def test_more_that_is_added_to_a_finished_run_is_work(run_dir: Path) -> None:
-    tell(run_dir, ended="", process=this_process(), pid=os.getpid())
+    report(run_dir, ended="", process=this_process(), pid=os.getpid())
     assert status(run_dir).condition.state is StartState.RUNNING
 
 
-def test_of_several_starts_the_one_at_work_is_told_of_and_all_are_paid(run_dir: Path) -> None:
+def test_of_several_starts_the_one_at_work_is_reported_of_and_all_are_paid(run_dir: Path) -> None:
     owe_a_unit(run_dir)
-    first = tell(run_dir, ended="", process=this_process(), pid=os.getpid(), status=WORKING, price=3.0)
+    first = report(run_dir, ended="", process=this_process(), pid=os.getpid(), status=WORKING, price=3.0)
     for later in (1, 2):
         other = replace(first, start_id=f"{later:020x}", began_at=first.began_at + later, ended="failed", price=None)
         write_start(LocalStorage(run_dir), other)
@@ -230,7 +230,7 @@ def test_what_is_committed_of_a_unit_in_work_is_counted_apart(run_dir: Path) -> 
 def test_planned_beside_so_far(run_dir: Path) -> None:
     (run_dir / PLAN).write_bytes(encode_forecast(FORECAST))
     six_seconds = replace(the_start(run_dir).status, device_seconds=6.0)
-    tell(run_dir, status=six_seconds)
+    report(run_dir, status=six_seconds)
     text = printed(run_dir)
     assert "planned   rollouts 100 (80 to 130), so far 45\n" in text
     assert "          tokens 2,000 (1,500 to 2,500), so far 1,461\n" in text
@@ -250,7 +250,7 @@ def test_a_run_that_has_only_been_claimed(run_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff", b"{}", b"[1]"])
-def test_damaged_records_are_named_and_the_rest_is_told(run_dir: Path, content: bytes) -> None:
+def test_damaged_records_are_named_and_the_rest_is_reported(run_dir: Path, content: bytes) -> None:
     for victim in (*records_of_a_unit(run_dir), *(run_dir / FOLDER).iterdir()):
         victim.write_bytes(content)
     text = printed(run_dir)
@@ -292,11 +292,11 @@ def test_a_place_without_a_run_is_one_line(tmp_path: Path, place: str, capsys: p
 
 def test_json_is_one_object_with_the_same(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", f"run_dir={run_dir}", "json=true"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["condition"]["state"], told["units"], told["units_done"]) == ("finished", 2, 2)
-    assert told["totals"]["rollouts"] == 45
-    assert told["condition"]["seen"]["start"]["status"]["units"] == 2
-    assert "samples" not in told["condition"]["seen"]["start"]
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["condition"]["state"], shown["units"], shown["units_done"]) == ("finished", 2, 2)
+    assert shown["totals"]["rollouts"] == 45
+    assert shown["condition"]["seen"]["start"]["status"]["units"] == 2
+    assert "samples" not in shown["condition"]["seen"]["start"]
 
 
 def test_an_object_store_is_read_several_files_at_once(run_dir: Path) -> None:

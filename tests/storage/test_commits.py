@@ -43,7 +43,7 @@ COMMIT = Commit(
 )
 
 files = st.builds(lambda unit, sha: f"labels/{shard_name('labels', unit, sha)}", our.hex_ids, st.just("e" * 64))
-goals = st.builds(
+unit_targets = st.builds(
     UnitTarget,
     rollouts=st.integers(0),
     target_sd=st.floats(0, 1),
@@ -62,7 +62,7 @@ shards = st.builds(ShardRecord, table=st.text(), file=files, sha256=st.text(), r
         state=st.sampled_from(CommitState),
         shards=st.lists(shards).map(tuple),
         totals=st.builds(Totals, rows=st.integers(0), used=st.integers(), solution_tokens=st.integers(0)),
-        unit_target=goals,
+        unit_target=unit_targets,
         base=st.lists(shards, max_size=1).map(tuple),
         learned_from=st.integers(0),
         void=st.lists(files).map(tuple),
@@ -154,7 +154,7 @@ FIELDS = {**json.loads(json.dumps(asdict(COMMIT))), "check": "0" * 64}
         json.dumps(FIELDS | {"shards": ["x"]}).encode(),
     ],
 )
-def test_a_damaged_record_is_told_apart(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_record_is_reported_apart(tmp_path: Path, content: bytes) -> None:
     storage = LocalStorage(tmp_path)
     publish(storage, COMMIT)
     path = tmp_path / commit_name(COMMIT)

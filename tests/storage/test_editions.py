@@ -81,7 +81,7 @@ def test_a_damaged_edition_is_none_and_an_older_one_does_not_come_back() -> None
 
 
 @given(st.dictionaries(our.hex_ids, st.integers(0, 9), min_size=1, max_size=4), st.data())
-def test_the_digest_tells_any_two_logs_apart(numbers: dict[str, int], data: st.DataObject) -> None:
+def test_the_digest_reports_any_two_logs_apart(numbers: dict[str, int], data: st.DataObject) -> None:
     wholes = {unit_id: whole(unit_id, number) for unit_id, number in numbers.items()}
     shuffled = data.draw(st.permutations(sorted(wholes)))
     assert log_digest({unit_id: wholes[unit_id] for unit_id in shuffled}) == log_digest(wholes)

@@ -79,7 +79,7 @@ def test_files_are_moved_replaced_and_removed(tmp_path: Path) -> None:
             lost()
 
 
-def test_a_place_that_cannot_be_written_is_told_with_a_remedy(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
     storage = LocalStorage(tmp_path)
     for name in ("file/a", "file/b/a", "x" * 300):
@@ -91,7 +91,7 @@ def test_a_place_that_cannot_be_written_is_told_with_a_remedy(tmp_path: Path) ->
     assert (tmp_path / "file").read_bytes() == b"mine"
 
 
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     for name in ("absent", "absent/deeper"):
         with pytest.raises(Absent, match="is missing"):
@@ -120,7 +120,7 @@ def test_hashes_are_sha256() -> None:
     assert sha256_of(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
-def test_what_a_crash_leaves_of_a_file_is_told_apart_from_published_ones(tmp_path: Path) -> None:
+def test_what_a_crash_leaves_of_a_file_is_reported_apart_from_published_ones(tmp_path: Path) -> None:
     class TornDisk(OsDisk):
         def remove(self, path: str) -> None:
             raise OSError(5, "the machine is gone")

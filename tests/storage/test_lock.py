@@ -52,7 +52,7 @@ def test_another_process_is_refused_and_its_death_frees_the_lock(tmp_path: Path)
 
 
 @pytest.mark.parametrize("below", ["", "deeper", "deeper/still"])
-def test_a_run_dir_that_is_a_file_is_told(tmp_path: Path, below: str) -> None:
+def test_a_run_dir_that_is_a_file_is_reported(tmp_path: Path, below: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("mine")
     with pytest.raises(UsageError, match=r"run_dir.*notes\.txt.*choose another run_dir"), run_lock(path / below):

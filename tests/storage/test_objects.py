@@ -155,7 +155,7 @@ def test_a_put_whose_answer_was_lost_is_no_lost_race(server: ObjectServer) -> No
     ],
     ids=["no such bucket", "no server", "no credentials"],
 )
-def test_a_store_that_cannot_be_used_is_told(
+def test_a_store_that_cannot_be_used_is_reported(
     server: ObjectServer,
     new_clients: None,
     monkeypatch: pytest.MonkeyPatch,

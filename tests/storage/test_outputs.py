@@ -60,7 +60,7 @@ def test_an_interruption_as_soon_as_the_file_is_there_leaves_nothing(
     assert names(tmp_path) == []
 
 
-def test_a_place_for_a_replacement_that_cannot_be_had_is_told(tmp_path: Path) -> None:
+def test_a_place_for_a_replacement_that_cannot_be_had_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
     with pytest.raises(StoreError, match="cannot be written"), atomic_file(tmp_path / "file" / "a"):
         pytest.fail("the block was entered")

@@ -57,7 +57,7 @@ def test_a_fresh_directory_is_claimed_and_stays_claimed(tmp_path: Path) -> None:
         (FACTS | {"sampling.rollouts": 9, "sampling.stop": ["\n"]}, ["sampling.rollouts was 8", 'now ["\\n"]']),
     ],
 )
-def test_another_run_is_told_every_difference(tmp_path: Path, other: dict[str, object], named: list[str]) -> None:
+def test_another_run_is_reported_every_difference(tmp_path: Path, other: dict[str, object], named: list[str]) -> None:
     started(tmp_path)
     before = snapshot(tmp_path)
     with pytest.raises(RunConflict, match="belongs to another run"):
@@ -130,7 +130,7 @@ def test_a_damaged_record_is_named_and_kept(tmp_path: Path, content: bytes) -> N
     assert (tmp_path / "run.json").read_bytes() == content
 
 
-def test_what_is_no_run_directory_is_told(tmp_path: Path) -> None:
+def test_what_is_no_run_directory_is_reported(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "absent"):
         with pytest.raises(StoreError, match=r"is not a run directory: it has no run\.json"):
             recorded_identity(LocalStorage(folder))

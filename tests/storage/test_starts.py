@@ -46,29 +46,29 @@ def start(began: float = 1_800_000_000.0, **changes: object) -> Start:
 
 def test_starts_come_back_in_the_order_of_time(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
-    told = [start(1_800_000_000.0 + at, ended="failed", message="\ud800 no", price=2.5) for at in (20, 0, 10)]
-    for each in told:
+    shown = [start(1_800_000_000.0 + at, ended="failed", message="\ud800 no", price=2.5) for at in (20, 0, 10)]
+    for each in shown:
         write_start(storage, each)
     first, second, third = read_starts(storage).starts
-    assert [first.began_at, second.began_at, third.began_at] == sorted(each.began_at for each in told)
-    assert first == replace(told[1], message="? no")
+    assert [first.began_at, second.began_at, third.began_at] == sorted(each.began_at for each in shown)
+    assert first == replace(shown[1], message="? no")
 
 
-def test_a_start_is_replaced_by_what_it_tells_later(tmp_path: Path) -> None:
-    storage, told = LocalStorage(tmp_path), start()
-    write_start(storage, told)
-    write_start(storage, replace(told, ended="done"))
+def test_a_start_is_replaced_by_what_it_reports_later(tmp_path: Path) -> None:
+    storage, shown = LocalStorage(tmp_path), start()
+    write_start(storage, shown)
+    write_start(storage, replace(shown, ended="done"))
     (found,) = read_starts(storage).starts
     assert found.ended == "done"
 
 
 def test_of_very_many_starts_the_last_ones_are_read(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
-    told = [start(1_800_000_000.0 + at) for at in range(5)]
-    for each in told:
+    shown = [start(1_800_000_000.0 + at) for at in range(5)]
+    for each in shown:
         write_start(storage, each)
     with patch.object(starts, "READ", 3):
-        assert read_starts(storage).starts == tuple(told[2:])
+        assert read_starts(storage).starts == tuple(shown[2:])
 
 
 def _fields(**changes: object) -> str:
@@ -87,7 +87,7 @@ def _fields(**changes: object) -> str:
         _fields(samples=[["a"] * 10]), _fields(status=3), _fields(status={"stage": "", "load": [], "verdicts": {}}),
     ],
 )  # fmt: skip
-def test_a_damaged_file_tells_nothing_and_is_named(tmp_path: Path, content: str) -> None:
+def test_a_damaged_file_reports_nothing_and_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / FOLDER).mkdir()
     name = f"{FOLDER}/start-{new_start_id(1.0)}-00000.json"
     (tmp_path / name).write_text(content)
@@ -98,7 +98,7 @@ def test_a_damaged_file_tells_nothing_and_is_named(tmp_path: Path, content: str)
     assert (len(found.starts), found.damaged) == (1, (name,))
 
 
-def test_a_process_is_told_from_those_before_and_behind_it() -> None:
+def test_a_process_is_reported_from_those_before_and_behind_it() -> None:
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         name = process_with(other.pid)

@@ -31,7 +31,7 @@ class Truth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Printed:
     """Arrays (P,) of what one labelling says; `value` is NaN where `value_rollouts` is 0. `tokens` (C,) are a chain's."""
 
     value: Floats
@@ -83,7 +83,7 @@ def truth() -> Truth:
     )
 
 
-def told(labels: pl.DataFrame) -> Told:
+def shown(labels: pl.DataFrame) -> Printed:
     """What a labels table of all the chains says."""
     place = {chain: number for number, chain in enumerate(truth().ids)}
     rows = sorted(labels.to_dicts(), key=lambda row: place[row["source_id"]])
@@ -92,7 +92,7 @@ def told(labels: pl.DataFrame) -> Told:
     def column(name: str) -> list[float | None]:
         return [entry for row in rows for entry in (row[f"root_{name}"], *row[name][:-1])]
 
-    return Told(
+    return Printed(
         value=np.array(column("value"), dtype=float),
         value_rollouts=np.array(column("value_rollouts")),
         mean=np.array(column("posterior_mean"), dtype=float),
@@ -105,7 +105,7 @@ def told(labels: pl.DataFrame) -> Told:
     )
 
 
-def extremes(found: Told, known: Truth) -> Extremes:
+def extremes(found: Printed, known: Truth) -> Extremes:
     error = found.mean - known.value
     surplus = found.correct - found.graded * known.value
     noise = found.graded * known.value * (1 - known.value) + (found.graded * known.sd) ** 2
@@ -116,7 +116,7 @@ def extremes(found: Told, known: Truth) -> Extremes:
     )
 
 
-def implausible(found: Told, known: Truth) -> list[str]:
+def implausible(found: Printed, known: Truth) -> list[str]:
     """How one labelling contradicts the truth, in words; nothing where it does not."""
     seen = extremes(found, known)
     return [

@@ -16,13 +16,13 @@ from pipeline.estimators.pooled.learning import learn_kernel
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import tree_of
 from tests.estimators.pooled import POOLED, played
-from tests.tiny.compared import Extremes, Told, Truth, extremes, truth
+from tests.tiny.compared import Extremes, Printed, Truth, extremes, truth
 
 RUNS = 4_000
 QUANTILES = (0.5, 0.99, 0.999, 1.0)
 
 
-def simulated(known: Truth, seed: int) -> Told:
+def simulated(known: Truth, seed: int) -> Printed:
     """One labelling of all chains."""
     rng = np.random.default_rng(seed)
     names = [f"{chain}.{place}" for place, chain in enumerate(known.chain.tolist())]
@@ -42,7 +42,7 @@ def simulated(known: Truth, seed: int) -> Told:
     values = chain_values(chains, have, estimator_for(POOLED), learn_kernel(PRIOR, trees, have))
     steps = [step for chain in values for step in (chain.root, *chain.steps[:-1])]
     counts = [have.get(name, Trials()).counts for name in names]
-    return Told(
+    return Printed(
         value=np.array([step.value for step in steps], dtype=float),
         value_rollouts=np.array([step.value_rollouts for step in steps]),
         mean=np.array([step.posterior_mean for step in steps], dtype=float),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.tiny.compared import Floats, Told, Truth, implausible, truth
+from tests.tiny.compared import Floats, Printed, Truth, implausible, truth
 from tests.tiny.simulated import simulated
 
 SEEDS = range(5)
@@ -17,7 +17,7 @@ def known() -> Truth:
 
 
 @pytest.fixture(scope="module")
-def right(known: Truth) -> list[Told]:
+def right(known: Truth) -> list[Printed]:
     return [simulated(known, seed) for seed in SEEDS]
 
 
@@ -26,21 +26,21 @@ def backwards(values: Floats, known: Truth) -> Floats:
     return np.concatenate([values[known.chain == chain][::-1] for chain in range(len(known.ids))])
 
 
-def test_outcomes_drawn_from_the_truth_are_plausible(right: list[Told], known: Truth) -> None:
+def test_outcomes_drawn_from_the_truth_are_plausible(right: list[Printed], known: Truth) -> None:
     assert [implausible(found, known) for found in right] == [[] for _ in SEEDS]
 
 
 @pytest.mark.parametrize("shift", [0.1, -0.1])
-def test_values_that_are_shifted_are_not(right: list[Told], known: Truth, shift: float) -> None:
+def test_values_that_are_shifted_are_not(right: list[Printed], known: Truth, shift: float) -> None:
     assert all(implausible(replace(found, mean=found.mean + shift), known) for found in right)
 
 
-def test_values_in_the_wrong_order_are_not(right: list[Told], known: Truth) -> None:
+def test_values_in_the_wrong_order_are_not(right: list[Printed], known: Truth) -> None:
     assert all(implausible(replace(found, mean=backwards(found.mean, known)), known) for found in right)
     assert all(implausible(replace(found, mean=np.roll(found.mean, 1)), known) for found in right)
 
 
-def test_rollouts_that_are_judged_right_too_often_are_not(right: list[Told], known: Truth) -> None:
+def test_rollouts_that_are_judged_right_too_often_are_not(right: list[Printed], known: Truth) -> None:
     """One wrong answer in five, while values are as before."""
     for found in right:
         wrong = found.graded - found.correct

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.bench.tiny_figures import BINS, FIXED, Blocks, Sampled, at_equal_error, biases, fewer, jackknifed
-from tests.tiny.compared import Floats, Told, Truth, truth
+from tests.tiny.compared import Floats, Printed, Truth, truth
 
 REPETITIONS = 400
 
@@ -28,12 +28,12 @@ def fixed(known: Truth) -> Blocks:
     )
 
 
-def labellings(known: Truth, rollouts: int) -> list[Told]:
+def labellings(known: Truth, rollouts: int) -> list[Printed]:
     """What so many rollouts of every prefix come to, as though our estimator had said it."""
     nothing = np.zeros(len(known.value))
     tokens = np.bincount(known.chain, rollouts * known.tokens).astype(int)
     return [
-        Told(
+        Printed(
             value=mean,
             value_rollouts=np.full(len(mean), rollouts),
             mean=mean,
@@ -70,7 +70,7 @@ def test_half_the_price_saves_half(known: Truth) -> None:
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.02, -0.02])
-def test_a_bias_is_told_from_chance(known: Truth, bias: float) -> None:
+def test_a_bias_is_reported_from_chance(known: Truth, bias: float) -> None:
     rollouts = np.full((REPETITIONS, len(known.value)), float(FIXED))
     found = list(biases(shares(known, FIXED) + bias, rollouts, known))
     assert len(found) == len(BINS) - 1

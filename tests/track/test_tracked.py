@@ -35,7 +35,7 @@ class Notes:
     """A sink that remembers, or fails where it is told to."""
 
     def __init__(self, fails: str = "") -> None:
-        self.told: list[tuple[object, ...]] = []
+        self.shown: list[tuple[object, ...]] = []
         self._fails = fails
 
     def start(self, name: str, settings: Mapping[str, object], folder: Path) -> None:
@@ -47,28 +47,28 @@ class Notes:
     def end(self) -> None:
         self._note("end")
 
-    def _note(self, what: str, *told: object) -> None:
+    def _note(self, what: str, *shown: object) -> None:
         if what == self._fails:
             raise ConnectionError("the server\nis away")
-        self.told.append((what, *told))
+        self.shown.append((what, *shown))
 
 
 def track(sink: Notes, tmp_path: Path, statuses: list[Status]) -> list[Status]:
     heard: list[Status] = []
-    with tracking(sink, config(tmp_path, "plan.gpu_hour_price=2"), "/runs/math", heard.append) as tell:
+    with tracking(sink, config(tmp_path, "plan.gpu_hour_price=2"), "/runs/math", heard.append) as report:
         for status in statuses:
-            tell(status)
+            report(status)
     return heard
 
 
-def test_a_sink_is_told_the_newest_status_in_growing_steps(tmp_path: Path) -> None:
+def test_a_sink_is_reported_the_newest_status_in_growing_steps(tmp_path: Path) -> None:
     sink = Notes()
     assert track(sink, tmp_path, STATUSES) == STATUSES
-    assert sink.told[0] == ("start", "math", 3, Path("/runs/math/tracked"))
-    assert sink.told[-1] == ("end",)
-    steps = [told[1] for told in sink.told[1:-1] if isinstance(told[1], int)]
+    assert sink.shown[0] == ("start", "math", 3, Path("/runs/math/tracked"))
+    assert sink.shown[-1] == ("end",)
+    steps = [shown[1] for shown in sink.shown[1:-1] if isinstance(shown[1], int)]
     assert steps == sorted(set(steps))
-    last = sink.told[-2]
+    last = sink.shown[-2]
     assert last[1] == 24
     assert isinstance(last[2], dict)
     assert last[2]["money"] == pytest.approx(0.04)
@@ -77,11 +77,11 @@ def test_a_sink_is_told_the_newest_status_in_growing_steps(tmp_path: Path) -> No
 def test_a_start_without_work_is_not_tracked(tmp_path: Path) -> None:
     sink = Notes()
     track(sink, tmp_path, [Status(stage="reading the input"), Status(stage="starting", units=2, units_done=2)])
-    assert sink.told == []
+    assert sink.shown == []
 
 
 @pytest.mark.parametrize("fails", ["start", "log", "end"])
-def test_a_sink_that_fails_is_told_of_in_one_line(
+def test_a_sink_that_fails_is_reported_of_in_one_line(
     tmp_path: Path, fails: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert track(Notes(fails), tmp_path, STATUSES) == STATUSES
@@ -107,7 +107,7 @@ def test_files_go_into_a_local_run_directory_else_beside_the_command() -> None:
     assert folder_of("s3://bucket/runs/math") == Path("tracked/math")
 
 
-def test_tensorboard_reads_what_a_run_has_told(tmp_path: Path) -> None:
+def test_tensorboard_reads_what_a_run_has_reported(tmp_path: Path) -> None:
     from tensorboardX.proto.event_pb2 import Event
 
     summary = label_in_process(config(tmp_path, "run.track=tensorboard"))
@@ -128,7 +128,7 @@ def _records(data: bytes) -> Iterator[bytes]:
         data = data[16 + length :]
 
 
-def test_mlflow_reads_what_a_run_has_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlflow_reads_what_a_run_has_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlflow").as_uri())
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.delenv("MLFLOW_EXPERIMENT_NAME", raising=False)
@@ -145,7 +145,7 @@ def test_mlflow_reads_what_a_run_has_told(tmp_path: Path, monkeypatch: pytest.Mo
     assert run.data.metrics["rollouts"] == summary.rollouts_now
 
 
-def test_a_place_that_mlflow_cannot_write_to_is_told_before_anything_starts(
+def test_a_place_that_mlflow_cannot_write_to_is_reported_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "nonsense://there")
@@ -158,7 +158,7 @@ def test_a_place_that_mlflow_cannot_write_to_is_told_before_anything_starts(
     assert not (tmp_path / "run").exists()
 
 
-def test_wandb_writes_what_a_run_has_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wandb_writes_what_a_run_has_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     import wandb

@@ -34,7 +34,7 @@ from tests.train.runs import is_right, learnable_run
 pytestmark = pytest.mark.slow
 
 SHARE = 0.25
-Told = pytest.CaptureFixture[str]
+Printed = pytest.CaptureFixture[str]
 
 
 def settings(run_dir: Path, out: Path, **changed: Any) -> TrainConfig:
@@ -50,8 +50,8 @@ def settings(run_dir: Path, out: Path, **changed: Any) -> TrainConfig:
     return TrainConfig(**{**fixed, **changed})
 
 
-def trained(config: TrainConfig, told: list[str] | None = None) -> Trained:
-    lines = [] if told is None else told
+def trained(config: TrainConfig, shown: list[str] | None = None) -> Trained:
+    lines = [] if shown is None else shown
     return train(config, weights=config.model, progress=lines.append)
 
 
@@ -68,12 +68,12 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def prm(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("trained") / "prm"
-    told: list[str] = []
-    result = trained(settings(run_dir, out), told)
+    shown: list[str] = []
+    result = trained(settings(run_dir, out), shown)
     assert not result.before
     assert result.metrics.auc is not None
     assert result.metrics.auc > 0.9
-    assert [line.split("  ")[0] for line in told[2:]] == ["epoch 1 of 3", "epoch 2 of 3", "epoch 3 of 3"]
+    assert [line.split("  ")[0] for line in shown[2:]] == ["epoch 1 of 3", "epoch 2 of 3", "epoch 3 of 3"]
     return out
 
 
@@ -118,7 +118,7 @@ def test_the_checkpoint_is_a_plain_one_with_the_same_scores(prm: Path, scores: p
 
 
 def test_a_finished_model_is_left_as_it_is_and_other_settings_are_refused(
-    prm: Path, run_dir: Path, capsys: Told
+    prm: Path, run_dir: Path, capsys: Printed
 ) -> None:
     before = {path.name: path.read_bytes() for path in prm.iterdir()}
     asked = [f"run_dir={run_dir}", f"model={ASSET}", f"out={prm}", f"validation={SHARE}", "learning_rate=3e-3"]
@@ -145,10 +145,10 @@ def test_what_is_broken_off_goes_on_to_the_same_weights(small_run: Path, tmp_pat
         train(cut, weights=str(ASSET), progress=broken)
     torn = tmp_path / "cut" / "checkpoints" / "checkpoint-99"
     torn.mkdir()
-    told: list[str] = []
-    trained(cut, told)
-    assert [line[:12] for line in told[2:]] == ["resumes from", "epoch 2 of 3", "epoch 3 of 3"]
-    assert "since the checkpoint" not in told[3]
+    shown: list[str] = []
+    trained(cut, shown)
+    assert [line[:12] for line in shown[2:]] == ["resumes from", "epoch 2 of 3", "epoch 3 of 3"]
+    assert "since the checkpoint" not in shown[3]
     weights = [load_file(tmp_path / name / "model.safetensors") for name in ("straight", "cut")]
     assert all(torch.allclose(weights[0][name], weights[1][name], atol=1e-6) for name in weights[0])
     assert not (tmp_path / "cut" / "checkpoints").exists()
@@ -165,11 +165,11 @@ def test_the_first_loss_behind_a_checkpoint_within_an_epoch_says_that_it_is_of_t
 
     with pytest.raises(InterruptedError):
         train(config, weights=str(ASSET), progress=broken)
-    told: list[str] = []
-    trained(config, told)
-    assert told[2].endswith("checkpoint-2")
-    assert told[3].startswith("epoch 1 of 2  training loss since the checkpoint ")
-    assert told[4].startswith("epoch 2 of 2  training loss 0.")
+    shown: list[str] = []
+    trained(config, shown)
+    assert shown[2].endswith("checkpoint-2")
+    assert shown[3].startswith("epoch 1 of 2  training loss since the checkpoint ")
+    assert shown[4].startswith("epoch 2 of 2  training loss 0.")
 
 
 def test_an_outcome_model_by_counts_and_confidence_with_the_uppermost_layer_alone(
@@ -188,11 +188,11 @@ def test_an_outcome_model_by_counts_and_confidence_with_the_uppermost_layer_alon
         gradient_checkpointing=True,
         validation=0,
     )
-    told: list[str] = []
-    result = trained(config, told)
+    shown: list[str] = []
+    result = trained(config, shown)
     assert (result.metrics.steps, result.metrics.loss) == (0, None)
-    assert told[-1].startswith("epoch 1 of 1")
-    assert "no held-out problems" in told[-1]
+    assert shown[-1].startswith("epoch 1 of 1")
+    assert "no held-out problems" in shown[-1]
     before, after = load_file(ASSET / "model.safetensors"), load_file(tmp_path / "orm" / "model.safetensors")
     moved = {name for name in before if not torch.equal(before[name].float(), after[name].float())}
     assert moved == {name for name in before if name.startswith(("model.layers.3.", "model.norm."))}
@@ -225,7 +225,7 @@ def test_a_loop_of_ones_own_gets_batches_with_targets_at_step_ends(small_run: Pa
     assert batch["input_ids"].shape[1] <= 40
 
 
-def test_rows_need_no_answer_and_what_does_not_fit_has_no_score(prm: Path, tmp_path: Path, capsys: Told) -> None:
+def test_rows_need_no_answer_and_what_does_not_fit_has_no_score(prm: Path, tmp_path: Path, capsys: Printed) -> None:
     rows: list[dict[str, object]] = [
         {"id": "a", "problem": "12*3", "answer": "36", "steps": ["12*3=36", "#36"]},
         {"id": "b", "problem": "12*3", "answer": "36", "steps": ["12*3=-36", "#-36"]},
@@ -238,11 +238,11 @@ def test_rows_need_no_answer_and_what_does_not_fit_has_no_score(prm: Path, tmp_p
     data = f"data.path={write_rows(tmp_path / 'rows.jsonl', rows)}"
     pattern = "grader.answer_pattern='#(-?[0-9]+)'"
     assert main(["score", f"model={prm}", data, f"out={out}", "aggregation=min", pattern]) == 0
-    told = capsys.readouterr().out
-    assert "5 chains, 7 steps scored" in told
-    assert "2 chains have no score" in told
-    assert "1 rows were left out, the first: " in told
-    assert "rows.jsonl:4: The row has no chain" in told
+    shown = capsys.readouterr().out
+    assert "5 chains, 7 steps scored" in shown
+    assert "2 chains have no score" in shown
+    assert "1 rows were left out, the first: " in shown
+    assert "rows.jsonl:4: The row has no chain" in shown
     found = {row["source_id"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert list(found["a"]) == SCORES.names
     assert [found[name]["outcome"] for name in "abce"] == [True, False, None, None]
@@ -303,12 +303,12 @@ def test_labels_that_changed_are_refused(small_run: Path, tmp_path: Path, finish
     run = Path(shutil.copytree(small_run, tmp_path / "run"))
     config = settings(run, tmp_path / "prm", epochs=1)
 
-    def told(line: str) -> None:
+    def shown(line: str) -> None:
         if line.startswith("epoch") and not finished:
             raise KeyboardInterrupt
 
     with nullcontext() if finished else pytest.raises(KeyboardInterrupt):
-        train(config, weights=config.model, progress=told)
+        train(config, weights=config.model, progress=shown)
     assert main(["relabel", f"run_dir={run}", "estimator.rule=threshold", "estimator.threshold=0.9"]) == 0
     with pytest.raises(
         InputError, match=r"labels of .*run have changed since the training in .*prm began: .* another folder"
@@ -354,7 +354,7 @@ def test_scores_are_refused_of_what_is_no_such_model(prm: Path, small_run: Path,
         (["score", "model=x", "out=y", "run_dir=z", "agregation=min"], "did you mean aggregation?"),
     ],
 )
-def test_wrong_settings_are_told_in_a_line(arguments: list[str], said: str, capsys: Told) -> None:
+def test_wrong_settings_are_reported_in_a_line(arguments: list[str], said: str, capsys: Printed) -> None:
     assert main(arguments) == 2
     line = capsys.readouterr().err
     assert said in line

@@ -23,8 +23,8 @@ from pipeline.storage.editions import LABELS
 from pipeline.storage.lock import MARKER
 from pipeline.storage.run_record import NAME, STAGED_INPUT, encode_identity, recorded_identity, settings_copy
 from pipeline.storage.shards import ASIDE, DAMAGED, ShardRecord, notes_of, verified_file
+from pipeline.storage.starts import ADVISORY
 from pipeline.storage.starts import FOLDER as STARTS
-from pipeline.storage.starts import TOLD
 from pipeline.storage.storage import Storage
 from pipeline.storage.unit_log import FLUSHED
 
@@ -208,7 +208,7 @@ def find_orphans(storage: Storage, needed: Collection[str], current_labels: Coll
     """Files in the directory that are neither `needed` nor records."""
     garbage = [name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished(folder)]
     garbage += storage.names(DAMAGED)
-    foreign = [name for name in storage.names("") if name not in {NAME, MARKER, COMMITS, DAMAGED, *_FOLDERS, *TOLD}]
+    foreign = [name for name in storage.names("") if name not in {NAME, MARKER, COMMITS, DAMAGED, *_FOLDERS, *ADVISORY}]
     foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]
     in_labels = set(storage.names(LABELS))
     for folder in _FOLDERS:

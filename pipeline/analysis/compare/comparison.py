@@ -144,9 +144,9 @@ def differing_settings(a: Settings, b: Settings) -> tuple[Difference, ...]:
     return tuple(sorted(found, key=lambda difference: (_rank(difference.key), difference.key)))
 
 
-def requested_settings(goals: Iterable[UnitTarget]) -> dict[str, object]:
+def requested_settings(unit_targets: Iterable[UnitTarget]) -> dict[str, object]:
     """The targets of all units, as settings. A target that differs between units is left out."""
-    distinct = set(goals)
+    distinct = set(unit_targets)
     found: dict[str, object] = {}
     for key, name in _UNIT_TARGETS.items():
         values = {getattr(unit_target, name) for unit_target in distinct}

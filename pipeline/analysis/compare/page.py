@@ -79,14 +79,14 @@ def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
                 Section(
                     anchor="values",
                     heading="Values",
-                    intro="Each distinct prefix counts once. Intervals treat problems, but not prefixes of a problem, as independent.",
+                    intro="Each distinct prefix counts once. Intervals treat problems as independent, but not prefixes.",
                     tables=(tables.values_table(found),),
                     figures=figures,
                 ),
                 Section(
                     anchor="labels",
                     heading="Labels",
-                    intro="Steps that chains share count once. Last steps, whose label is the outcome of their chain, are left out.",
+                    intro="Steps that chains share count once. Last steps are left out: their label is the outcome.",
                     tables=(tables.labels_table(found), tables.flips_table(found)),
                 ),
                 *_moved(found),
@@ -128,7 +128,7 @@ def scatter(found: Comparison) -> Figure | None:
     )
     return Figure(
         title="Values of b against those of a",
-        reading="Darker cells hold more prefixes (logarithmic scale). On the dashed line values are equal; below it, b is lower.",
+        reading="Darker cells hold more prefixes (logarithmic scale). On the dashed line values are equal; below, b is lower.",
         svg=draw_svg(chart + diagonal, height=_LARGE),
         numbers=Table(
             heads=("a", "b", "prefixes"),
@@ -215,8 +215,8 @@ def _moved(found: Comparison) -> tuple[Section, ...]:
             anchor="moved",
             heading="Prefixes that moved most",
             intro=(
-                "At most one prefix per problem. For each run: posterior mean ± standard deviation, correct / graded rollouts. The "
-                "difference is in standard deviations. Among many prefixes, some differ much by chance."
+                "At most one prefix per problem. For each run: posterior mean ± standard deviation, correct / graded rollouts. "
+                "The difference is in standard deviations. Among many prefixes, some differ much by chance."
             ),
             tables=(tables.moved_prefixes(found),),
         ),

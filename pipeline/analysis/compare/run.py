@@ -57,11 +57,11 @@ class _Run:
 
     @property
     def settings(self) -> Settings:
-        goals = (whole.unit_target for whole in self.stored.wholes.values())
+        unit_targets = (whole.unit_target for whole in self.stored.wholes.values())
         return {
             **self.stored.identity,
             **self.stored.settings,
-            **requested_settings(goals),
+            **requested_settings(unit_targets),
             "policy": self.made["policy"],
         }
 

@@ -137,8 +137,8 @@ def remark_lines(found: Comparison) -> list[str]:
     ]
     if both.by_words:
         lines.append(
-            f"{both.by_words:,} of the common chains have different ids in the two runs, because the id of a chain that a policy "
-            "sampled depends on its tokens: they are matched by the words of their steps"
+            f"{both.by_words:,} of the common chains have different ids in the two runs, because the id of a chain that a "
+            "policy sampled depends on its tokens: they are matched by the words of their steps"
         )
     if found.other_answers:
         lines.append(
@@ -146,7 +146,8 @@ def remark_lines(found: Comparison) -> list[str]:
         )
     if not both.chains:
         lines.append(
-            "no chain is in both runs, so only bare problems are compared: label the chains of one run with the policy of the other"
+            "no chain is in both runs, so only bare problems are compared: label the chains of one run with the "
+            "policy of the other"
         )
     uncounted = sorted({side.estimator for side in (found.a, found.b) if not side.counts_are_shares})
     if uncounted:

@@ -24,7 +24,7 @@ from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import attended_tokens, empty_completion
 from pipeline.engines.hugging_face import load_tokenizer
-from pipeline.engines.openai.handshake import context_for, model_context, shake_hands
+from pipeline.engines.openai.handshake import context_for, model_context, perform_handshakes
 from pipeline.engines.openai.http import Http, key_from
 from pipeline.engines.openai.queues import Queues
 from pipeline.engines.openai.wire import COMPLETIONS, Answer, BadAnswer, Choice, ErrorKind, ServerError, Wire, pause
@@ -116,7 +116,7 @@ class OpenAiEngine:
         urls = self._servers.urls
         self._connection = Http(urls, key, timeout_seconds=self._servers.timeout_seconds)
         try:
-            found = await shake_hands(self._connection, urls, config.model, self._wire, tokenizer)
+            found = await perform_handshakes(self._connection, urls, config.model, self._wire, tokenizer)
             stated = [handshake.context for handshake in found if handshake.context is not None]
             self.max_model_len = context_for(stated, config.max_model_len, self._max_tokens)
         except PolicyError:

@@ -38,12 +38,12 @@ class Handshake:
     server_error: str = ""
 
 
-async def shake_hands(
+async def perform_handshakes(
     connection: Http, urls: Sequence[str], model: str, wire: Wire, tokenizer: Tokenizer
 ) -> list[Handshake]:
     """Check all servers concurrently. Raises PolicyError for a mistake, and where no server is reachable."""
     found = await asyncio.gather(
-        *(_shake_hands_with(connection, at, url, model, wire, tokenizer) for at, url in enumerate(urls))
+        *(_handshake(connection, at, url, model, wire, tokenizer) for at, url in enumerate(urls))
     )
     if all(handshake.server_error for handshake in found):
         raise PolicyError(
@@ -53,9 +53,7 @@ async def shake_hands(
     return list(found)
 
 
-async def _shake_hands_with(
-    connection: Http, at: int, url: str, model: str, wire: Wire, tokenizer: Tokenizer
-) -> Handshake:
+async def _handshake(connection: Http, at: int, url: str, model: str, wire: Wire, tokenizer: Tokenizer) -> Handshake:
     try:
         context = await model_context(connection, at, url, model)
         await _probe(connection, at, url, wire, tokenizer)

@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from tests.bench.estimators import told
+from tests.bench.estimators import render
 from tests.bench.estimators.bars import marks
 from tests.bench.estimators.bias import PARTS, biases, together
 from tests.bench.estimators.cell import CEILING, USUAL_TARGET, measure, pooled
@@ -46,18 +46,18 @@ def main() -> int:
     held = [bias for bias in found_biases if not bias.contrast]
     parts = (
         [f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}"],
-        told.table(cells),
-        told.peers_table(cells, SHOWN_STEPS),
-        told.savings_table(savings),
-        told.bias_table(found_biases),
-        told.bars_table(marks(cells, savings, held, costs, clock)),
+        render.table(cells),
+        render.peers_table(cells, SHOWN_STEPS),
+        render.savings_table(savings),
+        render.bias_table(found_biases),
+        render.bars_table(marks(cells, savings, held, costs, clock)),
         [f"{time.monotonic() - began:.0f} s; {folder}/figures.txt, points.csv, points.svg"],
     )
     text = "\n\n".join("\n".join(part) for part in parts)
     print(text)
     (folder / "figures.txt").write_text(text + "\n")
-    (folder / "points.csv").write_text(told.points_csv(cells))
-    (folder / "points.svg").write_text(told.picture(cells))
+    (folder / "points.csv").write_text(render.points_csv(cells))
+    (folder / "points.svg").write_text(render.picture(cells))
     return 0
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from tests.bench.scale import records, told
+from tests.bench.scale import records, render
 from tests.bench.scale.chains import write_chains
 from tests.bench.scale.cost import Pieces, costs
 from tests.bench.scale.crowd import ROLLOUTS_PER_UNIT, live
@@ -49,20 +49,20 @@ def main() -> int:
         ]
         played = {shape: job.result() for shape, job in zip(LABELLED, playing, strict=True)}
         lived = [job.result() for job in driving]
-    _print(told.idle_table([(name, run) for (name, _), run in sorted(played.items())]))
-    _print(told.crowd_table(sorted(lived, key=lambda run: (run.replicas, run.units))))
+    _print(render.idle_table([(name, run) for (name, _), run in sorted(played.items())]))
+    _print(render.crowd_table(sorted(lived, key=lambda run: (run.replicas, run.units))))
     needed = records.files_per_second(
         units_per_second=max(run.units / run.seconds for run in lived),
         units_in_flight=REPLICAS * played["pooled", 1].units_in_flight,
         flush_seconds=FLUSH_SECONDS,
     )
-    _print(told.rate_lines(rate, needed, REPLICAS))
+    _print(render.rate_lines(rate, needed, REPLICAS))
     pieces = [
         each
         for pace in (QWEN_1_5B, QWEN_7B)
         for each in costs(_piece(pace, "fixed", played["fixed", 1]), _piece(pace, "pooled", played["pooled", 1]))
     ]
-    _print(told.cost_table(pieces, price))
+    _print(render.cost_table(pieces, price))
     print(f"\n{time.monotonic() - began:.0f} s")
     return 0
 

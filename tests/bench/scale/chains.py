@@ -42,7 +42,7 @@ def reply_to(request: Request) -> Reply:
     """A pure function of the request's id, and of what its problem and prefix say."""
     random = Random(request.request_id)
     problem, written = request.problem, request.prefix.text
-    right = random.random() < _told(written or problem.text)
+    right = random.random() < _shown(written or problem.text)
     left = max(STEP_TOKENS, int(problem.text.rpartition(" ")[2]) - len(written))
     tokens = max(SHORTEST, round(left * random.lognormvariate(-SPREAD * SPREAD / 2, SPREAD)))
     if tokens > MAX_TOKENS:
@@ -76,6 +76,6 @@ def _moved(value: float, random: Random) -> float:
     return random.betavariate(right, wrong) if right and wrong else value
 
 
-def _told(text: str) -> float:
+def _shown(text: str) -> float:
     """The last value that a text tells."""
     return float(text[text.rfind("[") + 1 : text.rfind("]")])

@@ -166,7 +166,7 @@ class _SimulatedWorker:
         await asyncio.sleep(self._free_at - now + CALL_SECONDS)
         self._done += 1
         self._outside.done.append(task)
-        learned = LearnedState(shard=_shard(KERNELS, task.unit.unit_id), chains=_learnt_from(task))
+        learned = LearnedState(shard=_shard(KERNELS, task.unit.unit_id), chains=_learned_from(task))
         return Receipt(unit_id=task.unit.unit_id, whole=True, learned=learned)
 
     async def owed(self, task: UnitTask) -> list[str]:
@@ -206,11 +206,11 @@ def _whole(task: UnitTask) -> Commit:
         totals=Totals(problems=32, chains=32, prefixes=320, rollouts=ROLLOUTS_PER_UNIT, tokens=ROLLOUTS_PER_UNIT),
         unit_target=task.unit_target,
         base=(task.learned.shard,) if task.learned else (),
-        learned_from=_learnt_from(task),
+        learned_from=_learned_from(task),
     )
 
 
-def _learnt_from(task: UnitTask) -> int:
+def _learned_from(task: UnitTask) -> int:
     return 32 + (task.learned.chains if task.learned else 0)
 
 

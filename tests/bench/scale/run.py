@@ -80,7 +80,7 @@ def play(data: Path, pace: Pace, *, workers: int, settings: Sequence[str] = ()) 
         storage = LocalStorage(Path(folder) / "run", _FarDisk())
         facts = identity(config, input_digest(config.data.path))
         claim(storage, facts)
-        hands: list[_FarWorker] = []
+        handles: list[_FarWorker] = []
         longest: dict[str, int] = {}
         endless, least = PrefixCache(sys.maxsize), array("q")
         blocks = (pace.kv_tokens - CAPACITY * GENERATED_TOKENS) // BLOCK
@@ -95,8 +95,8 @@ def play(data: Path, pace: Pace, *, workers: int, settings: Sequence[str] = ()) 
         def hiring(config: LabelConfig) -> Iterator[WorkerPool]:
             def hire(_attempt: int) -> WorkerHandle:
                 engine = VirtualEngine(pace, reply, capacity=CAPACITY, cache_blocks=blocks)
-                hands.append(_FarWorker(Worker(config, storage, engine), engine))
-                return hands[-1]
+                handles.append(_FarWorker(Worker(config, storage, engine), engine))
+                return handles[-1]
 
             yield WorkerPool(hire=hire, workers=workers)
 
@@ -107,9 +107,9 @@ def play(data: Path, pace: Pace, *, workers: int, settings: Sequence[str] = ()) 
         summary=summary,
         workers=workers,
         seconds=summary.seconds_labelling,
-        work=sum((handle.work for handle in hands), EngineWork()),
-        tail_seconds=sum(handle.tail_seconds for handle in hands),
-        units_in_flight=max(handle.most_in_flight for handle in hands),
+        work=sum((handle.work for handle in handles), EngineWork()),
+        tail_seconds=sum(handle.tail_seconds for handle in handles),
+        units_in_flight=max(handle.most_in_flight for handle in handles),
         unique_tokens=sum(longest.values()),
         least_prefilled=sum(least),
         steps=steps_in(data),

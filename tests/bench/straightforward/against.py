@@ -17,7 +17,7 @@ import polars as pl
 from tests.bench.straightforward.figures import Labelled, Run, agreement, at_error, bias, error, expected_error
 from tests.bench.watched import Watched, watched
 from tests.conftest import ROOT, write_rows
-from tests.tiny.compared import Truth, told, truth
+from tests.tiny.compared import Truth, shown, truth
 from tests.tiny.policy import ASSET, MAX_TOKENS, OVERRIDES, TRUTH
 
 COPIES = 10
@@ -43,10 +43,10 @@ def straightforward() -> None:
         print(
             f"  {'':<28}{'start s':>8}{'label s':>9}{'total s':>9}{'label CPU s':>13}{'tokens':>10}  RMSE +- standard error"
         )
-        theirs = _told(f"script, N={ROLLOUTS}", script(folder, known), known)
-        ours = _told(f"pipeline, fixed N={ROLLOUTS}", pipeline(folder, known, "estimator=fixed"), known)
+        theirs = _shown(f"script, N={ROLLOUTS}", script(folder, known), known)
+        ours = _shown(f"pipeline, fixed N={ROLLOUTS}", pipeline(folder, known, "estimator=fixed"), known)
         pooled = [
-            _told(
+            _shown(
                 f"pipeline, pooled sd={target:g}",
                 pipeline(folder, known, "estimator=pooled", f"estimator.target_sd={target}"),
                 known,
@@ -114,7 +114,7 @@ def pipeline(folder: Path, known: Truth, *overrides: str) -> Run:
     command = [sys.executable, "-m", "pipeline", "label", *OVERRIDES, *settings, f"cluster.cpus_per_worker={CPUS}"]
     done = watched([*command, *overrides])
     table = pl.read_parquet(run_dir / "labels" / "*.parquet")
-    copies = [told(part) for part in _copies(table)]
+    copies = [shown(part) for part in _copies(table)]
     fixed = "estimator=fixed" in overrides
     labelled = Labelled(
         value=np.array([each.value if fixed else each.mean for each in copies]),
@@ -154,7 +154,7 @@ def _run(done: Watched, loaded: float, labelled: Labelled) -> Run:
     )
 
 
-def _told(name: str, run: Run, known: Truth) -> Run:
+def _shown(name: str, run: Run, known: Truth) -> Run:
     print(
         f"  {name:<28}{run.starting:>8.1f}{run.labelling:>9.1f}{run.total:>9.1f}{run.cpu_seconds:>13.1f}"
         f"{run.labelled.tokens:>10,}  {error(run.labelled, known).text('.4f')}"

@@ -70,9 +70,9 @@ def agreement(one: Labelled, other: Labelled) -> Agreement:
     graded, others_graded = one.graded.sum(axis=0), other.graded.sum(axis=0)
     pooled = (right + others) / (graded + others_graded)
     variance = pooled * (1 - pooled) * (1 / graded + 1 / others_graded)
-    telling = variance > 0
-    squares = (right / graded - others / others_graded)[telling] ** 2 / variance[telling]
-    freedom = int(telling.sum())
+    output = variance > 0
+    squares = (right / graded - others / others_graded)[output] ** 2 / variance[output]
+    freedom = int(output.sum())
     return Agreement(
         chi_square=float(squares.sum()), freedom=freedom, tail=float(stats.chi2.sf(squares.sum(), freedom))
     )

@@ -29,8 +29,8 @@ MADE: dict[str, tuple[Callable[[random.Random], Iterator[Row]], ...]] = {
     "adversarial": (adversarial,),
 }
 """The files that are made, and of what."""
-BY_HAND = ("answers_by_hand", "outputs_by_hand", "gaps")
-FILES = (*MADE, *BY_HAND)
+WRITTEN = ("answers_by_hand", "outputs_by_hand", "gaps")
+FILES = (*MADE, *WRITTEN)
 
 
 def made(name: str) -> str:

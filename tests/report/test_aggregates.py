@@ -147,7 +147,7 @@ def test_drops_and_widths_count_every_chain_and_prefix_once(rows: Rows) -> None:
     assert widths["from_rollouts"].n_unique() <= aggregates.ROLLOUT_BINS
 
 
-def test_a_verdict_of_what_was_stopped_is_not_told() -> None:
+def test_a_verdict_of_what_was_stopped_is_not_reported() -> None:
     log = pl.DataFrame(
         {
             "step_index": [0, 0, 1],

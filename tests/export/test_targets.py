@@ -123,8 +123,8 @@ def test_a_chain_without_any_label_is_left_out() -> None:
         (settings(uncertain=UncertainSteps.cut), layout(whole=True), "whole chains"),
     ],
 )
-def test_what_a_format_cannot_hold_is_refused(asked: ExportConfig, known: Format, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_a_format_cannot_hold_is_refused(asked: ExportConfig, known: Format, shown: str) -> None:
+    with pytest.raises(UsageError, match=shown):
         target_choice(asked, known)
 
 

@@ -58,7 +58,7 @@ def marginal(mass: Floats, *kept: int) -> Floats:
 
 @settings(max_examples=60)
 @given(st.sampled_from(SMALL), some_trials, st.sampled_from(KERNELS))
-def test_beliefs_are_the_marginals_of_the_joint_distribution(
+def test_posteriors_are_the_marginals_of_the_joint_distribution(
     chains: Sequence[ChainShape], have: dict[str, Trials], kernel: Kernel
 ) -> None:
     tree, moving = tree_of(chains), transition_model(kernel)
@@ -102,9 +102,9 @@ def test_thousands_of_branches_that_contradict_each_other_do_not_underflow(branc
     have = {f"a{branch}": seen(5 * (branch % 2), 5) for branch in range(branches)} | {"0": seen(10, 20)}
     moving = transition_model(JUMPS)
     found = posterior(forest_of([tree_of(chains)], have), moving)
-    told = np.log(moving.step @ (1 - GRID) ** 5) + np.log(moving.step @ GRID**5)
+    shown = np.log(moving.step @ (1 - GRID) ** 5) + np.log(moving.step @ GRID**5)
     with np.errstate(divide="ignore"):
-        logs = np.log(moving.start) + 10 * (np.log(GRID) + np.log(1 - GRID)) + branches / 2 * told
+        logs = np.log(moving.start) + 10 * (np.log(GRID) + np.log(1 - GRID)) + branches / 2 * shown
     mass = np.exp(logs - logs.max())
     np.testing.assert_allclose(found.mass[0], mass / mass.sum(), atol=1e-9)
     np.testing.assert_allclose(found.mass.sum(axis=1), 1)

@@ -225,7 +225,7 @@ def one_by_one(
 @pytest.mark.parametrize(
     ("steps", "alike"), [(1, 0.9), (2, 0.5), (7, 0.97), (500, 0.999), (6, 0.0), (6, -0.3), (5, 1.0)]
 )
-def test_how_many_steps_a_rollout_tells_about(steps: int, alike: float) -> None:
+def test_how_many_steps_a_rollout_reports_about(steps: int, alike: float) -> None:
     r = max(alike, 0.0)
     exact = sum(r ** (2 * abs(k - j)) for k in range(steps) for j in range(steps)) / steps
     assert _reach(np.array([3, steps, 500]), alike)[1] == pytest.approx(exact)
