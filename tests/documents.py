@@ -142,8 +142,8 @@ def _calls(document: Document) -> Iterator[str]:
             for call in _CALL.finditer(line):
                 yield (call[1] or call[2]).strip()
     for span in document.spans:
-        if (found := re.match(r"(?:python -m pipeline|stepvalue) (.+)", span)) and "..." not in span:
-            yield found[1]
+        if (inline := re.match(r"(?:python -m pipeline|stepvalue) (.+)", span)) and "..." not in span:
+            yield inline[1]
 
 
 @cache
