@@ -126,7 +126,7 @@ def test_what_cannot_be_is_reported_before_anything_is_written(cases: Path, tmp_
     (tmp_path / "link.jsonl").symlink_to(cases)
     assert "there is no such file" in refused(capsys, f"input={tmp_path / 'absent'}", f"output={tmp_path / 'a' / 'b'}")
     assert "is a folder: name one file" in refused(capsys, f"input={tmp_path}")
-    assert "is a folder: give the name of a file" in refused(capsys, f"input={cases}", f"output={tmp_path}")
+    assert "is a folder: name a file in it" in refused(capsys, f"input={cases}", f"output={tmp_path}")
     assert "is the input" in refused(capsys, f"input={cases}", f"output={cases}")
     assert "is the input" in refused(capsys, f"input={cases}", f"output={tmp_path / 'link.jsonl'}")
     assert "without .gz" in refused(capsys, f"input={cases}", f"output={tmp_path / 'verdicts.jsonl.gz'}")

@@ -186,7 +186,7 @@ def test_a_grader_need_not_say_where_answers_end(site: Path, tmp_path: Path) -> 
     line = said(stepvalue(tmp_path, site, *words, "sampling.stop_at_answer=true"))
     assert "grader=caseless does not say when a text has stated its answer" in line
     (line,) = stepvalue(tmp_path, site, *words).stderr.splitlines()
-    assert "holds no config.json" in line, "it came as far as the model"
+    assert "does not contain config.json" in line, "it came as far as the model"
 
 
 @pytest.mark.ray

@@ -283,7 +283,7 @@ def test_no_file_of_anothers_is_overwritten(finished: Path, tmp_path: Path, caps
     out = tmp_path / "notes.html"
     out.write_text("mine")
     assert main(["report", f"run_dir={finished}", f"out={out}"]) == 2
-    assert "no report" in capsys.readouterr().err
+    assert "not a report" in capsys.readouterr().err
     assert out.read_text() == "mine"
     out.unlink()
     for _ in range(2):

@@ -49,9 +49,9 @@ def test_where_and_how_servers_are_asked_is_no_part_of_what_a_run_is() -> None:
 
 
 def test_a_local_tokenizer_is_part_of_what_a_run_is(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match=r"holds no tokenizer_config\.json"):
+    with pytest.raises(PolicyError, match=r"does not contain tokenizer_config\.json"):
         policy_for(policy(tokenizer=str(tmp_path))).fingerprint()
-    with pytest.raises(PolicyError, match=r"no folder policy\.tokenizer=/none/such"):
+    with pytest.raises(PolicyError, match=r"the folder policy\.tokenizer=/none/such does not exist"):
         policy_for(policy("/none/such")).fingerprint()
     (tmp_path / "tokenizer_config.json").write_text("{}")
     first = policy_for(policy(tokenizer=str(tmp_path))).fingerprint()

@@ -59,7 +59,7 @@ def rollouts(issues: set[int], text: str) -> pa.Table:
 
 @dataclass
 class Writer:
-    """A worker that has sampled some rollouts and commits them as `Journal` does."""
+    """A worker that commits its sampled rollouts as `UnitBuffer` does."""
 
     storage: LocalStorage
     name: str
