@@ -1,4 +1,4 @@
-"""Two runs of `fixed` whose truth is known, as `Common` holds them; and labels as frames are made of."""
+"""Two runs of `fixed` with known true values, in the form of `Common`; and labels to make frames from."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ NOTHING = Overlap(
 
 
 def counted(problems: Sequence[int], right_a: Sequence[int], right_b: Sequence[int], n_a: int, n_b: int) -> Common:
-    """A prefix per entry: of which problem, and how many of n rollouts are right in each run. Positions count up to 11."""
+    """One prefix per entry: its problem, and the correct ones of its n rollouts in each run. Positions are 0 to 11."""
     sides: dict[str, list[float]] = {}
     for side, right, n in (("a", right_a, n_a), ("b", right_b, n_b)):
         moments = [beta_moments(each, n) for each in right]
@@ -69,14 +69,14 @@ def counted(problems: Sequence[int], right_a: Sequence[int], right_b: Sequence[i
 
 
 def sampled(truth_a: Floats, truth_b: Floats, problems: Ints, n_a: int, n_b: int, seed: int) -> Common:
-    """Rollouts drawn for two truths, (prefixes,) each."""
+    """Rollouts drawn for two arrays of true values, (prefixes,) each."""
     rng = np.random.default_rng(seed)
     right_a, right_b = rng.binomial(n_a, truth_a), rng.binomial(n_b, truth_b)
     return counted(problems.tolist(), right_a.tolist(), right_b.tolist(), n_a, n_b)
 
 
 def truths(n_problems: int, per_problem: int, seed: int) -> tuple[Floats, Ints]:
-    """Values of prefixes, alike within a problem, and of which problem each is."""
+    """True values of prefixes, similar within a problem, and the problem of each."""
     rng = np.random.default_rng(seed)
     centres = np.repeat(rng.uniform(size=n_problems), per_problem)
     moved = centres + 0.35 * rng.uniform(-1, 1, size=len(centres))
@@ -84,7 +84,7 @@ def truths(n_problems: int, per_problem: int, seed: int) -> tuple[Floats, Ints]:
 
 
 def label_row(chain: str, problem: str, ids: Sequence[str], **more: Any) -> dict[str, Any]:
-    """A row of labels: a chain whose prefixes have 1 of 2 right rollouts, but for the last, which is its outcome."""
+    """A row of labels. The prefixes of the chain have 1 of 2 correct rollouts; the last one has the outcome."""
     n = len(ids)
     row: dict[str, Any] = {
         "chain_id": chain,

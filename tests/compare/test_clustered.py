@@ -1,4 +1,4 @@
-"""Intervals hold what they promise where prefixes of a problem are alike, and say nothing where nothing can be said."""
+"""Intervals cover the truth if prefixes of a problem are alike, and are missing if they are undefined."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_intervals_hold_the_truth_where_prefixes_of_a_problem_are_alike() -> Non
         column = np.repeat(rng.normal(size=n_problems), per_problem) + 0.3 * rng.normal(size=len(problems))
         found = mean(problems, column)
         held += not found.has_value
-    # 95 % but for three standard deviations; taken for independent, it would be half of that.
+    # 95 %, give or take three standard deviations. If prefixes were treated as independent, it would be half of that.
     assert 0.917 < held / trials < 0.983
 
 

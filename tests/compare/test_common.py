@@ -1,4 +1,4 @@
-"""What two runs have in common: every distinct prefix once, and chains under other ids found by their words."""
+"""What two runs have in common: each distinct prefix once, and chains with different ids matched by their words."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ chains = st.lists(st.tuples(st.integers(0, 2), words), min_size=1, max_size=8, u
 
 
 def made(chains: Chains, tokens: str = "") -> Frames:
-    """Chains of problems, whose prefixes are known by their problem and words; with `tokens`, under other ids."""
+    """Frames of chains whose prefix ids are made from problem and words; `tokens` makes them different."""
     rows = []
     for problem, steps in chains:
         ids = [f"{tokens}{problem}:{''.join(steps[:end])}" for end in range(1, len(steps) + 1)]

@@ -1,4 +1,4 @@
-"""Shifts, noise and flips: against truths that are known, and against each other when the runs are exchanged."""
+"""Shifts, noise and flips against known true values, and against each other when the runs are exchanged."""
 
 from collections import Counter
 from dataclasses import asdict, replace
@@ -101,7 +101,7 @@ def test_where_nothing_has_changed_noise_explains_it() -> None:
     assert flipped.flipped.high is not None
     assert flipped.flipped.low < flipped.by_chance < flipped.flipped.high
     assert "no mean shift" in verdict(moved, noisy, flipped)
-    assert "no more than by noise" in verdict(moved, noisy, flipped)
+    assert "no more than noise explains" in verdict(moved, noisy, flipped)
 
 
 def test_intervals_end_where_no_shift_can_be() -> None:
@@ -213,4 +213,4 @@ def test_nothing_in_common_has_no_figures() -> None:
         label_flips(nothing, SAMPLED, SAMPLED),
     )
     assert (moved.shift.value, noisy.beyond, flipped.flipped.value) == (None, None, None)
-    assert "nothing can be said" in verdict(moved, noisy, flipped)
+    assert "no shift can be measured" in verdict(moved, noisy, flipped)

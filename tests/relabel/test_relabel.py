@@ -174,6 +174,6 @@ def test_the_command_reports_what_it_changed(run_dir: Path, capsys: pytest.Captu
     assert "edition   0 holds the current labels" in shown
     assert "verdicts  0 of " in shown
     assert main(asked) == 0
-    assert capsys.readouterr().out == "Nothing to do: the labels are what is asked for.\n"
+    assert capsys.readouterr().out == "Nothing to do: the labels already have these settings.\n"
     assert main(["relabel", f"run_dir={run_dir}", "estimator.confidence=2"]) == 2
     assert "estimator.confidence=2.0 is out of range" in capsys.readouterr().err

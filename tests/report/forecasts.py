@@ -1,4 +1,4 @@
-"""Plans made up, for runs to be held against."""
+"""Synthetic plans to compare runs with."""
 
 from dataclasses import replace
 

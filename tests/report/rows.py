@@ -1,4 +1,4 @@
-"""Label rows made up, for what is summed over them."""
+"""Synthetic label rows for tests of sums over them."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ def label_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def tables(rows: list[dict[str, Any]]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """What `gathered` makes of them: steps and chains."""
+    """The tables of steps and of chains for these rows."""
     empty = pl.from_arrow(LABELS.empty_table())
     assert isinstance(empty, pl.DataFrame)
     schema = empty.select(COLUMNS).schema

@@ -1,4 +1,4 @@
-"""`python -m tests.report.screenshots PAGE FOLDER`: the documents' pictures of a report, made anew."""
+"""`python -m tests.report.screenshots PAGE FOLDER`: makes the documents' pictures of a report."""
 
 import base64
 import sys

@@ -1,4 +1,4 @@
-"""What is summed over label rows is what counting them one by one comes to."""
+"""Sums over label rows equal counts of the rows one by one."""
 
 from collections import Counter
 from itertools import pairwise
@@ -17,13 +17,13 @@ OUTCOME = {True: "right", False: "wrong", None: "open"}
 
 
 def shown(row: dict[str, Any]) -> list[float | None]:
-    """Of the bare problem and every step, as it is to be shown."""
+    """The values of the bare problem and of every step that the report must show."""
     name = "value" if row["estimator"] == "fixed" else "posterior_mean"
     return [row[f"root_{name}"], *row[name]]
 
 
 def before_end(row: dict[str, Any], of_steps: list[Any]) -> list[Any]:
-    """Of one entry a step, those that are no end with an outcome."""
+    """The entries of steps whose value is not the outcome of their chain."""
     return [each for each, origin in zip(of_steps, row["origin"], strict=True) if origin != "terminal"]
 
 

@@ -136,7 +136,7 @@ class Reader:
 
 @pytest.fixture
 def reader(driver: Chrome, page: Path) -> Iterator[Reader]:
-    """The page is opened; afterwards it has asked for nothing, said nothing, and obeyed no text."""
+    """The opened page. After the test, it has requested nothing, logged nothing, and executed no text."""
     logged(driver, "browser")
     logged(driver, "performance")
     reader = Reader(driver, page)
@@ -156,7 +156,7 @@ def reader(driver: Chrome, page: Path) -> Iterator[Reader]:
 
 
 def logged(driver: Chrome, kind: str) -> list[dict[str, str]]:
-    """What has been logged since this was asked the last time."""
+    """What was logged since the last call."""
     return list(driver.get_log(kind))  # type: ignore[no-untyped-call]
 
 
@@ -231,7 +231,7 @@ def test_a_chain_shows_its_steps_as_they_are_stored_and_a_step_its_rollouts(read
     assert "wrong" in body.text
     first = reader.all(".step-open")[1]
     ActionChains(reader.driver, duration=0).move_to_element(first).perform()
-    assert f"{stored['n_correct'][0]} of 4 graded rollouts right" in reader.wait(".numbers").text
+    assert f"{stored['n_correct'][0]} of 4 graded rollouts correct" in reader.wait(".numbers").text
     first.click()
     reader.wait(".example")
     log = pl.read_parquet(run_dir / "rollouts" / "*.parquet").filter(pl.col("prefix_id") == stored["prefix_ids"][0])
@@ -259,7 +259,7 @@ def test_other_scripts_formulas_and_very_long_steps_are_shown(reader: Reader) ->
         assert text in reader.opened(name).text
     assert reader.wait(".step-text .prose[dir=auto]").value_of_css_property("direction") == "rtl"
     long = reader.opened("long").text
-    assert f"... ({LONG + 10:,} characters, whole in labels/*.parquet)" in long
+    assert f"... ({LONG + 10:,} characters, full text in labels/*.parquet)" in long
     assert len(long) < LONG / 100
     assert "open" in reader.opened("open").text
 

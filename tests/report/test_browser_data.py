@@ -1,4 +1,4 @@
-"""What a page of chains carries: which chains, how much of their texts, and which rollouts of which steps."""
+"""The data in a page of chains: which chains, how much of their texts, and which rollouts of which steps."""
 
 import base64
 import gzip
@@ -177,7 +177,7 @@ def test_examples_are_one_of_each_kind_first_with_the_verdicts_that_count() -> N
         "a": [0, 2, 3],
         "b": [5, 4, 6],
     }
-    assert found["a"][0].text.endswith(" (1,002 characters, whole in rollouts/*.parquet)")
+    assert found["a"][0].text.endswith(" (1,002 characters, full text in rollouts/*.parquet)")
     later = log.select("rollout_id", answer=pl.lit("8"), verdict=pl.lit("incorrect")).reverse()
     (first, *_) = rollout_examples(log, later, ["c"])["c"]
     assert (first.verdict, first.answer) == ("incorrect", "8")
@@ -247,7 +247,7 @@ def test_fewer_chains_than_the_run_has_are_reported(finished: Path) -> None:
 def test_verdicts_and_labels_are_those_of_the_current_edition(finished: Path, tmp_path: Path) -> None:
     run_dir = copied(finished, tmp_path)
     before = of_run(run_dir)
-    # Every completion of the oracle says that "the work is done" before it tells its answer.
+    # Every completion of the oracle says that "the work is done" before it states its answer.
     regrade(RegradeConfig(run_dir=str(run_dir), grader=GraderChange(answer_pattern="work (is)")))
     after = of_run(run_dir)
     own, later = (

@@ -1,4 +1,4 @@
-"""How `label` ends, and which run directories the command takes."""
+"""The end of `label`, and the run directories that `report` accepts."""
 
 from io import StringIO
 from pathlib import Path

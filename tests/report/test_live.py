@@ -1,4 +1,4 @@
-"""One panel in a terminal, lines in a log; neither is disturbed by the other's doings, and both fit."""
+"""One panel in a terminal, lines in a log. Other output does not disturb either, and both fit."""
 
 import io
 
@@ -104,7 +104,7 @@ def test_a_panel_is_taken_away_at_the_end_and_what_others_print_stays_whole() ->
     text = printed(output)
     assert "a line of somebody else\n" in text
     before, _, after = text.partition("a line of somebody else")
-    assert "\x1b[2K" in before  # the panel gives way to the line, and is drawn anew below it
+    assert "\x1b[2K" in before  # the panel is erased for the line, and drawn again below it
     assert "labelling" in after
     assert text.endswith(("\x1b[2K", "\x1b[?25h", "\x1b[1A\x1b[2K"))
     assert "\x1b[?25h" in after  # the cursor is back

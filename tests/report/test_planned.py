@@ -1,4 +1,4 @@
-"""What was planned stands beside what it came to, and starts are put together over time."""
+"""Planned and actual amounts are compared, and starts are joined over time."""
 
 from dataclasses import replace
 

@@ -40,7 +40,7 @@ LOADS = {"src", "srcset", "poster", "data", "action", "formaction", "background"
 
 
 class Page(HTMLParser):
-    """What stands in a page: its elements, its texts outside of style and script, and its scripts."""
+    """The content of a page: its elements, its texts outside of style and script, and its scripts."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ def test_what_is_reported_is_what_the_tables_hold(finished: Path, page: Page, ca
     assert f"steps     {steps:,} = " in shown
     assert f"{uncertain:,} uncertain" in shown
     assert f"mean {right:.2f} in right chains" in shown
-    assert f"{of_steps.height - steps:,} ends of chains, whose value is the outcome" in shown
+    assert f"{of_steps.height - steps:,} last steps, whose value is the outcome of their chain" in shown
     assert f"{labels.height:,} chains" in shown
     assert f"of {steps:,}; {uncertain:,} uncertain" in page.text
     assert f"Rollouts {rollouts.height:,} {correct:,} correct" in page.text
@@ -173,8 +173,8 @@ def test_an_unfinished_run_reports_of_what_is_there(finished: Path, tmp_path: Pa
     write_start(LocalStorage(run_dir), replace(later, began_at=start.at))
     shown = short(capsys, f"run_dir={run_dir}")
     page = Page(run_dir / "report.html")
-    assert "owed      1 of 2 units; the last start failed: no worker is left: </title>" in shown
-    assert "1 of 2 units are owed" in page.text
+    assert "remaining 1 of 2 units; the last start failed: no worker is left: </title>" in shown
+    assert "1 of 2 units remain" in page.text
     assert "The last start failed: no worker is left: </title>" in page.text
     assert "values" in shown
     found = read_run(LocalStorage(run_dir), None).found
@@ -185,7 +185,7 @@ def test_an_unfinished_run_reports_of_what_is_there(finished: Path, tmp_path: Pa
 def test_what_is_committed_of_a_unit_in_work_stands_beside_the_plan(
     finished: Path, tmp_path: Path, capsys: Printed
 ) -> None:
-    """As `status` tells it. Of a unit that was flushed and then completed, the last record is taken away."""
+    """As in `status`. The test removes the last record of a unit that was flushed and then completed."""
     run_dir = copied(finished, tmp_path)
     max((run_dir / "commits").glob("unit-*-00001.json")).unlink()
     storage = LocalStorage(run_dir)
@@ -195,11 +195,11 @@ def test_what_is_committed_of_a_unit_in_work_stands_beside_the_plan(
     assert found.unfinished.rollouts > 0
     shown = short(capsys, f"run_dir={run_dir}")
     more = f"{found.unfinished.rollouts} more rollouts with {found.unfinished.tokens:,} tokens"
-    assert f"{more} are committed of units that are not whole" in shown
+    assert f"{more} are committed in unfinished units" in shown
     so_far = found.totals.rollouts + found.unfinished.rollouts
     assert f"planned   {so_far} rollouts of 45" in shown
     assert f"{found.totals.tokens + found.unfinished.tokens + found.totals.solution_tokens:,} tokens of 1,400" in shown
-    assert f"{found.unfinished.rollouts} more of units that are not whole" in Page(run_dir / "report.html").text
+    assert f"{found.unfinished.rollouts} more in unfinished units" in Page(run_dir / "report.html").text
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_what_is_committed_of_a_unit_in_work_stands_beside_the_plan(
     [
         (
             [{"problem": "", "answer": "7"}, {"id": HOSTILE, "problem": "a", "steps": []}],
-            "No row of the input is in work",
+            "No row of the input can be labelled",
         ),
         ([{"id": HOSTILE, "problem": "y" * 500, "answer": "6", "steps": ["It is 6."]}] * 2, "There is no chain"),
     ],
@@ -244,8 +244,8 @@ def test_hostile_names_stay_text(tmp_path: Path, capsys: Printed) -> None:
     assert page.texts.count(str(run_dir)) == 1
     assert "The plan of <i>now, and" in page.text
     assert {"b", "i"}.isdisjoint({tag for tag, _ in page.tags})
-    assert "planned   45 rollouts of 45 planned (36 to 54, inside)" in shown
-    assert "1,461 tokens of 1,400 planned (1,120 to 1,680, inside)" in shown
+    assert "planned   45 rollouts of 45 planned (36 to 54, inside the range)" in shown
+    assert "1,461 tokens of 1,400 planned (1,120 to 1,680, inside the range)" in shown
     assert "1.04" in page.texts
 
 
@@ -255,16 +255,16 @@ def test_the_plan_of_another_run_is_reported_of(finished: Path, tmp_path: Path, 
     )
     (tmp_path / "plan.json").write_bytes(encode_forecast(plan))
     shown = short(capsys, f"run_dir={finished}", f"planned={tmp_path / 'plan.json'}", f"out={tmp_path / 'page.html'}")
-    assert "planned   for another run: input differs\n          45 rollouts of 45 planned" in shown
-    assert "The plan is that of another run: input differs." in Page(tmp_path / "page.html").text
+    assert "planned   the plan is for another run: input differs\n          45 rollouts of 45 planned" in shown
+    assert "The plan is for another run: input differs." in Page(tmp_path / "page.html").text
 
 
 def test_a_plan_that_is_none_is_left_out_or_refused(finished: Path, tmp_path: Path, capsys: Printed) -> None:
     run_dir = copied(finished, tmp_path)
     (run_dir / "plan.json").write_text("{}")
     assert "planned" not in short(capsys, f"run_dir={run_dir}")
-    assert "plan.json is left out: it does not contain" in Page(run_dir / "report.html").text
-    for plan, said in ((run_dir / "plan.json", "is no plan"), (tmp_path / "none", "cannot be read")):
+    assert "plan.json is ignored: it does not say" in Page(run_dir / "report.html").text
+    for plan, said in ((run_dir / "plan.json", "is not a plan"), (tmp_path / "none", "cannot be read")):
         assert main(["report", f"run_dir={run_dir}", f"planned={plan}"]) == 2
         assert said in capsys.readouterr().err
 
@@ -294,7 +294,7 @@ def test_no_file_of_anothers_is_overwritten(finished: Path, tmp_path: Path, caps
 def test_verdicts_given_later_are_those_that_are_reported(finished: Path, tmp_path: Path, capsys: Printed) -> None:
     run_dir = copied(finished, tmp_path)
     before = read_run(LocalStorage(run_dir), None).found.totals
-    # Every completion of the oracle says that "the work is done" before it tells its answer.
+    # Every completion of the oracle says that "the work is done" before it states its answer.
     regrade(RegradeConfig(run_dir=str(run_dir), grader=GraderChange(answer_pattern="work (is)")))
     shown = short(capsys, f"run_dir={run_dir}")
     found = read_run(LocalStorage(run_dir), None).found
@@ -303,4 +303,4 @@ def test_verdicts_given_later_are_those_that_are_reported(finished: Path, tmp_pa
     assert graded.rollouts == graded.correct + graded.incorrect + graded.no_answer + graded.ungraded + graded.aborted
     assert found.log["rollouts"].sum() == graded.rollouts == before.rollouts
     assert "= 0 correct + " in shown
-    assert "edition 0, made from the run's rollouts later" in Page(run_dir / "report.html").text
+    assert "edition 0, made later from the run's rollouts" in Page(run_dir / "report.html").text

@@ -23,8 +23,8 @@ work      5 problems, 9 chains, 16 distinct prefixes
 rollouts  45 = 32 correct + 13 incorrect + 0 without an answer + 0 ungraded
           1 prefixes were too long for the policy's context: see rejects/
 tokens    1,313 in rollouts, 148 in sampled solutions
-values    0 ▂·····▅······▃·····█ 1  mean 0.83 in right chains, 0.67 in wrong chains, without ends
-steps     15 = 13 good + 1 bad + 1 uncertain (6.7 %); beside them 8 ends of chains, whose value is the outcome
+values    0 ▂·····▅······▃·····█ 1  mean 0.83 in right chains, 0.67 in wrong chains (last steps left out)
+steps     15 = 13 good + 1 bad + 1 uncertain (6.7 %); not counted: 8 last steps, whose value is the outcome of their chain
 verdicts  71 % correct, 29 % incorrect
 report    {(run_dir / "report.html").as_uri()}
 """
@@ -40,7 +40,7 @@ def test_damaged_starts_are_named_in_the_short_form_and_on_the_page(
     start.with_name(f"start-{'f' * 20}-00000.json").write_text("{}")
     assert main(["report", f"run_dir={run_dir}"]) == 0
     words = (
-        f"{FOLDER}/{start.name} and 1 more cannot be read: what they tell, device hours and money too, is not counted"
+        f"{FOLDER}/{start.name} and 1 more cannot be read: their data, such as device hours and money, are not counted"
     )
     assert f"\ndamaged   {words}\n" in capsys.readouterr().out
     assert f"{words}." in (run_dir / "report.html").read_text()

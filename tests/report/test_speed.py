@@ -1,4 +1,4 @@
-"""How a run's speed is told."""
+"""The lines on a run's speed."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ SPEED = Throughput(
 def test_a_speed_stands_beside_its_bound() -> None:
     assert speed_lines(SPEED) == [
         "23,452 tokens/s = 71 % of the decode bound of H100 SXM at batch 240 and context 1,611 (74 % with prompts)",
-        "idle 0.8 % (tail 0.5 %); prompt tokens computed 1.04 x distinct; grading 3.1 %",
+        "idle 0.8 % (tail 0.5 %); prompt tokens computed 1.04 times each; grading 3.1 %",
     ]
 
 

@@ -64,7 +64,7 @@ def line_of(text: str, start: str) -> str:
 def test_a_chain_is_shown_step_by_step() -> None:
     text = shown(chain())
     assert "How many apples?" in text
-    assert "answer 3; from the bare problem: 0.50 (0.16-0.84), 4/8" in text
+    assert "answer 3; value before step 1: 0.50 (0.16-0.84), 4/8" in text
     assert "row-1 (right)" in text
     assert line_of(text, "Take one.").startswith("1 Take one. 0.25 ██········ 0.03-0.65 2/8 +")
     assert line_of(text, "Take two.") == "2 Take two. - unmeasured ?"
@@ -72,7 +72,7 @@ def test_a_chain_is_shown_step_by_step() -> None:
 
 
 def test_of_an_estimator_that_stops_early_the_posterior_mean_is_shown() -> None:
-    """Its unbiased value rests on a rollout or two, and lacks where a prefix has none."""
+    """Its unbiased value comes from one or two rollouts, and is missing if a prefix has none."""
     text = shown(
         chain(
             estimator="pooled",
@@ -84,14 +84,14 @@ def test_of_an_estimator_that_stops_early_the_posterior_mean_is_shown() -> None:
             origin=["measured", "implied", "terminal"],
         )
     )
-    assert "from the bare problem: 0.40 (0.16-0.84), 4/8" in text
+    assert "value before step 1: 0.40 (0.16-0.84), 4/8" in text
     assert line_of(text, "Take one.").startswith("1 Take one. 0.31 ███······· 0.10-0.60 2/8 ?")
     assert line_of(text, "Take two.") == "2 Take two. 0.72 ███████··· 0.50-0.90 implied o"
 
 
 def test_what_is_unknown_never_looks_like_a_number() -> None:
     text = shown(chain(outcome=None, source_id=None, root_value=None, root_low=None, root_high=None, root_n_rollouts=0))
-    assert "from the bare problem: no value" in text
+    assert "value before step 1: unknown" in text
     assert "c1 (open)" in text
     assert "None" not in text
 
@@ -181,11 +181,11 @@ def test_a_summary_shows_counts_that_add_up() -> None:
     assert "77 of them cut by sampling.max_tokens" in text
     assert "3 prefixes were too long" in text
     assert "5 got no answer from any engine" in text
-    assert "damaged   rollouts/[red]x.parquet: set aside" in text
+    assert "damaged   rollouts/[red]x.parquet: moved to damaged/" in text
     assert "5,600,000 in rollouts, 888 in sampled solutions" in text
     assert "12 s to start, 100 s to label 2,800 rollouts (2,800 tokens/s)" in text
     assert "/runs/[red]a/labels/*.parquet" in text
-    assert "Nothing was owed" not in text
+    assert "Nothing to do" not in text
 
 
 def test_a_summary_reports_how_far_engines_were_from_their_bound() -> None:
@@ -201,7 +201,7 @@ def test_a_summary_reports_how_far_engines_were_from_their_bound() -> None:
 
 def test_a_finished_run_says_so_and_reports_no_speed() -> None:
     text = summary(units_done_now=0)
-    assert "Nothing was owed: this run was finished before." in text
+    assert "Nothing to do: this run is already finished." in text
     assert "tokens/s" not in text
     assert "1,234 read" in text
 
@@ -218,8 +218,8 @@ def test_what_did_not_happen_is_not_mentioned() -> None:
 
 
 def test_a_summary_says_whose_labels_are_current_where_that_can_be_asked() -> None:
-    assert "they are" not in summary()
-    assert summary(labels="of edition 3").endswith("labels/*.parquet\n          they are of edition 3\n")
+    assert "these are" not in summary()
+    assert summary(labels="of edition 3").endswith("labels/*.parquet\n          these are of edition 3\n")
 
 
 def test_what_was_made_of_labels_is_reported_in_counts() -> None:
@@ -242,4 +242,4 @@ def test_what_was_made_of_labels_is_reported_in_counts() -> None:
     )
     output = console()
     print_new_labels(output, Edited(run_dir="/runs/a"))
-    assert printed(output) == "Nothing to do: the labels are what is asked for.\n"
+    assert printed(output) == "Nothing to do: the labels already have these settings.\n"

@@ -67,7 +67,7 @@ def test_a_finished_run_started_again_does_nothing(reference: tuple[Path, Path])
     before = contents(run_dir)
     again = run_stepvalue(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, "run.unit_problems=10"])
     assert again.returncode == 0, again.stderr
-    assert "Nothing was owed" in again.stdout
+    assert "this run is already finished" in again.stdout
     assert contents(run_dir) == before
 
 
@@ -144,7 +144,7 @@ def test_more_rollouts_are_added_to_a_finished_run(
     assert before.join(after, on=before.columns, how="anti", nulls_equal=True).is_empty()
     assert labels(tmp_path / "run").equals(labels(run_dir))
     fewer = run_stepvalue(["label", *settings, "sampling.rollouts=5"])
-    assert "Nothing was owed" in fewer.stdout
+    assert "this run is already finished" in fewer.stdout
 
 
 def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path, Path]) -> None:
@@ -216,7 +216,7 @@ def test_sigterm_is_exit_75_and_the_run_goes_on_later(
     assert marked_processes(mark) == []
     done = label(ray_cluster, data, tmp_path / "run", "run.unit_problems=10")
     assert done.returncode == 0, done.stderr
-    assert "Nothing was owed" not in done.stdout
+    assert "this run is already finished" not in done.stdout
     assert labels(tmp_path / "run").equals(labels(run_dir))
 
 

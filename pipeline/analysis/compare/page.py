@@ -79,7 +79,7 @@ def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
                 Section(
                     anchor="values",
                     heading="Values",
-                    intro="Each distinct prefix counts once. Intervals treat problems as independent, but not prefixes.",
+                    intro="Each distinct prefix counts once. Intervals treat problems as independent, but not their prefixes.",
                     tables=(tables.values_table(found),),
                     figures=figures,
                 ),
@@ -128,7 +128,7 @@ def scatter(found: Comparison) -> Figure | None:
     )
     return Figure(
         title="Values of b against those of a",
-        reading="Darker cells hold more prefixes (logarithmic scale). On the dashed line values are equal; below, b is lower.",
+        reading="Darker cells hold more prefixes (logarithmic scale). On the dashed line, values are equal; below, b is lower.",
         svg=draw_svg(chart + diagonal, height=_LARGE),
         numbers=Table(
             heads=("a", "b", "prefixes"),

@@ -7,10 +7,11 @@ different amounts under two estimators, so the mean of its differences could shi
 the column that labels are made from (`value` for `fixed`, else `posterior_mean`), because a model is trained on that one.
 
 **Beyond noise.** Let c of the n_a + n_b graded rollouts of a prefix in both runs be correct, and p = c / (n_a + n_b). If
-nothing changed, the difference between the shares of correct rollouts has a standard deviation of about sqrt(p (1 - p) (1 / n_a
-+ 1 / n_b)). It exceeds 1.96 standard deviations in about 5 of 100 prefixes, in fewer if n is small, because shares are
-discrete. `by_chance` is the exact share: given c, the number of correct rollouts of b is hypergeometric (Fisher 1935), whatever
-the value. The figures do not say which prefixes moved; `beyond` - `by_chance` is a lower bound on the share of those that did.
+nothing changed, the difference between the shares of correct rollouts has a standard deviation of about
+sqrt(p (1 - p) (1 / n_a + 1 / n_b)). It exceeds 1.96 standard deviations in about 5 of 100 prefixes, in fewer if n is small,
+because shares are discrete: eight rollouts give nine. `by_chance` is the exact share: given c, the number of correct rollouts
+of b is hypergeometric (Fisher 1935), whatever the value. The figures do not say which prefixes moved; `beyond` - `by_chance` is
+a lower bound on the share of those that did.
 
 This is exact for `fixed`. `pooled` chooses rollouts by earlier outcomes; the effect of that is measured in the documented
 figures. Under `first_success` and `bisect`, sampling stops at a correct rollout, so shares of counts have no meaning, and these
@@ -18,8 +19,9 @@ figures are left out.
 
 **Correlation without noise.** This is Spearman's correction for attenuation (1904). The noise of two runs is independent, so
 the covariance of their unbiased values is that of the true values V. It is divided by the standard deviations of the true
-values instead of the estimated ones: Var V = Var(value) - mean(p (1 - p) / (n - 1)) for `fixed`, from two rollouts on, and Var
-V = Var(posterior_mean) + mean(posterior_sd^2) for `pooled`, which holds for its posteriors on average (law of total variance).
+values instead of the estimated ones: Var V = Var(value) - mean(p (1 - p) / (n - 1)) for `fixed`, from two rollouts on, and
+Var V = Var(posterior_mean) + mean(posterior_sd^2) for `pooled`, which holds for its posteriors on average (law of total
+variance).
 """
 
 import math

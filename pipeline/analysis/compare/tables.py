@@ -18,7 +18,7 @@ _LABELS = {1: "1 good", 0: "0 bad", 2: "2 neutral", None: "uncertain"}
 _SETTINGS = 8
 """The most differing settings that are printed."""
 _WIDTH = 160
-"""The width of tables. A narrower terminal wraps its lines, and no figure is cut."""
+"""No table needs more columns. A narrower terminal wraps the lines, so that no figure is cut."""
 
 
 def print_comparison(console: Console, found: Comparison) -> None:
@@ -81,7 +81,7 @@ def flips_table(found: Comparison) -> Table:
     flips, errors = found.flips, found.flips.first_errors
     chance = [] if flips.by_chance is None else [("... expected by chance", format_percent(flips.by_chance))]
     rows = [
-        (f"flipped, of {flips.decided:,} not uncertain in either", _share(found)),
+        (f"flipped, of {flips.decided:,} that are certain in both", _share(found)),
         *chance,
         (f"first error of {errors.chains:,} chains: the same step", f"{errors.same:,}"),
         ("... an earlier one in b", f"{errors.earlier:,}"),
@@ -137,8 +137,8 @@ def remark_lines(found: Comparison) -> list[str]:
     ]
     if both.by_words:
         lines.append(
-            f"{both.by_words:,} of the common chains have different ids in the two runs, because the id of a chain that a "
-            "policy sampled depends on its tokens: they are matched by the words of their steps"
+            f"{both.by_words:,} of the common chains have different ids in the two runs, because ids of chains that a policy "
+            "sampled depend on its tokens: they are matched by the words of their steps"
         )
     if found.other_answers:
         lines.append(
@@ -146,8 +146,8 @@ def remark_lines(found: Comparison) -> list[str]:
         )
     if not both.chains:
         lines.append(
-            "no chain is in both runs, so only bare problems are compared: label the chains of one run with the "
-            "policy of the other"
+            "no chain is in both runs, so only bare problems are compared: label the chains of one run with the policy of the "
+            "other"
         )
     uncounted = sorted({side.estimator for side in (found.a, found.b) if not side.counts_are_shares})
     if uncounted:

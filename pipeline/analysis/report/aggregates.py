@@ -200,8 +200,8 @@ def outcome_counts(chains: pl.DataFrame) -> pl.DataFrame:
 
 
 def verdict_counts(log: pl.DataFrame) -> pl.DataFrame:
-    """`rollouts` and `tokens` per `verdict`, most rollouts first. The verdicts of aborted rollouts do not count; they
-    are listed as `aborted`."""
+    """`rollouts` and `tokens` per `verdict`, most rollouts first. Aborted rollouts are listed as `aborted`, without their
+    verdict."""
     aborted = pl.col("finish") == Finish.ABORT.value
     named = log.with_columns(verdict=pl.when(aborted).then(pl.lit("aborted")).otherwise("verdict"))
     counted = named.group_by("verdict").agg(pl.sum("rollouts", "tokens"))
