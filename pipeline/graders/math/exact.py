@@ -98,7 +98,8 @@ _SCALE_OF_DEGREES = re.compile(r"\^\\circ ?([CF])")
 # A degree sign, a currency sign or a remark such as "(seven)" after a number is ignored.
 _REMARK = re.compile(r"^\^\\circ$|^ ?[€£¥₹$]$| ?\([A-Za-z][A-Za-z -]*\)$")
 _UNIT_WORDS = re.compile(
-    r"(?:(square|sq|cubic|cu) )?([A-Za-z]+)(?:\^\{?([23])\}?)?(?: ?(?:/| per ) ?([A-Za-z]+))?", re.IGNORECASE
+    r"(?:(square|sq|cubic|cu) )?([A-Za-z]+)(?:\^\{?([23])\}?)?(?: ?(?:/| per ) ?([A-Za-z]+)(?:\^\{?([23])\}?)?)?",
+    re.IGNORECASE,
 )
 _PART = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)(?:,? and ?| ?,)? ?")
 _SMALL = (
@@ -222,18 +223,23 @@ def _folded(thing: str) -> str:
 
 
 def unit_named(words: str) -> str | None:
-    """The normalized name of a unit, such as `cm^2` for "square centimeters", or `km/h`. None if a part is not known."""
+    """The normalized name of a unit, such as `cm^2` for "square centimeters", or `m/s^2`. None if a part is not known."""
     match = _UNIT_WORDS.fullmatch(words.strip())
     if match is None:
         return None
-    squared, above, power, below = match.groups()
+    squared, above, power, below, below_power = match.groups()
     first, second = _CANONICAL.get(above), _CANONICAL.get(below or "")
     if above == "mph":
         first, second, below = "mi", "h", "h"
     if first is None or (below and second is None):
         return None
     power = power or {"s": "2", "c": "3"}.get((squared or "")[:1])
-    return first + (f"^{power}" if power else "") + (f"/{second}" if below else "")
+    return (
+        first
+        + (f"^{power}" if power else "")
+        + (f"/{second}" if below else "")
+        + (f"^{below_power}" if below_power else "")
+    )
 
 
 def decimal_comma(normal: str, *, sure: bool) -> Fraction | None:
