@@ -76,8 +76,8 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
         return _Found.OURS
     if recorded.get("schema") != identity.get("schema"):
         raise RunConflict(
-            f"{storage.place} was written with schema {recorded.get('schema')}, this is {identity.get('schema')}: continue "
-            "with the version of stepvalue that wrote it, or use another run_dir"
+            f"{storage.place} was written with schema {recorded.get('schema')}, but this version of stepvalue uses "
+            f"{identity.get('schema')}: continue with the version that wrote it, or use another run_dir"
         )
     if alone and not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
         return _Found.UNUSED

@@ -91,8 +91,8 @@ def readable_identity(storage: Storage) -> dict[str, object]:
     identity = recorded_identity(storage)
     if identity.get("schema") != SCHEMA_VERSION:
         raise UsageError(
-            f"{storage.place} was written with schema {identity.get('schema')}, this is {SCHEMA_VERSION}: use the version of "
-            "stepvalue that wrote it"
+            f"{storage.place} was written with schema {identity.get('schema')}, but this version of stepvalue uses "
+            f"{SCHEMA_VERSION}: use the version that wrote it"
         )
     return identity
 
