@@ -92,7 +92,7 @@ def _mixture(text: Mapping[str, Any], family: str, layers: int) -> _Mixture:
     if family == "qwen3_moe":
         every, dense = int(text.get("decoder_sparse_step") or 1), set(text.get("mlp_only_layers") or ())
         return _Mixture(
-            layers=sum(1 for layer in range(layers) if (layer + 1) % every == 0 and layer not in dense),
+            layers=layers // every - sum(layer in range(layers) and (layer + 1) % every == 0 for layer in dense),
             experts=_count(text, "num_experts"),
             used=_count(text, "num_experts_per_tok"),
             width=_count(text, "moe_intermediate_size"),

@@ -263,7 +263,7 @@ def test_a_plan_that_is_none_is_left_out_or_refused(finished: Path, tmp_path: Pa
     run_dir = copied(finished, tmp_path)
     (run_dir / "plan.json").write_text("{}")
     assert "planned" not in short(capsys, f"run_dir={run_dir}")
-    assert "plan.json is ignored: it does not say" in Page(run_dir / "report.html").text
+    assert "plan.json is ignored: it does not contain" in Page(run_dir / "report.html").text
     for plan, said in ((run_dir / "plan.json", "is not a plan"), (tmp_path / "none", "cannot be read")):
         assert main(["report", f"run_dir={run_dir}", f"planned={plan}"]) == 2
         assert said in capsys.readouterr().err
