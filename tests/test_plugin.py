@@ -231,7 +231,7 @@ def torn(site: Path, folder: Path, line: str, *words: str) -> subprocess.Complet
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "printed"),
     [
         ("    def __init__(self, settings): raise OSError('no')", "failed in __init__: OSError: no"),
         ("    def next_rollouts(self, *given): sys.exit(3)", "failed in next_rollouts: SystemExit: 3"),
@@ -260,7 +260,7 @@ def test_what_cannot_be_is_reported_and_not_stored(line: str, printed: str, site
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "printed"),
     [
         ("sys.exit(3)", "cannot be imported: SystemExit: 3"),
         ("class Torn(Estimator):\n    Config = TornConfig", "cannot be used: it has no next_rollouts and no values"),

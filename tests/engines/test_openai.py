@@ -127,7 +127,7 @@ def test_completions_come_with_their_tokens_and_are_counted() -> None:
     run(work())
 
 
-@pytest.mark.parametrize("tells_usage", [True, False])
+@pytest.mark.parametrize("reports_usage", [True, False])
 def test_without_ids_tokens_are_those_of_the_text(reports_usage: bool) -> None:
     async def work() -> None:
         async with running(Server(reports_ids=False, reports_usage=reports_usage)) as made:

@@ -147,7 +147,7 @@ def test_the_models_of_a_server_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "shown"),
     [
         (b'{"error": {"message": "no such model"}}', "no such model"),
         (b'{"object": "error", "message": "too long"}', "too long"),

@@ -252,7 +252,7 @@ def test_an_export_without_a_row_is_none(run_dir: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "shown"),
     [
         ({"columns": ["value"]}, "format=parquet without a target"),
         ({"layout": "parquet", "columns": ["values"]}, "no column values; they have chain_id"),

@@ -110,7 +110,7 @@ def test_a_chain_without_any_label_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "known", "told"),
+    ("asked", "known", "shown"),
     [
         (
             settings(target=TargetKind.soft),

@@ -92,7 +92,7 @@ def test_what_does_not_fit_the_context_is_named(tmp_path: Path) -> None:
     assert found.too_long == totals.too_long > 0
     assert found.rejected == totals.rejected == 1
     assert found.rejects == {"context": 1}
-    assert any("the prefix of 1 steps takes" in where for where in found.unfit)
+    assert any("the prefix of 1 steps" in where for where in found.unfit)
 
 
 def test_a_budget_of_the_run_is_no_more_than_it_will_cost(tmp_path: Path) -> None:

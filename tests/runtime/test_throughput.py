@@ -92,7 +92,7 @@ def test_on_devices_of_several_kinds_there_is_no_bound() -> None:
     printed, shown = work_off(H100, L40S)
     assert printed is not None
     assert (printed.share, printed.batch, shown.share_of_bound) == (None, 100, None)
-    assert printed.hardware.unknown.startswith("engines ran on different devices")
+    assert printed.hardware.unknown.startswith("the engines ran on different devices")
 
 
 def test_engines_that_run_on_nothing_comparable_have_no_line() -> None:
