@@ -1,8 +1,8 @@
-"""What a command line may go on with, for the completion of shells: commands, options, groups, keys and their choices.
+"""Candidates for shell completion: commands, options, groups, keys and their choices.
 
-The shells' scripts in `shells/` ask the hidden command `__complete` for it: the words so far, the one under the cursor last. It
-answers a candidate a line, with its meaning after a tab, or FILES where the shell is to complete the name of a file. It reads
-schemas and lists of names only. A plug-in that cannot be used adds nothing: the command itself says what is wrong with it.
+The scripts in `shells/` call the hidden command `__complete` with the words so far; the word under the cursor is the last one. It
+prints one candidate per line, with its meaning after a tab, or FILES if the shell should complete a file name. It reads only
+schemas and lists of names. A plug-in that cannot be used adds no candidates; the command itself reports what is wrong with it.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from pipeline.core.errors import StepvalueError, UsageError
 COMPLETION = "completion"
 SHELLS = ("bash", "zsh", "fish")
 FILES = ":files"
-"""No candidate: the shell completes what is after the `=` as a path."""
+"""Printed instead of candidates: the shell completes the text after the `=` as a path."""
 PATHS = frozenset(
     {
         "best",
@@ -61,7 +61,7 @@ _SCRIPTS = Path(__file__).parent / "shells"
 
 
 def completion_script(arguments: Sequence[str]) -> str:
-    """The script for a shell, or how to use it. Raises UsageError for a shell that there is no script for."""
+    """The completion script of a shell, or how to use it. Raises UsageError for a shell without a script."""
     match arguments:
         case ["-h" | "--help" | "--help-all"]:
             return HELP
@@ -73,7 +73,7 @@ def completion_script(arguments: Sequence[str]) -> str:
 
 
 def completion_lines(words: Sequence[str]) -> str:
-    """The answer of `__complete` to the words after the program's name, of which the last one is unfinished."""
+    """The output of `__complete` for the words after the program's name. The last word is unfinished."""
     candidates = _candidates(words or [""])
     return "".join(f"{word}\t{meaning}\n" if meaning else f"{word}\n" for word, meaning in candidates)
 
@@ -112,7 +112,7 @@ def _of_command(command: Command, before: Sequence[str], word: str) -> Iterator[
 
 
 def _keys(command: Command, word: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """`key=` and `section.`: what is below a section comes when its name is written out."""
+    """`key=` and `section.`. The settings of a section follow once its name is complete."""
     above = word[: word.rfind(".") + 1]
     if not above:
         choices = {group: options for group, options in groups(command).items() if len(options) > 1}
@@ -153,7 +153,7 @@ def _sections(command: Command, given: Mapping[str, str]) -> list[str]:
 
 
 def _settings(command: Command, word: str, given: Mapping[str, str]) -> Iterator[Setting]:
-    """The settings of the section that a word begins with, or without one the command's own.
+    """The settings of the section that a word begins with. Without a section, the settings of the command itself.
 
     A section behind a door has those of the implementation that is named, or of all where none is.
     """
@@ -177,7 +177,7 @@ def _settings(command: Command, word: str, given: Mapping[str, str]) -> Iterator
 
 
 def _own_schemas(command: Command, given: Mapping[str, str]) -> list[Any]:
-    """The settings of a format of its own. Formats whose settings load only with them are left out until one is named."""
+    """The own settings of formats. A format whose settings load only with its code is left out until it is named."""
     if command.chooses is None:
         return []
     key, door = command.chooses
@@ -185,7 +185,7 @@ def _own_schemas(command: Command, given: Mapping[str, str]) -> list[Any]:
 
 
 def _schemas(door: Door[Any], name: str | None, *, named: bool) -> Iterator[Any]:
-    """The settings of an implementation, or of all; of ours, with `named`, those that load without their implementation."""
+    """The settings of one implementation or of all. With `named`, only those of ours that load without their implementation."""
     if name is None:
         yield from door.our_settings(named=named).values()
     for each in door.names() if name is None else [name]:

@@ -1,4 +1,4 @@
-"""What `-h` prints, of the whole program and of a command: one screen. `reference` has all settings of a command."""
+"""The text of `-h`, for the program and for each command: one screen. `reference` explains all settings of a command."""
 
 import re
 import textwrap
@@ -35,7 +35,7 @@ def program_help() -> str:
 
 
 def command_help(command: Command) -> str:
-    """What a command does, examples, the settings used most, and where the others are explained."""
+    """The purpose of a command, examples, its most used settings, and where the other settings are explained."""
     shown = list(_most_used(command))
     column = 2 + max(len(written) for written, _ in shown)
     lines = [*textwrap.wrap(command.about, COLUMNS), ""]
@@ -50,7 +50,7 @@ def command_help(command: Command) -> str:
 
 
 def full_help(command: Command) -> str:
-    """All examples of a command, what else a user should know, its groups with their options, and all its settings."""
+    """All examples of a command, its notes, its groups with their options, and all its settings."""
     parts = [textwrap.fill(command.about, COLUMNS), "\n".join(f"  {PROGRAM} {each}" for each in command.examples)]
     if command.notes:
         parts.append(command.notes.rstrip("\n"))
@@ -67,7 +67,7 @@ def full_help(command: Command) -> str:
 
 
 def _most_used(command: Command) -> Iterator[tuple[str, str]]:
-    """`key=default` and the first sentence of what it means, of each setting and group used most."""
+    """`key=default` and the first sentence of the meaning, for each of the most used settings and groups."""
     settings: dict[str, Setting] = {}
     for _, found in command_settings(command):
         for setting in found:
