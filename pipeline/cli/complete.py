@@ -1,6 +1,6 @@
 """Candidates for shell completion: commands, options, groups, keys and their choices.
 
-The scripts in `shells/` call the hidden command `__complete` with the words so far; the last word is the one under the cursor. It
+The scripts in `shells/` call the hidden command `__complete` with the words so far; the word under the cursor is the last. It
 prints one candidate per line, with its meaning after a tab, or FILES if the shell should complete a file name. It reads only
 schemas and lists of names. A plug-in that cannot be used adds no candidates; the command itself reports what is wrong with it.
 """
