@@ -24,7 +24,7 @@ from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings
 from pipeline.core.errors import RunConflict, StoreError, UsageError
 from pipeline.core.ids import content_id
-from pipeline.core.progress import Edited
+from pipeline.core.progress import RelabelResult
 from pipeline.core.records import Chain, Finish, Grade, SampledSolution, Solution, Trials
 from pipeline.core.tables import sampled_solutions, verdicts_table
 from pipeline.data.prompts import root_id, stem
@@ -56,27 +56,27 @@ class StoredUnit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class RegradedUnit:
     """The chains and verdicts of a unit for the new labels. `verdicts` is None if those of the log count."""
 
     chains: Sequence[Chain]
     verdicts: pa.Table | None
 
 
-Judging = Callable[[StoredUnit], Judged]
+Judging = Callable[[StoredUnit], RegradedUnit]
 """Makes the verdicts of an edition."""
 Stem = tuple[tuple[str, ...], str]
 """The gold answers of a prefix's problem, and the text that precedes its completions."""
 _HOW_MANY = "grader.processes"
 
 
-def relabel(config: RelabelConfig) -> Edited:
+def relabel(config: RelabelConfig) -> RelabelResult:
     """Make labels with the estimator of the settings. Raises UsageError for a missing or unfinished run, StoreError and
     RunConflict."""
     return _edited(config, given_settings("estimator", config.estimator), lambda _: nullcontext(_as_judged))
 
 
-def regrade(config: RegradeConfig) -> Edited:
+def regrade(config: RegradeConfig) -> RelabelResult:
     """Grade all stored completions and chains again. Raises UsageError for a missing or unfinished run, StoreError,
     RunConflict, and StepvalueError if the checker cannot work on this machine."""
     named = {**given_settings("grader", config.grader), **given_settings("estimator", config.estimator)}
@@ -91,7 +91,7 @@ def _edited(
     config: RelabelConfig | RegradeConfig,
     named: Settings,
     judging: Callable[[Settings], AbstractContextManager[Judging]],
-) -> Edited:
+) -> RelabelResult:
     """Make a new edition with the `named` settings, unless they are those of the current labels."""
     storage = storage_at(config.run_dir)
     refuse_unfinished(storage)
@@ -101,13 +101,13 @@ def _edited(
         if settings == run.settings:
             # Complete a move that a crash has interrupted.
             arrange_labels(storage, current_label_files(run.wholes, run.edition))
-            return Edited(run_dir=storage.place)
+            return RelabelResult(run_dir=storage.place)
         with judging(settings) as judge:
             return _make_edition(storage, run, settings, judge)
 
 
-def _as_judged(unit: StoredUnit) -> Judged:
-    return Judged(chains=unit.chains, verdicts=unit.verdicts)
+def _as_judged(unit: StoredUnit) -> RegradedUnit:
+    return RegradedUnit(chains=unit.chains, verdicts=unit.verdicts)
 
 
 @contextmanager
@@ -122,7 +122,7 @@ def _regrading(settings: Settings, processes: int) -> Iterator[Judging]:
             threads.shutdown(cancel_futures=True)
 
 
-def _make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: Judging) -> Edited:
+def _make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: Judging) -> RelabelResult:
     """Make and publish an edition of a finished run; the caller holds its lock. Raises StoreError, RunConflict, and UsageError
     for settings that contradict each other or an estimator that cannot use the run's log."""
     try:
@@ -157,7 +157,7 @@ class _Writer:
         self._states = {} if learner is None else current_shards(run.wholes, run.edition, learner.table)
         self._learned = None if learner is None else learner.initial()
         self.shards: list[ShardRecord] = []
-        self.edited = Edited(run_dir=storage.place)
+        self.edited = RelabelResult(run_dir=storage.place)
 
     def write(self, ref: UnitRef) -> None:
         labels, verdicts = self._labels[ref.unit_id], self._verdicts[ref.unit_id]
@@ -245,11 +245,11 @@ class _Regrader:
         self._checker = checker
         self._threads = threads
 
-    def __call__(self, unit: StoredUnit) -> Judged:
+    def __call__(self, unit: StoredUnit) -> RegradedUnit:
         drawn = {draw.solution.chain_id: draw.solution for draw in unit.drawn}
         solutions = [drawn.get(chain.solution.chain_id, chain.solution) for chain in unit.chains]
         chains = list(self._threads.map(self._with_outcome, unit.chains, solutions))
-        return Judged(
+        return RegradedUnit(
             chains=chains, verdicts=verdicts_table(self._grades(unit, _stems(unit.chains, solutions)), grader_version())
         )
 

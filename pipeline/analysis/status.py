@@ -250,7 +250,7 @@ def _silence(last: ObservedStart) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class CommittedState:
     """`staged`: the record of the input, None if it is not staged. `totals`: of `wholes` whole units. `unfinished`: rollouts
     and tokens of the other units; no record holds their verdicts. `unreadable`: names of damaged records."""
 
@@ -260,8 +260,8 @@ class Committed:
     unfinished: Totals = field(default_factory=Totals)
     unreadable: tuple[str, ...] = ()
 
-    def __add__(self, other: "Committed") -> "Committed":
-        return Committed(
+    def __add__(self, other: "CommittedState") -> "CommittedState":
+        return CommittedState(
             staged=self.staged or other.staged,
             wholes=self.wholes + other.wholes,
             totals=self.totals + other.totals,
@@ -270,10 +270,10 @@ class Committed:
         )
 
 
-def read_committed(storage: Storage, staged_id: str) -> Committed:
+def read_committed(storage: Storage, staged_id: str) -> CommittedState:
     """Sum up the commits. Raises StoreError if the directory cannot be read."""
     found = chain(storage, INPUT, staged_id)
-    staged = Committed(staged=resolve(found).whole, unreadable=found.unreadable)
+    staged = CommittedState(staged=resolve(found).whole, unreadable=found.unreadable)
     return sum(each(storage, partial(_unit, storage), chain_lengths(storage, UNIT).items()), staged)
 
 
@@ -285,19 +285,19 @@ def unit_count(storage: Storage, staged: Commit) -> int | None:
         return None
 
 
-def _unit(storage: Storage, named: tuple[str, int]) -> Committed:
+def _unit(storage: Storage, named: tuple[str, int]) -> CommittedState:
     unit_id, length = named
     last = record(storage, UNIT, unit_id, length - 1)
     if last is not None and last.state is CommitState.WHOLE:
-        return Committed(wholes=1, totals=last.totals)
+        return CommittedState(wholes=1, totals=last.totals)
     return _of_chain(chain(storage, UNIT, unit_id, length))
 
 
-def _of_chain(found: CommitChain) -> Committed:
+def _of_chain(found: CommitChain) -> CommittedState:
     whole = resolve(found).whole
     logged = log_totals(found)
     totals = whole.totals if whole else Totals()
-    return Committed(
+    return CommittedState(
         wholes=1 if whole else 0,
         totals=totals,
         unfinished=Totals(rollouts=logged.rollouts - totals.rollouts, tokens=logged.tokens - totals.tokens),

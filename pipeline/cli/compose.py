@@ -53,7 +53,7 @@ _CHECKOUT_CONF = Path(pipeline.__file__).parents[1] / "conf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Own:
+class ImplementationSettings:
     """The settings of the implementation that a setting names: their `section` on the command line, and their dataclass."""
 
     section: str
@@ -66,7 +66,7 @@ class ComposedSettings:
 
     config: "DictConfig"
     schema: type
-    own: Own | None
+    own: ImplementationSettings | None
     remarks: tuple[str, ...]
 
     @property
@@ -137,7 +137,7 @@ def compose(command: Command, overrides: Sequence[str]) -> ComposedSettings:
     return ComposedSettings(config=config, schema=command.schema, own=own, remarks=(*hints, *remarks))
 
 
-def _static(found: Any, schema: type, own: Own | None) -> Any:
+def _static(found: Any, schema: type, own: ImplementationSettings | None) -> Any:
     """Settings as an object of the command's own schema. Other processes do not know the type made for this command line."""
     values = {
         field.name: getattr(found, own.section if own and field.metadata == OWN else field.name)
@@ -275,7 +275,7 @@ def _read(file: Path) -> dict[str, Any]:
     return loaded if isinstance(loaded, dict) else {}
 
 
-def _own(command: Command, written: Mapping[str, str]) -> Own | None:
+def _own(command: Command, written: Mapping[str, str]) -> ImplementationSettings | None:
     """The settings of the named implementation, if it has any. An unknown name is reported when the command runs."""
     if command.chooses is None:
         return None
@@ -290,7 +290,7 @@ def _own(command: Command, written: Mapping[str, str]) -> Own | None:
             f"{door.noun} {name} of {door.plugin(name)} cannot be used: SECTION={schema.SECTION!r} of its {schema.__name__} is "
             f"empty or already the name of a setting of `{command.name}`"
         )
-    return Own(section=schema.SECTION, schema=schema)
+    return ImplementationSettings(section=schema.SECTION, schema=schema)
 
 
 def _own_elsewhere(command: Command, written: Mapping[str, str]) -> dict[str, Owner]:
@@ -307,7 +307,7 @@ def _own_elsewhere(command: Command, written: Mapping[str, str]) -> dict[str, Ow
     }
 
 
-def _schema(command: Command, chosen: Mapping[str, str], own: Own | None) -> type:
+def _schema(command: Command, chosen: Mapping[str, str], own: ImplementationSettings | None) -> type:
     """The command's schema with the settings of the chosen implementations."""
     kinds: dict[str, type] = {section: DOORS[section][1].settings(name) for section, name in chosen.items()}
     kinds |= {section: change_type(*DOORS[section]) for section in _sections(command, Change)}

@@ -126,7 +126,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
+class RelabelResult:
     """The result of `relabel` or `regrade`. `number` of the new edition; None if the current labels already matched."""
 
     run_dir: str
@@ -145,7 +145,7 @@ LEAST_SECONDS = 1.0
 """Least time of labelling from which a pace is computed."""
 
 
-class Reached(Protocol):
+class StageProgress(Protocol):
     """Counters of a start, `seconds` after it began."""
 
     @property
@@ -168,7 +168,7 @@ class Pace:
     seconds_left: float | None = None
 
 
-def pace(course: Sequence[Reached], rollouts_expected: int) -> Pace:
+def pace(course: Sequence[StageProgress], rollouts_expected: int) -> Pace:
     """The pace at the end of `course`, which is ordered by time. `rollouts_expected`: 0 if unknown."""
     first = max((at for at, reached in enumerate(course) if not reached.rollouts), default=0)
     labelling = course[first:]
@@ -185,5 +185,5 @@ def pace(course: Sequence[Reached], rollouts_expected: int) -> Pace:
     )
 
 
-def _rate(begin: Reached, end: Reached) -> float:
+def _rate(begin: StageProgress, end: StageProgress) -> float:
     return max(0, end.tokens - begin.tokens) / (end.seconds - begin.seconds)

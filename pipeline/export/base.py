@@ -22,7 +22,7 @@ from pipeline.export.targets import LabelRow, LeftOutChains, TargetChoice, colum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class ExportRow:
     """The result for one chain. `row` is None if no row can be made, or if the row of `labels` itself is written."""
 
     chain: LabelRow
@@ -35,7 +35,7 @@ class Made:
 class Maker(Protocol):
     """Makes rows from all chains of one problem."""
 
-    def __call__(self, chains: Sequence[LabelRow]) -> Iterator[Made]: ...
+    def __call__(self, chains: Sequence[LabelRow]) -> Iterator[ExportRow]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +112,11 @@ class StepRows:
     encoder: Encoder | None
     max_length: int | None
 
-    def __call__(self, chains: Sequence[LabelRow]) -> Iterator[Made]:
+    def __call__(self, chains: Sequence[LabelRow]) -> Iterator[ExportRow]:
         for chain in chains:
             example = training_example(chain, self.choice)
             if isinstance(example, LeftOutChains):
-                yield Made(chain=chain, left_out=example)
+                yield ExportRow(chain=chain, left_out=example)
                 continue
             offences = tuple(self.layout.offences(example, self.marks))
             row = None if any(offence.fatal for offence in offences) else self.layout.row(example, self.marks)
@@ -124,10 +124,10 @@ class StepRows:
                 offences += tuple(special_tokens(example, self.encoder))
                 offences += tuple(self.layout.token_offences(row, self.marks, self.encoder, self.max_length))
             labels = count_labels([_outcome(chain)] if self.layout.outcome else example.labels)
-            yield Made(chain=chain, row=row, labels=labels, offences=offences)
+            yield ExportRow(chain=chain, row=row, labels=labels, offences=offences)
 
 
-def refuse_torn_rows(made: Sequence[Made], plan: Plan) -> None:
+def refuse_torn_rows(made: Sequence[ExportRow], plan: Plan) -> None:
     """Raise ValueError, or an error of Arrow, unless the rows match the plan's schema and can be written as JSON."""
     for each in made:
         if each.row is not None and each.row.keys() != set(plan.schema.names):
@@ -143,10 +143,10 @@ def refuse_torn_rows(made: Sequence[Made], plan: Plan) -> None:
         pa.RecordBatch.from_pylist(rows, schema=plan.schema)
 
 
-def labels_as_they_are(chains: Sequence[LabelRow]) -> Iterator[Made]:
+def labels_as_they_are(chains: Sequence[LabelRow]) -> Iterator[ExportRow]:
     """Write the rows of `labels` themselves."""
     for chain in chains:
-        yield Made(chain=chain, labels=count_labels(chain.label))
+        yield ExportRow(chain=chain, labels=count_labels(chain.label))
 
 
 def marks_of(config: ExportConfig, usual: Marks) -> Marks:

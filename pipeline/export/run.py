@@ -13,7 +13,7 @@ import polars as pl
 from pipeline.core.errors import InputError, UsageError
 from pipeline.data.problems import in_validation
 from pipeline.export.balance import ClassCounts, chains_to_drop
-from pipeline.export.base import Made, Plan, refuse_torn_rows
+from pipeline.export.base import ExportRow, Plan, refuse_torn_rows
 from pipeline.export.decontaminate import Match, contamination
 from pipeline.export.example import LabelCounts
 from pipeline.export.formats.tokens import load_encoder
@@ -135,11 +135,11 @@ class _Job:
     def _splits(self) -> list[str]:
         return [TRAIN, VALIDATION] if self._config.validation else [TRAIN]
 
-    def _split(self, made: Made) -> str:
+    def _split(self, made: ExportRow) -> str:
         share = self._config.validation
         return VALIDATION if share and in_validation(made.chain.problem, share, self._config.seed) else TRAIN
 
-    def _made(self) -> Iterator[tuple[pl.DataFrame, list[Made]]]:
+    def _made(self) -> Iterator[tuple[pl.DataFrame, list[ExportRow]]]:
         """The chains unit by unit, together with their rows of `labels`."""
         unread = set(SOMETIMES) - set(self._plan.reads)
         columns = {*LabelRow._fields} - unread | {*(self._plan.columns or ())}
@@ -167,8 +167,8 @@ class _Job:
         ]
         return chains_to_drop(counted, self._config.balance, self._config.seed)
 
-    def _by_split(self, chains: Sequence[Made], surplus: Collection[str]) -> dict[str, list[Made]]:
-        chosen: defaultdict[str, list[Made]] = defaultdict(list)
+    def _by_split(self, chains: Sequence[ExportRow], surplus: Collection[str]) -> dict[str, list[ExportRow]]:
+        chosen: defaultdict[str, list[ExportRow]] = defaultdict(list)
         gone: dict[FirstLeftOut, None] = {}
         for made in chains:
             reason = self._reason(made)
@@ -186,7 +186,7 @@ class _Job:
         self.left_out += gone
         return chosen
 
-    def _reason(self, made: Made) -> LeftOutChains | None:
+    def _reason(self, made: ExportRow) -> LeftOutChains | None:
         if made.left_out:
             return made.left_out
         if match := self._contaminated_by(made.chain.problem):
@@ -201,7 +201,7 @@ class _Job:
                 return LeftOutChains(kind=offence.kind, detail=offence.detail)
         return None
 
-    def _put(self, file: RowFile, frame: pl.DataFrame, chosen: Sequence[Made]) -> None:
+    def _put(self, file: RowFile, frame: pl.DataFrame, chosen: Sequence[ExportRow]) -> None:
         if self._plan.columns is None:
             file.write([made.row for made in chosen if made.row is not None])
             return
@@ -211,13 +211,13 @@ class _Job:
         file.write_table(table.cast(self._plan.schema))
 
 
-def _count(counts: FileCounts, chosen: Sequence[Made]) -> None:
+def _count(counts: FileCounts, chosen: Sequence[ExportRow]) -> None:
     counts.rows += len(chosen)
     counts.problems.update(made.chain.problem_id for made in chosen)
     counts.labels = LabelCounts(*map(sum, zip(counts.labels, *(made.labels for made in chosen), strict=True)))
 
 
-def _left(made: Made, kind: str, detail: str, *, fatal: bool = False) -> FirstLeftOut:
+def _left(made: ExportRow, kind: str, detail: str, *, fatal: bool = False) -> FirstLeftOut:
     chain = made.chain
     return FirstLeftOut(chain_id=chain.chain_id, source_id=chain.source_id, kind=kind, detail=detail, fatal=fatal)
 

@@ -22,7 +22,7 @@ from pipeline.storage.starts import (
     FAILED,
     INTERRUPTED,
     LIMITED,
-    Course,
+    ProgressHistory,
     Start,
     new_start_id,
     this_process,
@@ -70,7 +70,7 @@ class _Heartbeat:
         self._storage = hasty(storage)
         self._watch = watch
         self._clock_at_begin = time.monotonic()
-        self._course = Course()
+        self._course = ProgressHistory()
         self._owed = False
         self._wake = threading.Event()
         self._over = threading.Event()

@@ -43,7 +43,7 @@ CREATE TABLE used (problem INTEGER, ordinal INTEGER, file TEXT, line INTEGER, so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
+class StagedInput:
     """The files of a staged input, not yet committed."""
 
     shards: tuple[ShardRecord, ...]
@@ -58,7 +58,7 @@ def stage(
     run: RunConfig,
     checker: Checker,
     check: Callable[[], None] = lambda: None,
-) -> Staged:
+) -> StagedInput:
     """Read the whole input and stage its units and rejects. `check` is called before each row and may raise.
 
     Raises InputError if no row can be used.
@@ -83,7 +83,7 @@ def stage(
             shards = list(_write_units(storage, input_id, staging.rows(), run.unit_problems))
         finally:
             database.close()
-    return Staged(
+    return StagedInput(
         shards=(*shards, *rejects.shards),
         totals=Totals(rows=rows, used=rows - rejects.count, rejected=rejects.count),
         seconds=time.monotonic() - started,

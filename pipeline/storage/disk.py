@@ -90,7 +90,7 @@ class OsDisk:
         return os.listdir(folder)
 
 
-class HastyDisk(OsDisk):
+class NonDurableDisk(OsDisk):
     """For files without durability: a file appears whole but may be lost in a crash. No call waits for the disk."""
 
     def write(self, path: str, data: bytes) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline.core.errors import UsageError
-from pipeline.storage.disk import HastyDisk
+from pipeline.storage.disk import NonDurableDisk
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.objects import SCHEME_END, object_storage
 from pipeline.storage.storage import Storage
@@ -31,7 +31,7 @@ def last_part(place: str) -> str:
 
 def hasty(storage: Storage) -> Storage:
     """The same storage without durability, for files that a run does not need and does not wait for."""
-    return LocalStorage(Path(storage.place), HastyDisk()) if isinstance(storage, LocalStorage) else storage
+    return LocalStorage(Path(storage.place), NonDurableDisk()) if isinstance(storage, LocalStorage) else storage
 
 
 def folder_at(run_dir: str) -> Path:

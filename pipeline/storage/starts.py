@@ -58,7 +58,7 @@ class SpeedSample(NamedTuple):
     device_seconds: float
 
 
-class Course:
+class ProgressHistory:
     """The progress of a start over time in at most `MOST` `samples`. The last sample is always the latest. When there would be
     more, every other sample is removed."""
 

@@ -3,7 +3,7 @@
     dataset = StepDataset.of_run(TrainConfig(run_dir="out"), tokenizer, max_length=2048)
     loader = DataLoader(dataset, batch_size=16, collate_fn=StepCollator(pad_id=0))
 
-The order is random, but the chains of a batch have similar lengths, which saves padding (`LikeLengths`).
+The order is random, but the chains of a batch have similar lengths, which saves padding (`LengthBatchSampler`).
 
 The tokens of a run must fit into memory.
 """
@@ -106,7 +106,7 @@ class StepCollator:
         return batch
 
 
-class LikeLengths:
+class LengthBatchSampler:
     """A sampler for `torch.utils.data.DataLoader`. The order depends only on `seed` and epoch, so training can resume
     anywhere."""
 

@@ -20,7 +20,7 @@ from transformers.utils import logging as transformers_logging
 from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
 from pipeline.estimators.labels import NEGATIVE, POSITIVE
-from pipeline.train.data import LikeLengths, StepCollator, StepDataset, target_tensors
+from pipeline.train.data import LengthBatchSampler, StepCollator, StepDataset, target_tensors
 from pipeline.train.losses import batch_loss
 from pipeline.train.model import (
     context_of,
@@ -178,9 +178,9 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
         """The metrics of the current model on the held-out problems."""
         return self._metrics or self._validation.metrics(self.model)
 
-    def _get_train_sampler(self, train_dataset: Any = None) -> LikeLengths:
+    def _get_train_sampler(self, train_dataset: Any = None) -> LengthBatchSampler:
         lengths = [len(item.encoded.ids) for item in (train_dataset or self.train_dataset).items]
-        return LikeLengths(lengths, self._config.batch, self._config.seed)
+        return LengthBatchSampler(lengths, self._config.batch, self._config.seed)
 
     def _begun(self, updates: int, of: int) -> None:
         self._began = time.monotonic()

@@ -9,7 +9,7 @@ from pipeline.__main__ import main
 from pipeline.analysis.relabel import regrade, relabel
 from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.choices import Interval, LabelRule
-from pipeline.core.progress import Edited
+from pipeline.core.progress import RelabelResult
 from pipeline.estimators.registry import ESTIMATORS
 from tests.audit.runs import copied, files
 from tests.runtime.adaptive import labels, log, proved, settings, sums
@@ -30,7 +30,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-def relabelled(folder: Path, change: EstimatorChange) -> Edited:
+def relabelled(folder: Path, change: EstimatorChange) -> RelabelResult:
     done = relabel(RelabelConfig(run_dir=str(folder / "run"), estimator=change))
     proved(folder)
     return done

@@ -12,7 +12,7 @@ from pipeline.analysis.report.run_data import first_chains
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 from pipeline.config.choices import Fallback, LabelRule
 from pipeline.core.errors import StepvalueError, StoreError
-from pipeline.core.progress import Edited
+from pipeline.core.progress import RelabelResult
 from pipeline.core.records import Grade
 from pipeline.graders.math.pool import MathChecker
 from pipeline.graders.registry import checker_for
@@ -37,7 +37,7 @@ def run_dir(finished: Path, tmp_path: Path) -> Path:
     return copied(finished, tmp_path)
 
 
-def regraded(run_dir: Path, grader: GraderChange = TAKES_IS, estimator: EstimatorChange | None = None) -> Edited:
+def regraded(run_dir: Path, grader: GraderChange = TAKES_IS, estimator: EstimatorChange | None = None) -> RelabelResult:
     return regrade(RegradeConfig(run_dir=str(run_dir), grader=grader, estimator=estimator or EstimatorChange()))
 
 

@@ -12,7 +12,7 @@ from pipeline.analysis.report.run_data import first_chains
 from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.config.choices import Interval, LabelRule
 from pipeline.core.errors import EngineDied, RunConflict, StoreError, UsageError
-from pipeline.core.progress import Edited
+from pipeline.core.progress import RelabelResult
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.lock import run_lock
 from tests.audit.runs import config, copied, files, labelled
@@ -33,7 +33,7 @@ def run_dir(finished: Path, tmp_path: Path) -> Path:
     return copied(finished, tmp_path)
 
 
-def relabelled(run_dir: Path, change: EstimatorChange) -> Edited:
+def relabelled(run_dir: Path, change: EstimatorChange) -> RelabelResult:
     return relabel(RelabelConfig(run_dir=str(run_dir), estimator=change))
 
 
@@ -71,7 +71,7 @@ def test_what_is_not_named_stays_and_the_way_back_leads_to_the_same_files(run_di
 
 def test_nothing_is_written_where_the_labels_are_what_is_asked_for(run_dir: Path) -> None:
     before = files(run_dir)
-    assert relabelled(run_dir, EstimatorChange(rule=LabelRule.any)) == Edited(run_dir=str(run_dir))
+    assert relabelled(run_dir, EstimatorChange(rule=LabelRule.any)) == RelabelResult(run_dir=str(run_dir))
     assert files(run_dir) == before
     relabelled(run_dir, THRESHOLD)
     before = files(run_dir)

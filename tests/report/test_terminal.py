@@ -10,7 +10,7 @@ from rich.console import Console
 
 from pipeline.analysis.report.terminal import print_chains, print_new_labels, print_summary
 from pipeline.core.hardware import Hardware, Throughput, device_named
-from pipeline.core.progress import Edited, Summary
+from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.records import Totals
 from tests import strategies as our
 
@@ -226,7 +226,7 @@ def test_what_was_made_of_labels_is_reported_in_counts() -> None:
     output = console()
     print_new_labels(
         output,
-        Edited(
+        RelabelResult(
             run_dir="/runs/[red]a",
             number=3,
             chains=1_000,
@@ -241,5 +241,5 @@ def test_what_was_made_of_labels_is_reported_in_counts() -> None:
         "edition   3 holds the current labels: /runs/[red]a/labels/*.parquet\n"
     )
     output = console()
-    print_new_labels(output, Edited(run_dir="/runs/a"))
+    print_new_labels(output, RelabelResult(run_dir="/runs/a"))
     assert printed(output) == "Nothing to do: the labels already have these settings.\n"

@@ -4,15 +4,15 @@ import random
 
 import pytest
 
-from pipeline.analysis.select.methods import Candidate, Contest, Method, compare_methods
+from pipeline.analysis.select.methods import Candidate, CandidateSet, Method, compare_methods
 
 
 def candidate(name: str, answer: str | None, score: float | None, orm: float | None = None) -> Candidate:
     return Candidate(chain_id=name, answer=answer, right=answer == "7", score=score, outcome_score=orm)
 
 
-def contest(name: str, *candidates: Candidate) -> Contest:
-    return Contest(problem_id=name, candidates=candidates)
+def contest(name: str, *candidates: Candidate) -> CandidateSet:
+    return CandidateSet(problem_id=name, candidates=candidates)
 
 
 def test_a_problem_worked_out_by_hand() -> None:
@@ -49,7 +49,7 @@ def test_the_order_of_problems_and_candidates_does_not_matter() -> None:
         for p in range(5)
     ]
     mixed = [
-        Contest(problem_id=each.problem_id, candidates=tuple(rng.sample(each.candidates, 16)))
+        CandidateSet(problem_id=each.problem_id, candidates=tuple(rng.sample(each.candidates, 16)))
         for each in rng.sample(contests, 5)
     ]
     assert compare_methods(contests, [2, 8], seed=4) == compare_methods(mixed, [2, 8], seed=4)

@@ -18,7 +18,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import (
     FOLDER,
     MOST,
-    Course,
+    ProgressHistory,
     Start,
     Starts,
     new_start_id,
@@ -35,7 +35,7 @@ STATUS = Status(
 
 
 def start(began: float = 1_800_000_000.0, **changes: object) -> Start:
-    course = Course()
+    course = ProgressHistory()
     course.take(STATUS, 1.5)
     made = Start(
         start_id=new_start_id(began), host="here", pid=7, process="", began_at=began, at=began, status=STATUS,
@@ -122,7 +122,7 @@ def test_a_process_of_another_machine_cannot_be_seen(process: str) -> None:
 
 @given(st.lists(st.floats(0, 100), max_size=60), st.integers(1, 40))
 def test_a_course_keeps_its_last_sample_and_is_bounded(steps: list[float], times: int) -> None:
-    course, now = Course(), 0.0
+    course, now = ProgressHistory(), 0.0
     for count, step in enumerate(steps * times):
         now += step
         course.take(replace(STATUS, rollouts=count), now)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import Aggregation
-from pipeline.train.data import LikeLengths
+from pipeline.train.data import LengthBatchSampler
 from pipeline.train.model import like_lengths
 from pipeline.train.result import accuracy, auc, brier
 from pipeline.train.score import ChainScores, chain_scores
@@ -57,7 +57,7 @@ def test_forward_passes_hold_every_chain_once_and_no_more_tokens_than_allowed(si
 
 @given(lengths, st.integers(1, 7), st.integers(0, 9))
 def test_an_epoch_has_every_chain_once_in_an_order_of_its_own(sizes: list[int], batch: int, epoch: int) -> None:
-    order = LikeLengths(sizes, batch, seed=3)
+    order = LengthBatchSampler(sizes, batch, seed=3)
     order.set_epoch(epoch)
     drawn = list(order)
     assert sorted(drawn) == list(range(len(order))) == list(range(len(sizes)))
@@ -66,9 +66,9 @@ def test_an_epoch_has_every_chain_once_in_an_order_of_its_own(sizes: list[int], 
 
 def test_batches_hold_chains_of_like_length_and_epochs_differ() -> None:
     sizes = [number * 37 % 500 for number in range(400)]
-    order = LikeLengths(sizes, 8, seed=3)
+    order = LengthBatchSampler(sizes, 8, seed=3)
     first = list(order)
     spreads = [max(part) - min(part) for part in ([sizes[i] for i in first[s : s + 8]] for s in range(0, 400, 8))]
     assert max(spreads) < 20
     order.set_epoch(1)
-    assert list(order) != first != list(LikeLengths(sizes, 8, seed=4))
+    assert list(order) != first != list(LengthBatchSampler(sizes, 8, seed=4))

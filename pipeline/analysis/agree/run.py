@@ -50,7 +50,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunMade:
+class LabelProvenance:
     """How the labels were made. `soft`: the column that supplies their values."""
 
     estimator: str
@@ -95,7 +95,7 @@ class Agreement:
 
     run_dir: str
     data: str
-    made: RunMade
+    made: LabelProvenance
     owed_units: int
     neutral: str
     confidence: float
@@ -167,14 +167,14 @@ def _humans(config: AgreeConfig) -> tuple[list[HumanChain], list[Unusable]]:
     return humans, unusable
 
 
-def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> tuple[RunMade, list[ModelChain]]:
+def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> tuple[LabelProvenance, list[ModelChain]]:
     """All labelled chains of the run. Raises UsageError for a run without any."""
     rows = rows_of(storage, run, _COLUMNS)
     first = next(rows, None)
     if first is None:
         raise UsageError(f"{storage.place} holds no labels: see its rejects/, or wait until `label` has written some")
     column = value_column(soft, first["estimator"])
-    made = RunMade(
+    made = LabelProvenance(
         estimator=first["estimator"], label_rule=first["label_rule"], policy=first["policy"], soft=column.value
     )
     return made, [_labelled_chain(row, column) for row in chain((first,), rows)]
@@ -220,7 +220,7 @@ def _counts(matched: MatchedChains, *, n_unusable: int, n_rows: int, n_labelled:
     )
 
 
-def _compared(config: AgreeConfig, made: RunMade, pairs: Sequence[ChainPair]) -> Iterator[MethodComparison]:
+def _compared(config: AgreeConfig, made: LabelProvenance, pairs: Sequence[ChainPair]) -> Iterator[MethodComparison]:
     chains = [pair.labelled for pair in pairs]
     names = subsets(pairs)
     resampling = Resampling(replicates=config.resamples, seed=config.seed, confidence=config.confidence)

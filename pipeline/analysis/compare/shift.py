@@ -51,7 +51,7 @@ _FEWEST_ROLLOUTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Positioned:
+class ShiftByPosition:
     """Shift of the prefixes with `first` to `last` steps."""
 
     first: int
@@ -71,7 +71,7 @@ class Shift:
     mean_a: float | None
     mean_b: float | None
     shift: Interval
-    by_position: tuple[Positioned, ...]
+    by_position: tuple[ShiftByPosition, ...]
     correlated: int
     pearson: Interval
     spearman: float | None
@@ -94,7 +94,7 @@ def shift(found: Common, soft_a: ValueColumn, soft_b: ValueColumn) -> Shift:
         mean_b=float(b.mean()) if len(b) else None,
         shift=within(mean(problems, b - a), -1, 1),
         by_position=tuple(
-            Positioned(
+            ShiftByPosition(
                 first=int(first[here][0]),
                 last=int(last[here][0]),
                 prefixes=int(here.sum()),

@@ -19,10 +19,10 @@ from rich.text import Text
 
 from pipeline.core.formatting import format_duration, format_percent, printable, status_items, status_line
 from pipeline.core.hardware import Hardware, Throughput
-from pipeline.core.progress import Edited, Pace, Status, Summary, pace
+from pipeline.core.progress import Pace, RelabelResult, Status, Summary, pace
 from pipeline.core.records import Totals
 from pipeline.estimators.registry import value_column
-from pipeline.storage.starts import Course
+from pipeline.storage.starts import ProgressHistory
 
 _BAR = 10
 _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yellow")}
@@ -45,7 +45,7 @@ class LiveView:
         self._stage = ""
         self._began: dict[str, float] = {}
         self._start = time.monotonic()
-        self._course = Course()
+        self._course = ProgressHistory()
         self._status: Status | None = None
         self._live: Live | None = None
         if console.is_terminal and not console.is_dumb_terminal:
@@ -211,7 +211,7 @@ def totals_lines(totals: Totals) -> list[str]:
     return lines
 
 
-def print_new_labels(console: Console, edited: Edited) -> None:
+def print_new_labels(console: Console, edited: RelabelResult) -> None:
     """Print what `relabel` or `regrade` changed."""
 
     def line(text: str) -> None:

@@ -48,7 +48,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contest:
+class CandidateSet:
     """All candidates of a problem, at least one. Results do not depend on their order."""
 
     problem_id: str
@@ -84,7 +84,7 @@ class SizeResult:
     ahead: Mapping[Method, Interval]
 
 
-def compare_methods(contests: Sequence[Contest], sizes: Sequence[int], seed: int) -> list[SizeResult]:
+def compare_methods(contests: Sequence[CandidateSet], sizes: Sequence[int], seed: int) -> list[SizeResult]:
     """One result for each n in `sizes`. `Method.orm` is missing if no candidate has an outcome score."""
     ordered = sorted(contests, key=lambda contest: contest.problem_id)
     methods = [method for method in Method if method is not Method.orm or _has_outcome_scores(ordered)]
@@ -180,11 +180,11 @@ def subsets_of(count: int, n: int, rng: np.random.Generator) -> Flags:
     return chosen
 
 
-def _has_outcome_scores(contests: Sequence[Contest]) -> bool:
+def _has_outcome_scores(contests: Sequence[CandidateSet]) -> bool:
     return any(candidate.outcome_score is not None for contest in contests for candidate in contest.candidates)
 
 
-def _chances(contest: Contest, sizes: Sequence[int], seed: int) -> dict[int, dict[Method, float]]:
+def _chances(contest: CandidateSet, sizes: Sequence[int], seed: int) -> dict[int, dict[Method, float]]:
     """Size -> method -> P(its choice is correct)."""
     candidates = sorted(contest.candidates, key=lambda candidate: candidate.chain_id)
     count = len(candidates)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.analysis.select.methods import Candidate, Contest
+from pipeline.analysis.select.methods import Candidate, CandidateSet
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.schemas import SCORES
@@ -49,7 +49,7 @@ class KnownAnswers:
     problems that have chains in the run but none in the scores.
     """
 
-    contests: list[Contest]
+    contests: list[CandidateSet]
     unknown: int
     absent: int
     unjudged: int
@@ -112,7 +112,7 @@ def best_chain_lines(candidates: ScoredChains) -> list[bytes]:
     return [f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in best.select(_COLUMNS).iter_rows(named=True)]
 
 
-def _contests(frame: pl.DataFrame) -> list[Contest]:
+def _contests(frame: pl.DataFrame) -> list[CandidateSet]:
     found: dict[str, list[Candidate]] = {}
     for row in frame.iter_rows(named=True):
         candidate = Candidate(
@@ -123,7 +123,7 @@ def _contests(frame: pl.DataFrame) -> list[Contest]:
             outcome_score=row.get("outcome_score"),
         )
         found.setdefault(row["problem_id"], []).append(candidate)
-    return [Contest(problem_id=problem, candidates=tuple(chains)) for problem, chains in found.items()]
+    return [CandidateSet(problem_id=problem, candidates=tuple(chains)) for problem, chains in found.items()]
 
 
 def _draws(run_dir: str) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from pipeline.estimators.tree import NONE, ROOT, Flags, Floats, Ints, Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Taken:
+class ReproducedSteps:
     """E steps that rollouts reproduced: `nodes`, the sorted numbers of the nodes after these steps, (E,), and `factors`, the
     evidence on the values before and after each step, (E, POINTS, POINTS)."""
 
@@ -47,7 +47,7 @@ class Forest:
     right: Ints
     correct: Ints
     tried: Ints
-    taken: Taken
+    taken: ReproducedSteps
     graded: Ints
     issued: Ints
     tokens: Ints
@@ -113,7 +113,7 @@ def _tried(counted: Ints, numbers: Sequence[Ints], passes: Sequence[Passes | Non
     return right, tried
 
 
-def _taken(numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> Taken:
+def _taken(numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> ReproducedSteps:
     steps = {
         int(places[node]): step
         for places, passed in zip(numbers, passes, strict=True)
@@ -121,7 +121,7 @@ def _taken(numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> Taken:
         for node, step in passed.steps.items()
     }
     factors = [factor(steps[node]) for node in sorted(steps)]
-    return Taken(
+    return ReproducedSteps(
         nodes=np.array(sorted(steps), dtype=np.int64),
         factors=np.array(factors, dtype=np.float64).reshape(-1, POINTS, POINTS),
     )

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pipeline.core.errors import UsageError
-from pipeline.export.base import Exporter, Made, Plan, marks_of
+from pipeline.export.base import Exporter, ExportRow, Plan, marks_of
 from pipeline.export.example import LabelCounts
 from pipeline.export.formats.base import Encoder, FormatError, Marks, Row
 from pipeline.export.settings import (
@@ -192,7 +192,7 @@ class PairRows:
     encoder: Encoder | None
     max_length: int | None
 
-    def __call__(self, chains: Sequence[LabelRow]) -> Iterator[Made]:
+    def __call__(self, chains: Sequence[LabelRow]) -> Iterator[ExportRow]:
         by_id = {chain.chain_id: chain for chain in chains}
         paired: set[str] = set()
         for pair in preference_pairs([self._branching(chain) for chain in chains], self.config, self.separator):
@@ -201,12 +201,12 @@ class PairRows:
             if self.encoder is not None and self.config.reader is PairReader.trl:
                 found += tuple(pair_token_errors(written, self.encoder, self.max_length))
             paired |= {pair.chosen.chain.chain_id, pair.rejected.chain.chain_id}
-            yield Made(
+            yield ExportRow(
                 chain=by_id[pair.chosen.chain.chain_id], row=written, labels=LabelCounts(good=1, bad=1), offences=found
             )
         for chain in chains:
             if chain.chain_id not in paired:
-                yield Made(chain=chain, left_out=NO_PAIR)
+                yield ExportRow(chain=chain, left_out=NO_PAIR)
 
     def _branching(self, chain: LabelRow) -> BranchPoint:
         return BranchPoint(

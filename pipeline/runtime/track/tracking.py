@@ -20,7 +20,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.progress import Pace, Status, pace
 from pipeline.storage.location import last_part
 from pipeline.storage.objects import SCHEME_END
-from pipeline.storage.starts import TRACKED, Course
+from pipeline.storage.starts import TRACKED, ProgressHistory
 
 END_SECONDS = 30.0
 """How long a run waits at its end until the last status is sent."""
@@ -103,7 +103,7 @@ class _Tracking:
         self._sink = sink
         self._config = config
         self._place = place
-        self._course = Course()
+        self._course = ProgressHistory()
         self._began = time.monotonic()
         self._news = threading.Event()
         self._over = False
