@@ -1,5 +1,6 @@
 """The command line: composes and checks the settings, then runs the command."""
 
+import difflib
 import os
 import signal
 import sys
@@ -66,7 +67,9 @@ def _dispatch(arguments: list[str]) -> int:
         write_out((completion_script if name == COMPLETION else completion_lines)(rest))
         return 0
     if name not in COMMANDS:
-        raise UsageError(f"there is no command {name!r}: choose {', '.join(COMMANDS)} (-h lists them)")
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {near[0]}? There are" if near else "choose"
+        raise UsageError(f"there is no command {name!r}: {hint} {', '.join(COMMANDS)} (-h explains them)")
     # Hydra is imported here because it loads slowly and the list of commands does not need it.
     from pipeline.cli.compose import compose
 
@@ -77,13 +80,13 @@ def _dispatch(arguments: list[str]) -> int:
 
         write_out((full_help if invocation.show_all else command_help)(command))
         return 0
-    if invocation.show_config:
-        write_out(compose(command, invocation.overrides).yaml)
-        return 0
     found = compose(command, invocation.overrides)
-    settings = found.settings()
     for remark in found.remarks:
         _print_error(f"stepvalue: {remark}")
+    if invocation.show_config:
+        write_out(found.yaml)
+        return 0
+    settings = found.settings()
     return command.run(settings)
 
 
@@ -113,7 +116,7 @@ def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
         elif word in options:
             overrides.append(f"{options[word]}=true")
         elif word.startswith("-"):
-            known = " and ".join([", ".join([*options, "-h"]), "--cfg job"])
+            known = " and ".join([", ".join([*options, "-h", "--help-all"]), "--cfg job"])
             raise UsageError(f"there is no option {word}: settings are written key=value, options are {known}")
         else:
             overrides.append(word)

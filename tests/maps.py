@@ -18,7 +18,7 @@ CODE = "pipeline"
 README = "README.md"
 BEGIN, END = "<!-- map -->", "<!-- /map -->"
 _REGION = re.compile(rf"^{BEGIN}\n.*?^{END}$", re.DOTALL | re.MULTILINE)
-_SENTENCE = re.compile(r".*?[.](?=\s|$)|.+")
+_SENTENCE = re.compile(r".*?(?<! al)(?<!e\.g)[.](?=\s|$)|.+")
 _UNMARKED = f"has no line {BEGIN} with a line {END} after it"
 
 

@@ -41,6 +41,17 @@ def test_an_old_name_works_and_says_the_new_one(tmp_path: Path, capsys: pytest.C
     assert "estimator.after_error=undecided is now called estimator.after_error=uncertain" in capsys.readouterr().err
 
 
+def test_the_hint_comes_with_the_printed_settings_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["export", "run_dir=x", "format=trl", "out=y", "undecided=drop", "neutral='undecided'", "--cfg", "job"])
+        == 0
+    )
+    printed = capsys.readouterr()
+    assert "uncertain: drop" in printed.out
+    assert "neutral: uncertain" in printed.out
+    assert printed.err.count("is now called") == 2
+
+
 def test_names_of_today_bring_no_hint() -> None:
     given_words = ["uncertain=drop", "neutral=uncertain", "format=trl", "data.path=undecided"]
     assert current_overrides("export", given_words) == (given_words, [])

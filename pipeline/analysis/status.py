@@ -163,7 +163,8 @@ def lines(status: RunStatus) -> Iterator[str]:
         yield _line(
             "rollouts",
             f"{totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect + {totals.no_answer:,} "
-            f"without an answer + {totals.ungraded:,} ungraded + {totals.aborted:,} stopped",
+            f"without an answer + {totals.ungraded:,} ungraded"
+            + (f" + {totals.aborted:,} aborted" if totals.aborted else ""),
         )
     if totals.truncated:
         yield _line("", f"{totals.truncated:,} of them cut by sampling.max_tokens")

@@ -128,4 +128,4 @@ def _nearest(key: str, keys: Sequence[str]) -> str:
     if not near:
         last = key.rpartition(".")[2]
         near = [known for known in keys if known.rpartition(".")[2] == last][:1]
-    return f": did you mean {near[0]}?" if near else "; --cfg job prints all settings"
+    return f": did you mean {near[0]}?" if near else "; --help-all explains all settings"

@@ -14,8 +14,9 @@ KEYS: Mapping[str, Mapping[str, str]] = {
 """Command -> old key -> new key."""
 OLD_UNCERTAIN = "undecided"
 UNCERTAIN = "uncertain"
-TAKES_UNCERTAIN = ("neutral", "estimator.after_error")
-"""Settings whose choice OLD_UNCERTAIN is now called UNCERTAIN."""
+TAKES_UNCERTAIN = {"export": "neutral", "train": "neutral"}
+"""By command: the setting whose choice OLD_UNCERTAIN is UNCERTAIN now. Of other commands it is OF_LABELS."""
+OF_LABELS = "estimator.after_error"
 
 
 def current_overrides(command: str, overrides: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -24,7 +25,7 @@ def current_overrides(command: str, overrides: Sequence[str]) -> tuple[list[str]
     for text in overrides:
         key, equals, value = text.partition("=")
         now = KEYS.get(command, {}).get(key, key)
-        if now in TAKES_UNCERTAIN and value == OLD_UNCERTAIN:
+        if now == TAKES_UNCERTAIN.get(command, OF_LABELS) and value.strip("'\"") == OLD_UNCERTAIN:
             value = UNCERTAIN
         current = f"{now}{equals}{value}"
         if current != text:
@@ -35,8 +36,8 @@ def current_overrides(command: str, overrides: Sequence[str]) -> tuple[list[str]
 
 def current_settings(command: str, settings: Mapping[str, object]) -> dict[str, object]:
     """The recorded settings of a command, with today's names."""
-    keys = KEYS.get(command, {})
+    keys, takes = KEYS.get(command, {}), TAKES_UNCERTAIN.get(command, OF_LABELS)
     return {
-        keys.get(key, key): UNCERTAIN if keys.get(key, key) in TAKES_UNCERTAIN and value == OLD_UNCERTAIN else value
+        keys.get(key, key): UNCERTAIN if key == takes and value == OLD_UNCERTAIN else value
         for key, value in settings.items()
     }

@@ -177,7 +177,7 @@ def test_filters_by_outcome_drop_and_text_count_what_the_labels_say(reader: Read
     reader.counts(f"{2 * SUMS} of {len(stored)} chains")
     reader.wait("#browser-drop").send_keys(*[Keys.ARROW_RIGHT] * 10)
     reader.counts(f"{fallen.filter(pl.col('source_id').str.starts_with('sum-')).height} of {len(stored)} chains")
-    assert reader.wait("#browser-drop-told").text == "0.50"
+    assert reader.wait("#browser-drop-text").text == "0.50"
 
 
 def test_text_is_found_in_problems_steps_and_ids_whatever_its_case(reader: Reader) -> None:

@@ -35,7 +35,7 @@ start     on HOST, process PID, started TIME UTC
 units     2 of 2 whole
 rows      9 read = 7 used + 2 rejected
 work      5 problems, 9 chains, 16 prefixes
-rollouts  45 = 32 correct + 13 incorrect + 0 without an answer + 0 ungraded + 0 stopped
+rollouts  45 = 32 correct + 13 incorrect + 0 without an answer + 0 ungraded
           1 prefixes were too long for the policy's context: see rejects/
 tokens    1,313 in rollouts, 148 in sampled solutions
 cost      H device hours, M in money, in 1 start

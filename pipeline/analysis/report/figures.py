@@ -181,7 +181,7 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
         return None
     total = counts["rollouts"].sum()
     rows = [
-        {**row, "share": row["rollouts"] / total, "told": format_percent(row["rollouts"] / total)}
+        {**row, "share": row["rollouts"] / total, "text": format_percent(row["rollouts"] / total)}
         for row in counts.with_columns(pl.col("verdict").str.replace_all("_", " ")).iter_rows(named=True)
     ]
     base = alt.Chart(rows_of(rows)).encode(
@@ -189,7 +189,7 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
         x=alt.X("share:Q", title=None, axis=None, scale=alt.Scale(domain=[0, 1.15])),
     )
     svg = draw_svg(
-        base.mark_bar(color=ACCENT, height=16) + base.mark_text(align="left", dx=5).encode(text="told:N"),
+        base.mark_bar(color=ACCENT, height=16) + base.mark_text(align="left", dx=5).encode(text="text:N"),
         height=20 + 26 * len(rows),
     )
     return Figure(
@@ -199,7 +199,7 @@ def verdicts(counts: pl.DataFrame) -> Figure | None:
         svg=svg,
         numbers=Table(
             heads=("verdict", "rollouts", "share", "tokens"),
-            rows=tuple((row["verdict"], f"{row['rollouts']:,}", row["told"], f"{row['tokens']:,}") for row in rows),
+            rows=tuple((row["verdict"], f"{row['rollouts']:,}", row["text"], f"{row['tokens']:,}") for row in rows),
         ),
     )
 

@@ -199,7 +199,7 @@ def totals_lines(totals: Totals) -> list[str]:
         add(f"          {totals.engine_failed:,} got no answer from any engine (finish engine_failed)")
     if totals.spent:
         add(
-            f"spent     {totals.spent:,} chains spent their budget before their values were known to estimator.target_sd; "
+            f"spent     {totals.spent:,} chains used their whole budget before their values were known to estimator.target_sd; "
             "raise estimator.budget, estimator.run_budget or sampling.rollouts to continue"
         )
     if totals.too_long:

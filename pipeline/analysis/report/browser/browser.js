@@ -5,7 +5,7 @@ const HASH_DELAY = 300;
 
 function partsOfPage() {
   const named = (name) => document.getElementById(`browser-${name}`);
-  const names = ["filters", "text", "drop", "drop-told", "sort", "count", "list", "pager", "earlier", "later", "place", "nothing", "all"];
+  const names = ["filters", "text", "drop", "drop-text", "sort", "count", "list", "pager", "earlier", "later", "place", "nothing", "all"];
   return Object.fromEntries(names.map((name) => [name, named(name)]));
 }
 
@@ -26,10 +26,10 @@ function start(parts, index) {
     parts.list.replaceChildren(...places.map((place) => row(index, place)));
     parts.list.start = view.first + 1;
     for (const place of places) if (view.open.has(place)) show(place);
-    tell();
+    announce();
   }
 
-  function tell() {
+  function announce() {
     const [found, all] = [view.found.length, index.ids.length];
     const whole = reading.done || !view.wanted.text.trim();
     const reads = whole ? "" : `, ${Math.round(100 * reading.share)} % of the texts searched`;
@@ -92,7 +92,7 @@ function start(parts, index) {
     const { text, outcome, drop, sort } = view.wanted;
     parts.text.value = text;
     parts.drop.value = drop;
-    parts["drop-told"].textContent = drop.toFixed(2);
+    parts["drop-text"].textContent = drop.toFixed(2);
     parts.sort.value = sort;
     parts.filters.elements.outcome.value = outcome;
   }
@@ -110,7 +110,7 @@ function start(parts, index) {
 
   parts.filters.addEventListener("input", () => {
     const drop = Number(parts.drop.value);
-    parts["drop-told"].textContent = drop.toFixed(2);
+    parts["drop-text"].textContent = drop.toFixed(2);
     ask({ text: parts.text.value, outcome: parts.filters.elements.outcome.value, drop, sort: parts.sort.value });
     filter();
   });

@@ -68,8 +68,8 @@ function step(chain, at, place, view) {
   const text = element("div", { class: "step-text" });
   text.append(at ? prose(chain.texts[at - 1]) : element("span", { class: "bare" }, "bare problem (before step 1)"));
   const clear = drop > 0 && apart(chain, at);
-  const told = `▼ ${drop.toFixed(2)} largest drop`;
-  if (drop) text.append(" ", element("span", { class: clear ? "largest" : "largest unsure" }, clear ? told : `${told}, intervals overlap`));
+  const dropText = `▼ ${drop.toFixed(2)} largest drop`;
+  if (drop) text.append(" ", element("span", { class: clear ? "largest" : "largest unsure" }, clear ? dropText : `${dropText}, intervals overlap`));
   const counts = chain.rollouts[at] ? `${chain.correct[at]}/${chain.rollouts[at]}` : (chain.origins[at] ?? "");
   const shown = element("span", { class: "value" }, fixed(chain.values[at]));
   const open = element(
@@ -121,8 +121,8 @@ function exampleList(found, chain, at) {
 
 function example([verdict, finish, tokens, answer, text]) {
   const kind = finish === "stop" || finish === "length" ? (VERDICTS[verdict] ?? "open") : "open";
-  const told = [verdict.replace("_", " "), FINISHES[finish] ?? finish, counted(tokens, "token")];
-  const head = element("p", { class: "example-head" }, element("span", { class: `verdict mark-${kind}` }, told.filter(Boolean).join(" · ")));
+  const words = [verdict.replace("_", " "), FINISHES[finish] ?? finish, counted(tokens, "token")];
+  const head = element("p", { class: "example-head" }, element("span", { class: `verdict mark-${kind}` }, words.filter(Boolean).join(" · ")));
   if (answer) head.append(" · answer ", prose(answer, "answer"));
   return element("li", { class: `example example-${kind}` }, head, prose(text || "(no text)", "prose example-text"));
 }

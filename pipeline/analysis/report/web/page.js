@@ -5,7 +5,7 @@
   const KEY = "stepvalue-theme";
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const shown = () => root.dataset.theme || (system.matches ? "dark" : "light");
-  const tell = () => {
+  const announce = () => {
     button.setAttribute("aria-pressed", String(shown() === "dark"));
   };
   // A page opened from a file may have no local storage.
@@ -19,8 +19,8 @@
     try {
       localStorage.setItem(KEY, root.dataset.theme);
     } catch {}
-    tell();
+    announce();
   });
-  system.addEventListener("change", tell);
-  tell();
+  system.addEventListener("change", announce);
+  announce();
 })();
