@@ -12,6 +12,7 @@ from tests.words import parts_of, retired_words
     [
         ("def write_journal(): ...", ["write_journal"]),
         ("class CrewMember: ...", ["CrewMember"]),
+        ("class Example: ...", ["Example"]),
         ("x.told = 1", ["told"]),
         ("f(room=1)", ["room"]),
         ("def f(goal): ...", ["goal"]),

@@ -38,6 +38,8 @@ RETIRED = {
     "offending": "invalid",
 }
 """A word that no name of the project has -> what the project says in its place."""
+RETIRED_TYPES = ("Place", "Example", "Kind", "Planned", "Compared", "LabelledChain", "Spent", "Counted", "Draw")
+"""Names of types that meant several things: a type says what it is of (`RowLocation`, `TrainingExample`)."""
 RETIRED_TEXTS = ("undecided", "offending", "so many")
 BY_HAND = ("by_hand", "computed")
 """What a person has worked out is no worker's handle."""
@@ -58,6 +60,9 @@ def retired_words(path: Path, *, with_texts: bool = True) -> Iterator[str]:
         for word in parts_of(name.replace(*BY_HAND)):
             if word in RETIRED:
                 yield f"{path}:{line}: {name} holds the retired word {word!r}: the project says {RETIRED[word]}"
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef) and node.name in RETIRED_TYPES:
+            yield f"{path}:{node.lineno}: {node.name} is retired, for it meant several things: say what it is of"
     if not with_texts:
         return
     old = ON_DISK if str(path).endswith(OLD_NAMES) else set()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tests.bench.estimators.bias import Bias
 from tests.bench.estimators.cell import Cell, standard_error
-from tests.bench.estimators.clock import Compared
+from tests.bench.estimators.clock import ClockComparison
 from tests.bench.estimators.cost import Cost
 from tests.bench.estimators.figures import cost_at, growth
 from tests.bench.estimators.saving import Saving
@@ -62,7 +62,11 @@ def growth_of(cells: Sequence[Cell]) -> float | None:
 
 
 def marks(
-    cells: Sequence[Cell], savings: Sequence[Saving], biases: Sequence[Bias], costs: Sequence[Cost], clock: Compared
+    cells: Sequence[Cell],
+    savings: Sequence[Saving],
+    biases: Sequence[Bias],
+    costs: Sequence[Cost],
+    clock: ClockComparison,
 ) -> list[Mark]:
     return [
         *(_fewer_mark(cell) for cell in cells if bar(cell) is not None),

@@ -26,7 +26,7 @@ SEED = 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ClockComparison:
     """Prefixes sampled by either, and those whose trials differ between completion in order and completion on the clock.
     `overtaken`: rollouts that came in before one of the same prefix that was issued earlier."""
 
@@ -47,7 +47,7 @@ class _Due:
     round: int
 
 
-def compared(config: EstimatorConfig, *, rollouts: int, count: int = CHAINS) -> Compared:
+def compared(config: EstimatorConfig, *, rollouts: int, count: int = CHAINS) -> ClockComparison:
     """Both ways through one unit, with the prior kernel."""
     family = length(STEPS)
     chains = chains_of(family, count, SEED)
@@ -58,7 +58,7 @@ def compared(config: EstimatorConfig, *, rollouts: int, count: int = CHAINS) -> 
     facts = on_the_clock(trees, drawn, config, rollouts=rollouts)
     came = trials_of(facts)
     prefixes = came.keys() | ledger.trials.keys()
-    return Compared(
+    return ClockComparison(
         prefixes=len(prefixes),
         differ=sum(came.get(prefix) != ledger.trials.get(prefix) for prefix in prefixes),
         overtaken=_overtaken(facts),
