@@ -24,10 +24,8 @@ def current_overrides(command: str, overrides: Sequence[str]) -> tuple[list[str]
     found, hints = [], []
     for text in overrides:
         key, equals, value = text.partition("=")
-        now = KEYS.get(command, {}).get(key, key)
-        if now == TAKES_UNCERTAIN.get(command, OF_LABELS) and value.strip("'\"") == OLD_UNCERTAIN:
-            value = UNCERTAIN
-        current = f"{now}{equals}{value}"
+        now, old = _current_key(command, key), _is_old_choice(command, key, value.strip("'\""))
+        current = f"{now}{equals}{UNCERTAIN if old else value}"
         if current != text:
             hints.append(f"{text} is now called {current}; the next version no longer accepts the old name")
         found.append(current)
@@ -36,8 +34,15 @@ def current_overrides(command: str, overrides: Sequence[str]) -> tuple[list[str]
 
 def current_settings(command: str, settings: Mapping[str, object]) -> dict[str, object]:
     """The recorded settings of a command, with today's names."""
-    keys, takes = KEYS.get(command, {}), TAKES_UNCERTAIN.get(command, OF_LABELS)
     return {
-        keys.get(key, key): UNCERTAIN if key == takes and value == OLD_UNCERTAIN else value
+        _current_key(command, key): UNCERTAIN if _is_old_choice(command, key, value) else value
         for key, value in settings.items()
     }
+
+
+def _current_key(command: str, key: str) -> str:
+    return KEYS.get(command, {}).get(key, key)
+
+
+def _is_old_choice(command: str, key: str, value: object) -> bool:
+    return key == TAKES_UNCERTAIN.get(command, OF_LABELS) and value == OLD_UNCERTAIN
