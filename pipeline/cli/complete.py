@@ -14,14 +14,16 @@ from typing import Any
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command
 from pipeline.cli.compose import DOORS, groups, named_implementation, written_keys
-from pipeline.cli.help import first_sentence
 from pipeline.cli.reference import Setting, settings
 from pipeline.config.changes import Change
 from pipeline.config.fields import BY_GROUP, RELABEL, describe_settings
 from pipeline.core.doors import Door
 from pipeline.core.errors import StepvalueError, UsageError
+from pipeline.core.sentences import first_sentence
 
 COMPLETION = "completion"
+SUMMARY = "print the script that completes command lines in bash, zsh or fish"
+"""For the list of commands."""
 SHELLS = ("bash", "zsh", "fish")
 FILES = ":files"
 """Printed instead of candidates: the shell completes the text after the `=` as a path."""
@@ -45,8 +47,8 @@ PATHS = frozenset(
     }
 )
 """Settings that name a file or a folder."""
-HELP = """\
-completion: print the script that completes commands, groups, settings and their choices of `stepvalue`.
+HELP = f"""\
+{COMPLETION}: {SUMMARY}: commands, groups, settings and choices.
 
   bash: eval "$(stepvalue completion bash)"                       in ~/.bashrc
   zsh:  eval "$(stepvalue completion zsh)"                        in ~/.zshrc, after compinit
@@ -87,7 +89,7 @@ def _candidates(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _all(before: Sequence[str], word: str) -> Iterator[tuple[str, str]]:
     if not before:
         yield from ((name, command.summary) for name, command in COMMANDS.items())
-        yield COMPLETION, "print a shell's completion script"
+        yield COMPLETION, SUMMARY
         if word.startswith("-"):
             yield from {"-h": "the commands", "--version": "the version"}.items()
     elif before[0] == COMPLETION:

@@ -29,7 +29,7 @@ from pipeline.cli.overrides import (
 from pipeline.config.changes import Change, change_type
 from pipeline.config.fields import BY_GROUP, CHOOSES, OWN, REFUSED, ChosenSettings, Settings, describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
-from pipeline.config.recorded_settings import flatten_settings, refuse_missing
+from pipeline.config.recorded_settings import RUN_RECORD, flatten_settings, refuse_missing
 from pipeline.config.renamed import current_overrides
 from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError, first_line
@@ -46,8 +46,6 @@ DOORS: Mapping[str, tuple[type[ChosenSettings], Door[Any]]] = {
     "grader": (GraderConfig, GRADERS),
 }
 """The sections with a choice of implementations: the settings that all of them share, and their registry."""
-RUN_RECORD = "run.json"
-"""As in `storage.run_record`. That module loads too slowly to be imported before a wrong command line is refused."""
 _PACKAGED_CONF = Path(pipeline.__file__).parent / "conf"
 _CHECKOUT_CONF = Path(pipeline.__file__).parents[1] / "conf"
 

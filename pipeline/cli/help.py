@@ -1,19 +1,19 @@
 """The text of `-h`, for the program and for each command: one screen. `reference` explains all settings of a command."""
 
-import re
 import textwrap
 from collections.abc import Iterator
 
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command
+from pipeline.cli.complete import COMPLETION, SUMMARY
 from pipeline.cli.compose import groups, usual_options
 from pipeline.cli.reference import Setting, as_text, command_settings, section_meanings
+from pipeline.core.sentences import first_sentence
 
 COLUMNS = 100
 PROGRAM = "python -m pipeline"
 MOST_SETTINGS = 10
 EXAMPLES = 2
-_SENTENCE = re.compile(r".*?[.;](?=\s|$)|.+")
 _PLAIN = ("true", "false", "null")
 _PROGRAM_TEXT = """\
 stepvalue: Monte Carlo step values for process reward models.
@@ -25,12 +25,11 @@ COMMAND -h explains a command and its settings used most, COMMAND --help-all exp
 COMMAND --cfg job prints the values it would run with. --version prints the version.
 Exit codes: 0 done, 1 failed, 2 wrong usage or input, 75 interrupted: start it again to continue.
 """
-_COMPLETION = "print the script that completes commands, settings and options in bash, zsh or fish"
 
 
 def program_help() -> str:
     """The commands, each with its summary."""
-    rows = {name: command.summary for name, command in COMMANDS.items()} | {"completion": _COMPLETION}
+    rows = {name: command.summary for name, command in COMMANDS.items()} | {COMPLETION: SUMMARY}
     return _PROGRAM_TEXT.format(commands="".join(f"  {name:<10}  {summary}\n" for name, summary in rows.items()))
 
 
@@ -93,8 +92,3 @@ def _most_used(command: Command) -> Iterator[tuple[str, str]]:
 def _null(option: str) -> str:
     return "null" if option == "None" else option
 
-
-def first_sentence(text: str) -> str:
-    """The first sentence of a text, which ends with a full stop."""
-    found = _SENTENCE.match(text)
-    return f"{found[0].rstrip('.;')}." if found else ""

@@ -10,6 +10,8 @@ from pipeline.config.renamed import current_settings
 from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError
 
+RUN_RECORD = "run.json"
+"""The file of a run directory that records the settings. `storage.run_record` reads and writes it."""
 Settings = Mapping[str, object]
 _PLUGIN = "plugin"
 """The key that records which plug-in an implementation comes from; see `core.doors`."""

@@ -4,13 +4,14 @@ import json
 from collections.abc import Mapping
 from enum import Enum, auto
 
+from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import Absent, RunConflict, StoreError, Unreachable
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, chains, checksum
 from pipeline.storage.lock import MARKER
 from pipeline.storage.shards import set_aside_damaged
 from pipeline.storage.storage import Storage
 
-NAME = "run.json"
+NAME = RUN_RECORD
 _CHECK = "check"
 _OF_RECORDS = "chain_id"
 """A key of commit records, which have the same kind of checksum."""
