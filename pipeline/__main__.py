@@ -27,7 +27,7 @@ class Invocation:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. A user's mistake gives one line on standard error, never a traceback."""
+    """Run one command and return its exit code. A user's mistake gives a line on standard error, never a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         with interrupt_on(signal.SIGINT):

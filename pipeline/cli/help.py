@@ -91,4 +91,3 @@ def _most_used(command: Command) -> Iterator[tuple[str, str]]:
 
 def _null(option: str) -> str:
     return "null" if option == "None" else option
-

@@ -2,6 +2,7 @@
 
 from pipeline.cli.command import Command, interruptible, write_out
 from pipeline.core.errors import UsageError
+from pipeline.engines.missing_models import refuse_missing_folder
 from pipeline.train.settings import EMBEDDED, ScoreConfig, TrainConfig
 
 
@@ -13,6 +14,7 @@ def _train(config: TrainConfig) -> int:
         raise _not_installed(error) from error
     from pipeline.engines.embedded import embedded_model
 
+    refuse_missing_folder("model", config.model)
     weights = str(embedded_model()) if config.model == EMBEDDED else config.model
     with interruptible():
         trained = train(config, weights=weights, progress=_progress)
@@ -23,6 +25,7 @@ def _train(config: TrainConfig) -> int:
 
 
 def _score(config: ScoreConfig) -> int:
+    refuse_missing_folder("model", config.model)
     try:
         from pipeline.train.score import score
     except ImportError as error:
