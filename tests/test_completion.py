@@ -42,6 +42,7 @@ def completed(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
         (["completion", "bash", ""], []),
         (["nonsense", ""], []),
         (["label", "policy="], ["policy=embedded", "policy=hf", "policy=openai", "policy=oracle"]),
+        (["agree", "data="], [f"data={each}" for each in ("math_shepherd", "prm800k", "processbench", "rows")]),
         (["label", "data=m"], ["data=math", "data=math_shepherd", "data=mbpp"]),
         (["label", "sampling.top"], ["sampling.top_p=", "sampling.top_k="]),
         (["label", "pol"], ["policy=", "policy."]),

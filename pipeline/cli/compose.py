@@ -154,6 +154,14 @@ def groups(command: Command) -> dict[str, list[str]]:
     }
 
 
+def offered_groups(command: Command) -> dict[str, list[str]]:
+    """The groups with the options that make sense for the command, for help and completion."""
+    return {
+        group: [option for option in options if option in command.offers.get(group, options)]
+        for group, options in groups(command).items()
+    }
+
+
 def conf_folder() -> Path:
     """The folder `conf/`: beside the package in a checkout, inside it in an installation."""
     return (_PACKAGED_CONF if _PACKAGED_CONF.is_dir() else _CHECKOUT_CONF).resolve()

@@ -53,7 +53,7 @@ def _not_installed(error: ImportError) -> UsageError:
 
 TRAIN = Command(
     name="train",
-    summary="train a process or outcome reward model on a run's labels; start it again to continue",
+    summary="train a process or outcome reward model on a run's labels",
     about=(
         "train: train a reward model on a run's labels. It scores the end of every step, and "
         "AutoModelForTokenClassification loads it. Start it again on the same `out` to continue."
@@ -74,9 +74,7 @@ left as it is.
         "target",
         "loss",
         "epochs",
-        "batch",
         "learning_rate",
-        "layers",
         "validation",
     ),
     schema=TrainConfig,
@@ -104,9 +102,7 @@ Rows need no known answer; where they have one, the column `outcome` says whethe
         "data.path",
         "data",
         "aggregation",
-        "separator",
         "max_length",
-        "batch_tokens",
         "partial",
     ),
     schema=ScoreConfig,
