@@ -56,7 +56,7 @@ def full_help(command: Command) -> str:
     examples = [line for each in command.examples for line in _example_lines(each)]
     parts = [textwrap.fill(command.about, COLUMNS), "\n".join(examples)]
     if command.notes:
-        parts.append(command.notes.rstrip("\n"))
+        parts += [_filled(paragraph) for paragraph in command.notes.rstrip("\n").split("\n\n")]
     if command.flags:
         parts.append("\n".join(["options:", *(f"  --{flag}  {flag}=true" for flag in command.flags)]))
     choices = offered_groups(command)
@@ -67,6 +67,11 @@ def full_help(command: Command) -> str:
         rows = [f"  {name:<10} {' '.join(options)}" for name, options in choices.items()]
         parts.append("\n".join(["groups (choose with group=option):", *rows]))
     return "\n\n".join([*parts, as_text(command, COLUMNS)])
+
+
+def _filled(paragraph: str) -> str:
+    """A paragraph of notes as wide as the screen. Lines that are indented, such as examples of input, stay as they are."""
+    return paragraph if paragraph.startswith(" ") else textwrap.fill(paragraph, COLUMNS)
 
 
 def _example_lines(example: str) -> list[str]:
