@@ -2,7 +2,7 @@
 
 from pipeline.cli.command import Command, interruptible, write_out
 from pipeline.core.errors import UsageError
-from pipeline.engines.missing_models import refuse_missing_folder
+from pipeline.core.missing_models import refuse_missing_folder
 from pipeline.train.settings import EMBEDDED, ScoreConfig, TrainConfig
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from pipeline.core.errors import PolicyError, UsageError
 from pipeline.core.hardware import Architecture
 from pipeline.core.ids import content_id
+from pipeline.core.missing_models import load_failure, refuse_missing_folder
 from pipeline.engines.architectures import UnknownArchitecture, architecture_of
-from pipeline.engines.missing_models import load_failure, refuse_missing_folder
 from pipeline.engines.settings import VllmConfig
 
 _NAME = "config.json"

@@ -69,7 +69,7 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
             raise
         if not copies:
             raise RunConflict(
-                f"{storage.place} contains other files ({names[0]}, ...): choose an empty or new run_dir"
+                f"{storage.run_dir} contains other files ({names[0]}, ...): choose an empty or new run_dir"
             ) from None
         recorded = {key: json.loads(value) for key, value in copies[-1]}
     differing = [key for key in sorted({*recorded, *identity}) if recorded.get(key) != identity.get(key)]
@@ -77,14 +77,14 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
         return _Found.OURS
     if recorded.get("schema") != identity.get("schema"):
         raise RunConflict(
-            f"{storage.place} was written with schema {recorded.get('schema')}, but this version of stepvalue uses "
+            f"{storage.run_dir} was written with schema {recorded.get('schema')}, but this version of stepvalue uses "
             f"{identity.get('schema')}: continue with the version that wrote it, or use another run_dir"
         )
     if alone and not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
         return _Found.UNUSED
     changes = "".join(f"\n  {line}" for line in change_lines(recorded, identity))
     raise RunConflict(
-        f"{storage.place} belongs to another run: use another run_dir, or give the settings of that run again. They differ:"
+        f"{storage.run_dir} belongs to another run: use another run_dir, or give the settings of that run again. They differ:"
         f"{changes}"
     )
 
@@ -104,7 +104,7 @@ def recorded_identity(storage: Storage) -> dict[str, object]:
         fields = json.loads(storage.read(NAME))
         check = fields.pop(_CHECK, None)
     except Absent as error:
-        raise StoreError(f"{storage.place} is not a run directory: it has no {NAME}") from error
+        raise StoreError(f"{storage.run_dir} is not a run directory: it has no {NAME}") from error
     except (ValueError, AttributeError, TypeError) as error:
         raise StoreError(_damaged(storage, str(error))) from error
     # Runs of schema 1 have no checksum and are recognized by their schema.
@@ -123,6 +123,6 @@ def encode_identity(identity: Mapping[str, object]) -> bytes:
 
 def _damaged(storage: Storage, fault: str) -> str:
     return (
-        f"{storage.place}/{NAME} is damaged ({fault}): restore it from a copy, or choose another run_dir if this is not a "
+        f"{storage.run_dir}/{NAME} is damaged ({fault}): restore it from a copy, or choose another run_dir if this is not a "
         "run directory"
     )

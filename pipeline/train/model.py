@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokeni
 from transformers.utils import logging as transformers_logging
 
 from pipeline.core.errors import UsageError
-from pipeline.engines.missing_models import load_failure
+from pipeline.core.missing_models import load_failure
 from pipeline.train.data import pad
 from pipeline.train.text import EncodedChain
 

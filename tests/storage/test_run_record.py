@@ -160,7 +160,7 @@ def test_the_remedy_comes_first_and_what_follows_from_one_choice_is_one_line(tmp
     with pytest.raises(RunConflict) as caught:
         claim(storage, other)
     assert str(caught.value) == (
-        f"{storage.place} belongs to another run: use another run_dir, or give the settings of that run again. They differ:\n"
+        f"{storage.run_dir} belongs to another run: use another run_dir, or give the settings of that run again. They differ:\n"
         '  policy.kind was "oracle", now "hf", with 3 other settings of the policy\n'
         "  sampling.rollouts was 8, now 9"
     )

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from pipeline.core.errors import UsageError
-from pipeline.engines.missing_models import load_failure
+from pipeline.core.missing_models import load_failure
 from pipeline.export.formats.base import Encoder
 
 _MAX_CAUSE_CHARACTERS = 300

@@ -16,7 +16,7 @@ def refuse_missing_folder(setting: str, name: str) -> None:
 
 
 def load_failure(error: BaseException) -> str:
-    """Why loading failed, in a line without a full stop. Faults of the Hugging Face Hub are told in our own words, others in
+    """Why loading failed, in a line without a full stop. Faults of the Hugging Face Hub are stated in our own words, others in
     those of the error."""
     from huggingface_hub import errors
 

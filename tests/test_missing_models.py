@@ -7,7 +7,7 @@ from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
 from pipeline.__main__ import main
 from pipeline.core.errors import UsageError
-from pipeline.engines.missing_models import load_failure, refuse_missing_folder
+from pipeline.core.missing_models import load_failure, refuse_missing_folder
 
 
 @pytest.mark.parametrize("name", ["/none/such", "./none", "~/none/such/model", "a/b/c"])
@@ -21,7 +21,7 @@ def test_a_folder_and_hugging_face_names_pass(tmp_path: Path) -> None:
         refuse_missing_folder("model", name)
 
 
-def test_faults_of_the_hub_are_told_in_our_words() -> None:
+def test_faults_of_the_hub_are_stated_in_our_words() -> None:
     unreachable = OSError("We couldn't connect to 'https://huggingface.co'")
     unreachable.__cause__ = LocalEntryNotFoundError("no file")
     assert load_failure(unreachable) == "there is no such folder here, and the Hugging Face Hub cannot be reached"
