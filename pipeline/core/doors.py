@@ -1,4 +1,4 @@
-"""Doors: registries that map a name on the command line to an implementation, built-in or from an installed plug-in.
+"""Extension points: each maps names on the command line to implementations, built-in or from installed plug-ins.
 
 A distribution offers a plug-in as an entry point, without any change in this package:
 
@@ -220,8 +220,8 @@ def _plugin_failure(whose: str, doing: str) -> Iterator[None]:
 
 
 class _Guarded:
-    """The proxy of `Door.guarded`. It looks up methods at each call, so an implementation may change, and guards every step of
-    a generator."""
+    """The proxy that `guarded` returns. It looks up methods at each call, so an implementation may change, and guards
+    every step of a generator."""
 
     def __init__(
         self,
