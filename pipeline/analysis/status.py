@@ -129,7 +129,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
     start = condition.seen and condition.seen.start
     planned, fault = _planned(storage)
     return RunStatus(
-        run_dir=storage.place,
+        run_dir=storage.run_dir,
         condition=condition,
         units=units,
         units_done=found.wholes,

@@ -216,10 +216,10 @@ def _covariances(group: _Group, moments: _Moments) -> Floats:
     most = np.sqrt(variance[:, 1:] / np.maximum(variance[:, :-1], _LEAST_VARIANCE))
     slopes = np.clip(moments.slope[group.nodes[:, 1:]], -most, most)
     covariance = np.zeros((chains, longest, longest))
-    for place in range(longest):
-        if place:
-            column = covariance[:, :place, place - 1] * slopes[:, place - 1, None]
-            covariance[:, :place, place] = column
-            covariance[:, place, :place] = column
-        covariance[:, place, place] = variance[:, place]
+    for position in range(longest):
+        if position:
+            column = covariance[:, :position, position - 1] * slopes[:, position - 1, None]
+            covariance[:, :position, position] = column
+            covariance[:, position, :position] = column
+        covariance[:, position, position] = variance[:, position]
     return covariance

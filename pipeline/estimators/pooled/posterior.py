@@ -49,9 +49,9 @@ def expected_moves(forest: Forest, moving: TransitionModel) -> tuple[Floats, Flo
     before = found.apart[inner] / found.total[inner, None]
     if not len(taken := forest.taken.nodes):
         return found.mass, before.T @ found.below[inner] * moving.step
-    places = taken - inner.start
-    together = np.einsum("ng,ngh,nh->gh", before[places], forest.taken.factors, found.below[taken])
-    before[places] = 0.0
+    positions = taken - inner.start
+    together = np.einsum("ng,ngh,nh->gh", before[positions], forest.taken.factors, found.below[taken])
+    before[positions] = 0.0
     return found.mass, (before.T @ found.below[inner] + together) * moving.step
 
 
@@ -110,11 +110,11 @@ def _own_steps(forest: Forest, moving: TransitionModel, taken: slice) -> Floats:
     return moving.step * forest.taken.factors[taken]
 
 
-def _multiply(rows: Floats, places: Ints, factors: Floats) -> None:
+def _multiply(rows: Floats, positions: Ints, factors: Floats) -> None:
     """Multiply rows by factors. Many factors may belong to one row, so logarithms are added to avoid underflow."""
-    where, which = np.unique(places, return_inverse=True)
-    if len(where) == len(places):
-        rows[places] *= factors
+    where, which = np.unique(positions, return_inverse=True)
+    if len(where) == len(positions):
+        rows[positions] *= factors
         return
     logs = np.where(rows[where] > LEAST, np.log(rows[where]), _NEVER)
     np.add.at(logs, which, np.log(factors))
