@@ -1,4 +1,4 @@
-"""The commands that work on a finished run: `relabel`, `regrade` and `audit`."""
+"""The commands `relabel`, `regrade` and `audit`, which work on the stored rollouts of a run."""
 
 from pipeline.cli.command import Command, interruptible, write_out
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig

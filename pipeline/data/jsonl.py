@@ -1,4 +1,4 @@
-"""Reads JSONL: turns each line into an object, or into an error that says what is wrong and what to do.
+"""Reads JSON lines: turns each line into an object, or into an error that says what is wrong and what to do.
 
 Memory holds one line at a time. A line above the limit is skipped without being loaded.
 """
