@@ -1,4 +1,4 @@
-"""The command `agree`."""
+"""The command `agree`: compares a run's labels with human labels and prints the report."""
 
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.cli.command import Command, interruptible

@@ -163,7 +163,7 @@ def _sections(command: Command, given: Mapping[str, str]) -> list[str]:
 def _settings(command: Command, word: str, given: Mapping[str, str]) -> Iterator[Setting]:
     """The settings of the section that a word begins with. Without a section, the settings of the command itself.
 
-    A section behind a door has those of the implementation that is named, or of all where none is.
+    A section with several implementations has the keys of the one that is named, or of all if none is.
     """
     section, dot, _ = word.partition(".")
     if not dot:

@@ -1,4 +1,6 @@
-"""From the words of a command line to checked settings. The only file that knows of Hydra, which loads when it composes.
+"""Composes the settings of a command from its command line and the files in `conf/`, and checks them.
+
+This is the only file that uses Hydra, which is imported when settings are composed.
 
 Hydra composes files and overrides. The settings of a section such as `estimator` depend on its implementation
 (`estimator=pooled`). So the implementation is looked up first, and the rest is composed with its settings.

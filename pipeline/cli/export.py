@@ -1,4 +1,4 @@
-"""The command `export`."""
+"""The command `export`: writes the labels of a run for a trainer and prints what was written."""
 
 from pipeline.cli.command import Command, interruptible, write_out
 from pipeline.export.registry import EXPORTS

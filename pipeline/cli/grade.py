@@ -1,4 +1,4 @@
-"""The command `grade`."""
+"""The command `grade`: reads answers as JSON lines and writes them with their verdicts."""
 
 from pipeline.cli.command import Command
 from pipeline.config.label import GradeConfig

@@ -1,4 +1,7 @@
-"""The text of `-h`, for the program and for each command: one screen. `reference` explains all settings of a command."""
+"""The text of `-h`, for the program and for each command. It fits on one screen.
+
+`reference` explains all settings of a command.
+"""
 
 import textwrap
 from collections.abc import Iterator

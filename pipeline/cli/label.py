@@ -1,4 +1,4 @@
-"""The command `label`."""
+"""The command `label`: checks the settings, starts or joins Ray, labels the steps, and prints the result."""
 
 import os
 import secrets

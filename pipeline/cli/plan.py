@@ -1,4 +1,4 @@
-"""The command `plan`."""
+"""The command `plan`: estimates the cost of a run and writes it to `plan.json`."""
 
 from datetime import UTC, datetime
 from pathlib import Path

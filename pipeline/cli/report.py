@@ -1,4 +1,4 @@
-"""The command `report`."""
+"""The command `report`: writes the HTML page of a run, or of the comparison of two runs, and prints a summary."""
 
 from pipeline.analysis.settings import ReportConfig
 from pipeline.cli.command import Command, interruptible

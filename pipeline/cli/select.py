@@ -1,4 +1,4 @@
-"""The command `select`."""
+"""The command `select`: chooses the best of N candidates by their scores and prints the comparison of methods."""
 
 from pipeline.analysis.settings import SelectConfig
 from pipeline.cli.command import Command, interruptible

@@ -1,4 +1,4 @@
-"""The command `status`."""
+"""The command `status`: prints the state of a run as text or as JSON."""
 
 import json
 import time

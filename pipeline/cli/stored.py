@@ -1,4 +1,4 @@
-"""The commands that work on a finished run: `relabel`, `regrade` and `audit`."""
+"""The commands `relabel`, `regrade` and `audit`, which work on the stored rollouts of a run."""
 
 from pipeline.cli.command import Command, interruptible, write_out
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
@@ -63,7 +63,7 @@ Where the labels are what is asked for already, nothing is written.
 
 REGRADE = Command(
     name="regrade",
-    summary="grade the stored texts of a finished run again, and label anew",
+    summary="grade the stored texts of a finished run again, and make new labels",
     about=(
         "regrade: check all stored completions and chains again, with other settings or a newer checker, and label from "
         "the new verdicts. A setting that is not named stays as it was."

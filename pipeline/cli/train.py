@@ -1,4 +1,4 @@
-"""The commands `train` and `score`."""
+"""The commands `train` and `score`: train a process reward model on a run's labels, and score chains with it."""
 
 from pipeline.cli.command import Command, interruptible, write_out
 from pipeline.core.errors import UsageError

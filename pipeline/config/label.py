@@ -292,13 +292,17 @@ class LabelConfig:
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     """What writes the completions."""
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    """How completions and solutions are sampled."""
     estimator: EstimatorConfig = field(default_factory=EstimatorConfig)
     """What decides how many rollouts each prefix gets. It also computes the values."""
     grader: GraderConfig = field(default_factory=GraderConfig)
     """What checks the answers."""
     run: RunConfig = field(default_factory=RunConfig)
+    """How the run is divided into units, retried, stored and shown."""
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
+    """The Ray cluster and the workers."""
     plan: PlanConfig = field(default_factory=PlanConfig)
+    """What the estimate of the cost measures and assumes."""
 
     def __post_init__(self) -> None:
         if self.run_dir is not None and not self.run_dir.strip():
