@@ -11,7 +11,7 @@ from pipeline.config.choices import AfterError, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Counts, Origin, StepValue
 from pipeline.estimators.fixed import measured_value, terminal_value
-from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, after_error, rule_name
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, after_error, describe_rule, rule_name
 from tests import strategies as our
 from tests.settings import estimator_settings, rule_labels
 

@@ -102,7 +102,7 @@ def test_what_is_reported_is_what_the_tables_hold(finished: Path, page: Page, ca
     assert f"steps     {steps:,} = " in shown
     assert f"{uncertain:,} uncertain" in shown
     assert f"mean value {right:.2f} in right chains" in shown
-    assert f"{of_steps.height - steps:,} last steps, whose value is the outcome of their chain" in shown
+    assert f"{of_steps.height - steps:,} last steps of chains, with the outcome as value" in shown
     assert f"{labels.height:,} chains" in shown
     assert f"of {steps:,}; {uncertain:,} uncertain" in page.text
     assert f"Rollouts {rollouts.height:,} {correct:,} correct" in page.text
