@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
 from pipeline.cli.complete import SHELLS
-from pipeline.cli.compose import DOORS, groups
+from pipeline.cli.compose import REGISTRIES, groups
 from pipeline.cli.reference import command_settings
 
 ROOT = Path(__file__).parents[1]
@@ -220,9 +220,9 @@ def known() -> Known:
             choices[command.chooses[0]] = {*command.chooses[1].names()}
     examples = _EXAMPLES.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8"))
     examples += _EXAMPLES.findall((ROOT / "tests" / "plugin" / "pyproject.toml").read_text("utf-8"))
-    for section, (base, door) in DOORS.items():
-        choices[section].update({*door.names(), *examples})
-        choices[f"{section}.{base.CHOSEN_BY}"] = {*door.names(), *examples}
+    for section, (base, registry) in REGISTRIES.items():
+        choices[section].update({*registry.names(), *examples})
+        choices[f"{section}.{base.CHOSEN_BY}"] = {*registry.names(), *examples}
     choices["format"].update(examples)
     sections = {key[:end] for key in choices for end in range(len(key)) if key[end] == "."}
     return Known(choices=choices, sections=sections, last={key.rpartition(".")[2] for key in choices})
@@ -332,12 +332,12 @@ def _exact_names(key: str) -> list[set[str]]:
             found.append(set(command.chooses[1].ours))
         options = groups(command).get(key)
         if options:
-            plugins = set() if key not in DOORS else set(DOORS[key][1].names()) - set(DOORS[key][1].ours)
+            plugins = set() if key not in REGISTRIES else set(REGISTRIES[key][1].names()) - set(REGISTRIES[key][1].ours)
             found.append(set(options) - plugins)
         for _, settings in command_settings(command):
             found += [{*setting.choices} - {"null"} for setting in settings if setting.key == key and setting.choices]
-    if key in DOORS:
-        found.append(set(DOORS[key][1].ours))
+    if key in REGISTRIES:
+        found.append(set(REGISTRIES[key][1].ours))
     return found
 
 

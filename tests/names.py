@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline.core.doors import Door
+from pipeline.core.registry import Registry
 from pipeline.engines.registry import ENGINES
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.export.registry import EXPORTS
 from pipeline.graders.registry import GRADERS
 
-DOORS: tuple[Door[Any], ...] = (ESTIMATORS, GRADERS, ENGINES, EXPORTS)
+REGISTRIES: tuple[Registry[Any], ...] = (ESTIMATORS, GRADERS, ENGINES, EXPORTS)
 CHOSEN_BY = {"name", "kind", "format", "estimator", "policy", "grader", "chosen"}
 """What a name would be compared with: `config.name`, `row["estimator"]`."""
 _LOOKS_UP = {"getattr", "get"}
@@ -28,11 +28,11 @@ _PLAIN = {"str", "lower", "strip", "casefold"}
 def homes() -> dict[str, set[str]]:
     """Name, or class of own settings -> the modules that may ask for it: those of the implementation."""
     found: dict[str, set[str]] = {}
-    for door in DOORS:
-        for name, where in door.ours.items():
+    for registry in REGISTRIES:
+        for name, where in registry.ours.items():
             module = where.partition(":")[0]
             found.setdefault(name, set()).add(module)
-            settings = door.settings(name)
+            settings = registry.settings(name)
             if settings is not None:
                 found.setdefault(settings.__name__, set()).add(module)
     return found

@@ -111,7 +111,7 @@ def input_rows(draw: st.DrawFn) -> InputRow:
         ends=tuple(draw(st.lists(st.integers(1, 2**31 - 1), min_size=1, max_size=4))),
     )
     return InputRow(
-        place=RowLocation(file=draw(clean_text), line=draw(st.integers(1, 2**62))),
+        location=RowLocation(file=draw(clean_text), line=draw(st.integers(1, 2**62))),
         source_id=source_id,
         problem=problem,
         solution=draw(st.sampled_from([solution, None])),

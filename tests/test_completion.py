@@ -17,7 +17,7 @@ from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
 from pipeline.cli.complete import FILES, PATHS, SHELLS
 from pipeline.cli.reference import command_settings
-from pipeline.core.doors import Door
+from pipeline.core.registry import Registry
 from pipeline.export.registry import EXPORTS
 from tests.conftest import ROOT
 
@@ -107,10 +107,10 @@ def test_a_candidate_has_its_meaning(capsys: pytest.CaptureFixture[str]) -> None
 def test_no_format_is_loaded_for_a_list_of_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def load(self: Door[object], name: str) -> object:
+    def load(self: Registry[object], name: str) -> object:
         raise AssertionError(f"{self.noun} {name} is loaded")
 
-    monkeypatch.setattr(Door, "load", load)
+    monkeypatch.setattr(Registry, "load", load)
     assert completed(capsys, "export", "format=") == [f"format={name}" for name in EXPORTS.names()]
     assert "preference." in completed(capsys, "export", "")
 

@@ -34,7 +34,7 @@ def read(row: dict[str, object], data: DataConfig | None = None) -> tuple[Proble
 def reject(row: dict[str, object], data: DataConfig | None = None) -> Reject:
     found = read_row(row, PLACE, data or DataConfig(), last_word)
     assert isinstance(found, Reject)
-    assert found.place == PLACE
+    assert found.location == PLACE
     return found
 
 

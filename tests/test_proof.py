@@ -44,7 +44,7 @@ def logged(prefix: str, issue: int) -> LoggedId:
 
 
 def all_of(rollouts: int) -> RolloutRange:
-    return estimator("fixed").planned(rollouts)
+    return estimator("fixed").rollout_range(rollouts)
 
 
 def plan(prefixes: list[str], target: int) -> list[LoggedId]:
@@ -116,7 +116,7 @@ def row(line: int, steps: int) -> InputRow:
     text = "".join(f"{step}\n" for step in range(steps))
     ends = tuple(2 * step for step in range(1, steps + 1))
     given_chain = Solution(chain_id=f"{line:020x}", problem_id=PROBLEM.problem_id, source_id=None, text=text, ends=ends)
-    return InputRow(place=place(line), source_id=None, problem=PROBLEM, solution=given_chain if steps else None)
+    return InputRow(location=place(line), source_id=None, problem=PROBLEM, solution=given_chain if steps else None)
 
 
 def drawn(draw: int, tokens: tuple[int, ...], chain_id: str) -> SampledSolution:

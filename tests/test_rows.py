@@ -46,7 +46,7 @@ def read(path: Path | str, limit: int | None = None) -> list[dict[str, object] |
 def rejects(path: Path, content: bytes) -> list[tuple[int, RejectReason, str]]:
     path.write_bytes(content)
     found = list(read_rows(str(path), None))
-    assert all(row.place == place for place, row in found if isinstance(row, Reject))
+    assert all(row.location == place for place, row in found if isinstance(row, Reject))
     return [(place.line, row.reason, row.detail) for place, row in found if isinstance(row, Reject)]
 
 

@@ -154,8 +154,8 @@ def test_lone_surrogates_can_be_stored_wherever_a_model_or_a_file_may_put_them()
     lone = "a\ud800b"
     rejects = rejects_table(
         [
-            Reject(place=RowLocation(file="f", line=1), reason=RejectReason.BAD_TEXT, detail=lone, source_id=lone),
-            Reject(place=RowLocation(file="f", line=2), reason=RejectReason.CONTEXT, detail="long", step_index=3),
+            Reject(location=RowLocation(file="f", line=1), reason=RejectReason.BAD_TEXT, detail=lone, source_id=lone),
+            Reject(location=RowLocation(file="f", line=2), reason=RejectReason.CONTEXT, detail="long", step_index=3),
         ]
     )
     assert rejects.schema.equals(SCHEMAS["rejects"])
@@ -201,21 +201,21 @@ def every_table() -> dict[str, pa.Table]:
     request = Request(request_id=rollout_id("e" * 20, 4), issue_index=4, problem=PROBLEM, prefix=prefix)
     grade = Grade(verdict=Verdict.TIMEOUT, answer="\\frac{1}{2}", ms=1.0)
     completion = Completion(request=request, text="so 3", finish=Finish.LENGTH, n_tokens=2, token_ids=(5, 6))
-    row = InputRow(place=RowLocation(file="ф.jsonl", line=7), source_id=None, problem=PROBLEM, solution=CHAIN)
-    bare = InputRow(place=RowLocation(file="ф.jsonl", line=8), source_id="x", problem=PROBLEM, solution=None)
+    row = InputRow(location=RowLocation(file="ф.jsonl", line=7), source_id=None, problem=PROBLEM, solution=CHAIN)
+    bare = InputRow(location=RowLocation(file="ф.jsonl", line=8), source_id="x", problem=PROBLEM, solution=None)
     return {
         "inputs": inputs_table([row, bare]),
         "solutions": solutions_table([SampledSolution(solution=CHAIN, draw=2, finish=Finish.STOP, grade=grade)]),
         "rollouts": rollouts_table([Rollout(completion=completion, grade=grade)], "g1"),
         "rejects": rejects_table(
-            [Reject(place=RowLocation(file="f", line=1), reason=RejectReason.NOT_JSON, detail="no JSON")]
+            [Reject(location=RowLocation(file="f", line=1), reason=RejectReason.NOT_JSON, detail="no JSON")]
         ),
         "verdicts": pa.Table.from_pylist(
             [{"rollout_id": "a-0", "answer": "3", "verdict": "correct", "grader": "g1"}], schema=SCHEMAS["verdicts"]
         ),
         "labels": labels([labelled(), labelled(answer=None, outcome=None)]),
         "kernels": kernel_table(PRIOR),
-        "states": JsonLearner("mine", 1, a=0.5).stored(JsonState(values={"a": 0.25}, chains=3)),
+        "states": JsonLearner("mine", 1, a=0.5).to_table(JsonState(values={"a": 0.25}, chains=3)),
     }
 
 

@@ -22,8 +22,6 @@ RETIRED = {
     "crew": "scheduler",
     "room": "backpressure, capacity, slots",
     "journal": "unit buffer",
-    "goal": "unit target",
-    "goals": "unit targets",
     "standing": "resolved",
     "shelf": "verifier",
     "greeting": "handshake",

@@ -101,7 +101,7 @@ def _edited(
         if settings == run.settings:
             # Complete a move that a crash has interrupted.
             arrange_labels(storage, current_label_files(run.wholes, run.edition))
-            return RelabelResult(run_dir=storage.place)
+            return RelabelResult(run_dir=storage.run_dir)
         with judging(settings) as judge:
             return _make_edition(storage, run, settings, judge)
 
@@ -129,16 +129,16 @@ def _make_edition(storage: Storage, run: StoredRun, settings: Settings, judge: J
         wanted = estimator_for(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
         sampled = estimator_for(chosen_settings(run.identity, EstimatorConfig, ESTIMATORS))
     except ValueError as error:
-        raise UsageError(f"{storage.place} cannot be labelled with these settings: {error}") from error
+        raise UsageError(f"{storage.run_dir} cannot be labelled with these settings: {error}") from error
     why = objection(sampled, wanted)
     if why:
-        raise UsageError(f"{storage.place} cannot be labelled with estimator.name={wanted.settings.name}: {why}")
+        raise UsageError(f"{storage.run_dir} cannot be labelled with estimator.name={wanted.settings.name}: {why}")
     writer = _Writer(storage, run, wanted, judge)
     for unit in run.units:
         writer.write(unit)
     edition = new_edition(run.editions, run.wholes, settings, writer.shards)
     if not publish(storage, edition):
-        raise RunConflict(f"another job works on {storage.place}: wait for it, then start again")
+        raise RunConflict(f"another job works on {storage.run_dir}: wait for it, then start again")
     arrange_labels(storage, current_label_files(run.wholes, edition))
     return replace(writer.edited, number=edition.number)
 
@@ -157,7 +157,7 @@ class _Writer:
         self._states = {} if learner is None else current_shards(run.wholes, run.edition, learner.table)
         self._learned = None if learner is None else learner.initial()
         self.shards: list[ShardRecord] = []
-        self.edited = RelabelResult(run_dir=storage.place)
+        self.edited = RelabelResult(run_dir=storage.run_dir)
 
     def write(self, ref: UnitRef) -> None:
         labels, verdicts = self._labels[ref.unit_id], self._verdicts[ref.unit_id]
@@ -200,11 +200,11 @@ class _Writer:
         if stored is not None:
             # The state of another estimator or version cannot be used.
             with suppress(ValueError):
-                state = learner.restored(stored)
+                state = learner.from_table(stored)
                 self.shards += known
                 return state
         self._learned = learner.learn(self._learned, trees_of([chain.shape for chain in chains]), trials)
-        self.shards.append(self._write(learner.table, ref, learner.stored(self._learned)))
+        self.shards.append(self._write(learner.table, ref, learner.to_table(self._learned)))
         return self._learned
 
     def _stored(self, whole: Commit, labels: pa.Table, verdicts: pa.Table | None) -> StoredUnit:

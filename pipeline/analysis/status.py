@@ -135,7 +135,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
     edition = current_edition(edition_chain(storage), found.wholes)
     planned, fault = _planned(storage)
     return RunStatus(
-        run_dir=storage.place,
+        run_dir=storage.run_dir,
         condition=condition,
         units=units,
         units_done=len(found.wholes),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from pipeline.core.doors import Door
 from pipeline.core.errors import Interrupted
+from pipeline.core.registry import Registry
 
 IMPORT_PAUSE_SECONDS = 0.01
 _IMPORTING = "<frozen importlib"
@@ -38,7 +38,7 @@ class Command:
     notes: str = ""
     """What else a user should know, for `--help-all`."""
     flags: tuple[str, ...] = ()
-    chooses: tuple[str, Door[Any]] | None = None
+    chooses: tuple[str, Registry[Any]] | None = None
     """A setting that names an implementation, and its registry. The implementation's settings are a section of their own."""
     check: Callable[[Any], object] | None = None
     """Raises UsageError for settings that contradict each other."""

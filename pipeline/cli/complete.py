@@ -13,13 +13,13 @@ from typing import Any
 
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command
-from pipeline.cli.compose import DOORS, groups, named_implementation, written_keys
+from pipeline.cli.compose import REGISTRIES, groups, named_implementation, written_keys
 from pipeline.cli.help import first_sentence
 from pipeline.cli.reference import Setting, settings
 from pipeline.config.changes import Change
 from pipeline.config.fields import BY_GROUP, RELABEL, describe_settings
-from pipeline.core.doors import Door
 from pipeline.core.errors import StepvalueError, UsageError
+from pipeline.core.registry import Registry
 
 COMPLETION = "completion"
 SHELLS = ("bash", "zsh", "fish")
@@ -139,8 +139,8 @@ def _values(command: Command, key: str, given: Mapping[str, str]) -> Iterator[st
     section, _, name = key.rpartition(".")
     found = [setting for setting in _settings(command, key, given) if setting.key == key]
     found = [setting for setting in found if BY_GROUP not in setting.marks]
-    if found and section in DOORS and name == DOORS[section][0].CHOSEN_BY:
-        yield from DOORS[section][1].names()
+    if found and section in REGISTRIES and name == REGISTRIES[section][0].CHOSEN_BY:
+        yield from REGISTRIES[section][1].names()
         return
     yield from dict.fromkeys(choice for setting in found for choice in setting.choices)
     if found and key in PATHS:
@@ -164,11 +164,11 @@ def _settings(command: Command, word: str, given: Mapping[str, str]) -> Iterator
     for each in describe_settings(command.schema):
         if each.name != section or not dataclasses.is_dataclass(each.kind):
             continue
-        if section not in DOORS:
+        if section not in REGISTRIES:
             yield from settings(each.kind, f"{section}.")
             continue
-        base, door = DOORS[section]
-        schemas = [base, *_schemas(door, named_implementation(section, given), named=False)]
+        base, registry = REGISTRIES[section]
+        schemas = [base, *_schemas(registry, named_implementation(section, given), named=False)]
         found = [setting for schema in schemas for setting in settings(schema, f"{section}.")]
         yield from (setting for setting in found if each.kind is not Change or RELABEL in setting.marks)
     for schema in _own_schemas(command, given):
@@ -180,18 +180,18 @@ def _own_schemas(command: Command, given: Mapping[str, str]) -> list[Any]:
     """The own settings of formats. A format whose settings load only with its code is left out until it is named."""
     if command.chooses is None:
         return []
-    key, door = command.chooses
-    return list(_schemas(door, given.get(key), named=True))
+    key, registry = command.chooses
+    return list(_schemas(registry, given.get(key), named=True))
 
 
-def _schemas(door: Door[Any], name: str | None, *, named: bool) -> Iterator[Any]:
+def _schemas(registry: Registry[Any], name: str | None, *, named: bool) -> Iterator[Any]:
     """The settings of one implementation or of all. With `named`, only those of ours that load without their implementation."""
     if name is None:
-        yield from door.our_settings(named=named).values()
-    for each in door.names() if name is None else [name]:
-        if name is None and each in door.ours:
+        yield from registry.our_settings(named=named).values()
+    for each in registry.names() if name is None else [name]:
+        if name is None and each in registry.ours:
             continue
         with suppress(StepvalueError):
-            schema = door.settings(each)
+            schema = registry.settings(each)
             if schema is not None:
                 yield schema

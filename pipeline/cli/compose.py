@@ -31,8 +31,8 @@ from pipeline.config.fields import BY_GROUP, CHOOSES, OWN, REFUSED, ChosenSettin
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.config.recorded_settings import flatten_settings, refuse_missing
 from pipeline.config.renamed import current_overrides
-from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError, first_line
+from pipeline.core.registry import Registry
 from pipeline.engines.registry import ENGINES
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.graders.registry import GRADERS
@@ -40,7 +40,7 @@ from pipeline.graders.registry import GRADERS
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-DOORS: Mapping[str, tuple[type[ChosenSettings], Door[Any]]] = {
+REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
     "policy": (PolicyConfig, ENGINES),
     "estimator": (EstimatorConfig, ESTIMATORS),
     "grader": (GraderConfig, GRADERS),
@@ -103,7 +103,7 @@ def compose(command: Command, overrides: Sequence[str]) -> ComposedSettings:
     _refuse_missing(written, sections)
     chosen = {section: _chosen(command, section, written) for section in sections}
     for section, name in chosen.items():
-        _refuse_unusable(DOORS[section][1], name)
+        _refuse_unusable(REGISTRIES[section][1], name)
     own = _own(command, written)
     schema = _schema(command, chosen, own)
     elsewhere = {key: owner for section, name in chosen.items() for key, owner in _elsewhere(section, name).items()}
@@ -120,7 +120,7 @@ def compose(command: Command, overrides: Sequence[str]) -> ComposedSettings:
     store.store(name=f"{command.name}_schema", node=schema)
     for section, name in chosen.items():
         if not (conf_folder() / section / f"{name}.yaml").is_file():
-            store.store(group=section, name=name, node={DOORS[section][0].CHOSEN_BY: name})
+            store.store(group=section, name=name, node={REGISTRIES[section][0].CHOSEN_BY: name})
     try:
         with initialize_config_dir(str(conf_folder()), version_base="1.3"):
             config = hydra_compose(command.name, overrides=checked)
@@ -162,16 +162,16 @@ def conf_folder() -> Path:
 
 
 def _plugins(section: str) -> list[str]:
-    if section not in DOORS:
+    if section not in REGISTRIES:
         return []
-    door = DOORS[section][1]
-    return [name for name in door.names() if name not in door.ours]
+    registry = REGISTRIES[section][1]
+    return [name for name in registry.names() if name not in registry.ours]
 
 
 def _sections(command: Command, kind: type) -> list[str]:
     """The sections of a command with a choice of implementations, or (kind Change) whose settings may be changed later."""
     hints = get_type_hints(command.schema)
-    wanted = {section: (base if kind is ChosenSettings else kind) for section, (base, _) in DOORS.items()}
+    wanted = {section: (base if kind is ChosenSettings else kind) for section, (base, _) in REGISTRIES.items()}
     return [section for section, base in wanted.items() if hints.get(section) is base]
 
 
@@ -182,31 +182,31 @@ def written_keys(overrides: Sequence[str]) -> dict[str, str]:
 
 def _refuse_missing(written: Mapping[str, str], sections: Collection[str]) -> None:
     """Raise UsageError if an option names a plug-in that made the run directory but is not installed here."""
-    unknown = [section for section in sections if written.get(section, "") not in ("", *DOORS[section][1].names())]
+    unknown = [section for section in sections if written.get(section, "") not in ("", *REGISTRIES[section][1].names())]
     record = Path(written.get("run_dir", "")) / RUN_RECORD
     if not unknown or not record.is_file():
         return
     with suppress(ValueError):  # a damaged record is reported when the run directory is opened
         recorded = json.loads(record.read_text("utf-8"))
         for section in unknown:
-            base, door = DOORS[section]
+            base, registry = REGISTRIES[section]
             if recorded.get(f"{section}.{base.CHOSEN_BY}") == written[section]:
-                refuse_missing(recorded, base, door)
+                refuse_missing(recorded, base, registry)
 
 
-def _refuse_unusable(door: Door[Any], name: str) -> None:
+def _refuse_unusable(registry: Registry[Any], name: str) -> None:
     """Raise UsageError for a plug-in whose settings have a type that a command line cannot express."""
-    plugin = door.plugin(name)
+    plugin = registry.plugin(name)
     if plugin is None:
         return
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     try:
-        OmegaConf.structured(door.settings(name))
+        OmegaConf.structured(registry.settings(name))
     except OmegaConfBaseException as error:
         raise UsageError(
-            f"{door.noun} {name} of {plugin} cannot be used because of its settings: {_cause(error)}"
+            f"{registry.noun} {name} of {plugin} cannot be used because of its settings: {_cause(error)}"
         ) from error
 
 
@@ -218,7 +218,7 @@ def _chosen(command: Command, section: str, written: Mapping[str, str]) -> str:
 
 def named_implementation(section: str, written: Mapping[str, str]) -> str | None:
     """Which implementation a section is for: by its own key, the group's option or a setting that chooses; None: by none."""
-    base, _ = DOORS[section]
+    base, _ = REGISTRIES[section]
     if (key := f"{section}.{base.CHOSEN_BY}") in written and not _by_group(base):
         return written[key]
     if section in written:
@@ -233,10 +233,10 @@ def _by_group(base: type[ChosenSettings]) -> bool:
 
 def _choosing(section: str) -> dict[str, str]:
     """Dotted key -> implementation, for settings that choose an implementation when they are given."""
-    door = DOORS[section][1]
+    registry = REGISTRIES[section][1]
     return {
         f"{section}.{each.name}": name
-        for name, settings in door.our_settings().items()
+        for name, settings in registry.our_settings().items()
         for each in describe_settings(settings)
         if CHOOSES in each.marks
     }
@@ -250,7 +250,7 @@ def usual_options(command: Command) -> dict[str, str]:
 
 def _of_option(section: str, option: str) -> str:
     """The implementation of a group's option. Its file names it; without a file, the option is the name of a plug-in."""
-    base, _ = DOORS[section]
+    base, _ = REGISTRIES[section]
     file = conf_folder() / section / f"{option}.yaml"
     if not file.is_file():
         return option if option in _plugins(section) else base.usual()
@@ -279,16 +279,16 @@ def _own(command: Command, written: Mapping[str, str]) -> ImplementationSettings
     """The settings of the named implementation, if it has any. An unknown name is reported when the command runs."""
     if command.chooses is None:
         return None
-    key, door = command.chooses
+    key, registry = command.chooses
     name = written.get(key, "")
-    schema = door.settings(name) if name in door.names() else None
+    schema = registry.settings(name) if name in registry.names() else None
     if schema is None:
         return None
-    _refuse_unusable(door, name)
+    _refuse_unusable(registry, name)
     if not schema.SECTION or schema.SECTION in {each.name for each in describe_settings(command.schema)}:
         raise UsageError(
-            f"{door.noun} {name} of {door.plugin(name)} cannot be used: SECTION={schema.SECTION!r} of its {schema.__name__} is "
-            f"empty or already the name of a setting of `{command.name}`"
+            f"{registry.noun} {name} of {registry.plugin(name)} cannot be used: SECTION={schema.SECTION!r} of its "
+            f"{schema.__name__} is empty or already the name of a setting of `{command.name}`"
         )
     return ImplementationSettings(section=schema.SECTION, schema=schema)
 
@@ -297,11 +297,11 @@ def _own_elsewhere(command: Command, written: Mapping[str, str]) -> dict[str, Ow
     """The settings of those of our implementations that the command line does not name."""
     if command.chooses is None:
         return {}
-    key, door = command.chooses
+    key, registry = command.chooses
     chosen = written.get(key, "")
     return {
         setting: Owner(section=key, names=(name,), chosen=chosen, refused=False)
-        for name, settings in door.our_settings(named=True).items()
+        for name, settings in registry.our_settings(named=True).items()
         if name != chosen
         for setting in marks_of(settings, f"{settings.SECTION}.")
     }
@@ -309,8 +309,8 @@ def _own_elsewhere(command: Command, written: Mapping[str, str]) -> dict[str, Ow
 
 def _schema(command: Command, chosen: Mapping[str, str], own: ImplementationSettings | None) -> type:
     """The command's schema with the settings of the chosen implementations."""
-    kinds: dict[str, type] = {section: DOORS[section][1].settings(name) for section, name in chosen.items()}
-    kinds |= {section: change_type(*DOORS[section]) for section in _sections(command, Change)}
+    kinds: dict[str, type] = {section: REGISTRIES[section][1].settings(name) for section, name in chosen.items()}
+    kinds |= {section: change_type(*REGISTRIES[section]) for section in _sections(command, Change)}
     if own:
         kinds[own.section] = own.schema
     if not kinds:
@@ -323,10 +323,10 @@ def _schema(command: Command, chosen: Mapping[str, str], own: ImplementationSett
 
 def _elsewhere(section: str, chosen: str) -> dict[str, Owner]:
     """Settings that others of our implementations have, but not the chosen one."""
-    _, door = DOORS[section]
-    own = marks_of(door.settings(chosen), f"{section}.")
+    _, registry = REGISTRIES[section]
+    own = marks_of(registry.settings(chosen), f"{section}.")
     found: dict[str, Owner] = {}
-    for name, settings in door.our_settings().items():
+    for name, settings in registry.our_settings().items():
         for key, marks in marks_of(settings, f"{section}.").items():
             if key not in own:
                 owner = found.get(key)
@@ -338,8 +338,8 @@ def _elsewhere(section: str, chosen: str) -> dict[str, Owner]:
 
 def _texts_elsewhere(section: str) -> set[str]:
     """Keys of text settings of all our implementations."""
-    door = DOORS[section][1]
-    return {f"{section}.{key}" for settings in door.our_settings().values() for key in text_keys(settings)}
+    registry = REGISTRIES[section][1]
+    return {f"{section}.{key}" for settings in registry.our_settings().values() for key in text_keys(settings)}
 
 
 def _parsed(text: str, texts: Collection[str], either_kind: Collection[str]) -> Any:

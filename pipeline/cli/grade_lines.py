@@ -157,7 +157,7 @@ def _output(config: GradeConfig) -> Iterator[Callable[[bytes], None]]:
             yield _at_once(stream, str(path))
         return
     with atomic_file(path) as file:
-        yield _blamed(file.write, str(path))
+        yield _named_errors(file.write, str(path))
 
 
 def _check_output(path: Path, config: GradeConfig) -> None:
@@ -170,7 +170,7 @@ def _check_output(path: Path, config: GradeConfig) -> None:
 
 
 def _at_once(stream: IO[bytes], name: str) -> Callable[[bytes], None]:
-    def write(text: bytes) -> None:
+    def write_all(text: bytes) -> None:
         try:
             stream.write(text)
             stream.flush()
@@ -181,11 +181,11 @@ def _at_once(stream: IO[bytes], name: str) -> Callable[[bytes], None]:
             os.close(nowhere)
             raise
 
-    return _blamed(write, name)
+    return _named_errors(write_all, name)
 
 
-def _blamed(write: Callable[[bytes], object], name: str) -> Callable[[bytes], None]:
-    def written(text: bytes) -> None:
+def _named_errors(write: Callable[[bytes], object], name: str) -> Callable[[bytes], None]:
+    def write_or_name(text: bytes) -> None:
         try:
             write(text)
         except BrokenPipeError:
@@ -195,4 +195,4 @@ def _blamed(write: Callable[[bytes], object], name: str) -> Callable[[bytes], No
                 f"output: {name} cannot be written: {error.strerror or error}; free space or permit writing, then start again"
             ) from error
 
-    return written
+    return write_or_name

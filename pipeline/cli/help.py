@@ -58,8 +58,8 @@ def full_help(command: Command) -> str:
         parts.append("\n".join(["options:", *(f"  --{flag}  {flag}=true" for flag in command.flags)]))
     choices = groups(command)
     if command.chooses is not None:
-        key, door = command.chooses
-        choices[key] = door.names()
+        key, registry = command.chooses
+        choices[key] = registry.names()
     if choices:
         rows = [f"  {name:<10} {' '.join(options)}" for name, options in choices.items()]
         parts.append("\n".join(["groups (choose with group=option):", *rows]))

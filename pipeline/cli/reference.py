@@ -20,7 +20,7 @@ from typing import Any, Union, get_args, get_origin
 
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command
-from pipeline.cli.compose import DOORS, conf_folder, options_of
+from pipeline.cli.compose import REGISTRIES, conf_folder, options_of
 from pipeline.config.changes import Change
 from pipeline.config.fields import FREE, RELABEL, Mark, SettingInfo, describe_settings
 
@@ -86,13 +86,13 @@ def section_settings(section: str, plugins: bool) -> list[Setting]:
 
     `plugins`: include installed plug-ins.
     """
-    base, door = DOORS[section]
+    base, registry = REGISTRIES[section]
     shared = settings(base, f"{section}.")
     keys = {setting.key for setting in shared}
     own: dict[Setting, list[str]] = {}
-    schemas = door.our_settings()
+    schemas = registry.our_settings()
     if plugins:
-        schemas |= {name: door.settings(name) for name in door.names() if name not in door.ours}
+        schemas |= {name: registry.settings(name) for name in registry.names() if name not in registry.ours}
     for name, schema in schemas.items():
         for setting in settings(schema, f"{section}."):
             if setting.key not in keys:
@@ -113,15 +113,17 @@ def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tup
         if each.kind is Change:
             may_change = [setting for setting in section_settings(each.name, plugins) if RELABEL in setting.marks]
             sections.append((each.name, [dataclasses.replace(setting, default="null") for setting in may_change]))
-        elif each.name in DOORS:
+        elif each.name in REGISTRIES:
             sections.append((each.name, section_settings(each.name, plugins)))
         else:
             sections.append((each.name, settings(each.kind, f"{each.name}.")))
     if command.chooses is not None:
-        _, door = command.chooses
-        schemas = list(door.our_settings().values())
+        _, registry = command.chooses
+        schemas = list(registry.our_settings().values())
         if plugins:
-            schemas += [found for name in door.names() if name not in door.ours and (found := door.settings(name))]
+            schemas += [
+                found for name in registry.names() if name not in registry.ours and (found := registry.settings(name))
+            ]
         sections += [(schema.SECTION, settings(schema, f"{schema.SECTION}.")) for schema in schemas]
     # Every key of a section contains a dot.
     yield "", [setting for setting in settings(command.schema) if "." not in setting.key]

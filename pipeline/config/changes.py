@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 
 from pipeline.config.fields import RELABEL, ChosenSettings, SettingInfo, Settings, describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig
-from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import Registry
 
 
 @dataclass(kw_only=True, slots=True)
@@ -56,19 +56,19 @@ def change_of(base: type[ChosenSettings], schemas: Iterable[type[ChosenSettings]
     return dataclasses.make_dataclass(name, fields, bases=(Change,), namespace=constants, kw_only=True, slots=True)
 
 
-def change_type(base: Any, door: Door[Any]) -> type[Change]:
+def change_type(base: Any, registry: Registry[Any]) -> type[Change]:
     """`change_of` for all implementations of a section: the built-in ones and the plug-ins that can be loaded."""
-    return _change_type(base, door)
+    return _change_type(base, registry)
 
 
 @cache
-def _change_type(base: Any, door: Any) -> type[Change]:
-    schemas = list(door.our_settings().values())
-    for name in door.names():
-        if name not in door.ours:
+def _change_type(base: Any, registry: Any) -> type[Change]:
+    schemas = list(registry.our_settings().values())
+    for name in registry.names():
+        if name not in registry.ours:
             # A broken plug-in is reported when a user chooses it.
             with suppress(UsageError):
-                schemas.append(door.settings(name))
+                schemas.append(registry.settings(name))
     return change_of(base, schemas)
 
 

@@ -62,7 +62,7 @@ class Settings:
 
 
 class ChosenSettings(Settings):
-    """Base of a section that has several implementations (see `core.doors`); the setting CHOSEN_BY names one of them."""
+    """Base of a section that has several implementations (see `core.registry`); the setting CHOSEN_BY names one of them."""
 
     __slots__ = ()
     CHOSEN_BY: ClassVar[str] = "name"

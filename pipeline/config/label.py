@@ -1,6 +1,6 @@
 """Schemas of everything under `conf/`: plain dataclasses whose fields state their ranges, see `fields`.
 
-The sections `policy`, `estimator` and `grader` have several implementations (see `core.doors`). The classes here hold the
+The sections `policy`, `estimator` and `grader` have several implementations (see `core.registry`). The classes here hold the
 settings that all implementations share. Each implementation has a subclass with its own settings, in its own package. The base
 class has the defaults of the implementation that it names.
 

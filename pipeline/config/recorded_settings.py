@@ -7,12 +7,12 @@ from typing import Any, TypeVar, get_type_hints
 
 from pipeline.config.fields import ChosenSettings, as_type, describe_settings
 from pipeline.config.renamed import current_settings
-from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import Registry
 
 Settings = Mapping[str, object]
 _PLUGIN = "plugin"
-"""The key that records which plug-in an implementation comes from; see `core.doors`."""
+"""The key that records which plug-in an implementation comes from; see `core.registry`."""
 T = TypeVar("T")
 C = TypeVar("C", bound=ChosenSettings)
 
@@ -38,37 +38,37 @@ def given_settings(section: str, change: Any) -> dict[str, object]:
     return flatten_settings(section, named)
 
 
-def chosen_settings(settings: Settings, base: type[C], door: Door[Any]) -> C:
+def chosen_settings(settings: Settings, base: type[C], registry: Registry[Any]) -> C:
     """A recorded section as the settings of the implementation that it names; settings that are not recorded have defaults.
 
     Raises ValueError for invalid settings, and UsageError if the implementation is not installed.
     """
-    refuse_missing(settings, base, door)
+    refuse_missing(settings, base, registry)
     name = str(settings.get(f"{base.SECTION}.{base.CHOSEN_BY}", base.usual()))
-    schema: type[C] = door.settings(name)
+    schema: type[C] = registry.settings(name)
     # Records also contain settings of the other built-in implementations.
-    others = {each.name for own in door.our_settings().values() for each in describe_settings(own)}
+    others = {each.name for own in registry.our_settings().values() for each in describe_settings(own)}
     return settings_section(settings, base.SECTION, schema, ignored={*others, _PLUGIN})
 
 
-def refuse_missing(settings: Settings, base: type[ChosenSettings], door: Door[Any]) -> None:
+def refuse_missing(settings: Settings, base: type[ChosenSettings], registry: Registry[Any]) -> None:
     """Raise UsageError if the recorded implementation is a plug-in that is missing here or has another version."""
     by = f"{base.SECTION}.{base.CHOSEN_BY}"
     name, plugin = str(settings.get(by, base.usual())), settings.get(f"{base.SECTION}.{_PLUGIN}")
-    if plugin and name not in door.names():
+    if plugin and name not in registry.names():
         raise UsageError(f"{by}={name} comes from {plugin}, which is not installed here: install that version")
-    if plugin and plugin != str(door.plugin(name)):
+    if plugin and plugin != str(registry.plugin(name)):
         raise UsageError(
-            f"{by}={name} comes from {plugin}, but {door.plugin(name)} is installed here: install the recorded version"
+            f"{by}={name} comes from {plugin}, but {registry.plugin(name)} is installed here: install the recorded version"
         )
 
 
-def complete_settings(settings: C, door: Door[Any]) -> C:
+def complete_settings(settings: C, registry: Registry[Any]) -> C:
     """The settings as those of the implementation that they name, with its defaults for the fields that the base lacks.
 
     Raises UsageError if the implementation is not installed, and ValueError if it does not accept the settings.
     """
-    schema: type[C] = door.settings(settings.chosen)
+    schema: type[C] = registry.settings(settings.chosen)
     return as_type(settings, schema)
 
 

@@ -59,7 +59,7 @@ class RejectReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLocation:
-    """The place of an input row: the file and its line (JSONL) or row (Parquet, data sets), counted from 1."""
+    """Where an input row is: the file and its line (JSONL) or row (Parquet, data sets), counted from 1."""
 
     file: str
     line: int
@@ -72,7 +72,7 @@ class Reject:
     With a `step_index` the row was used, and only its prefix of `step_index` steps could not be measured.
     """
 
-    place: RowLocation
+    location: RowLocation
     reason: RejectReason
     detail: str
     source_id: str | None = None
@@ -110,7 +110,7 @@ class Solution:
 class InputRow:
     """A used row: a problem with a chain, or a problem without one, for which the policy samples chains."""
 
-    place: RowLocation
+    location: RowLocation
     source_id: str | None
     problem: Problem
     solution: Solution | None
@@ -177,7 +177,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutOutcome:
-    """The part of a rollout that values are computed from: its prefix, its place in the order of issue, and its result.
+    """The part of a rollout that values are computed from: its prefix, its location in the order of issue, and its result.
 
     `reached_prefix_id`: the longest prefix of a chain of the problem that the rollout reproduced token for token, if any. It
     is only determined for estimators that use it.

@@ -158,8 +158,8 @@ def inputs_table(rows: Sequence[InputRow]) -> pa.Table:
             "source_id": [row.source_id for row in rows],
             "solution": [chain and chain.text for chain in chains],
             "step_ends": [chain and list(chain.ends) for chain in chains],
-            "file": [row.place.file for row in rows],
-            "line": [row.place.line for row in rows],
+            "file": [row.location.file for row in rows],
+            "line": [row.location.line for row in rows],
         },
     )
 
@@ -168,7 +168,7 @@ def input_rows(table: pa.Table) -> list[InputRow]:
     """The inverse of `inputs_table`."""
     return [
         InputRow(
-            place=RowLocation(file=row["file"], line=row["line"]),
+            location=RowLocation(file=row["file"], line=row["line"]),
             source_id=row["source_id"],
             problem=Problem(problem_id=row["problem_id"], text=row["problem"], golds=tuple(row["gold_answers"])),
             solution=None
@@ -190,8 +190,8 @@ def rejects_table(rejects: Sequence[Reject]) -> pa.Table:
     return _table(
         REJECTS,
         {
-            "file": [reject.place.file for reject in rejects],
-            "line": [reject.place.line for reject in rejects],
+            "file": [reject.location.file for reject in rejects],
+            "line": [reject.location.line for reject in rejects],
             "source_id": [None if reject.source_id is None else storable(reject.source_id) for reject in rejects],
             "step_index": [reject.step_index for reject in rejects],
             "reason": [reject.reason.value for reject in rejects],

@@ -24,7 +24,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def read_row(
-    row: Mapping[str, object], place: RowLocation, data: DataConfig, final_answer: Extract
+    row: Mapping[str, object], location: RowLocation, data: DataConfig, final_answer: Extract
 ) -> InputRow | Reject:
     """The problem and the solution of a row. There is no solution if the row has neither steps nor a solution column.
 
@@ -38,9 +38,9 @@ def read_row(
         fields = read_fields(row, data, final_answer)
         problem = _problem(fields, row, data, final_answer)
         solution = _solution(fields, problem, source_id, data)
-        return InputRow(place=place, source_id=source_id, problem=problem, solution=solution)
+        return InputRow(location=location, source_id=source_id, problem=problem, solution=solution)
     except UnusableRowError as unusable:
-        return Reject(place=place, reason=unusable.reason, detail=unusable.detail, source_id=source_id)
+        return Reject(location=location, reason=unusable.reason, detail=unusable.detail, source_id=source_id)
 
 
 def plain_number(value: int | float | Decimal) -> str:

@@ -37,7 +37,7 @@ _COMPRESSION: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd
 
 
 def read_rows(data_path: str, limit: int | None, setting: str = _SETTING) -> Iterator[tuple[RowLocation, Row | Reject]]:
-    """The first `limit` rows in order, each with its place. Unreadable rows count, blank lines do not.
+    """The first `limit` rows in order, each with its location. Unreadable rows count, blank lines do not.
 
     `setting` is the setting that named the path, for messages. Raises InputError at once if the path does not exist, and during
     iteration for a damaged file or an unavailable data set.
@@ -130,15 +130,15 @@ def open_lines(path: Path) -> IO[bytes]:
 def _line_rows(path: Path) -> Iterator[tuple[RowLocation, Row | Reject]]:
     with open_lines(path) as stream:
         for number, line in numbered_lines(stream):
-            place = _place(path, number)
-            yield place, _row(parse_object, line, place)
+            location = _place(path, number)
+            yield location, _row(parse_object, line, location)
 
 
-def _row(read: Callable[[T], Row], source: T, place: RowLocation) -> Row | Reject:
+def _row(read: Callable[[T], Row], source: T, location: RowLocation) -> Row | Reject:
     try:
         return read(source)
     except UnusableLineError as unusable:
-        return Reject(place=place, reason=unusable.reason, detail=unusable.detail)
+        return Reject(location=location, reason=unusable.reason, detail=unusable.detail)
 
 
 def _is_array(path: Path) -> bool:
@@ -159,8 +159,8 @@ def _array_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | R
             f"{setting}: {path} begins like a JSON array but is not valid JSON: {error}; repair it"
         ) from error
     for number, value in enumerate(values, start=1):
-        place = _place(path, number)
-        yield place, _row(as_object, value, place)
+        location = _place(path, number)
+        yield location, _row(as_object, value, location)
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[RowLocation, Row | Reject]]:
@@ -169,16 +169,16 @@ def _parquet_rows(path: Path) -> Iterator[tuple[RowLocation, Row | Reject]]:
         for batch in file.iter_batches(batch_size=_PARQUET_BATCH_ROWS):
             for index in range(batch.num_rows):
                 number += 1
-                place = _place(path, number)
-                yield place, _parquet_row(batch.slice(index, 1), place)
+                location = _place(path, number)
+                yield location, _parquet_row(batch.slice(index, 1), location)
 
 
-def _parquet_row(row: pa.RecordBatch, place: RowLocation) -> Row | Reject:
+def _parquet_row(row: pa.RecordBatch, location: RowLocation) -> Row | Reject:
     try:
         return cast(Row, row.to_pylist()[0])
     except UnicodeDecodeError as error:
         detail = f"A text of the row is not UTF-8 at byte {error.start}, counted from 0; write the file again as UTF-8."
-        return Reject(place=place, reason=RejectReason.NOT_UTF8, detail=detail)
+        return Reject(location=location, reason=RejectReason.NOT_UTF8, detail=detail)
     except (ValueError, OverflowError, pa.ArrowException) as error:
         detail = f"A value of the row cannot be read ({error}); remove its column from the file."
-        return Reject(place=place, reason=RejectReason.NOT_A_ROW, detail=detail)
+        return Reject(location=location, reason=RejectReason.NOT_A_ROW, detail=detail)

@@ -214,16 +214,16 @@ class Policy(Protocol):
         """Number of remote devices that serve the policy. None: it runs on the worker's own devices."""
         return None
 
-    def spread(self, gpus: int, memory: float | None) -> int:
+    def choose_tensor_parallel(self, gpus: int, memory: float | None) -> int:
         """The number of GPUs of one node over which the model is spread. A node has at most `gpus`, each with at least `memory`
         bytes (None: unknown). Raises ClusterError where they cannot hold the model."""
         return 1
 
-    def spread_over(self) -> int | None:
+    def given_tensor_parallel(self) -> int | None:
         """The number of GPUs per model that the settings give. None where they leave it open."""
         return None
 
-    def placed(self, gpus: int) -> PolicyConfig:
+    def with_tensor_parallel(self, gpus: int) -> PolicyConfig:
         """The settings of a worker whose model is spread over `gpus` GPUs."""
         return self.settings
 

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 from pipeline.config.label import PolicyConfig, SamplingConfig
 from pipeline.config.recorded_settings import complete_settings
-from pipeline.core.doors import Door
+from pipeline.core.registry import Registry
 
 if TYPE_CHECKING:
     from pipeline.engines.base import Engine, Policy, Surroundings
     from pipeline.graders.base import Ending
 
-ENGINES: "Door[type[Policy]]" = Door(
+ENGINES: "Registry[type[Policy]]" = Registry(
     "engines",
     noun="policy",
     setting="policy",
@@ -26,7 +26,7 @@ ENGINES: "Door[type[Policy]]" = Door(
 
 def policy_for(settings: PolicyConfig) -> "Policy":
     """The policy that the settings name. Raises UsageError where no policy of that name is installed."""
-    usable: Policy = ENGINES.made(settings.kind, complete_settings(settings, ENGINES))
+    usable: Policy = ENGINES.create(settings.kind, complete_settings(settings, ENGINES))
     return usable
 
 
@@ -40,5 +40,5 @@ def open_engine(
     from pipeline.engines.base import Surroundings
 
     made = policy_for(settings).engine(sampling, ending, around or Surroundings())
-    engine: Engine = ENGINES.guarded(settings.kind, made)
+    engine: Engine = ENGINES.guard(settings.kind, made)
     return engine

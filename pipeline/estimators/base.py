@@ -80,12 +80,12 @@ class Learner(Protocol):
         """The same state as if it were learned from many chains, as later units of a large run would have it."""
         ...
 
-    def stored(self, known: Any) -> Any:
+    def to_table(self, known: Any) -> Any:
         """The state as an Arrow table with the schema of `table`."""
         ...
 
-    def restored(self, table: Any) -> Any:
-        """The inverse of `stored`. Raises ValueError for a table of another version."""
+    def from_table(self, table: Any) -> Any:
+        """The inverse of `to_table`. Raises ValueError for a table of another version."""
         ...
 
 
@@ -103,7 +103,7 @@ class Estimator(Protocol):
     needs: ClassVar[frozenset[Need]] = frozenset(Need)
     """What it needs of a log that another estimator sampled."""
     stops_early: ClassVar[bool] = False
-    """Whether it may finish a prefix while rollouts of it are still running. `stopped` decides, and these are aborted."""
+    """Whether it may finish a prefix while rollouts of it are still running. `is_finished` decides, and these are aborted."""
     one_round: ClassVar[bool] = False
     """Whether the number of rollouts of a prefix never depends on outcomes, even when it is raised later."""
     follows_steps: ClassVar[bool] = False
@@ -142,11 +142,11 @@ class Estimator(Protocol):
         root, *steps = values
         return step_labels(root, steps, self.settings, self.value_column)
 
-    def stopped(self, trials: Trials) -> bool:
+    def is_finished(self, trials: Trials) -> bool:
         """Whether no further rollout of a prefix counts, whatever its outcome. Used if `stops_early`."""
         return False
 
-    def planned(self, rollouts: int) -> RolloutRange:
+    def rollout_range(self, rollouts: int) -> RolloutRange:
         """The range of the number of rollouts of a prefix in a finished run."""
         return RolloutRange(least=0, most=MANY)
 
@@ -176,12 +176,12 @@ class Estimator(Protocol):
         raise TypeError(f"estimator.name={self.settings.name} has no budget")
 
     @classmethod
-    def adapted(cls, given: EstimatorConfig) -> EstimatorConfig:
+    def adapt(cls, given: EstimatorConfig) -> EstimatorConfig:
         """Its settings as close as possible to those of another estimator. `plan` compares costs with them."""
-        return adapted(cls.Config, given)
+        return adapt(cls.Config, given)
 
 
-def adapted(schema: type[EstimatorConfig], given: EstimatorConfig, **own: Any) -> EstimatorConfig:
+def adapt(schema: type[EstimatorConfig], given: EstimatorConfig, **own: Any) -> EstimatorConfig:
     """Settings of type `schema` with the values of `given` for the fields that both have, and with its own name."""
     return schema(**in_common(given, schema) | {schema.CHOSEN_BY: schema.usual()} | own)
 

@@ -17,7 +17,7 @@ from pipeline.config.choices import LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import first_success, fixed
-from pipeline.estimators.base import Need, RolloutRange, adapted
+from pipeline.estimators.base import Need, RolloutRange, adapt
 from pipeline.estimators.first_success import Stopping
 from pipeline.estimators.labels import with_advantages
 from pipeline.estimators.settings import BisectConfig, StoppingConfig
@@ -50,7 +50,7 @@ class Bisect(Stopping):
     ) -> tuple[int | None, ...]:
         return labels(chain, trials)
 
-    def planned(self, rollouts: int) -> RolloutRange:
+    def rollout_range(self, rollouts: int) -> RolloutRange:
         return RolloutRange(least=0, most=rollouts)
 
     def lacks(self) -> Mapping[Need, str]:
@@ -58,8 +58,8 @@ class Bisect(Stopping):
         return {Need.EVERY_PREFIX: why, **self.order_lacks()}
 
     @classmethod
-    def adapted(cls, given: EstimatorConfig) -> EstimatorConfig:
-        return adapted(cls.Config, given, successes=1, rule=LabelRule.any)
+    def adapt(cls, given: EstimatorConfig) -> EstimatorConfig:
+        return adapt(cls.Config, given, successes=1, rule=LabelRule.any)
 
 
 def rollouts_owed(

@@ -30,7 +30,7 @@ class Stopping(Estimator):
     stops_early = True
     replayable = True
 
-    def stopped(self, trials: Trials) -> bool:
+    def is_finished(self, trials: Trials) -> bool:
         return has_stopped(trials, self.settings)
 
     def needless(self, trials: Trials) -> int | None:
@@ -70,7 +70,7 @@ class FirstSuccess(Stopping):
             for chain in chains
         ]
 
-    def planned(self, rollouts: int) -> RolloutRange:
+    def rollout_range(self, rollouts: int) -> RolloutRange:
         return RolloutRange(least=1, most=rollouts)
 
     def lacks(self) -> Mapping[Need, str]:

@@ -37,7 +37,7 @@ class Fixed(Estimator):
             for chain in chains
         ]
 
-    def planned(self, rollouts: int) -> RolloutRange:
+    def rollout_range(self, rollouts: int) -> RolloutRange:
         return RolloutRange(least=rollouts, most=rollouts)
 
     def lacks(self) -> Mapping[Need, str]:
@@ -45,14 +45,14 @@ class Fixed(Estimator):
 
 
 def per_prefix(
-    problems: Sequence[Tree], trials: Mapping[str, Trials], owed: Callable[[Trials], int]
+    problems: Sequence[Tree], trials: Mapping[str, Trials], further: Callable[[Trials], int]
 ) -> list[dict[str, int]]:
     """The further rollouts of every prefix that can be sampled, each computed from its own trials alone."""
     return [
         {
             prefix: more
             for prefix, closed in zip(tree.prefix_ids, tree.closed, strict=True)
-            if not closed and (more := owed(trials.get(prefix, NONE)))
+            if not closed and (more := further(trials.get(prefix, NONE)))
         }
         for tree in problems
     ]

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from pipeline.config.choices import ValueColumn
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import complete_settings
-from pipeline.core.doors import Door
+from pipeline.core.registry import Registry
 
 if TYPE_CHECKING:
     from pipeline.estimators.base import Estimator
 
-ESTIMATORS: "Door[type[Estimator]]" = Door(
+ESTIMATORS: "Registry[type[Estimator]]" = Registry(
     "estimators",
     noun="estimator",
     setting="estimator.name",
@@ -29,7 +29,7 @@ ESTIMATORS: "Door[type[Estimator]]" = Door(
 def estimator_for(settings: EstimatorConfig) -> "Estimator":
     """The estimator that the settings name. Raises UsageError where none of that name is installed, ValueError where it rejects
     the settings."""
-    usable: Estimator = ESTIMATORS.made(settings.name, complete_settings(settings, ESTIMATORS))
+    usable: Estimator = ESTIMATORS.create(settings.name, complete_settings(settings, ESTIMATORS))
     return usable
 
 

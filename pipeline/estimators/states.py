@@ -39,11 +39,11 @@ class JsonLearner:
     def familiar(self, known: JsonState) -> JsonState:
         return replace(known)
 
-    def stored(self, known: JsonState) -> pa.Table:
+    def to_table(self, known: JsonState) -> pa.Table:
         row = {"estimator": self.name, "version": self.version, "chains": known.chains}
         return pa.Table.from_pylist([row | {"state": json.dumps(dict(known.values))}], schema=SCHEMAS[self.table])
 
-    def restored(self, table: pa.Table) -> JsonState:
+    def from_table(self, table: pa.Table) -> JsonState:
         """Raises ValueError for the state of another estimator or version."""
         row = table.to_pylist()[0]
         if (row["estimator"], row["version"]) != (self.name, self.version):

@@ -54,7 +54,7 @@ def tree_of(chains: Sequence[ChainShape], closed: Collection[str] = ()) -> Tree:
     """
     parents, depths = _links(chains)
     ids = sorted(parents, key=lambda prefix: (depths[prefix], prefix))
-    at = {prefix: place for place, prefix in enumerate(ids)}
+    at = {prefix: position for position, prefix in enumerate(ids)}
     paths = tuple(np.array([at[prefix] for prefix in measured_prefixes(chain)], dtype=np.int64) for chain in chains)
     prices = np.ones(len(ids))
     users = np.zeros(len(ids))
@@ -124,7 +124,7 @@ def counts_of(outcomes: Sequence[bool | None]) -> Counts:
 
 def _without_gap(facts: list[RolloutOutcome]) -> list[RolloutOutcome]:
     facts.sort(key=lambda outcome: outcome.issue_index)
-    return [outcome for place, outcome in enumerate(facts) if outcome.issue_index == place]
+    return [outcome for position, outcome in enumerate(facts) if outcome.issue_index == position]
 
 
 def _trials(facts: Sequence[RolloutOutcome]) -> Trials:

@@ -40,10 +40,10 @@ TEXT = ".txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A problem that must not be trained on, and its place in the list."""
+    """A problem that must not be trained on, and its location in the list."""
 
     problem: str
-    place: RowLocation
+    location: RowLocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,16 +120,16 @@ def _listed(path: str, name: str) -> Iterator[Listed]:
     if path.lower().endswith(TEXT):
         yield from _text_lines(Path(path))
         return
-    for place, row in read_rows(path, None, SETTING):
+    for location, row in read_rows(path, None, SETTING):
         if isinstance(row, Reject):
-            raise InputError(f"{SETTING}: {place.file}, row {place.line}: {row.detail}")
+            raise InputError(f"{SETTING}: {location.file}, row {location.line}: {row.detail}")
         problem = column(row, name)
         if not isinstance(problem, str):
             raise InputError(
-                f"{SETTING}: {place.file}, row {place.line}: the column {name!r} holds no text; set decontaminate.column to "
-                f"the column with the problem. The row has: {column_names(row)}"
+                f"{SETTING}: {location.file}, row {location.line}: the column {name!r} holds no text; set decontaminate.column "
+                f"to the column with the problem. The row has: {column_names(row)}"
             )
-        yield Listed(problem=problem, place=place)
+        yield Listed(problem=problem, location=location)
 
 
 def _text_lines(path: Path) -> Iterator[Listed]:
@@ -140,4 +140,4 @@ def _text_lines(path: Path) -> Iterator[Listed]:
             except UnicodeDecodeError as error:
                 raise InputError(f"{SETTING}: {path}, line {number} is not UTF-8: convert the file") from error
             if problem:
-                yield Listed(problem=problem, place=RowLocation(file=str(path), line=number))
+                yield Listed(problem=problem, location=RowLocation(file=str(path), line=number))

@@ -6,8 +6,8 @@ A new format of ours is one line here.
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pipeline.core.doors import Door
 from pipeline.core.errors import UsageError
+from pipeline.core.registry import Registry
 from pipeline.export.settings import DecontaminateConfig, ExportConfig
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pipeline.export.formats.base import Encoder, Format
 
 _OURS = "pipeline.export.formats"
-EXPORTS: "Door[Format | Exporter]" = Door(
+EXPORTS: "Registry[Format | Exporter]" = Registry(
     "exports",
     noun="format",
     setting="format",
@@ -45,7 +45,7 @@ def exporter_for(config: ExportConfig) -> "Exporter":
 
     found: Any = EXPORTS.load(config.format)
     made = LayoutExporter(found) if isinstance(found, Format) else found
-    usable: Exporter = EXPORTS.guarded(config.format, made)
+    usable: Exporter = EXPORTS.guard(config.format, made)
     return usable
 
 

@@ -74,8 +74,8 @@ def export(config: ExportConfig) -> ExportResult:
             with atomic_file(invalid) as file:
                 file.write(_lines(job.invalid))
             raise InputError(_refusal(config, job.invalid, invalid))
-        exported = job.exported(out)
-        _refuse_empty(config, exported, storage.place)
+        exported = job.export(out)
+        _refuse_empty(config, exported, storage.run_dir)
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
         (folder / CARD).write_text(data_card(config, plan, exported, _made_with(run)), encoding="utf-8")
@@ -118,7 +118,7 @@ class _Job:
                     self._put(files[split], frame, chosen)
                     _count(self._files[names[split]], chosen)
 
-    def exported(self, out: Path) -> ExportResult:
+    def export(self, out: Path) -> ExportResult:
         """The result of the export."""
         return ExportResult(
             out=str(out),
@@ -127,7 +127,7 @@ class _Job:
             files=self._files,
             left_out=reasons(self.left_out),
             kept=reasons(self._kept),
-            owed=self._run.owed,
+            owed=self._run.incomplete,
         )
 
     def _listed_problems(self) -> Callable[[str], Match | None]:
@@ -153,7 +153,7 @@ class _Job:
             for values in frame.select(fields).iter_rows():
                 row = LabelRow(*values)
                 problems[row.problem_id].append(row)
-            with EXPORTS.blamed(self._config.format, "making rows"):
+            with EXPORTS.blame(self._config.format, "making rows"):
                 rows = [made for chains in problems.values() for made in self._plan.make(chains)]
                 if EXPORTS.plugin(self._config.format) is not None:
                     refuse_torn_rows(rows, self._plan)
@@ -194,9 +194,10 @@ class _Job:
         if made.left_out:
             return made.left_out
         if match := self._contaminated_by(made.chain.problem):
-            place = match.listed.place
+            location = match.listed.location
             return LeftOutChains(
-                kind=CONTAMINATED, detail=f"its problem shares '{match.words}' with {place.file}, row {place.line}"
+                kind=CONTAMINATED,
+                detail=f"its problem shares '{match.words}' with {location.file}, row {location.line}",
             )
         if self._config.invalid is InvalidChains.stop:
             return None
@@ -268,19 +269,19 @@ def _refusal(config: ExportConfig, invalid: Sequence[FirstLeftOut], listed: Path
     )
 
 
-def _refuse_empty(config: ExportConfig, exported: ExportResult, place: str) -> None:
+def _refuse_empty(config: ExportConfig, exported: ExportResult, run_dir: str) -> None:
     """Raise InputError if a file would have no row, because `datasets` cannot load such a file."""
     if not exported.chains:
-        raise InputError(f"{place} holds no labelled chains to export")
+        raise InputError(f"{run_dir} holds no labelled chains to export")
     empty = [name for name, counts in exported.files.items() if not counts.rows]
     if len(empty) == len(exported.files):
         raise InputError(
-            f"{place}: none of {format_count(exported.chains, 'chain')} can be exported: {_found(exported.left_out)}"
+            f"{run_dir}: none of {format_count(exported.chains, 'chain')} can be exported: {_found(exported.left_out)}"
         )
     if empty:
         problems = sum(len(counts.problems) for counts in exported.files.values())
         raise InputError(
-            f"{place}: validation={config.validation:g} leaves no row of the {format_count(problems, 'problem')} for "
+            f"{run_dir}: validation={config.validation:g} leaves no row of the {format_count(problems, 'problem')} for "
             f"{empty[0]}: {'raise it, or leave it out' if empty[0].startswith(VALIDATION) else 'lower it'}"
         )
 

@@ -9,11 +9,11 @@ from typing import Any
 from pipeline import __version__
 from pipeline.config.label import GraderConfig
 from pipeline.config.recorded_settings import complete_settings
-from pipeline.core.doors import Door
 from pipeline.core.records import Grade, Verdict
+from pipeline.core.registry import Registry
 from pipeline.graders.base import MAX_ANSWER_KEPT, Checker, Grader
 
-GRADERS: Door[type[Checker] | type[Grader]] = Door(
+GRADERS: Registry[type[Checker] | type[Grader]] = Registry(
     "graders",
     noun="grader",
     setting="grader.kind",
@@ -37,7 +37,7 @@ def checker_for(config: GraderConfig) -> Checker:
     Raises StepvalueError if the machine cannot do what the settings demand, and UsageError if no checker has that name.
     """
     found: Any = GRADERS.load(config.kind)
-    made = GRADERS.made(config.kind, complete_settings(config, GRADERS))
+    made = GRADERS.create(config.kind, complete_settings(config, GRADERS))
     checker: Checker = made if hasattr(found, "quick") else _Adapted(made)
     return checker
 

@@ -66,8 +66,8 @@ class _RayWorker:
         receipt: Receipt = await _result(self._actor.label_unit.remote(task))
         return receipt
 
-    async def owed(self, task: UnitTask) -> list[str]:
-        return list(await _result(self._actor.owed.remote(task)))
+    async def missing_requests(self, task: UnitTask) -> list[str]:
+        return list(await _result(self._actor.missing_requests.remote(task)))
 
     async def snapshot(self) -> Snapshot:
         snapshot: Snapshot = await _result(self._actor.snapshot.remote())
@@ -98,7 +98,7 @@ def ray_workers(config: LabelConfig) -> Iterator[WorkerPool]:
             # All GPUs of an actor are on one node in any case. Several actors share the CPUs of a node only if they must.
             scheduling_strategy="SPREAD",
         )
-        placed = replace(config, policy=policy.placed(taken.tensor_parallel))
+        placed = replace(config, policy=policy.with_tensor_parallel(taken.tensor_parallel))
 
         def hire(attempt: int) -> WorkerHandle:
             return _RayWorker(actor_class.remote(placed, cpus=max(1, int(taken.cpus)), attempt=attempt))

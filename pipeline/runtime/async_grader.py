@@ -38,13 +38,13 @@ class AsyncGrader:
         self.seconds += time.perf_counter() - began
         return grade
 
-    async def place(self) -> None:
-        """Wait for a place in the queue. `in_time` releases it."""
+    async def wait_for_slot(self) -> None:
+        """Wait for a slot in the queue. `in_time` releases it."""
         await self._places.acquire()
         self.waiting += 1
 
     async def in_time(self, problem: Problem, completion: Completion, stem: str) -> Grade:
-        """The grade of a completion for which `at_once` returned None. The caller must have a place from `place`."""
+        """The grade of a completion for which `at_once` returned None. The caller must have a slot from `wait_for_slot`."""
         text = stem + completion.text
         try:
             return await self._in_thread(lambda: grade_in_time(self._checker, problem.golds, text, completion.finish))
@@ -57,7 +57,7 @@ class AsyncGrader:
         grade = self.at_once(problem, completion, stem)
         if grade is not None:
             return grade
-        await self.place()
+        await self.wait_for_slot()
         return await self.in_time(problem, completion, stem)
 
     async def outcome(self, problem: Problem, solution: Solution) -> tuple[str | None, bool | None]:
@@ -78,11 +78,11 @@ class AsyncGrader:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
-        def timed() -> tuple[_Result, float]:
+        def run_timed() -> tuple[_Result, float]:
             began = time.perf_counter()
             result = work()
             return result, time.perf_counter() - began
 
-        result, seconds = await asyncio.get_running_loop().run_in_executor(self._threads, timed)
+        result, seconds = await asyncio.get_running_loop().run_in_executor(self._threads, run_timed)
         self.seconds += seconds
         return result

@@ -61,7 +61,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
     facts = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
     budget = budget_from_plan(config.budget, facts, config) if config.budget else None
     storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(facts)))
-    config = replace(config, run_dir=storage.place)
+    config = replace(config, run_dir=storage.run_dir)
     check_claim(storage, facts)
     with hold_lock(storage, lock=config.run.lock) as alone:
         damaged = claim(storage, facts, alone=alone)
@@ -69,7 +69,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
             storage.replace(PLAN, encode_forecast(budget))
         limit = None if budget is None else budget.limit
         with (
-            tracking(tracker, config, storage.place, watch) as tracked,
+            tracking(tracker, config, storage.run_dir, watch) as tracked,
             heartbeat(storage, config.plan.gpu_hour_price, tracked) as beat,
         ):
             summary = label_held(config, storage, facts, hiring, beat, stop, run, limit=limit)
@@ -122,14 +122,14 @@ def label_held(
     after = state_of(units, _chains(storage), asked) if before.jobs else before
     if after.jobs:
         raise StoreError(
-            f"{storage.place}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
+            f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
         )
     failpoint("driver.arrange")
     editions, lost = repaired_editions(storage, after.wholes)
     arrange_labels(storage, current_label_files(after.wholes, current_edition(editions, after.wholes)))
     failpoint("driver.arranged")
     return Summary(
-        run_dir=storage.place,
+        run_dir=storage.run_dir,
         totals=staged.totals + after.totals,
         units=len(units),
         units_done_now=len(before.jobs),
@@ -224,7 +224,7 @@ def _staged(
         return commit, damaged
     raced = resolve(_input_chain(storage, staged_id)).whole
     if raced is None:
-        raise RunConflict(f"another job works on {storage.place}: wait for it, or choose another run_dir")
+        raise RunConflict(f"another job works on {storage.run_dir}: wait for it, or choose another run_dir")
     return raced, damaged
 
 

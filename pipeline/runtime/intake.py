@@ -71,10 +71,10 @@ def stage(
             staging = _Staging(database, checker)
             rejects = _RejectFiles(storage, input_id)
             rows = 0
-            for place, row in read_rows(data.path, data.limit):
+            for location, row in read_rows(data.path, data.limit):
                 check()
                 rows += 1
-                reject = row if isinstance(row, Reject) else staging.take(place, row, data)
+                reject = row if isinstance(row, Reject) else staging.take(location, row, data)
                 if reject is not None:
                     rejects.add(reject)
             rejects.flush()
@@ -98,18 +98,18 @@ class _Staging:
         self._checker = checker
         self._ordinal = 0
 
-    def take(self, place: RowLocation, row: dict[str, object], data: DataConfig) -> Reject | None:
-        read = read_row(row, place, data, self._checker.stated_answer)
+    def take(self, location: RowLocation, row: dict[str, object], data: DataConfig) -> Reject | None:
+        read = read_row(row, location, data, self._checker.stated_answer)
         if isinstance(read, Reject):
             return read
         problem, solution, source = read.problem, read.solution, read.source_id
         content = solution.chain_id if solution else content_id("bare", problem.problem_id)
-        if (duplicate := self._seen(place, source, content)) is not None:
+        if (duplicate := self._seen(location, source, content)) is not None:
             return duplicate
         number = self._problem_number(problem)
         if number is None:
             return Reject(
-                place=place,
+                location=location,
                 reason=RejectReason.UNPARSEABLE_ANSWER,
                 detail=(
                     f"the known answer {problem.golds[0][:80]!r} cannot be parsed: "
@@ -117,15 +117,15 @@ class _Staging:
                 ),
                 source_id=source,
             )
-        self._remember(place, source, content)
+        self._remember(location, source, content)
         self._ordinal += 1
         self._database.execute(
             "INSERT INTO used VALUES (?,?,?,?,?,?,?,?)",
             (
                 number,
                 self._ordinal,
-                place.file,
-                place.line,
+                location.file,
+                location.line,
                 source,
                 solution and solution.chain_id,
                 solution and solution.text,
@@ -153,16 +153,19 @@ class _Staging:
             yield (
                 number,
                 InputRow(
-                    place=RowLocation(file=file, line=line), source_id=source, problem=problem, solution=chain or None
+                    location=RowLocation(file=file, line=line),
+                    source_id=source,
+                    problem=problem,
+                    solution=chain or None,
                 ),
             )
 
-    def _seen(self, place: RowLocation, source: str | None, content: str) -> Reject | None:
+    def _seen(self, location: RowLocation, source: str | None, content: str) -> Reject | None:
         if source is not None:
             known = self._one("SELECT content, file, line FROM sources WHERE source_id = ?", source)
             if known and known[0] != content:
                 return Reject(
-                    place=place,
+                    location=location,
                     reason=RejectReason.ID_CONFLICT,
                     detail=f"the id {source[:80]!r} has other content at {known[1]}:{known[2]}: make ids unique",
                     source_id=source,
@@ -170,17 +173,19 @@ class _Staging:
         known = self._one("SELECT content, file, line FROM contents WHERE content = ?", content)
         if known:
             return Reject(
-                place=place,
+                location=location,
                 reason=RejectReason.DUPLICATE,
                 detail=f"the same problem and solution are at {known[1]}:{known[2]}; that row is labelled",
                 source_id=source,
             )
         return None
 
-    def _remember(self, place: RowLocation, source: str | None, content: str) -> None:
-        self._database.execute("INSERT INTO contents VALUES (?,?,?)", (content, place.file, place.line))
+    def _remember(self, location: RowLocation, source: str | None, content: str) -> None:
+        self._database.execute("INSERT INTO contents VALUES (?,?,?)", (content, location.file, location.line))
         if source is not None:
-            self._database.execute("INSERT INTO sources VALUES (?,?,?,?)", (source, content, place.file, place.line))
+            self._database.execute(
+                "INSERT INTO sources VALUES (?,?,?,?)", (source, content, location.file, location.line)
+            )
 
     def _problem_number(self, problem: Problem) -> int | None:
         """The number of a problem, assigned at its first row; None if a known answer cannot be parsed."""
@@ -248,5 +253,5 @@ def _batched(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
 def _nothing_usable(path: str, rows: int, first: list[Reject]) -> str:
     if rows == 0:
         return f"{path} holds no rows"
-    reasons = "; ".join(f"{reject.place.file}:{reject.place.line}: {reject.detail}" for reject in first)
+    reasons = "; ".join(f"{reject.location.file}:{reject.location.line}: {reject.detail}" for reject in first)
     return f"none of the {rows} rows of {path} can be used: {reasons}"

@@ -33,12 +33,12 @@ def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> Sh
     Raises ClusterError if the workers do not fit on the cluster, or the model does not fit on any node.
     """
     on_gpus = policy.loads_model and any(node.get("GPU", 0.0) for node in nodes)
-    gpus, parts = config.gpus_per_worker, policy.spread_over()
+    gpus, parts = config.gpus_per_worker, policy.given_tensor_parallel()
     if parts is None and gpus is not None:
         parts = max(1, int(gpus))
     elif parts is None:
         most = int(max((node.get("GPU", 0.0) for node in nodes), default=0.0))
-        parts = policy.spread(most, _memory(nodes)) if on_gpus else 1
+        parts = policy.choose_tensor_parallel(most, _memory(nodes)) if on_gpus else 1
     if gpus is None:
         gpus = float(parts) if on_gpus else 0.0
     cpus = config.cpus_per_worker

@@ -60,9 +60,9 @@ class UnitPlan:
     trees: list[Tree] = field(default_factory=list)
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def positions(self) -> dict[str, int]:
         """The position of each prefix in the order of `asked`. Only read it once the plan is complete."""
-        return {prefix_id: place for place, prefix_id in enumerate(self.asked)}
+        return {prefix_id: position for position, prefix_id in enumerate(self.asked)}
 
     @property
     def prefixes(self) -> dict[str, Prefix]:
@@ -104,7 +104,7 @@ class SolutionDrawer:
             for draw in range(self._sampling.solutions)
         ]
 
-    def sorted_out(self, row: InputRow, solutions: Sequence[SampledSolution]) -> ChainDraw:
+    def check_draws(self, row: InputRow, solutions: Sequence[SampledSolution]) -> ChainDraw:
         """The chains of a row that are kept, from all its draws in order."""
         graded = [drawn.grade.verdict for drawn in solutions if drawn.grade.verdict not in UNGRADED]
         right = graded.count(Verdict.CORRECT)
@@ -186,7 +186,7 @@ class Planner:
                 plan.rejects.append(self._too_long(row, root, step_index=None))
         return fitting
 
-    def owed_draws(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: DrawnChains) -> list[Request]:
+    def missing_draws(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: DrawnChains) -> list[Request]:
         """The requests for the chains that are still to be sampled, for rows without a chain."""
         return [
             request
@@ -210,7 +210,7 @@ class Planner:
         if row.solution is not None:
             return [row.solution]
         draws = range(self._sampling.solutions)
-        sorted_out = self._drawer.sorted_out(row, [drawn.solutions[row.problem.problem_id, draw] for draw in draws])
+        sorted_out = self._drawer.check_draws(row, [drawn.solutions[row.problem.problem_id, draw] for draw in draws])
         plan.rejects.extend(sorted_out.rejects)
         return sorted_out.kept
 
@@ -243,7 +243,7 @@ class Planner:
         sampling, context = self._sampling, self._policy.max_model_len
         what = "the problem alone" if step_index is None else f"the prefix of {step_index} steps"
         return Reject(
-            place=row.place,
+            location=row.location,
             reason=RejectReason.CONTEXT,
             detail=(
                 f"{what} has {len(prefix.prompt_ids)} tokens; with sampling.max_tokens={sampling.max_tokens} this exceeds "
@@ -255,7 +255,7 @@ class Planner:
 
 
 def _reject(row: InputRow, reason: RejectReason, detail: str) -> Reject:
-    return Reject(place=row.place, reason=reason, detail=detail, source_id=row.source_id)
+    return Reject(location=row.location, reason=reason, detail=detail, source_id=row.source_id)
 
 
 def _prices(root: Prefix, prefixes: Sequence[Prefix]) -> tuple[float, ...]:

@@ -34,7 +34,7 @@ class PrefixMatcher:
         if length < len(after.prompt_ids) and after.prompt_ids[:length] == before.prompt_ids:
             self._behind.setdefault(before.prefix_id, []).append((after.prompt_ids[length:], after.prefix_id))
 
-    def reached(self, prefix_id: str, token_ids: Sequence[int]) -> str | None:
+    def reached_prefix(self, prefix_id: str, token_ids: Sequence[int]) -> str | None:
         """The longest prefix that a rollout of `prefix_id` with these tokens reproduces; None if that is not a longer one."""
         at, begin = prefix_id, 0
         while (step := self._taken(at, token_ids, begin)) is not None:

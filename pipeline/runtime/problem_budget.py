@@ -75,7 +75,7 @@ def unit_target_of(estimator: Estimator, rollouts: int, unit_budget: int | None 
     )
 
 
-def reached(whole: FinishedUnit, unit_target: UnitTarget) -> bool:
+def meets_target(whole: FinishedUnit, unit_target: UnitTarget) -> bool:
     """Whether the unit needs no more rollouts for its target.
 
     A larger budget changes nothing if no chain of the unit needs more.

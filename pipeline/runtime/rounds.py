@@ -47,7 +47,7 @@ class Rounds:
         budget = self._budget
         self._caps = {} if budget is None else {tree: self._cap(tree, budget) for tree in trees}
 
-    def begun(self) -> list[Round]:
+    def next_rounds(self) -> list[Round]:
         """The rounds to sample first, for any content of the log. A problem that is done has no round."""
         last = {tree: self._last(tree) for tree in self._trees}
         under_way = [tree for tree in self._trees if last[tree] >= 0 and not self._settled(tree, last[tree])]
@@ -73,11 +73,11 @@ class Rounds:
             if more
         ]
 
-    def stopped(self, prefix_id: str) -> bool:
+    def is_finished(self, prefix_id: str) -> bool:
         """Whether further rollouts of a prefix no longer count. Only for an estimator that `stops_early`."""
-        return self._estimator.stopped(self._buffer.trials([prefix_id]).get(prefix_id, NONE))
+        return self._estimator.is_finished(self._buffer.trials([prefix_id]).get(prefix_id, NONE))
 
-    def spent(self) -> int:
+    def n_spent(self) -> int:
         """Number of chains for which the estimator would request more rollouts without a budget."""
         return sum(map(sum, self._open()))
 

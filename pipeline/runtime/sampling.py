@@ -70,16 +70,16 @@ class Backpressure:
             self._changed.set()
 
     async def turn(self) -> None:
-        """Return when a unit may take the decisions that are due. Afterwards the unit calls `decided`."""
+        """Return when a unit may take the decisions that are due. Afterwards the unit calls `end_turn`."""
         self._deciding += 1
         try:
             while not self.wants_requests:
                 await self._wanted.wait()
         except asyncio.CancelledError:
-            self.decided()
+            self.end_turn()
             raise
 
-    def decided(self) -> None:
+    def end_turn(self) -> None:
         """Note that a unit that had its turn has sent its requests."""
         self._deciding -= 1
         self._changed.set()

@@ -63,7 +63,7 @@ class Scheduler:
         self._units_done = units - self._owed
         self._watch = watch
         self._check = check
-        self._places: dict[WorkerSlot, None] = {}
+        self._slots: dict[WorkerSlot, None] = {}
         self._handlers: dict[asyncio.Task[Any], Callable[[asyncio.Task[Any]], None]] = {}
         self._ended: deque[asyncio.Task[Any]] = deque()
         self._wake = asyncio.Event()
@@ -91,7 +91,7 @@ class Scheduler:
         try:
             self._show("loading the policy")
             for _ in range(min(self._pool.workers, len(self._waiting))):
-                self._place_worker()
+                self._add_worker()
             await self._loop()
             self.seconds_labelling = self._now() - self._began - self.seconds_starting
         finally:
@@ -128,91 +128,91 @@ class Scheduler:
         self._ended.append(task)
         self._wake.set()
 
-    def _place_worker(self, attempt: int = 1) -> None:
+    def _add_worker(self, attempt: int = 1) -> None:
         now = self._now()
-        place = WorkerSlot(handle=self._pool.hire(attempt), hired_at=now, moved_at=now, attempt=attempt)
-        self._places[place] = None
-        place.starting = self._spawn(place.handle.start(), partial(self._started, place))
+        slot = WorkerSlot(handle=self._pool.hire(attempt), hired_at=now, moved_at=now, attempt=attempt)
+        self._slots[slot] = None
+        slot.starting = self._spawn(slot.handle.start(), partial(self._started, slot))
 
-    def _started(self, place: WorkerSlot, task: "asyncio.Task[Any]") -> None:
-        if not self._is_well(place, task):
+    def _started(self, slot: WorkerSlot, task: "asyncio.Task[Any]") -> None:
+        if not self._is_well(slot, task):
             return
-        place.starting = None
-        place.moved_at = self._now()
+        slot.starting = None
+        slot.moved_at = self._now()
         self._failed_starts = 0
         if not self.seconds_starting:
             self.seconds_starting = self._now() - self._began
             self._show("labelling")
-        self._fill(place)
+        self._fill(slot)
 
-    def _fill(self, place: WorkerSlot) -> None:
+    def _fill(self, slot: WorkerSlot) -> None:
         """Give a worker without work a suspect unit, or wait until a worker has capacity for another unit."""
-        if place.ending is not None or place.starting is not None or place.exclusive:
+        if slot.ending is not None or slot.starting is not None or slot.exclusive:
             return
-        if not place.jobs and self._suspects:
+        if not slot.jobs and self._suspects:
             job = self._suspects.popleft()
-            place.exclusive = True
-            self._begin(place, job, self._take_apart(place.handle, job))
-        elif self._waiting and place.asking is None and len(place.jobs) < self._config.units_in_flight:
-            place.asking = self._spawn(place.handle.wait_for_capacity(place.begun), partial(self._take_more, place))
+            slot.exclusive = True
+            self._begin(slot, job, self._take_apart(slot.handle, job))
+        elif self._waiting and slot.asking is None and len(slot.jobs) < self._config.units_in_flight:
+            slot.asking = self._spawn(slot.handle.wait_for_capacity(slot.begun), partial(self._take_more, slot))
 
-    def _take_more(self, place: WorkerSlot, task: "asyncio.Task[Any]") -> None:
-        if not self._is_well(place, task):
+    def _take_more(self, slot: WorkerSlot, task: "asyncio.Task[Any]") -> None:
+        if not self._is_well(slot, task):
             return
-        place.asking = None
-        if self._waiting and not place.exclusive:
+        slot.asking = None
+        if self._waiting and not slot.exclusive:
             job = self._waiting.popleft()
-            place.begun += 1
-            self._begin(place, job, place.handle.label_unit(job.task(self._learned)))
+            slot.begun += 1
+            self._begin(slot, job, slot.handle.label_unit(job.task(self._learned)))
             if not self._waiting and self.at_end_of_input is None:
                 self._look_around()
-        self._fill(place)
+        self._fill(slot)
 
-    def _begin(self, place: WorkerSlot, job: Job, work: Coroutine[Any, Any, Receipt]) -> None:
-        if not place.jobs:
-            place.moved_at = self._now()
-        place.jobs[self._spawn(work, partial(self._finished, place))] = job
+    def _begin(self, slot: WorkerSlot, job: Job, work: Coroutine[Any, Any, Receipt]) -> None:
+        if not slot.jobs:
+            slot.moved_at = self._now()
+        slot.jobs[self._spawn(work, partial(self._finished, slot))] = job
         failpoint("driver.submitted")
 
     async def _take_apart(self, handle: WorkerHandle, job: Job) -> Receipt:
         """Do the next step with a suspect unit: sample one group of its requests, or label it if it needs no more."""
         if not job.groups:
-            owed = await handle.owed(job.task(self._learned))
-            if not owed:
+            missing = await handle.missing_requests(job.task(self._learned))
+            if not missing:
                 return await handle.label_unit(job.task(self._learned))
-            job.groups.append(owed)
+            job.groups.append(missing)
         receipt = await handle.label_unit(job.probe(self._learned))
-        job.survived()
+        job.pass_group()
         return receipt
 
-    def _is_well(self, place: WorkerSlot, task: "asyncio.Task[Any]") -> bool:
+    def _is_well(self, slot: WorkerSlot, task: "asyncio.Task[Any]") -> bool:
         """Whether a call of a worker succeeded. A worker is given up after its first EngineDied; other errors are raised,
         because another worker could not avoid them."""
         if task.cancelled():
             return False
         error = task.exception()
-        if place.ending is not None:
+        if slot.ending is not None:
             return False
         if isinstance(error, EngineDied):
-            self._give_up_on(place, error)
+            self._give_up_on(slot, error)
         elif error is not None:
             raise error
         return error is None
 
-    def _finished(self, place: WorkerSlot, task: "asyncio.Task[Any]") -> None:
-        if not self._is_well(place, task):
+    def _finished(self, slot: WorkerSlot, task: "asyncio.Task[Any]") -> None:
+        if not self._is_well(slot, task):
             return
         failpoint("driver.receipt")
         receipt: Receipt = task.result()
-        job = place.jobs.pop(task)
-        place.moved_at = self._now()
-        place.exclusive = False
+        job = slot.jobs.pop(task)
+        slot.moved_at = self._now()
+        slot.exclusive = False
         self._lost_in_a_row = 0
         if receipt.whole:
             self._take_receipt(receipt)
         else:
             self._suspects.appendleft(job)
-        self._fill(place)
+        self._fill(slot)
 
     def _take_receipt(self, receipt: Receipt) -> None:
         self._units_done += 1
@@ -222,21 +222,21 @@ class Scheduler:
         if self._written_off > self._config.max_failures:
             self._stop_trying(f"no engine could answer {self._written_off} requests (run.max_failures)")
 
-    def _give_up_on(self, place: WorkerSlot, error: EngineDied) -> None:
+    def _give_up_on(self, slot: WorkerSlot, error: EngineDied) -> None:
         """End a worker. After it has ended, its units go back to the queue and a new worker takes its slot."""
-        place.ending = self._spawn(end_worker(place), partial(self._replace, place, error))
+        slot.ending = self._spawn(end_worker(slot), partial(self._replace, slot, error))
         self._show(f"replacing a worker ({error})")
 
-    def _replace(self, place: WorkerSlot, error: EngineDied, _: "asyncio.Task[Any]") -> None:
-        jobs = list(place.jobs.values())
-        self._leave(place)
+    def _replace(self, slot: WorkerSlot, error: EngineDied, _: "asyncio.Task[Any]") -> None:
+        jobs = list(slot.jobs.values())
+        self._leave(slot)
         # Its units begin again later and are counted then.
-        begun = max(0, place.snapshot.begun - len(jobs))
-        self._past += replace(place.snapshot, load=Load(), begun=begun)
+        begun = max(0, slot.snapshot.begun - len(jobs))
+        self._past += replace(slot.snapshot, load=Load(), begun=begun)
         if isinstance(error, WorkerLost):
             self._lost_in_a_row += 1
         else:
-            self._charge(jobs, error, exclusive=place.exclusive)
+            self._charge(jobs, error, exclusive=slot.exclusive)
         if self._lost_in_a_row >= LOST_IN_A_ROW:
             self._stop_trying(
                 f"{LOST_IN_A_ROW} workers in a row were lost with their machines and no unit was finished; last error: {error}"
@@ -244,13 +244,13 @@ class Scheduler:
         for job in reversed(jobs):
             suspect = job.failures >= self._config.attempts
             (self._suspects if suspect else self._waiting).appendleft(job)
-        self._place_worker(place.attempt + 1)
-        for other in self._places:
+        self._add_worker(slot.attempt + 1)
+        for other in self._slots:
             self._fill(other)
 
-    def _leave(self, place: WorkerSlot) -> None:
-        del self._places[place]
-        self._past_seconds += self._now() - place.hired_at
+    def _leave(self, slot: WorkerSlot) -> None:
+        del self._slots[slot]
+        self._past_seconds += self._now() - slot.hired_at
 
     def _charge(self, jobs: list[Job], error: EngineDied, *, exclusive: bool) -> None:
         self._failures += 1
@@ -259,7 +259,7 @@ class Scheduler:
         for job in jobs:
             job.failures += 1
             if exclusive:
-                job.failed()
+                job.fail_group()
         if self._failed_starts >= self._config.attempts:
             self._stop_trying(
                 f"{self._failed_starts} workers in a row failed before they had work; last error: {error}"
@@ -284,33 +284,33 @@ class Scheduler:
         if not self._waiting and self.at_end_of_input is None:
             self.at_end_of_input = self.snapshot
         limit = self._config.stall_seconds
-        for place in list(self._places):
-            if place.jobs and place.ending is None and self._now() - place.moved_at > limit:
-                self._give_up_on(place, EngineDied(f"no progress within run.stall_seconds={limit:g}"))
+        for slot in list(self._slots):
+            if slot.jobs and slot.ending is None and self._now() - slot.moved_at > limit:
+                self._give_up_on(slot, EngineDied(f"no progress within run.stall_seconds={limit:g}"))
         self._check_starts()
         self._show("labelling" if self.seconds_starting else "loading the policy")
 
     async def _take_stock(self) -> None:
-        ready = [place for place in self._places if place.starting is None and place.ending is None]
-        for place, snapshot in zip(ready, await asyncio.gather(*map(self._look_at, ready)), strict=True):
-            if snapshot.progress != place.snapshot.progress:
-                place.moved_at = self._now()
-            place.snapshot = snapshot
+        ready = [slot for slot in self._slots if slot.starting is None and slot.ending is None]
+        for slot, snapshot in zip(ready, await asyncio.gather(*map(self._look_at, ready)), strict=True):
+            if snapshot.progress != slot.snapshot.progress:
+                slot.moved_at = self._now()
+            slot.snapshot = snapshot
 
-    async def _look_at(self, place: WorkerSlot) -> Snapshot:
+    async def _look_at(self, slot: WorkerSlot) -> Snapshot:
         try:
-            return await asyncio.wait_for(place.handle.snapshot(), self._config.progress_seconds)
+            return await asyncio.wait_for(slot.handle.snapshot(), self._config.progress_seconds)
         except (EngineDied, TimeoutError):
-            return place.snapshot
+            return slot.snapshot
 
     def _check_starts(self) -> None:
         """Give up workers that do not start in time. Raises ClusterError if no other worker is left."""
         limit = self._config.start_timeout_seconds
-        late = [place for place in self._places if place.starting and self._now() - place.moved_at > limit]
-        for place in late:
-            self._leave(place)
-            place.ending = self._spawn(end_worker(place), lambda _: None)
-        if late and not self._places:
+        late = [slot for slot in self._slots if slot.starting and self._now() - slot.moved_at > limit]
+        for slot in late:
+            self._leave(slot)
+            slot.ending = self._spawn(end_worker(slot), lambda _: None)
+        if late and not self._slots:
             raise ClusterError(
                 f"no worker started within run.start_timeout_seconds={limit:g}: free resources of the cluster or lower "
                 "cluster.workers"
@@ -318,7 +318,7 @@ class Scheduler:
 
     @property
     def snapshot(self) -> Snapshot:
-        return sum((place.snapshot for place in self._places), self._past)
+        return sum((slot.snapshot for slot in self._slots), self._past)
 
     def _speed(self) -> Throughput | None:
         """The speed of the engines since the first worker started; None if there is nothing to measure."""
@@ -353,7 +353,7 @@ class Scheduler:
             generated=seen.work.generated,
             verdicts=seen.verdicts,
             load=seen.load,
-            workers=sum(place.starting is None and place.ending is None for place in self._places),
+            workers=sum(slot.starting is None and slot.ending is None for slot in self._slots),
             device_seconds=self._device_seconds(),
             share_of_bound=self.throughput.share if self.throughput else None,
         )
@@ -362,12 +362,12 @@ class Scheduler:
 
     def _device_seconds(self) -> float:
         now = self._now()
-        return self._pool.devices * (self._past_seconds + sum(now - place.hired_at for place in self._places))
+        return self._pool.devices * (self._past_seconds + sum(now - slot.hired_at for slot in self._slots))
 
     async def _dismiss(self) -> None:
         if self._looking is not None:
             self._looking.cancel()
-        await asyncio.gather(*(place.ending or end_worker(place) for place in self._places))
+        await asyncio.gather(*(slot.ending or end_worker(slot) for slot in self._slots))
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -8,15 +8,15 @@ from typing import Any
 from pipeline.config.fields import identifying
 from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import complete_settings, flatten_settings
-from pipeline.core.doors import Door
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals, UnitTarget
+from pipeline.core.registry import Registry
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.engines.registry import ENGINES, policy_for
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.graders.registry import GRADERS, grader_version
 from pipeline.runtime.answer_ending import stops_at_answer
-from pipeline.runtime.problem_budget import reached
+from pipeline.runtime.problem_budget import meets_target
 from pipeline.runtime.worker import LearnedState, learned_state_of
 from pipeline.runtime.worker_handle import Job
 from pipeline.storage.commits import UNIT, Commit, CommitChain, log_totals, resolve
@@ -25,7 +25,7 @@ from pipeline.storage.units import UnitRef
 
 _SECTIONS = ("data", "policy", "sampling", "estimator", "grader")
 _PRIOR_VERSION = "kernel_prior"
-_DOORS: Mapping[str, Door[Any]] = {"policy": ENGINES, "estimator": ESTIMATORS, "grader": GRADERS}
+_REGISTRIES: Mapping[str, Registry[Any]] = {"policy": ENGINES, "estimator": ESTIMATORS, "grader": GRADERS}
 _ALWAYS_RECORDED: Mapping[str, Mapping[str, object]] = {
     "estimator": {"estimator.successes": 1, "estimator.batch": 1},
     "grader": {
@@ -71,11 +71,11 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
 
 
 def _facts_of(section: str, settings: Any) -> dict[str, object]:
-    if section not in _DOORS:
+    if section not in _REGISTRIES:
         return flatten_settings(section, identifying(settings))
-    door, name = _DOORS[section], settings.chosen
-    own = flatten_settings(section, identifying(complete_settings(settings, door)))
-    plugin = door.plugin(name)
+    registry, name = _REGISTRIES[section], settings.chosen
+    own = flatten_settings(section, identifying(complete_settings(settings, registry)))
+    plugin = registry.plugin(name)
     if plugin is not None:
         return {**own, f"{section}.plugin": str(plugin)}
     return {**_ALWAYS_RECORDED[section], **own}
@@ -122,7 +122,7 @@ def state_of(
         found = resolve(chain)
         whole = found.whole
         unit_target = unit_targets[unit.unit_id]
-        if whole is None or not reached(whole, unit_target):
+        if whole is None or not meets_target(whole, unit_target):
             jobs.append(Job(unit=unit, known_length=chain.length, unit_target=unit_target))
         if whole is not None:
             totals += whole.totals

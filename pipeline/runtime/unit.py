@@ -127,15 +127,15 @@ class UnitLabeller:
             truncated=self._truncated,
         )
 
-    async def owed(self, rows: Sequence[InputRow], buffer: UnitBuffer) -> list[str]:
+    async def missing_requests(self, rows: Sequence[InputRow], buffer: UnitBuffer) -> list[str]:
         """Ids of the requests to sample next: draws of chains first, and when all of them have finished, rollouts."""
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
-        draws = self._planner.owed_draws(plan, fitting, buffer)
+        draws = self._planner.missing_draws(plan, fitting, buffer)
         if draws:
             return [request.request_id for request in draws]
         await self._planner.plan_chains(plan, fitting, buffer)
-        return [request.request_id for request in _requests(plan, self._rounds(plan, buffer).begun())]
+        return [request.request_id for request in _requests(plan, self._rounds(plan, buffer).next_rounds())]
 
     async def label(
         self, rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None = None
@@ -155,8 +155,8 @@ class UnitLabeller:
     async def _label(self, rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None) -> UnitResult | None:
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
-        await self._draw(self._planner.owed_draws(plan, fitting, buffer), fitting, buffer, probe)
-        if self._planner.owed_draws(plan, fitting, buffer):
+        await self._draw(self._planner.missing_draws(plan, fitting, buffer), fitting, buffer, probe)
+        if self._planner.missing_draws(plan, fitting, buffer):
             await buffer.flush()
             return None
         await self._planner.plan_chains(plan, fitting, buffer)
@@ -166,7 +166,7 @@ class UnitLabeller:
             await self._work_off(plan, rounds, buffer)
         else:
             await self._try(plan, rounds, buffer, probe)
-            if rounds.begun():
+            if rounds.next_rounds():
                 await buffer.flush()
                 return None
         return self._result(plan, rounds, buffer)
@@ -179,7 +179,7 @@ class UnitLabeller:
             trials=trials,
             state=None if learner is None else learner.learn(buffer.state, plan.trees, trials),
             rejects=plan.rejects,
-            totals=totals_of(plan, buffer, rounds.spent()),
+            totals=totals_of(plan, buffer, rounds.n_spent()),
         )
 
     def _rounds(self, plan: UnitPlan, buffer: UnitBuffer) -> Rounds:
@@ -229,7 +229,7 @@ class UnitLabeller:
         work = self._work(plan, rounds, buffer)
         sampling: set[asyncio.Task[None]] = set()
         due = asyncio.create_task(self._due(work.arrivals))
-        asked = rounds.begun()
+        asked = rounds.next_rounds()
         open_prefixes = sum(map(_samplable, plan.trees))
         self.prefixes += open_prefixes
         self.decided += open_prefixes - _samplable_of(asked)
@@ -239,7 +239,7 @@ class UnitLabeller:
                     work.arrivals.expect(asked)
                     sampling.add(asyncio.create_task(self._sample(self._announced(plan, asked, buffer), work)))
                 if due.done():
-                    self.backpressure.decided()
+                    self.backpressure.end_turn()
                     due = asyncio.create_task(self._due(work.arrivals))
                 if not sampling and not work.arrivals.any_complete:
                     return
@@ -256,7 +256,7 @@ class UnitLabeller:
             for task in sampling:
                 task.cancel()
             if not due.cancel():
-                self.backpressure.decided()
+                self.backpressure.end_turn()
 
     async def _due(self, arrivals: Arrivals) -> None:
         """Return when it is time to take decisions."""
@@ -266,7 +266,7 @@ class UnitLabeller:
     async def _try(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer, probe: Probe) -> None:
         """Sample those of the first rollouts that `probe` names."""
         work = self._work(plan, rounds, buffer)
-        asked = rounds.begun()
+        asked = rounds.next_rounds()
         work.arrivals.expect(asked)
         to_sample, written_off = _divided(_requests(plan, asked), probe)
         self.planned += len(written_off)
@@ -307,7 +307,7 @@ class UnitLabeller:
                     request = completion.request
                     grade = self.judge.at_once(request.problem, completion, request.prefix.text)
                     if grade is None:
-                        await self.judge.place()
+                        await self.judge.wait_for_slot()
                         slow.append(asyncio.create_task(self._grade_later(completion, work)))
                     else:
                         self._record(completion, grade, work)
@@ -334,7 +334,7 @@ class UnitLabeller:
         if (
             self._estimator.stops_early
             and (issues := work.arrivals.under_way(prefix_id))
-            and work.rounds.stopped(prefix_id)
+            and work.rounds.is_finished(prefix_id)
         ):
             self._engine.abort([rollout_id(prefix_id, issue) for issue in issues])
 
@@ -354,14 +354,14 @@ def _rollout(completion: Completion, grade: Grade, steps: PrefixMatcher) -> Roll
     return Rollout(
         completion=replace(completion, token_ids=()),
         grade=grade,
-        reached_prefix_id=steps.reached(completion.request.prefix.prefix_id, completion.token_ids),
+        reached_prefix_id=steps.reached_prefix(completion.request.prefix.prefix_id, completion.token_ids),
     )
 
 
 def _requests(plan: UnitPlan, rounds: Iterable[Round]) -> list[Request]:
     """The requests for the missing rollouts of the rounds, with those of a prefix next to each other."""
     missing = [(prefix_id, issue, each.number) for each in rounds for prefix_id, issue in each.missing]
-    missing.sort(key=lambda wanted: plan.places[wanted[0]])
+    missing.sort(key=lambda wanted: plan.positions[wanted[0]])
     return [
         Request(
             request_id=rollout_id(prefix_id, issue),

@@ -15,7 +15,7 @@ from pipeline.core.records import Rollout, RolloutOutcome, SampledSolution, Tota
 from pipeline.core.tables import rollout_outcomes, rollouts_table, sampled_solutions, solutions_table
 from pipeline.estimators.base import Learner
 from pipeline.estimators.tree import trials_of
-from pipeline.runtime.problem_budget import reached
+from pipeline.runtime.problem_budget import meets_target
 from pipeline.storage.commits import Commit
 from pipeline.storage.unit_log import UnitLog
 
@@ -55,7 +55,7 @@ class UnitBuffer:
     def done(self) -> Commit | None:
         """The record that completes the unit for its target or a larger one; None if there is no such record."""
         whole = self._log.whole
-        return whole if whole is not None and reached(whole, self.unit_target) else None
+        return whole if whole is not None and meets_target(whole, self.unit_target) else None
 
     async def read(self) -> None:
         """Read the log, and keep only those new results that are not committed by now. Raises StoreError."""
@@ -88,7 +88,7 @@ class UnitBuffer:
         base = self._log.base
         if self._learner is None:
             return tables, None
-        return tables, self._learner.restored(self._log.table(base[0])) if base else self._learner.initial()
+        return tables, self._learner.from_table(self._log.table(base[0])) if base else self._learner.initial()
 
     def add_rollout(self, rollout: Rollout) -> None:
         """Add a finished rollout, unless another process has committed it in the meantime."""

@@ -171,10 +171,10 @@ class Worker:
         """Return when the engine needs another unit to stay busy, but not before `begun` units have arrived."""
         await self._started().backpressure.wait(begun)
 
-    async def owed(self, task: UnitTask) -> list[str]:
+    async def missing_requests(self, task: UnitTask) -> list[str]:
         """Ids of the requests that a unit needs next; an empty list if it is whole."""
         labeller, (rows, buffer) = self._started(), await self._opened(task)
-        return [] if buffer.done else await labeller.owed(rows, buffer)
+        return [] if buffer.done else await labeller.missing_requests(rows, buffer)
 
     async def snapshot(self) -> Snapshot:
         labeller = self._labeller
@@ -228,7 +228,7 @@ class Worker:
             "rejects": rejects_table(result.rejects),
         }
         if (learner := self._estimator.learner) is not None:
-            tables[learner.table] = learner.stored(result.state)
+            tables[learner.table] = learner.to_table(result.state)
         return tables
 
 

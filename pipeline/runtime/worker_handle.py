@@ -31,7 +31,7 @@ class WorkerHandle(Protocol):
 
     async def label_unit(self, task: UnitTask) -> Receipt: ...
 
-    async def owed(self, task: UnitTask) -> list[str]: ...
+    async def missing_requests(self, task: UnitTask) -> list[str]: ...
 
     async def snapshot(self) -> Snapshot: ...
 
@@ -90,11 +90,11 @@ class Job:
         probe = Probe(only=frozenset(self.groups[-1]), failed=frozenset(self.written_off))
         return replace(self.task(learned), probe=probe)
 
-    def survived(self) -> None:
+    def pass_group(self) -> None:
         """Note that the engine has answered the next group."""
         self.groups.pop()
 
-    def failed(self) -> None:
+    def fail_group(self) -> None:
         """Note that the engine has died from the next group. The group is split in half; a single request is written off."""
         if not self.groups:
             return
@@ -132,14 +132,14 @@ class WorkerSlot:
         return [task for task in (self.starting, self.asking, *self.jobs) if task is not None]
 
 
-async def end_worker(place: WorkerSlot) -> None:
+async def end_worker(slot: WorkerSlot) -> None:
     """Let a worker commit its finished rollouts and free its device, then kill it. It works in every state of the worker."""
     with suppress(StepvalueError, TimeoutError):
-        if place.starting is None:
-            await asyncio.wait_for(place.handle.drain(), DRAIN_SECONDS)
-            await asyncio.wait_for(place.handle.stop(), STOP_SECONDS)
-    place.handle.kill()
-    under_way = place.under_way
+        if slot.starting is None:
+            await asyncio.wait_for(slot.handle.drain(), DRAIN_SECONDS)
+            await asyncio.wait_for(slot.handle.stop(), STOP_SECONDS)
+    slot.handle.kill()
+    under_way = slot.under_way
     for task in under_way:
         task.cancel()
     await asyncio.gather(*under_way, return_exceptions=True)

@@ -196,11 +196,11 @@ def checksum(fields: Mapping[str, object]) -> str:
     return sha256_of(json.dumps(fields, sort_keys=True).encode())
 
 
-def refuse_damage(chain: CommitChain, place: str) -> None:
+def refuse_damage(chain: CommitChain, run_dir: str) -> None:
     """Raise StoreError when a record of the chain cannot be read."""
     if chain.unreadable:
         raise StoreError(
-            f"{place}/{chain.unreadable[0]} is missing or damaged: start `label` on this run directory again, which repeats "
+            f"{run_dir}/{chain.unreadable[0]} is missing or damaged: start `label` on this run directory again, which repeats "
             "the lost work"
         )
 

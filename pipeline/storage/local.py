@@ -27,7 +27,7 @@ class LocalStorage:
         self._disk = disk or OsDisk()
 
     @property
-    def place(self) -> str:
+    def run_dir(self) -> str:
         return str(self._folder)
 
     def create(self, name: str, data: bytes) -> bool:
@@ -42,7 +42,7 @@ class LocalStorage:
                 if error.errno not in _NO_LINKS:
                     raise
                 raise StoreError(
-                    f"the file system of {self.place} has no hard links: choose a run_dir on another file system"
+                    f"the file system of {self.run_dir} has no hard links: choose a run_dir on another file system"
                 ) from error
             # Also after a lost race: the caller relies on the winner's name, so it must be durable.
             self._disk.sync_folder(str(path.parent))

@@ -24,14 +24,14 @@ def storage_at(run_dir: str) -> Storage:
     return LocalStorage(folder_at(run_dir))
 
 
-def last_part(place: str) -> str:
+def last_part(run_dir: str) -> str:
     """The name of a run directory in its folder or bucket."""
-    return place.rstrip("/").rpartition("/")[2]
+    return run_dir.rstrip("/").rpartition("/")[2]
 
 
 def hasty(storage: Storage) -> Storage:
     """The same storage without durability, for files that a run does not need and does not wait for."""
-    return LocalStorage(Path(storage.place), NonDurableDisk()) if isinstance(storage, LocalStorage) else storage
+    return LocalStorage(Path(storage.run_dir), NonDurableDisk()) if isinstance(storage, LocalStorage) else storage
 
 
 def folder_at(run_dir: str) -> Path:

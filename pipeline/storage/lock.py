@@ -45,7 +45,7 @@ def hold_lock(storage: Storage, *, lock: bool) -> Iterator[bool]:
             with driver_marker(storage):
                 yield True
     else:
-        with run_lock(Path(storage.place)):
+        with run_lock(Path(storage.run_dir)):
             _refuse_overwriting(storage)
             yield True
 
@@ -55,7 +55,8 @@ def _refuse_overwriting(storage: Storage) -> None:
     try:
         if not storage.create(probe, b"first") or storage.create(probe, b"second"):
             raise StoreError(
-                f"the file system of {storage.place} lets two files have the same name: choose a run_dir on another file system"
+                f"the file system of {storage.run_dir} lets two files have the same name: choose a run_dir on "
+                "another file system"
             )
     finally:
         storage.remove(probe)
@@ -117,10 +118,10 @@ def _marker(storage: Storage) -> bytes:
 
 def _conflict_text(storage: Storage, marker: bytes) -> str:
     if not marker:
-        return f"another job started on {storage.place} at the same moment: if that was not intended, start again"
+        return f"another job started on {storage.run_dir} at the same moment: if that was not intended, start again"
     return (
-        f"another job works on {storage.place}, according to its {MARKER}: {_owner(marker)}. Wait for it or choose another "
-        f"run_dir; if that job is dead, delete {storage.place}/{MARKER} and start again"
+        f"another job works on {storage.run_dir}, according to its {MARKER}: {_owner(marker)}. Wait for it or choose another "
+        f"run_dir; if that job is dead, delete {storage.run_dir}/{MARKER} and start again"
     )
 
 

@@ -35,20 +35,20 @@ _Made = TypeVar("_Made")
 
 
 class ObjectStorage:
-    """See `Storage`. `files`: a file system of fsspec. `root`: its path of the run directory. `place`: the user's path.
+    """See `Storage`. `files`: a file system of fsspec. `root`: its path of the run directory. `run_dir`: the user's path.
 
     `sends_condition`: whether the client sends conditional puts, which succeed only if the name is free.
     """
 
-    def __init__(self, files: Any, root: str, place: str, *, sends_condition: bool) -> None:
+    def __init__(self, files: Any, root: str, run_dir: str, *, sends_condition: bool) -> None:
         self._files = files
         self._root = root
-        self._place = place
+        self._run_dir = run_dir
         self._sends_condition = sends_condition
 
     @property
-    def place(self) -> str:
-        return self._place
+    def run_dir(self) -> str:
+        return self._run_dir
 
     @cached_property
     def conditional(self) -> bool:
@@ -71,7 +71,9 @@ class ObjectStorage:
             if not self._put_if_free(path, data):
                 return False
             if self._files.cat_file(path) != data:
-                raise StoreError(f"{self._place}/{name} reads back differently from what was written: check the store")
+                raise StoreError(
+                    f"{self._run_dir}/{name} reads back differently from what was written: check the store"
+                )
             return True
 
     def replace(self, name: str, data: bytes) -> None:
@@ -83,7 +85,7 @@ class ObjectStorage:
             try:
                 return bytes(self._files.cat_file(self._path(name)))
             except FileNotFoundError as error:
-                raise Absent(f"{self._place}/{name} is missing") from error
+                raise Absent(f"{self._run_dir}/{name} is missing") from error
 
     def names(self, folder: str) -> list[str]:
         return [name for name in self._listed(folder) if not name.rpartition("/")[2].startswith(".")]
@@ -96,7 +98,7 @@ class ObjectStorage:
             try:
                 self._files.cp_file(self._path(name), self._path(new_name))
             except FileNotFoundError as error:
-                raise Absent(f"{self._place}/{name} is missing") from error
+                raise Absent(f"{self._run_dir}/{name} is missing") from error
             self._files.rm_file(self._path(name))
 
     def remove(self, name: str) -> None:
@@ -109,7 +111,7 @@ class ObjectStorage:
     def _path(self, name: str) -> str:
         if not _is_plain(name):
             raise StoreError(
-                f"{self._place} cannot contain {name!r}: a name consists of parts joined by /, and no part is .."
+                f"{self._run_dir} cannot contain {name!r}: a name consists of parts joined by /, and no part is .."
             )
         return f"{self._root}/{name}"
 
@@ -159,7 +161,7 @@ class ObjectStorage:
             raise
         except Exception as error:  # each client has its own errors, few of them OSError
             raise Unreachable(
-                f"{self._place}/{name} cannot be {verb}: {first_line(error)}; check that the bucket exists and that the "
+                f"{self._run_dir}/{name} cannot be {verb}: {first_line(error)}; check that the bucket exists and that the "
                 "credentials in the environment permit listing, reading, writing and deleting, then start again"
             ) from error
 

@@ -46,7 +46,7 @@ def repair(storage: Storage, chain: CommitChain) -> tuple[CommitChain, list[str]
             kind=chain.kind, chain_id=chain.chain_id, number=chain.length, state=CommitState.VOID, void=tuple(names)
         )
         if not publish(storage, word):
-            raise StoreError(f"another job works on {storage.place}: wait for it, then start again")
+            raise StoreError(f"another job works on {storage.run_dir}: wait for it, then start again")
         chain = _with(chain, word)
         found += names
     return chain, found

@@ -68,7 +68,7 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
             raise
         if not copies:
             raise RunConflict(
-                f"{storage.place} contains other files ({names[0]}, ...): choose an empty or new run_dir"
+                f"{storage.run_dir} contains other files ({names[0]}, ...): choose an empty or new run_dir"
             ) from None
         recorded = {key: json.loads(value) for key, value in copies[-1]}
     differing = [key for key in sorted({*recorded, *identity}) if recorded.get(key) != identity.get(key)]
@@ -76,13 +76,13 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
         return _Found.OURS
     if recorded.get("schema") != identity.get("schema"):
         raise RunConflict(
-            f"{storage.place} was written with schema {recorded.get('schema')}, but this version of stepvalue uses "
+            f"{storage.run_dir} was written with schema {recorded.get('schema')}, but this version of stepvalue uses "
             f"{identity.get('schema')}: continue with the version that wrote it, or use another run_dir"
         )
     if alone and not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
         return _Found.UNUSED
     changes = "; ".join(f"{key} was {_shown(recorded.get(key))}, now {_shown(identity.get(key))}" for key in differing)
-    raise RunConflict(f"{storage.place} belongs to another run: {changes}. Use the old settings or another run_dir")
+    raise RunConflict(f"{storage.run_dir} belongs to another run: {changes}. Use the old settings or another run_dir")
 
 
 def settings_copy(identity: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
@@ -100,7 +100,7 @@ def recorded_identity(storage: Storage) -> dict[str, object]:
         fields = json.loads(storage.read(NAME))
         check = fields.pop(_CHECK, None)
     except Absent as error:
-        raise StoreError(f"{storage.place} is not a run directory: it has no {NAME}") from error
+        raise StoreError(f"{storage.run_dir} is not a run directory: it has no {NAME}") from error
     except (ValueError, AttributeError, TypeError) as error:
         raise StoreError(_damaged(storage, str(error))) from error
     # Runs of schema 1 have no checksum and are recognized by their schema.
@@ -119,7 +119,7 @@ def encode_identity(identity: Mapping[str, object]) -> bytes:
 
 def _damaged(storage: Storage, fault: str) -> str:
     return (
-        f"{storage.place}/{NAME} is damaged ({fault}): restore it from a copy, or choose another run_dir if this is not a "
+        f"{storage.run_dir}/{NAME} is damaged ({fault}): restore it from a copy, or choose another run_dir if this is not a "
         "run directory"
     )
 

@@ -63,7 +63,7 @@ def read_shard(storage: Storage, record: ShardRecord, columns: Sequence[str] | N
 
 def verified_file(storage: Storage, record: ShardRecord) -> pq.ParquetFile:
     """The opened file after its bytes were checked against the record, for reading single row groups."""
-    return _opened(intact_bytes(storage, record), record, f"{storage.place}/{record.file}")
+    return _opened(intact_bytes(storage, record), record, f"{storage.run_dir}/{record.file}")
 
 
 def intact_bytes(storage: Storage, record: ShardRecord) -> bytes:
@@ -108,7 +108,7 @@ def _found(storage: Storage, record: ShardRecord) -> bytes:
 
 
 def _damage(storage: Storage, record: ShardRecord, fault: str) -> str:
-    return f"{storage.place}/{record.file} is {fault}: start `label` on this run directory again, which repeats the lost work"
+    return f"{storage.run_dir}/{record.file} is {fault}: start `label` on this run directory again, which repeats the lost work"
 
 
 def _encoded(groups: Sequence[pa.Table], notes: Mapping[str, str]) -> bytes:
@@ -127,8 +127,8 @@ def _encoded(groups: Sequence[pa.Table], notes: Mapping[str, str]) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _opened(data: bytes, record: ShardRecord, place: str) -> pq.ParquetFile:
+def _opened(data: bytes, record: ShardRecord, file_path: str) -> pq.ParquetFile:
     file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
     if file.metadata.num_rows != record.rows:
-        raise StoreError(f"{place} has {file.metadata.num_rows} rows, but its commit record states {record.rows}")
+        raise StoreError(f"{file_path} has {file.metadata.num_rows} rows, but its commit record states {record.rows}")
     return file

@@ -11,11 +11,11 @@ PASSING_NAME = re.compile(r"\..+\.[0-9a-f]{12}\.tmp|\.probe-[0-9a-f]{12}")
 class Storage(Protocol):
     """Files that appear whole under their names.
 
-    Every method raises StoreError, with the place and the remedy, when it fails.
+    Every method raises StoreError, with the run_dir and the remedy, when it fails.
     """
 
     @property
-    def place(self) -> str:
+    def run_dir(self) -> str:
         """The run directory as the user writes it."""
         ...
 

@@ -26,7 +26,7 @@ class StoredRun:
     editions: CommitChain
 
     @property
-    def owed(self) -> int:
+    def incomplete(self) -> int:
         """The number of unfinished units."""
         return len(self.units) - len(self.wholes)
 
@@ -48,7 +48,7 @@ def stored_run(storage: Storage) -> StoredRun:
     identity = readable_identity(storage)
     staged = resolve(chain(storage, INPUT, str(identity[STAGED_INPUT]))).whole
     if staged is None:
-        raise StoreError(f"{storage.place} has no intact input: start `label` on it again to repair it")
+        raise StoreError(f"{storage.run_dir} has no intact input: start `label` on it again to repair it")
     units = tuple(units_of(storage, staged))
     wholes = {found.chain_id: whole for found in chains(storage, UNIT) if (whole := _whole(storage, found))}
     return StoredRun(
@@ -68,18 +68,20 @@ def finished_run(storage: Storage) -> StoredRun:
 def refuse_unfinished(storage: Storage) -> StoredRun:
     """A finished run. Changes nothing. Raises as `stored_run` does, and UsageError for an unfinished run."""
     run = stored_run(storage)
-    if run.owed:
-        raise UsageError(f"{storage.place}: {format_unfinished(run.owed, len(run.units))}: finish the run with `label`")
+    if run.incomplete:
+        raise UsageError(
+            f"{storage.run_dir}: {format_unfinished(run.incomplete, len(run.units))}: finish the run with `label`"
+        )
     return run
 
 
 def readable_run(storage: Storage, *, partial: bool) -> StoredRun:
     """A run to read labels from. An unfinished run is accepted only with `partial`. Raises as `refuse_unfinished` does."""
     run = stored_run(storage)
-    if run.owed and not partial:
+    if run.incomplete and not partial:
         raise UsageError(
-            f"{storage.place}: {format_unfinished(run.owed, len(run.units))}: finish the run with `label`, or use the labels "
-            "that it has with partial=true"
+            f"{storage.run_dir}: {format_unfinished(run.incomplete, len(run.units))}: finish the run with `label`, or use the "
+            "labels that it has with partial=true"
         )
     return run
 
@@ -90,7 +92,7 @@ def readable_identity(storage: Storage) -> dict[str, object]:
     identity = recorded_identity(storage)
     if identity.get("schema") != SCHEMA_VERSION:
         raise UsageError(
-            f"{storage.place} was written with schema {identity.get('schema')}, but this version of stepvalue uses "
+            f"{storage.run_dir} was written with schema {identity.get('schema')}, but this version of stepvalue uses "
             f"{SCHEMA_VERSION}: use the version that wrote it"
         )
     return identity
@@ -99,9 +101,9 @@ def readable_identity(storage: Storage) -> dict[str, object]:
 def refuse_no_run(storage: Storage) -> None:
     """Raise UsageError for a directory in which no run was started."""
     if not {NAME, FOLDER} & set(storage.names("")):
-        raise UsageError(f"run_dir={storage.place} does not contain a run: give a directory that `label` has written")
+        raise UsageError(f"run_dir={storage.run_dir} does not contain a run: give a directory that `label` has written")
 
 
 def _whole(storage: Storage, found: CommitChain) -> Commit | None:
-    refuse_damage(found, storage.place)
+    refuse_damage(found, storage.run_dir)
     return resolve(found).whole

@@ -49,7 +49,7 @@ class UnitLog:
         Raises StoreError for a damaged file or record.
         """
         found = chain(self._storage, UNIT, self.unit_id, self._length)
-        refuse_damage(found, self._storage.place)
+        refuse_damage(found, self._storage.run_dir)
         self._length = found.length
         self._resolved = resolve(found)
         known = self._files

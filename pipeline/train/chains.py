@@ -44,14 +44,14 @@ class GivenChain:
 
 @dataclass(slots=True)
 class LeftOutRows:
-    """The number of unusable rows so far. `first`: place and reason of the first one."""
+    """The number of unusable rows so far. `first`: location and reason of the first one."""
 
     rows: int = 0
     first: str = ""
 
     def add(self, reject: Reject) -> None:
         self.rows += 1
-        self.first = self.first or f"{reject.place.file}:{reject.place.line}: {reject.detail}"
+        self.first = self.first or f"{reject.location.file}:{reject.location.line}: {reject.detail}"
 
 
 def label_rows(run_dir: str, columns: Sequence[str], *, partial: bool) -> Iterator[dict[str, Any]]:
@@ -68,8 +68,8 @@ def given_chains(config: ScoreConfig, left_out: LeftOutRows) -> Iterator[GivenCh
             yield GivenChain(**stored)
         return
     with checker_for(config.grader) as checker:
-        for place, row in read_rows(config.data.path, config.data.limit):
-            read = row if isinstance(row, Reject) else read_chain(row, place, config.data, checker.stated_answer)
+        for location, row in read_rows(config.data.path, config.data.limit):
+            read = row if isinstance(row, Reject) else read_chain(row, location, config.data, checker.stated_answer)
             if isinstance(read, Reject):
                 left_out.add(read)
             else:
@@ -77,18 +77,18 @@ def given_chains(config: ScoreConfig, left_out: LeftOutRows) -> Iterator[GivenCh
 
 
 def read_chain(
-    row: Mapping[str, object], place: RowLocation, data: DataConfig, final_answer: Extract
+    row: Mapping[str, object], location: RowLocation, data: DataConfig, final_answer: Extract
 ) -> InputRow | Reject:
     """Like `problems.read_row`, with three differences. A row without a known answer gives a problem without `golds`. A row
     without a chain gives a Reject. Ids depend only on the texts, because not all rows of a problem may have the answer."""
-    read = read_row(row, place, data, final_answer)
+    read = read_row(row, location, data, final_answer)
     if isinstance(read, Reject) and read.reason is RejectReason.MISSING_ANSWER:
-        read = _unanswered(row, place, data, final_answer)
+        read = _unanswered(row, location, data, final_answer)
     if isinstance(read, InputRow) and read.solution is None:
         detail = (
             "The row has no chain to score; name its column with data.columns.steps=NAME or data.columns.solution=NAME."
         )
-        return Reject(place=place, reason=RejectReason.NO_STEPS, detail=detail, source_id=read.source_id)
+        return Reject(location=location, reason=RejectReason.NO_STEPS, detail=detail, source_id=read.source_id)
     return _named_by_text(read) if isinstance(read, InputRow) else read
 
 
@@ -113,11 +113,11 @@ def _graded(row: InputRow, checker: Checker) -> GivenChain:
 
 
 def _unanswered(
-    row: Mapping[str, object], place: RowLocation, data: DataConfig, final_answer: Extract
+    row: Mapping[str, object], location: RowLocation, data: DataConfig, final_answer: Extract
 ) -> InputRow | Reject:
     columns = replace(data.columns, answer=_NO_ANSWER)
     bare = replace(data, columns=columns, answer_in_text=False, answer_is_suite=False)
-    read = read_row({**row, _NO_ANSWER: "?"}, place, bare, final_answer)
+    read = read_row({**row, _NO_ANSWER: "?"}, location, bare, final_answer)
     return read if isinstance(read, Reject) else replace(read, problem=replace(read.problem, golds=()))
 
 

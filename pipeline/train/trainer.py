@@ -174,7 +174,7 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
         loss = total / weight
         return (loss, outputs) if return_outputs else loss
 
-    def validated(self) -> Metrics:
+    def validate(self) -> Metrics:
         """The metrics of the current model on the held-out problems."""
         return self._metrics or self._validation.metrics(self.model)
 

@@ -18,7 +18,7 @@ def human(
 ) -> HumanChain:
     texts = tuple(steps) if steps is not None else tuple(f"step {index}" for index in range(len(goods)))
     return HumanChain(
-        place=RowLocation(file="people.jsonl", line=1),
+        location=RowLocation(file="people.jsonl", line=1),
         source_id=source_id,
         problem=problem,
         steps=texts,

@@ -113,7 +113,7 @@ def test_rows_that_are_left_out_are_counted_and_reported(
         "rows": 6, "compared": 1, "repeated": 1, "contradicting": 1, "unmatched": 1,
     }  # fmt: skip
     assert found["counts"]["other_text"] == 1
-    assert [unusable["place"]["line"] for unusable in found["unusable"]] == [3, 5, 6]
+    assert [unusable["location"]["line"] for unusable in found["unusable"]] == [3, 5, 6]
     said = capsys.readouterr().out
     assert "6 rows = 1 compared + 1 not in the run + 1 repeated + 3 unusable" in said
     assert f"line 3: The label names step 99, counted from 0, but the chain has {len(row['steps'])} steps." in said

@@ -43,7 +43,7 @@ def chain(row: dict[str, Any], layout: Layout = Layout.processbench, **more: Any
 def why_not(row: dict[str, Any] | Reject, layout: Layout = Layout.processbench, **more: Any) -> str:
     found = read(row, layout, **more)
     assert isinstance(found, Unusable), found
-    assert found.place == PLACE
+    assert found.location == PLACE
     return found.detail
 
 
@@ -103,7 +103,7 @@ def test_a_solution_as_text_is_cut_as_label_cuts_it() -> None:
 
 
 def test_rows_that_could_not_be_read_stay_unusable() -> None:
-    assert why_not(Reject(place=PLACE, reason=RejectReason.NOT_JSON, detail="no JSON")) == "no JSON"
+    assert why_not(Reject(location=PLACE, reason=RejectReason.NOT_JSON, detail="no JSON")) == "no JSON"
     assert "blank" in why_not({**processbench(1), "steps": ["a", " "]})
 
 

@@ -135,7 +135,7 @@ def test_a_damaged_kernel_is_made_anew_and_who_began_with_it_goes_on(runs: dict[
     kernels = list((run_dir / "kernels").iterdir())
     for file in kernels:
         file.write_bytes(file.read_bytes()[:-1])
-    assert {f"kernels/{file.name}" for file in kernels} <= {found.place for found in findings(run_dir, Check.FILES)}
+    assert {f"kernels/{file.name}" for file in kernels} <= {found.where for found in findings(run_dir, Check.FILES)}
     before = log(tmp_path)
     mended = label_in_process(settings(tmp_path, ROWS, "estimator=pooled", *SEVERAL_UNITS))
     assert len(mended.damaged) >= len(kernels)

@@ -60,7 +60,7 @@ def findings(run_dir: Path) -> list[Finding]:
 
 def named(run_dir: Path) -> set[str]:
     """Names, without folders, of the files in which an audit finds faults."""
-    return {finding.place.rpartition("/")[2] for finding in findings(run_dir)}
+    return {finding.where.rpartition("/")[2] for finding in findings(run_dir)}
 
 
 def kind_of(name: str) -> str:
@@ -128,7 +128,7 @@ def test_missing_records_are_found_or_leave_files_that_nothing_names(run_dir: Pa
             if name in ends:
                 assert not after.sound or len(after.orphans.garbage) > len(before.orphans.garbage)
             else:
-                assert name in {finding.place for finding in after.findings}
+                assert name in {finding.where for finding in after.findings}
             (run_dir / name).write_bytes(data)
 
 
@@ -305,7 +305,7 @@ def test_a_part_that_counts_wrongly_is_found(run_dir: Path) -> None:
     part = next(part for part in parts if part.totals.rollouts)
     forger.write(replace(part, totals=replace(part.totals, tokens=1)))
     (finding,) = findings(run_dir)
-    assert (finding.check, finding.place) == (Check.TOTALS, commit_name(part))
+    assert (finding.check, finding.where) == (Check.TOTALS, commit_name(part))
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_settings_that_were_changed_with_their_checksum_are_found(key: str, valu
 def test_without_its_settings_a_run_is_proved_by_their_copy(run_dir: Path) -> None:
     (run_dir / "run.json").unlink()
     report = audit(AuditConfig(run_dir=str(run_dir)))
-    assert [finding.place for finding in report.findings] == ["run.json"]
+    assert [finding.where for finding in report.findings] == ["run.json"]
     assert report.looked_at[Check.TOTALS] == 2
 
 
@@ -328,7 +328,7 @@ def test_a_unit_that_the_input_does_not_have_is_found(run_dir: Path) -> None:
     forger = Forger(run_dir)
     stranger = replace(forger.last(UNIT), chain_id=content_id("x"), number=0)
     forger.write(stranger)
-    places = [finding.place for finding in findings(run_dir)]
+    places = [finding.where for finding in findings(run_dir)]
     assert f"commits/unit-{stranger.chain_id}-*" in places
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.engines.vllm.meter import PlaceMeter, TokenMeter, leave_prometheus_out
+from pipeline.engines.vllm.meter import SlotMeter, TokenMeter, leave_prometheus_out
 
 
 @dataclass
@@ -56,7 +56,7 @@ STEPS = st.builds(
 
 @given(st.lists(st.none() | STEPS))
 def test_the_tokens_of_all_steps_add_up(steps: list[Step | None]) -> None:
-    meter = TokenMeter(PlaceMeter())
+    meter = TokenMeter(SlotMeter())
     logger = meter("vllm_config", 0)
     for number, step in enumerate(steps):
         if number % 2:
@@ -72,43 +72,43 @@ def test_the_tokens_of_all_steps_add_up(steps: list[Step | None]) -> None:
 
 def test_places_stand_empty_until_requests_come_and_while_they_go() -> None:
     clock = Clock()
-    places = PlaceMeter(clock)
+    slots = SlotMeter(clock)
     clock.now += 50  # loading: there are no slots yet
-    places.open(4)
+    slots.open(4)
     clock.now += 1
-    assert places.unfilled_seconds == 1
-    places.take(3, waiting=0)
+    assert slots.unfilled_seconds == 1
+    slots.take(3, waiting=0)
     clock.now += 2
-    assert places.unfilled_seconds == 1 + 2 * 0.25
-    places.take(5, waiting=7)
+    assert slots.unfilled_seconds == 1 + 2 * 0.25
+    slots.take(5, waiting=7)
     clock.now += 10
-    places.take(4, waiting=0)
+    slots.take(4, waiting=0)
     clock.now += 10
-    assert places.unfilled_seconds == 1.5
-    places.take(0, waiting=0)
+    assert slots.unfilled_seconds == 1.5
+    slots.take(0, waiting=0)
     clock.now += 3
-    assert places.unfilled_seconds == 4.5
+    assert slots.unfilled_seconds == 4.5
 
 
 @pytest.mark.parametrize("queue", [Queue(2, 0), Queue(0, 2), OlderQueue(2)])
 def test_a_cache_without_space_leaves_no_place_empty(queue: object) -> None:
     """Half of the slots have no running request, but no request could have run there."""
     clock = Clock()
-    places = PlaceMeter(clock)
-    meter = TokenMeter(places)
-    places.open(8)
-    places.take(4, waiting=0)
+    slots = SlotMeter(clock)
+    meter = TokenMeter(slots)
+    slots.open(8)
+    slots.take(4, waiting=0)
     meter.record(queue, None)
     clock.now += 6
-    assert places.unfilled_seconds == 0
+    assert slots.unfilled_seconds == 0
     meter.record(Queue(0, 0), None)
     meter.record(None, None)
     clock.now += 6
-    assert places.unfilled_seconds == 3
+    assert slots.unfilled_seconds == 3
     meter.record(queue, None)
-    places.take(0, waiting=0)
+    slots.take(0, waiting=0)
     clock.now += 1
-    assert places.unfilled_seconds == 4
+    assert slots.unfilled_seconds == 4
 
 
 EVENTS = st.lists(
@@ -124,24 +124,24 @@ EVENTS = st.lists(
 @given(EVENTS, st.integers(1, 8), st.integers(0, 19))
 def test_places_that_stand_empty_add_up_whenever_they_are_read(events: list[Any], capacity: int, read_at: int) -> None:
     clock = Clock()
-    places = PlaceMeter(clock)
-    places.open(capacity)
+    slots = SlotMeter(clock)
+    slots.open(capacity)
     expected, taken, waiting, held, last = 0.0, 0, 0, 0, 0.0
     for number, (seconds, (kind, *counts)) in enumerate(events):
         clock.now += seconds
         full = waiting > 0 or (held > 0 and taken > 0)
         expected += 0 if full else seconds * max(0, capacity - taken) / capacity
         if number == read_at:
-            assert places.unfilled_seconds == pytest.approx(expected)
+            assert slots.unfilled_seconds == pytest.approx(expected)
         if kind == "take":
             taken, waiting = counts
-            places.take(taken, waiting)
+            slots.take(taken, waiting)
         else:
             (held,) = counts
-            places.hold(held)
-        assert places.unfilled_seconds >= last
-        last = places.unfilled_seconds
-    assert places.unfilled_seconds == pytest.approx(expected)
+            slots.hold(held)
+        assert slots.unfilled_seconds >= last
+        last = slots.unfilled_seconds
+    assert slots.unfilled_seconds == pytest.approx(expected)
 
 
 class PrometheusStatLogger:
@@ -155,7 +155,7 @@ class Manager:
 
 @dataclass
 class Engine:
-    logger_manager: Manager = field(default_factory=lambda: Manager([TokenMeter(PlaceMeter()), PrometheusStatLogger()]))
+    logger_manager: Manager = field(default_factory=lambda: Manager([TokenMeter(SlotMeter()), PrometheusStatLogger()]))
 
 
 def test_only_the_prometheus_logger_goes() -> None:

@@ -47,32 +47,32 @@ def test_every_request_goes_to_one_server_that_has_space(
                 assert sum(each == place for each, _ in flying) <= slots
         elif step in ("end", "fail") and flying:
             place, item = flying.pop(number % len(flying))
-            queues.ended(place)
+            queues.release(place)
             if step == "fail":
                 queues.add_again(item, f"problem {number}", failed_at=place)
                 waiting.add(item)
             else:
-                queues.answered(place)
+                queues.record_answer(place)
         elif step == "rest":
             queues.rest(at, now, 2)
             rests[at] = max(rests[at], int(now) + 2)
         elif step == "down":
-            assert queues.down(at) == (at not in down)
+            assert queues.mark_down(at) == (at not in down)
             down.add(at)
         elif step == "up":
-            queues.up(at)
+            queues.mark_up(at)
             down.discard(at)
         elif step == "wait":
             now += 1
         assert queues.in_flight == len(flying)
         assert queues.none_available(now) == all(each in down or rests[each] > now for each in range(servers))
     for each in range(servers):
-        queues.up(each)
+        queues.mark_up(each)
     while flying:
-        queues.ended(flying.pop()[0])
+        queues.release(flying.pop()[0])
     while (taken := queues.take(now + 100)) is not None:
         waiting.remove(taken[1])
-        queues.ended(taken[0])
+        queues.release(taken[0])
     assert not waiting
 
 
@@ -89,12 +89,12 @@ def test_a_problem_stays_on_its_server_and_problems_are_spread_evenly() -> None:
         for _ in range(2):
             queues.add(problem, problem)
     first = drained(queues)
-    places = {problem: {at for at, other in first if other == problem} for problem in "abcd"}
-    assert all(len(found) == 1 for found in places.values())
+    slots = {problem: {at for at, other in first if other == problem} for problem in "abcd"}
+    assert all(len(found) == 1 for found in slots.values())
     assert Counter(at for at, _ in first) == {0: 4, 1: 4}
     for problem in "dcba":
         queues.add(problem, problem)
-    assert {problem: {at} for at, problem in drained(queues)} == places
+    assert {problem: {at} for at, problem in drained(queues)} == slots
 
 
 def test_requests_of_a_server_go_out_in_their_order() -> None:
@@ -114,13 +114,13 @@ def test_a_server_without_work_takes_from_the_end_of_the_longest_queue() -> None
 def test_what_waited_for_a_server_that_is_down_goes_elsewhere() -> None:
     queues: Queues[str] = Queues(2, 1)
     queues.add("a", "a")
-    queues.down(0)
+    queues.mark_down(0)
     assert queues.take(0) == (1, "a")
     queues.add_again("a", "a", failed_at=1)
-    queues.ended(1)
-    queues.down(1)
+    queues.release(1)
+    queues.mark_down(1)
     assert queues.take(0) is None
-    queues.up(0)
+    queues.mark_up(0)
     assert queues.take(0) == (0, "a")
 
 
@@ -129,12 +129,12 @@ def test_what_waited_while_all_were_down_goes_out_in_order_where_one_is_up_again
     for name in ("a1", "b1", "b2"):
         queues.add(name, name[0])
     for at in (0, 1):
-        queues.down(at)
-    queues.up(0)
+        queues.mark_down(at)
+    queues.mark_up(0)
     order = []
     while (taken := queues.take(0)) is not None:
         order.append(taken)
-        queues.ended(0)
+        queues.release(0)
     assert order == [(0, "b1"), (0, "b2"), (0, "a1")]  # a1 had joined b when its own server went
 
 
@@ -144,7 +144,7 @@ def test_a_failed_request_goes_first_and_to_another_server() -> None:
     queues.add("b", "a")
     assert queues.take(0) == (0, "a")
     queues.add_again("a", "a", failed_at=0)
-    queues.ended(0)
+    queues.release(0)
     assert (1, "a") in drained(queues)
 
 
@@ -159,17 +159,17 @@ def test_a_busy_server_gets_half_as_much_and_one_more_with_every_answer() -> Non
         while queues.take(99) is not None:
             count += 1
         for _ in range(count):
-            queues.ended(0)
+            queues.release(0)
         return count
 
     queues.rest(0, 0, 5)
     queues.rest(0, 1, 2)  # of the same batch: its slots are halved once, and the longest rest counts
     assert queues.take(4.9) is None
     assert places() == 4
-    queues.answered(0)
+    queues.record_answer(0)
     assert places() == 5
     for _ in range(20):
-        queues.answered(0)
+        queues.record_answer(0)
     assert places() == 8
 
 

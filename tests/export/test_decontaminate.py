@@ -12,7 +12,7 @@ LONG = "A farmer has $1{,}200$ sheep, sells \\dfrac{1}{3} of them and buys 45 mo
 
 def index(*problems: str, ngram: int = 13) -> Contamination:
     listed = [
-        Listed(problem=text, place=RowLocation(file="f", line=line)) for line, text in enumerate(problems, start=1)
+        Listed(problem=text, location=RowLocation(file="f", line=line)) for line, text in enumerate(problems, start=1)
     ]
     return Contamination(listed, ngram)
 
@@ -41,7 +41,7 @@ def test_the_match_names_the_listed_problem_and_the_shared_words() -> None:
     assert listed.contaminated_by(f"{twelve} goes home.") is None
     match = listed.contaminated_by(f"{twelve} buys shoes.")
     assert match is not None
-    assert match.listed.place == RowLocation(file="f", line=2)
+    assert match.listed.location == RowLocation(file="f", line=2)
     assert match.words == "a farmer has 1200 sheep sells frac 1 3 of them and buys"
 
 

@@ -32,7 +32,7 @@ def write(folder: Path, name: str) -> Path:
 
 def place(path: Path, problem: str, column: str = "meta.question") -> RowLocation | None:
     match = contamination(DecontaminateConfig(paths=[str(path)], column=column)).contaminated_by(problem)
-    return match.listed.place if match else None
+    return match.listed.location if match else None
 
 
 @pytest.mark.parametrize(("name", "second"), [("a.jsonl", 2), ("a.json", 2), ("a.parquet", 2), ("a.txt", 3)])

@@ -130,8 +130,8 @@ class ProcessWorker:
         receipt: Receipt = await self._call("label_unit", task)
         return receipt
 
-    async def owed(self, task: UnitTask) -> list[str]:
-        return list(await self._call("owed", task))
+    async def missing_requests(self, task: UnitTask) -> list[str]:
+        return list(await self._call("missing_requests", task))
 
     async def snapshot(self) -> Snapshot:
         snapshot: Snapshot = await self._call("snapshot")

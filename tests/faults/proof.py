@@ -13,7 +13,7 @@ from pipeline.estimators.pooled.learning import TABLE as KERNELS
 from pipeline.estimators.pooled.learning import kernel_of
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import measured_prefixes, trials_of
-from pipeline.runtime.problem_budget import reached, unit_target_of
+from pipeline.runtime.problem_budget import meets_target, unit_target_of
 from pipeline.storage.commits import UNIT, Commit, CommitChain, chains, resolve
 from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
@@ -53,7 +53,7 @@ def faults_of(storage: Storage, units: Sequence[UnitRef], claim: Claim) -> Itera
     there = {found.chain_id: found for found in chains(storage, UNIT)}
     for unit in units:
         found = resolve(there.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id))
-        if found.whole is None or not reached(found.whole, unit_target_of(*deciding(claim.config))):
+        if found.whole is None or not meets_target(found.whole, unit_target_of(*deciding(claim.config))):
             yield f"success, but unit {unit.unit_id} is not whole"
             continue
         yield from _faults_of_unit(storage, unit, found.whole, claim)

@@ -105,14 +105,14 @@ def assert_as_undisturbed(storage: Storage, undisturbed: Storage, server: Object
     """Nothing lost, nothing twice, nothing changed."""
     assert rollouts(storage) == rollouts(undisturbed)
     assert labels(storage).equals(labels(undisturbed))
-    assert written_twice(server, storage.place) == []
-    assert not [path for path in server.deleted if f"{storage.place.removeprefix('s3:/')}/commits/" in path]
+    assert written_twice(server, storage.run_dir) == []
+    assert not [path for path in server.deleted if f"{storage.run_dir.removeprefix('s3:/')}/commits/" in path]
     assert MARKER not in storage.names("")
 
 
 def test_a_run_that_is_killed_goes_on_where_it_was(server: ObjectServer, data: Path, undisturbed: Storage) -> None:
     storage = storage_at(f"s3://{HONEST}/killed/run")
-    driver = started(data, storage.place)
+    driver = started(data, storage.run_dir)
     deadline = time.monotonic() + SECONDS
     while len(unit_records(storage)) < 5:
         assert driver.poll() is None, driver.communicate()
@@ -126,7 +126,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(server: ObjectServer, data: P
     committed = {name: storage.read(name) for name in unit_records(storage)}
     assert sum(rollouts(storage).values()) < sum(rollouts(undisturbed).values())
 
-    again = started(data, storage.place)
+    again = started(data, storage.run_dir)
     output, errors = again.communicate(timeout=SECONDS)
     assert again.returncode == 0, errors
     assert f"{2 * PROBLEMS} read = {2 * PROBLEMS} used + 0 rejected" in output
@@ -138,7 +138,7 @@ def test_two_drivers_at_once_lose_nothing_and_double_nothing(
     server: ObjectServer, data: Path, undisturbed: Storage
 ) -> None:
     storage = storage_at(f"s3://{HONEST}/two/run")
-    drivers = [started(data, storage.place) for _ in range(2)]
+    drivers = [started(data, storage.run_dir) for _ in range(2)]
     ends = [driver.communicate(timeout=SECONDS) for driver in drivers]
     assert [driver.returncode for driver in drivers] == [0, 0], ends
     assert_as_undisturbed(storage, undisturbed, server)
@@ -149,12 +149,12 @@ def test_where_the_store_refuses_nobody_a_second_driver_is_refused(
     server: ObjectServer, data: Path, undisturbed: Storage
 ) -> None:
     storage = storage_at(f"s3://{DEAF}/one/run")
-    settings = ["label", f"data.path={data}", f"run_dir={storage.place}", *SETTINGS]
+    settings = ["label", f"data.path={data}", f"run_dir={storage.run_dir}", *SETTINGS]
     with driver_marker(storage, settle_seconds=0):
         refused = run_stepvalue(settings)
         assert storage.names("") == [MARKER]
     assert refused.returncode == 2
-    assert f"delete {storage.place}/{MARKER}" in refused.stderr
+    assert f"delete {storage.run_dir}/{MARKER}" in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
     alone = run_stepvalue(settings)
     assert alone.returncode == 0, alone.stderr

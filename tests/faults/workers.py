@@ -181,8 +181,8 @@ class SignedWorker:
             self._answers.suspected |= task.probe.only if task.probe else frozenset()
             raise
 
-    async def owed(self, task: UnitTask) -> list[str]:
-        return await self._called(self._worker.owed(task))
+    async def missing_requests(self, task: UnitTask) -> list[str]:
+        return await self._called(self._worker.missing_requests(task))
 
     async def snapshot(self) -> Snapshot:
         return await self._called(self._worker.snapshot())

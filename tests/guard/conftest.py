@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.guard.doors import Doors, opened
+from tests.guard.terminal import Terminal, opened
 
 
 @pytest.fixture(scope="session")
-def doors() -> Iterator[Doors]:
+def terminal() -> Iterator[Terminal]:
     """One Ray head for all runs of this process."""
     with opened() as found:
         yield found

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.guard.digests import digest, settings, tables
-from tests.guard.doors import HERE, ROOT, Answer, Doors, Part
 from tests.guard.runs import ORDERLY, exports, summary
+from tests.guard.terminal import HERE, ROOT, Answer, Part, Terminal
 
 BEFORE = HERE / "before"
 INPUTS = ("problems.jsonl", "programs.jsonl")
@@ -132,7 +132,7 @@ def used(old: Old, folder: Path) -> Part:
     return Part(folder=folder, commands=[*lines.values(), *written.commands], collect=collect)
 
 
-def all_used(doors: Doors, folder: Path) -> dict[str, dict[str, Any]]:
+def all_used(terminal: Terminal, folder: Path) -> dict[str, dict[str, Any]]:
     """What becomes of copies of all old run directories, `NAME`, and of some new runs with the same commands, `NAME anew`."""
     parts = {}
     for old in OLD.values():
@@ -143,22 +143,22 @@ def all_used(doors: Doors, folder: Path) -> dict[str, dict[str, Any]]:
         parts[old.name] = used(old, below)
         if old.anew:
             parts[f"{old.name} anew"] = made_anew(old, below)
-    return doors.run_parts(parts)
+    return terminal.run_parts(parts)
 
 
-def make(doors: Doors, old: Old, folder: Path) -> None:
+def make(terminal: Terminal, old: Old, folder: Path) -> None:
     """Make a run directory as it is stored."""
     command = f"label {old.settings} run_dir={old.name}"
     if not old.stopped:
-        (answer,) = doors.run(folder, [command])
+        (answer,) = terminal.run(folder, [command])
         if answer.code:
             raise RuntimeError(answer.err)
         return
-    words = [*shlex.split(command), SLOW, f"cluster.address={doors.address}"]
+    words = [*shlex.split(command), SLOW, f"cluster.address={terminal.address}"]
     with subprocess.Popen(
         [sys.executable, "-m", "pipeline", *words],
         cwd=folder,
-        env={**os.environ, **doors.environment, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **terminal.environment, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as started:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.guard.digests import columns, differing, exported, masked, settings, table, tables
-from tests.guard.doors import ROOT, Answer, Doors, Part
+from tests.guard.terminal import ROOT, Answer, Part, Terminal
 
 PROCESSBENCH = ROOT.parent / "shared" / "data" / "processbench_dev.jsonl"
 ORDERLY = "policy=oracle cluster.workers=1 run.units_in_flight=1 run.report=false run.show_chains=0"
@@ -52,11 +52,13 @@ FEWER_EXPORTS = (*(f"format={name}" for name in FORMATS), "format=parquet target
 """What is refused depends on the format alone, so one run has all."""
 
 
-def labelled(doors: Doors, folder: Path, data: str, estimators: Sequence[str] = ESTIMATORS) -> list[Answer]:
+def labelled(terminal: Terminal, folder: Path, data: str, estimators: Sequence[str] = ESTIMATORS) -> list[Answer]:
     """A run of each estimator, in folders of its name."""
     if data == "processbench":
         (folder / "processbench.jsonl").symlink_to(PROCESSBENCH)
-    return doors.run(folder, [f"label estimator={name} {ORDERLY} {DATA[data]} run_dir={name}" for name in estimators])
+    return terminal.run(
+        folder, [f"label estimator={name} {ORDERLY} {DATA[data]} run_dir={name}" for name in estimators]
+    )
 
 
 def summary(answer: Answer, *folders: Path) -> dict[str, Any]:
@@ -109,9 +111,9 @@ def exports(run_dir: Path, folder: Path, wanted: Sequence[str]) -> Part:
     return Part(folder=folder, commands=commands, collect=collect)
 
 
-def everything(doors: Doors, folder: Path, data: str, estimators: Sequence[str]) -> dict[str, dict[str, Any]]:
+def everything(terminal: Terminal, folder: Path, data: str, estimators: Sequence[str]) -> dict[str, dict[str, Any]]:
     """A run of each estimator and all that follows from it; of processbench, the run and its relabellings."""
-    answers = labelled(doors, folder, data, estimators)
+    answers = labelled(terminal, folder, data, estimators)
     found = {}
     parts = {}
     for estimator, answer in zip(estimators, answers, strict=True):
@@ -122,7 +124,7 @@ def everything(doors: Doors, folder: Path, data: str, estimators: Sequence[str])
         parts[f"{estimator} changes"] = relabelled(run_dir, aside)
         if data == "sample":
             parts[f"{estimator} exports"] = exports(run_dir, aside, EXPORTS if estimator == "fixed" else FEWER_EXPORTS)
-    for name, made in doors.run_parts(parts).items():
+    for name, made in terminal.run_parts(parts).items():
         estimator, part = name.split()
         found[estimator][part] = made
     return found

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.guard.digests import settings
-from tests.guard.doors import Doors
 from tests.guard.old import BEFORE, OLD, SETTINGS, all_used, copied, placed
 from tests.guard.record import stored
+from tests.guard.terminal import Terminal
 
 pytestmark = pytest.mark.slow
 
@@ -16,8 +16,8 @@ Found = dict[str, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def found(doors: Doors, tmp_path_factory: pytest.TempPathFactory) -> Found:
-    return all_used(doors, tmp_path_factory.mktemp("old"))
+def found(terminal: Terminal, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    return all_used(terminal, tmp_path_factory.mktemp("old"))
 
 
 def confined(made: dict[str, Any]) -> None:
@@ -47,10 +47,10 @@ def test_what_was_stopped_becomes_what_was_not(found: Found) -> None:
     assert found["stopped"]["label"]["labels"] == found["fixed"]["label"]["labels"]
 
 
-def test_another_run_is_reported_from_an_old_one(doors: Doors, tmp_path: Path) -> None:
+def test_another_run_is_reported_from_an_old_one(terminal: Terminal, tmp_path: Path) -> None:
     placed(tmp_path)
     copied(OLD["fixed"], tmp_path)
     line = f"label {SETTINGS} estimator=fixed run.unit_problems=4 sampling.temperature=0.5 run_dir=fixed"
-    (answer,) = doors.run(tmp_path, [line])
+    (answer,) = terminal.run(tmp_path, [line])
     assert answer.code != 0
     assert "sampling.temperature was 1.0, now 0.5" in answer.err

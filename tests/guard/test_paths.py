@@ -5,7 +5,7 @@ import importlib.util
 
 import pytest
 
-from tests.guard.doors import ROOT
+from tests.guard.terminal import ROOT
 
 RIGHT, WRONG = "So \\boxed{0.5}.", "So \\boxed{2}."
 

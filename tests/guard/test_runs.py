@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.guard.doors import Doors
 from tests.guard.record import stored
 from tests.guard.runs import everything
+from tests.guard.terminal import Terminal
 
 pytestmark = pytest.mark.slow
 
@@ -15,8 +15,8 @@ ESTIMATORS = ("fixed", "bisect")
 
 
 @pytest.fixture(scope="module")
-def found(doors: Doors, tmp_path_factory: pytest.TempPathFactory) -> Found:
-    return everything(doors, tmp_path_factory.mktemp("sample"), "sample", ESTIMATORS)
+def found(terminal: Terminal, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    return everything(terminal, tmp_path_factory.mktemp("sample"), "sample", ESTIMATORS)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.guard.doors import Doors
 from tests.guard.record import stored
 from tests.guard.runs import ESTIMATORS, PROCESSBENCH, everything
+from tests.guard.terminal import Terminal
 
 pytestmark = [
     pytest.mark.faults,
@@ -14,6 +14,6 @@ pytestmark = [
 ]
 
 
-def test_runs_over_processbench_come_to_the_same(doors: Doors, tmp_path: Path) -> None:
-    for name, found in everything(doors, tmp_path, "processbench", ESTIMATORS).items():
+def test_runs_over_processbench_come_to_the_same(terminal: Terminal, tmp_path: Path) -> None:
+    for name, found in everything(terminal, tmp_path, "processbench", ESTIMATORS).items():
         assert found == stored(f"runs-processbench-{name}")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.plan.expected import add, inverse, mean, product, scale, spread, total
+from pipeline.analysis.plan.expected import add, inverse, mean, product, scale, total, widen
 from pipeline.core.forecast import Range
 
 amounts = st.floats(0.01, 1e6)
@@ -62,7 +62,7 @@ def test_ranges_hold_what_comes() -> None:
 
 @given(ranges(), ranges())
 def test_products_and_sums_are_in_order(first: Range, second: Range) -> None:
-    for found in (product(first, second), add(first, second), inverse(first), spread(first, second.expected)):
+    for found in (product(first, second), add(first, second), inverse(first), widen(first, second.expected)):
         assert ordered(found)
     assert product(first, second).expected == pytest.approx(first.expected * second.expected)
     assert product(first, second).high <= first.high * second.high * (1 + 1e-9)

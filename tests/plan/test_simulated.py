@@ -31,7 +31,7 @@ def initial(wanted: Estimator) -> Any:
 def spent(name: str, rate: float, *, problems: int = 200, rollouts: int = 8, seed: int = 0) -> list[SimulatedCost]:
     forest = trees(problems, steps=4)
     known = {prefix: BelievedValues(mean=rate, sd=0.0, tokens=10) for tree in forest for prefix in tree.prefix_ids}
-    wanted = estimator_for(ESTIMATORS.load(name).adapted(estimator_settings("fixed")))
+    wanted = estimator_for(ESTIMATORS.load(name).adapt(estimator_settings("fixed")))
     rng = np.random.default_rng(seed)
     return simulate(forest, known, rollouts=rollouts, estimator=wanted, state=initial(wanted), rng=rng)
 
@@ -64,7 +64,7 @@ def test_whatever_is_believed_a_simulation_ends_within_the_rollouts_there_are(
 ) -> None:
     forest = trees(3, steps=3)
     known = {prefix: BelievedValues(mean=mean, sd=sd, tokens=5) for tree in forest for prefix in tree.prefix_ids}
-    wanted = estimator_for(ESTIMATORS.load(name).adapted(estimator_settings("fixed")))
+    wanted = estimator_for(ESTIMATORS.load(name).adapt(estimator_settings("fixed")))
     rng = np.random.default_rng(seed)
     for one in simulate(forest, known, rollouts=4, estimator=wanted, state=initial(wanted), rng=rng):
         assert 0 <= one.rollouts <= 12

@@ -89,7 +89,7 @@ def test_shares_along_the_chain_count_every_step_and_every_rollout_once(rows: Ro
     uncertain = aggregates.uncertain_by_position(steps)
     assert uncertain["steps"].sum() == sum(len(before_end(row, row["label"])) for row in rows)
     assert uncertain["uncertain"].sum() == aggregates.in_all(steps).uncertain
-    assert set(uncertain["place"]) <= set(range(1, aggregates.PLACE_BINS + 1))
+    assert set(uncertain["position"]) <= set(range(1, aggregates.POSITION_BINS + 1))
     cut = aggregates.truncated_by_position(steps)
     distinct = {
         row["root_prefix_id"]: (row["root_n_truncated"], row["root_n_rollouts"] + row["root_n_ungraded"])
@@ -111,12 +111,14 @@ def test_shares_along_the_chain_count_every_step_and_every_rollout_once(rows: Ro
 def test_means_along_the_chain_are_those_of_its_values(rows: Rows) -> None:
     steps, _ = tables(rows)
     found = aggregates.value_by_position(steps)
-    for outcome, place, mean, low, high, count in found.iter_rows():
+    for outcome, position, mean, low, high, count in found.iter_rows():
         values = [
             value
             for row in rows
             for step, value in enumerate(shown(row))
-            if OUTCOME[row["outcome"]] == outcome and value is not None and place_of(step, len(row["label"])) == place
+            if OUTCOME[row["outcome"]] == outcome
+            and value is not None
+            and position_of(step, len(row["label"])) == position
         ]
         assert count == len(values)
         assert mean == pytest.approx(sum(values) / len(values))
@@ -124,8 +126,12 @@ def test_means_along_the_chain_are_those_of_its_values(rows: Rows) -> None:
     assert found["steps"].sum() == sum(value is not None for row in rows for value in shown(row))
 
 
-def place_of(step: int, steps: int) -> int:
-    return next(place for place in range(aggregates.PLACE_BINS + 1) if place * steps >= step * aggregates.PLACE_BINS)
+def position_of(step: int, steps: int) -> int:
+    return next(
+        position
+        for position in range(aggregates.POSITION_BINS + 1)
+        if position * steps >= step * aggregates.POSITION_BINS
+    )
 
 
 @FEW

@@ -117,21 +117,21 @@ def test_a_cut_text_says_its_length(text: str, characters: int) -> None:
 @given(st.integers(0, 60), st.integers(1, 60), st.randoms(use_true_random=False))
 def test_a_sample_is_the_same_chains_in_whatever_order_they_come(count: int, most: int, luck: random.Random) -> None:
     sizes = [size(name, 10) for name in range(count)]
-    chosen = {sizes[place].chain_id for place in sample(sizes, most).places}
+    chosen = {sizes[position].chain_id for position in sample(sizes, most).positions}
     assert len(chosen) == min(count, most)
     luck.shuffle(sizes)
     again = sample(sizes, most)
-    assert {sizes[place].chain_id for place in again.places} == chosen
-    assert list(again.places) == sorted(again.places)
-    assert [*again.within(0, count // 2), *again.within(count // 2, count)] == list(again.places)
+    assert {sizes[position].chain_id for position in again.positions} == chosen
+    assert list(again.positions) == sorted(again.positions)
+    assert [*again.within(0, count // 2), *again.within(count // 2, count)] == list(again.positions)
 
 
 @given(st.lists(st.lists(st.integers(0, 2_000_000), min_size=1, max_size=40), max_size=60))
 def test_texts_fit_into_the_bytes_that_are_there(lengths: list[list[int]]) -> None:
     sizes = [size(name, *found) for name, found in enumerate(lengths)]
     chosen = sample(sizes, 10_000)
-    assert sum(sizes[place].cut(chosen.characters) for place in chosen.places) <= TEXT_BYTES
-    assert len(chosen.places) == len(sizes)
+    assert sum(sizes[position].cut(chosen.characters) for position in chosen.positions) <= TEXT_BYTES
+    assert len(chosen.positions) == len(sizes)
 
 
 def test_long_texts_are_cut_more_and_then_chains_are_left_out() -> None:
@@ -139,7 +139,7 @@ def test_long_texts_are_cut_more_and_then_chains_are_left_out() -> None:
     assert sample([size(name, 10_000) for name in range(10_000)], 10_000).characters == 1_000
     many = sample([size(name, *[1_000] * 100) for name in range(2_000)], 2_000)
     assert many.characters == LIMITS[-1]
-    assert 500 < len(many.places) < 2_000
+    assert 500 < len(many.positions) < 2_000
 
 
 def rollouts(*found: tuple[str, Verdict, Finish]) -> pl.DataFrame:

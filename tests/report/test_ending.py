@@ -25,7 +25,7 @@ class Full(LocalStorage):
     """Has no room for a page."""
 
     def replace(self, name: str, data: bytes) -> None:
-        raise StoreError(f"{self.place}/{name} cannot be written: no space left\x1b[31m")
+        raise StoreError(f"{self.run_dir}/{name} cannot be written: no space left\x1b[31m")
 
 
 def shown(storage: LocalStorage, *, page: bool = True, changed: bool = True) -> list[str]:

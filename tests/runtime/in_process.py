@@ -36,9 +36,9 @@ class InProcessWorker:
         self._check()
         return await self._worker.label_unit(task)
 
-    async def owed(self, task: UnitTask) -> list[str]:
+    async def missing_requests(self, task: UnitTask) -> list[str]:
         self._check()
-        return await self._worker.owed(task)
+        return await self._worker.missing_requests(task)
 
     async def snapshot(self) -> Snapshot:
         self._check()

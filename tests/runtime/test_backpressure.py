@@ -35,7 +35,7 @@ def test_nobody_waits_for_an_engine_without_work() -> None:
     async def run() -> None:
         backpressure = Backpressure(capacity=4)
         await backpressure.turn()
-        backpressure.decided()
+        backpressure.end_turn()
         await backpressure.wait()
 
     asyncio.run(run())
@@ -81,7 +81,7 @@ def test_what_units_have_to_ask_for_comes_before_another_unit() -> None:
             await turn
             assert not another.done()
             backpressure.ask(15)
-            backpressure.decided()
+            backpressure.end_turn()
 
         deciding = [asyncio.create_task(decide(turn)) for turn in turns]
         await given_way()

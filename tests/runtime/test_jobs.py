@@ -24,11 +24,11 @@ def test_exactly_the_deadly_requests_are_written_off(numbers: set[int], data: st
         assert probe is not None
         if probe.only & deadly:
             deaths += 1
-            job.failed()
+            job.fail_group()
         else:
             answered |= probe.only
             written_off = probe.failed
-            job.survived()
+            job.pass_group()
     assert job.written_off == deadly
     assert answered == set(requests) - deadly
     assert not deadly or written_off == deadly or written_off < deadly
@@ -37,6 +37,6 @@ def test_exactly_the_deadly_requests_are_written_off(numbers: set[int], data: st
 
 def test_a_failure_without_a_group_takes_nothing_apart() -> None:
     job = Job(unit=UNIT, known_length=3, unit_target=BAR)
-    job.failed()
+    job.fail_group()
     assert (job.groups, job.written_off) == ([], set())
     assert job.task().probe is None

@@ -54,26 +54,26 @@ LINE = [prefix("p", 9), prefix("a", 9, 1, 2), prefix("b", 9, 1, 2, 3), prefix("c
 def test_a_rollout_reaches_the_last_prefix_all_of_whose_tokens_it_wrote(
     token_ids: tuple[int, ...], reached: str | None
 ) -> None:
-    assert steps([LINE]).reached("p", token_ids) == reached
+    assert steps([LINE]).reached_prefix("p", token_ids) == reached
 
 
 def test_a_step_in_other_tokens_is_not_taken_nor_what_is_behind_it() -> None:
     other = [LINE[0], prefix("a", 9, 12), *LINE[2:]]
-    assert steps([other]).reached("p", (1, 2, 3, 4, 4)) is None
-    assert steps([other]).reached("b", (4, 4)) == "c"
-    assert steps([[LINE[0], prefix("same", 9), prefix("a", 9, 1)]]).reached("p", (1,)) is None
+    assert steps([other]).reached_prefix("p", (1, 2, 3, 4, 4)) is None
+    assert steps([other]).reached_prefix("b", (4, 4)) == "c"
+    assert steps([[LINE[0], prefix("same", 9), prefix("a", 9, 1)]]).reached_prefix("p", (1,)) is None
 
 
 def test_where_a_step_begins_as_another_one_the_shorter_one_is_taken() -> None:
     forked = [[LINE[0], prefix("long", 9, 1, 2, 3), prefix("end", 9, 1, 2, 3, 4)], [LINE[0], prefix("short", 9, 1, 2)]]
-    assert steps(forked).reached("p", (1, 2, 3, 4)) == "short"
-    assert steps(forked).reached("long", (4,)) == "end"
+    assert steps(forked).reached_prefix("p", (1, 2, 3, 4)) == "short"
+    assert steps(forked).reached_prefix("long", (4,)) == "end"
 
 
 def test_other_problems_have_their_own_steps() -> None:
     found = PrefixMatcher((), {})
-    assert found.reached("p", (1, 2)) is None
-    assert steps([LINE]).reached("q", (1, 2)) is None
+    assert found.reached_prefix("p", (1, 2)) is None
+    assert steps([LINE]).reached_prefix("q", (1, 2)) is None
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=3), min_size=1, max_size=5), st.data())
@@ -86,7 +86,7 @@ def test_what_is_reached_is_what_was_written(cuts: list[list[int]], data: st.Dat
     written = (*rest[: data.draw(st.integers(0, len(rest)))], *data.draw(st.lists(st.integers(0, 2), max_size=2)))
     whole = chain[start].prompt_ids + written
     behind = [each for each in chain[start + 1 :] if whole[: len(each.prompt_ids)] == each.prompt_ids]
-    assert steps([chain]).reached(f"p{start}", written) == (behind[-1].prefix_id if behind else None)
+    assert steps([chain]).reached_prefix(f"p{start}", written) == (behind[-1].prefix_id if behind else None)
 
 
 SOLUTION = ("5 + 5 = 10.", "10 + 1 = 11.", "11 it is.", "The answer is 11.")

@@ -92,12 +92,12 @@ def carry_out(asked: Iterable[Round], buffer: UnitBuffer) -> None:
 def played(log: Log, name: str, rollouts: int, seed: int, random: Random) -> Log:
     """The log when no more rollouts are needed. The order in which problems advance is random."""
     rounds, buffer = rounds_of(log, name, rollouts, seed)
-    asked: Sequence[Round] = rounds.begun()
+    asked: Sequence[Round] = rounds.next_rounds()
     while asked:
         now = random.choice(asked)
         carry_out([now], buffer)
         asked = [each for each in asked if each is not now] + rounds.next([now.tree])
-    assert rounds.begun() == []
+    assert rounds.next_rounds() == []
     return logged(buffer)
 
 
@@ -127,7 +127,7 @@ def test_holes_anywhere_in_a_log_are_filled_and_nothing_is_asked_twice(
     whole = played({}, name, rollouts, seed, random)
     left = data.draw(st.sets(st.sampled_from(sorted(whole)))) if whole else set()
     rounds, _ = rounds_of({key: whole[key] for key in left}, name, rollouts, seed)
-    keys = [key for each in rounds.begun() for key in each.missing]
+    keys = [key for each in rounds.next_rounds() for key in each.missing]
     assert len(keys) == len(set(keys))
     assert not left & set(keys)
     mended = played({key: whole[key] for key in left}, name, rollouts, seed, random)
@@ -138,26 +138,28 @@ def test_holes_anywhere_in_a_log_are_filled_and_nothing_is_asked_twice(
 @given(names, st.integers(1, 6))
 def test_problems_do_not_wait_for_each_other(name: str, rollouts: int) -> None:
     rounds, buffer = rounds_of({}, name, rollouts, seed=1)
-    first, *others = rounds.begun()
+    first, *others = rounds.next_rounds()
     carry_out([first], buffer)
     for each in rounds.next([first.tree]):
         assert each.tree is first.tree
         assert each.number == first.number + 1
     again = Rounds(buffer, [each.tree for each in others], estimator(name))
-    assert [(each.number, each.missing) for each in again.begun()] == [(each.number, each.missing) for each in others]
+    assert [(each.number, each.missing) for each in again.next_rounds()] == [
+        (each.number, each.missing) for each in others
+    ]
 
 
 def test_a_decision_is_taken_without_what_came_in_of_a_round_that_was_cut() -> None:
     """A prefix with a correct rollout in a round that is still incomplete for another prefix."""
     name, rollouts = "first_success", 9
     rounds, buffer = rounds_of({}, name, rollouts, seed=3)
-    (one, *_) = rounds.begun()
+    (one, *_) = rounds.next_rounds()
     carry_out([one], buffer)
     (two, *_) = rounds.next([one.tree])
     assert len(two.missing) > 1
     for came_in in two.missing:
         cut, _ = rounds_of({**dict.fromkeys(one.missing, 0), came_in: 1}, name, rollouts, seed=3)
-        (again,) = [each for each in cut.begun() if each.tree.prefix_ids == one.tree.prefix_ids]
+        (again,) = [each for each in cut.next_rounds() if each.tree.prefix_ids == one.tree.prefix_ids]
         assert (again.number, set(again.missing)) == (1, set(two.missing) - {came_in})
 
 
@@ -177,34 +179,34 @@ def test_a_larger_budget_leaves_what_is_done_as_it_is() -> None:
         few = UnitTarget(rollouts=1, target_sd=0.2, budget=budget, budget_unit="rollouts")
         buffer = buffer_of({}, few)
         rounds = Rounds(buffer, trees(seed)[1:], pooled)
-        asked: Sequence[Round] = rounds.begun()
+        asked: Sequence[Round] = rounds.next_rounds()
         while asked:
             carry_out(asked, buffer)
             asked = rounds.next([each.tree for each in asked])
         more = buffer_of(logged(buffer), replace(few, budget=50))
         more.settled = set(logged(buffer))
-        assert bool(Rounds(more, trees(seed)[1:], pooled).begun()) is bool(rounds.spent())
-        done += not rounds.spent()
+        assert bool(Rounds(more, trees(seed)[1:], pooled).next_rounds()) is bool(rounds.n_spent())
+        done += not rounds.n_spent()
     assert done
 
 
 def test_no_estimator_but_the_pooled_one_leaves_chains_uncertain() -> None:
     for name in ESTIMATORS.ours:
         rounds, _ = rounds_of({}, name, 4, seed=1)
-        assert rounds.spent() == (3 if name == "pooled" else 0)
+        assert rounds.n_spent() == (3 if name == "pooled" else 0)
 
 
 def test_a_unit_without_a_budget_left_is_asked_for_nothing() -> None:
     pooled = estimator("pooled")
     for unit_budget, asked in ((0, False), (2, False), (3, True)):
         unit_target = UnitTarget(rollouts=4, target_sd=0.1, unit_budget=unit_budget, budget_unit="rollouts")
-        assert bool(Rounds(buffer_of({}, unit_target), trees(1), pooled).begun()) is asked
+        assert bool(Rounds(buffer_of({}, unit_target), trees(1), pooled).next_rounds()) is asked
 
 
 def test_arrivals_report_of_each_problem_when_all_it_was_asked_for_is_in() -> None:
     async def work() -> None:
         rounds, _ = rounds_of({}, "fixed", 2, seed=1)
-        arrivals, asked = Arrivals(), rounds.begun()
+        arrivals, asked = Arrivals(), rounds.next_rounds()
         arrivals.expect(asked)
         for each in reversed(asked):
             *most, last = each.missing

@@ -74,7 +74,7 @@ class ScriptedWorker:
         ledger.owed[unit] -= asked
         return Receipt(unit_id=unit, whole=not ledger.owed[unit], engine_failed=0)
 
-    async def owed(self, task: UnitTask) -> list[str]:
+    async def missing_requests(self, task: UnitTask) -> list[str]:
         return sorted(self.ledger.owed[task.unit.unit_id])
 
     async def snapshot(self) -> Snapshot:

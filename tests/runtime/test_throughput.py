@@ -41,7 +41,7 @@ class Fast:
     async def label_unit(self, task: UnitTask) -> Receipt:
         return Receipt(unit_id=task.unit.unit_id, whole=True)
 
-    async def owed(self, task: UnitTask) -> list[str]:
+    async def missing_requests(self, task: UnitTask) -> list[str]:
         raise AssertionError(f"{task.unit.unit_id} is no suspect")
 
     async def snapshot(self) -> Snapshot:

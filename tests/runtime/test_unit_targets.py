@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pipeline.config.choices import BudgetUnit
 from pipeline.config.label import DataConfig, LabelConfig, SamplingConfig
 from pipeline.core.records import Totals, UnitTarget
-from pipeline.runtime.problem_budget import UnitSpending, level_budget, reached, unit_target_of, unit_targets
+from pipeline.runtime.problem_budget import UnitSpending, level_budget, meets_target, unit_target_of, unit_targets
 from pipeline.storage.commits import UNIT, Commit, CommitState
 from tests.settings import deciding, estimator_settings
 
@@ -100,29 +100,29 @@ def test_a_unit_is_owed_again_when_more_is_asked_that_can_change_it() -> None:
     before = UnitTarget(rollouts=4, target_sd=0.1, budget=20, budget_unit="rollouts")
     done, open_still = whole(before, spent=0), whole(before, spent=1)
     larger = UnitTarget(rollouts=4, target_sd=0.1, budget=30, budget_unit="rollouts")
-    assert reached(done, before)
-    assert reached(open_still, before)
-    assert reached(done, larger)
-    assert not reached(open_still, larger)
-    assert reached(open_still, UnitTarget(rollouts=9, target_sd=0.1, budget=10, budget_unit="rollouts"))
-    assert not reached(done, UnitTarget(rollouts=4, target_sd=0.05, budget=20, budget_unit="rollouts"))
-    assert reached(done, UnitTarget(rollouts=4, target_sd=0.2))
-    assert not reached(open_still, UnitTarget(rollouts=4, target_sd=0.1))
+    assert meets_target(done, before)
+    assert meets_target(open_still, before)
+    assert meets_target(done, larger)
+    assert not meets_target(open_still, larger)
+    assert meets_target(open_still, UnitTarget(rollouts=9, target_sd=0.1, budget=10, budget_unit="rollouts"))
+    assert not meets_target(done, UnitTarget(rollouts=4, target_sd=0.05, budget=20, budget_unit="rollouts"))
+    assert meets_target(done, UnitTarget(rollouts=4, target_sd=0.2))
+    assert not meets_target(open_still, UnitTarget(rollouts=4, target_sd=0.1))
 
 
 def test_a_unit_is_owed_again_when_its_share_of_the_run_has_grown() -> None:
     def share(budget: int | None) -> UnitTarget:
         return UnitTarget(rollouts=4, target_sd=0.1, unit_budget=budget, budget_unit="rollouts" if budget else "")
 
-    assert reached(whole(share(20), rollouts=10), share(20))
-    assert not reached(whole(share(20), rollouts=10), share(21))
-    assert reached(whole(share(20), rollouts=25), share(24))
-    assert not reached(whole(share(20), rollouts=25), share(26))
-    assert not reached(whole(share(20), rollouts=10), share(None))
-    assert reached(whole(share(20), rollouts=10, spent=0), share(None))
+    assert meets_target(whole(share(20), rollouts=10), share(20))
+    assert not meets_target(whole(share(20), rollouts=10), share(21))
+    assert meets_target(whole(share(20), rollouts=25), share(24))
+    assert not meets_target(whole(share(20), rollouts=25), share(26))
+    assert not meets_target(whole(share(20), rollouts=10), share(None))
+    assert meets_target(whole(share(20), rollouts=10, spent=0), share(None))
 
 
 def test_rollouts_per_prefix_are_reached_by_as_many_or_more() -> None:
-    assert reached(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=3))
-    assert reached(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=4))
-    assert not reached(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=5))
+    assert meets_target(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=3))
+    assert meets_target(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=4))
+    assert not meets_target(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=5))

@@ -20,7 +20,7 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.analysis.relabel import relabel
 from pipeline.analysis.status import SHOWN_DAMAGE, RunStatus, StartState, lines, run_status
-from pipeline.config.changes import EstimatorChange, RelabelConfig
+from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core.errors import UsageError
 from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, PlannedWork, Range, encode_forecast
@@ -30,6 +30,7 @@ from pipeline.storage.objects import ObjectStorage
 from pipeline.storage.starts import FOLDER, PLAN, SpeedSample, Start, read_starts, this_process, write_start
 from tests.audit.runs import config, files, labelled
 from tests.runtime.in_process import label_in_process
+from tests.settings import EstimatorChange
 
 FINISHED = """\
 run       RUN

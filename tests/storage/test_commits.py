@@ -119,9 +119,9 @@ def test_a_lost_record_is_a_hole_where_more_are_known(tmp_path: Path) -> None:
     assert found == chain(storage, UNIT, ID, known_length=3)
     assert (found.commits, found.unreadable, found.length) == ((records[0], records[2]), (commit_name(records[1]),), 3)
     with pytest.raises(StoreError, match=r"00001\.json is missing or damaged: start `label`"):
-        refuse_damage(found, storage.place)
+        refuse_damage(found, storage.run_dir)
     publish(storage, Commit(kind=UNIT, chain_id=ID, number=1, state=CommitState.VOID))
-    refuse_damage(chain(storage, UNIT, ID), storage.place)
+    refuse_damage(chain(storage, UNIT, ID), storage.run_dir)
 
 
 def test_every_flipped_bit_of_a_record_is_noticed(tmp_path: Path) -> None:

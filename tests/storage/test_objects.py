@@ -185,7 +185,7 @@ def test_a_store_that_is_away_is_no_damage(
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     S3FileSystem.clear_instance_cache()
-    away = storage_at(storage.place)
+    away = storage_at(storage.run_dir)
     with pytest.raises(Unreachable):
         damaged_files(away, found)
     with pytest.raises(Unreachable):
@@ -215,12 +215,12 @@ def test_a_missing_client_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_file_url_is_a_folder(tmp_path: Path) -> None:
-    assert storage_at(f"file://{tmp_path}/run").place == str(tmp_path / "run")
+    assert storage_at(f"file://{tmp_path}/run").run_dir == str(tmp_path / "run")
 
 
 def test_where_the_first_commit_wins_drivers_need_no_lock(server: ObjectServer) -> None:
     storage = storage_at(f"s3://{HONEST}/two/run")
-    with hold_lock(storage, lock=True) as alone, hold_lock(storage_at(storage.place), lock=True):
+    with hold_lock(storage, lock=True) as alone, hold_lock(storage_at(storage.run_dir), lock=True):
         assert not alone
         assert storage.names("") == []
 

@@ -22,7 +22,7 @@ UNIT = "0" * 20
 def table(*details: str) -> pa.Table:
     return rejects_table(
         [
-            Reject(place=RowLocation(file="f", line=line), reason=RejectReason.NOT_JSON, detail=detail)
+            Reject(location=RowLocation(file="f", line=line), reason=RejectReason.NOT_JSON, detail=detail)
             for line, detail in enumerate(details, start=1)
         ]
     )

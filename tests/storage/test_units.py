@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 def staged(storage: Storage, files: list[list[list[InputRow]]]) -> Commit:
     """A staged input of several files with several units of several rows, and a file of rejects."""
-    reject = Reject(place=RowLocation(file="f", line=1), reason=RejectReason.NOT_JSON, detail="x")
+    reject = Reject(location=RowLocation(file="f", line=1), reason=RejectReason.NOT_JSON, detail="x")
     shards = [write_units(storage, f"{number:020x}", units) for number, units in enumerate(files)]
     rejects = write_shard(storage, "rejects", "f" * 20, [rejects_table([reject])])
     return Commit(kind=INPUT, chain_id="1" * 20, number=0, state=CommitState.WHOLE, shards=(*shards, rejects))
@@ -45,7 +45,7 @@ def test_units_give_back_the_rows_in_order(
 
 def row(number: int) -> InputRow:
     problem = Problem(problem_id=f"{number:020x}", text="?", golds=("1",))
-    return InputRow(place=RowLocation(file="f", line=number), source_id=None, problem=problem, solution=None)
+    return InputRow(location=RowLocation(file="f", line=number), source_id=None, problem=problem, solution=None)
 
 
 def test_ids_of_units_come_from_what_they_ask_for_wherever_they_stand(tmp_path: Path) -> None:

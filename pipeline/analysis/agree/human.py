@@ -61,7 +61,7 @@ class _UnusableError(Exception):
 class HumanChain:
     """`goods`: one per step. `first_error`: a step counted from 0, -1 for no error, None where the ratings leave it open."""
 
-    place: RowLocation
+    location: RowLocation
     source_id: str | None
     problem: str
     steps: tuple[str, ...]
@@ -73,7 +73,7 @@ class HumanChain:
 class Unusable:
     """A row without a chain or without a usable label. `detail` gives the reason."""
 
-    place: RowLocation
+    location: RowLocation
     detail: str
 
 
@@ -87,9 +87,9 @@ def human_chains(
     unanswered = replace(
         data, columns=replace(data.columns, answer=_ANSWER), answer_in_text=False, answer_is_suite=False
     )
-    for place, row in rows:
-        found = row if isinstance(row, Reject) else _chain(row, place, unanswered, name, neutral)
-        yield Unusable(place=place, detail=found.detail) if isinstance(found, Reject) else found
+    for location, row in rows:
+        found = row if isinstance(row, Reject) else _chain(row, location, unanswered, name, neutral)
+        yield Unusable(location=location, detail=found.detail) if isinstance(found, Reject) else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,20 +165,20 @@ def subsets(pairs: Sequence[ChainPair]) -> list[str | None]:
 
 
 def _chain(
-    row: Mapping[str, object], place: RowLocation, data: DataConfig, name: str | None, neutral: Neutral
+    row: Mapping[str, object], location: RowLocation, data: DataConfig, name: str | None, neutral: Neutral
 ) -> HumanChain | Unusable | Reject:
-    read = read_row({**row, _ANSWER: "-"}, place, data, lambda _text: None)
+    read = read_row({**row, _ANSWER: "-"}, location, data, lambda _text: None)
     if isinstance(read, Reject):
         return read
     if read.solution is None:
-        return Unusable(place=place, detail="The row has no chain, neither steps nor a solution.")
+        return Unusable(location=location, detail="The row has no chain, neither steps nor a solution.")
     steps = tuple(step_texts(read.solution.text, read.solution.ends))
     try:
         goods = _goods(row, data.layout, name, len(steps), NEUTRAL[neutral])
     except _UnusableError as unusable:
-        return Unusable(place=place, detail=str(unusable))
+        return Unusable(location=location, detail=str(unusable))
     return HumanChain(
-        place=place,
+        location=location,
         source_id=read.source_id,
         problem=read.problem.text,
         steps=steps,

@@ -65,7 +65,8 @@ def _print_counts(console: Console, report: Agreement) -> None:
     if counts.open:
         lines.append(f"          ratings that leave the first error open: {format_count(counts.open, 'chain')}")
     lines.extend(
-        f"unusable  {row.place.file}, line {row.place.line}: {row.detail}" for row in report.unusable[:SHOWN_UNUSABLE]
+        f"unusable  {row.location.file}, line {row.location.line}: {row.detail}"
+        for row in report.unusable[:SHOWN_UNUSABLE]
     )
     if counts.unusable > SHOWN_UNUSABLE:
         lines.append(f"          ... and {counts.unusable - SHOWN_UNUSABLE:,} more")

@@ -129,13 +129,13 @@ def first_errors(
         if pair.human.first_error is not None
     ]
     names = list(dict.fromkeys(subset for _, subset, _ in cases if subset is not None))
-    places: dict[str | None, int] = {None: len(names), **{name: index for index, name in enumerate(names)}}
+    positions: dict[str | None, int] = {None: len(names), **{name: index for index, name in enumerate(names)}}
     rows = np.zeros((len(cases), len(names) + 1, 4))
     for row, (pair, subset, errors) in zip(rows, cases, strict=True):
         truth = pair.human.first_error
         hit = errors.get(truth, 0.0)
         cell = [0.0, 0.0, 1.0, hit] if truth == NO_ERROR else [1.0, hit, 0.0, 0.0]
-        row[places[subset]] = cell
+        row[positions[subset]] = cell
     wholes = rows.sum(axis=1)
     return FirstErrorScores(
         total=_f1(wholes, resampling),
@@ -235,8 +235,8 @@ def reliability(pairs: Sequence[ChainPair], n_bins: int, confidence: float) -> R
     sampled = np.array([not terminal for _, _, _, terminal in valued], dtype=np.bool_)
     where = np.minimum((values * n_bins + _ROUNDING).astype(np.int64), n_bins - 1)
     bins = tuple(
-        _bin(place, n_bins, values[where == place], goods[where == place], confidence)
-        for place in np.unique(where).tolist()
+        _bin(position, n_bins, values[where == position], goods[where == position], confidence)
+        for position in np.unique(where).tolist()
     )
     apart = sum(found.steps * abs(found.mean_value - found.good) for found in bins)
     return Reliability(
@@ -316,11 +316,11 @@ def _right_answers(cases: Sequence[tuple[ChainPair, Mapping[int | None, float]]]
     )
 
 
-def _bin(place: int, n_bins: int, values: Floats, goods: NDArray[np.bool_], confidence: float) -> Bin:
+def _bin(position: int, n_bins: int, values: Floats, goods: NDArray[np.bool_], confidence: float) -> Bin:
     good_low, good_high = wilson(int(goods.sum()), len(goods), confidence)
     return Bin(
-        low=place / n_bins,
-        high=(place + 1) / n_bins,
+        low=position / n_bins,
+        high=(position + 1) / n_bins,
         steps=len(values),
         mean_value=float(values.mean()),
         good=float(goods.mean()),

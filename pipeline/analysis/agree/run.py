@@ -126,7 +126,7 @@ def agree(config: AgreeConfig) -> Agreement:
         run_dir=config.run_dir,
         data=config.data.path,
         made=made,
-        owed_units=run.owed,
+        owed_units=run.incomplete,
         neutral=config.neutral.value,
         confidence=config.confidence,
         resamples=config.resamples,
@@ -159,7 +159,9 @@ def _humans(config: AgreeConfig) -> tuple[list[HumanChain], list[Unusable]]:
             humans.append(found)
     if not humans:
         reason = (
-            f"; line {unusable[0].place.line} of {unusable[0].place.file}: {unusable[0].detail}" if unusable else ""
+            f"; line {unusable[0].location.line} of {unusable[0].location.file}: {unusable[0].detail}"
+            if unusable
+            else ""
         )
         raise InputError(
             f"data.path: none of the {len(unusable)} rows of {config.data.path} is a chain with a human label{reason}"
@@ -172,7 +174,7 @@ def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> tup
     rows = rows_of(storage, run, _COLUMNS)
     first = next(rows, None)
     if first is None:
-        raise UsageError(f"{storage.place} holds no labels: see its rejects/, or wait until `label` has written some")
+        raise UsageError(f"{storage.run_dir} holds no labels: see its rejects/, or wait until `label` has written some")
     column = value_column(soft, first["estimator"])
     made = LabelProvenance(
         estimator=first["estimator"], label_rule=first["label_rule"], policy=first["policy"], soft=column.value

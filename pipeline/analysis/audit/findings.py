@@ -54,10 +54,10 @@ class Check(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One fault: its place (a file or record), what is wrong, and what to do about it."""
+    """One fault: where it is (a file or record), what is wrong, and what to do about it."""
 
     check: Check
-    place: str
+    where: str
     fault: str
     remedy: str
 
@@ -73,18 +73,18 @@ class Ledger:
     def count(self, check: Check, number: int = 1) -> None:
         self.looked_at[check] += number
 
-    def fault(self, check: Check, place: str, fault: str, remedy: str) -> None:
-        self.findings.append(Finding(check=check, place=place, fault=fault, remedy=remedy))
+    def fault(self, check: Check, where: str, fault: str, remedy: str) -> None:
+        self.findings.append(Finding(check=check, where=where, fault=fault, remedy=remedy))
 
-    def faults(self, check: Check, place: str, faults: Iterable[str], remedy: str) -> bool:
-        """Note the faults of one place. True if there are any."""
+    def faults(self, check: Check, where: str, faults: Iterable[str], remedy: str) -> bool:
+        """Note the faults of one file or record. True if there are any."""
         some = False
         for number, fault in enumerate(faults):
             some = True
             if number == MAX_NAMED:
-                self.fault(check, place, f"has more faults of this kind than these {MAX_NAMED}", remedy)
+                self.fault(check, where, f"has more faults of this kind than these {MAX_NAMED}", remedy)
                 break
-            self.fault(check, place, fault, remedy)
+            self.fault(check, where, fault, remedy)
         return some
 
 
@@ -106,7 +106,7 @@ def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
         return {key: json.loads(value) for key, value in lost[-1]} if lost else None
     if identity.get("schema") != SCHEMA_VERSION:
         raise UsageError(
-            f"{storage.place} was written with schema {identity.get('schema')}, but this version has schema "
+            f"{storage.run_dir} was written with schema {identity.get('schema')}, but this version has schema "
             f"{SCHEMA_VERSION}: audit it with the version of stepvalue that wrote it"
         )
     if storage.read(NAME) != encode_identity(identity):

@@ -29,7 +29,7 @@ from pipeline.estimators.base import Estimator, RolloutRange
 from pipeline.estimators.tree import measured_prefixes, trees_of
 
 Measurement = tuple[RowLocation, int]
-"""A prefix of a row's chain: the place of the row, and the number of steps."""
+"""A prefix of a row's chain: the location of the row, and the number of steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,9 @@ class LoggedId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedChain:
-    """A chain from the input or from the unit's draws, and the place of its row."""
+    """A chain from the input or from the unit's draws, and the location of its row."""
 
-    place: RowLocation
+    location: RowLocation
     chain: Chain
 
     def shape(self, outcome: bool | None) -> ChainShape:
@@ -62,18 +62,18 @@ def expected_chains(
         problem_id = row.problem.problem_id
         draws = [draw.solution for draw in drawn if draw.solution.problem_id == problem_id and draw.solution.ends]
         own = [row.solution] if row.solution else {solution.chain_id: solution for solution in draws}.values()
-        for solution in own if row.place not in rejected else ():
+        for solution in own if row.location not in rejected else ():
             ids = tuple(prefix_id(solution, index) for index in range(1, len(solution.ends) + 1))
             chain = Chain(problem=row.problem, solution=solution, root_prefix_id=root_id(problem_id), prefix_ids=ids)
-            yield AuditedChain(place=row.place, chain=chain)
+            yield AuditedChain(location=row.location, chain=chain)
 
 
 def sampled_prefixes(chains: Iterable[AuditedChain], outcomes: Iterable[bool | None]) -> dict[str, list[Measurement]]:
-    """Prefix id -> the places that need its value, for all prefixes that are measured by rollouts, bare problems included."""
+    """Prefix id -> the locations that need its value, for all prefixes measured by rollouts, bare problems included."""
     asked: dict[str, list[Measurement]] = defaultdict(list)
     for proven, outcome in zip(chains, outcomes, strict=True):
         for index, prefix in enumerate(measured_prefixes(proven.shape(outcome))):
-            asked[prefix].append((proven.place, index))
+            asked[prefix].append((proven.location, index))
     return dict(asked)
 
 
@@ -87,7 +87,7 @@ def id_faults(
     """The faults of a unit's multiset of rollout ids, as texts; nothing if every planned rollout exists exactly once.
 
     Planned are the issues of every asked prefix, from 0 on without a gap, and as many as `plan` allows. A prefix without
-    rollouts must be reported as too long, once for each place that needs it, unless `plan` allows prefixes without rollouts.
+    rollouts must be reported as too long, once for each location that needs it, unless `plan` allows prefixes without rollouts.
     `spare` prefixes may have rollouts: the ends of chains whose outcome was unknown when the rollouts were sampled.
     """
     issues: dict[str, list[int]] = defaultdict(list)
@@ -96,24 +96,24 @@ def id_faults(
             yield f"rollout {row.rollout_id} is stored as issue {row.issue_index} of prefix {row.prefix_id}"
         issues[row.prefix_id].append(row.issue_index)
     unmeasured: Counter[Measurement] = Counter()
-    for prefix, places in asked.items():
+    for prefix, locations in asked.items():
         found = sorted(issues.pop(prefix, []))
         if not found:
-            unmeasured.update(places)
+            unmeasured.update(locations)
         else:
             due = range(min(max(found[-1] + 1, plan.least), plan.most))
             yield from _differences(prefix, Counter(found), Counter(due))
     for prefix, found in issues.items():
         kept = Counter(set(found)) if prefix in spare else Counter()
         yield from _differences(prefix, Counter(found), kept)
-    for place, index in sorted({*unmeasured, *too_long}, key=lambda at: (at[0].file, at[0].line, at[1])):
-        without, named = unmeasured[place, index], too_long.get((place, index), 0)
+    for location, index in sorted({*unmeasured, *too_long}, key=lambda at: (at[0].file, at[0].line, at[1])):
+        without, named = unmeasured[location, index], too_long.get((location, index), 0)
         if without < named or (plan.least and without != named):
-            where = f"{place.file}:{place.line}, {index} steps"
+            where = f"{location.file}:{location.line}, {index} steps"
             yield f"prefixes without rollouts at {where}: {without}, but rejects/ names {named}"
 
 
-def owed_faults(
+def missing_work_faults(
     chains: Sequence[ChainShape],
     trials: Mapping[str, Trials],
     too_long: Collection[str],
@@ -146,7 +146,7 @@ def draw_faults(
     for row in rows:
         wanted = [(row.problem.problem_id, draw) for draw in range(solutions)] if row.solution is None else []
         counts = [found.pop(key, 0) for key in wanted]
-        if counts != [1] * len(wanted) and (any(counts) or row.place not in rejected):
+        if counts != [1] * len(wanted) and (any(counts) or row.location not in rejected):
             yield f"problem {row.problem.problem_id} must have each of its draws 0 to {solutions - 1} once, but has {counts}"
     for problem_id, draw in found:
         yield f"draw {draw} of problem {problem_id} was never planned"

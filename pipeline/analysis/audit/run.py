@@ -95,7 +95,7 @@ def audit(config: AuditConfig) -> AuditReport:
     with hold_lock(storage, lock=config.prune and config.lock) as alone:
         if config.prune and config.lock and not alone:
             raise UsageError(
-                f"{storage.place} supports no lock: make sure that no other job works on it, then prune it with lock=false"
+                f"{storage.run_dir} supports no lock: make sure that no other job works on it, then prune it with lock=false"
             )
         report = _Audit(storage).report()
         if not (config.prune and report.sound):
@@ -127,7 +127,7 @@ def audit_lines(report: AuditReport) -> Iterator[str]:
         yield f"foreign    {format_count(len(left.foreign), 'name')} that this program never writes or removes"
         yield from _indented(left.foreign)
     for finding in report.findings:
-        yield f"{finding.place}: {finding.fault}: {finding.remedy}"
+        yield f"{finding.where}: {finding.fault}: {finding.remedy}"
     if report.owed:
         yield (f"{format_unfinished(report.owed, report.units)}: start `label` with the same settings again")
     if report.sound:
@@ -157,7 +157,7 @@ class _Audit:
             faults = [f"{name} is in the wrong folder" for name in found.misplaced]
             ledger.faults(Check.LABELS, f"{LABELS}/", faults, f"{_RESUME}: it moves label files to their places")
         return AuditReport(
-            run_dir=storage.place,
+            run_dir=storage.run_dir,
             looked_at=ledger.looked_at,
             findings=ledger.findings,
             units=self._units,
@@ -207,8 +207,8 @@ class _Audit:
             check_chain(self._storage, self._ledger, chain)
             prove_unit(unit_id, None, chain, basis, self._verifier, self._ledger)
             if intact:
-                place = f"{FOLDER}/{UNIT}-{unit_id}-*"
-                self._ledger.fault(Check.ROWS, place, "belongs to no unit of the input", "move these records away")
+                where = f"{FOLDER}/{UNIT}-{unit_id}-*"
+                self._ledger.fault(Check.ROWS, where, "belongs to no unit of the input", "move these records away")
 
     def _staged(self, staged_id: str) -> Commit | None:
         """The record of the staged input. Also checks the files of other inputs and of earlier stagings."""

@@ -17,8 +17,8 @@ from pipeline.analysis.audit.invariants import (
     draw_faults,
     expected_chains,
     id_faults,
+    missing_work_faults,
     needless_faults,
-    owed_faults,
     sampled_prefixes,
     totals_of,
 )
@@ -88,12 +88,12 @@ def prove_unit(
     if rows is None or any(shard not in tables for shard in shards_in_use(chain)):
         return
     remedy = f"move commits/unit-{unit_id}-* away and start `label` again, which labels the unit again"
-    place = commit_name(whole)
+    where = commit_name(whole)
     try:
-        _Proof(rows, whole, _stored(whole, chain, tables), place, remedy, ledger).prove(unit_id, basis, verifier)
+        _Proof(rows, whole, _stored(whole, chain, tables), where, remedy, ledger).prove(unit_id, basis, verifier)
     except (KeyError, ValueError, TypeError, IndexError) as error:
         # Only a forged checksum lets such content through, and it can break anything.
-        ledger.fault(Check.ROLLOUTS, place, f"names files with invalid content ({error!r})", remedy)
+        ledger.fault(Check.ROLLOUTS, where, f"names files with invalid content ({error!r})", remedy)
 
 
 def _tables(chain: CommitChain, verifier: FileVerifier, ledger: Ledger) -> dict[ShardRecord, pa.Table]:
@@ -124,23 +124,23 @@ def _superseded(shard: ShardRecord, tables: Mapping[ShardRecord, pa.Table], veri
 
 
 def _stored(whole: Commit, chain: CommitChain, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
-    def named(name: str) -> list[pa.Table]:
+    def tables_of(name: str) -> list[pa.Table]:
         return [tables[shard] for shard in whole.shards if shard.table == name]
 
     rejects = [
         (RowLocation(file=row["file"], line=row["line"]), row["step_index"])
-        for table in named("rejects")
+        for table in tables_of("rejects")
         for row in table.select(["file", "line", "step_index"]).to_pylist()
     ]
-    labels = named("labels")
+    labels = tables_of("labels")
     return _Stored(
-        rollouts=named("rollouts"),
+        rollouts=tables_of("rollouts"),
         later=[table for shard, table in tables.items() if shard.table == "rollouts" and shard not in whole.shards],
-        drawn=[drawn for table in named("solutions") for drawn in sampled_solutions(table)],
-        rejected=frozenset(place for place, index in rejects if index is None),
-        too_long=Counter((place, index) for place, index in rejects if index is not None),
+        drawn=[drawn for table in tables_of("solutions") for drawn in sampled_solutions(table)],
+        rejected=frozenset(location for location, index in rejects if index is None),
+        too_long=Counter((location, index) for location, index in rejects if index is not None),
         labels=pa.concat_tables(labels) if labels else None,
-        states=[table for name in LEARNED for table in named(name)],
+        states=[table for name in LEARNED for table in tables_of(name)],
         mended=any(commit.void for commit in chain.commits),
     )
 
@@ -150,17 +150,17 @@ def _state(estimator: Estimator, tables: Sequence[pa.Table]) -> Any:
     learner = estimator.learner
     if learner is None:
         return None
-    return learner.restored(tables[0]) if tables else learner.initial()
+    return learner.from_table(tables[0]) if tables else learner.initial()
 
 
 class _Proof:
     def __init__(
-        self, rows: Sequence[InputRow], whole: Commit, stored: _Stored, place: str, remedy: str, ledger: Ledger
+        self, rows: Sequence[InputRow], whole: Commit, stored: _Stored, where: str, remedy: str, ledger: Ledger
     ) -> None:
         self._rows = rows
         self._whole = whole
         self._stored = stored
-        self._place = place
+        self._where = where
         self._remedy = remedy
         self._ledger = ledger
 
@@ -173,12 +173,12 @@ class _Proof:
             *_chain_faults(chains, labelled),
         ]
         self._ledger.count(Check.LABELS, len(chains))
-        if self._ledger.faults(Check.LABELS, self._place, faults, self._remedy):
+        if self._ledger.faults(Check.LABELS, self._where, faults, self._remedy):
             return
         facts = rollout_outcomes_of(stored.rollouts)
         self._prove_log(chains, [chain.outcome for chain in labelled], facts, basis.estimator)
         state = _state(basis.estimator, stored.states)
-        self._prove_labels(stored.labels, labelled, facts, basis.estimator, state, self._place, self._remedy)
+        self._prove_labels(stored.labels, labelled, facts, basis.estimator, state, self._where, self._remedy)
         if basis.edition is not None:
             self._prove_edition(unit_id, basis.edition, verifier, labelled, facts)
 
@@ -199,17 +199,17 @@ class _Proof:
         sampled = {outcome.prefix_id for outcome in facts.values()}
         without = {
             prefix
-            for prefix, places in asked.items()
-            if prefix not in sampled and any(place in stored.too_long for place in places)
+            for prefix, locations in asked.items()
+            if prefix not in sampled and any(location in stored.too_long for location in locations)
         }
         trials = trials_of(facts.values())
         faults = [
-            *id_faults(logged, asked, stored.too_long, estimator.planned(rollouts), spare=ends),
-            *owed_faults(shapes, trials, without, rollouts, estimator),
+            *id_faults(logged, asked, stored.too_long, estimator.rollout_range(rollouts), spare=ends),
+            *missing_work_faults(shapes, trials, without, rollouts, estimator),
             *(() if stored.mended else needless_faults(trials, estimator)),
             *_later_faults(stored.later, facts),
         ]
-        ledger.faults(Check.ROLLOUTS, self._place, faults, self._remedy)
+        ledger.faults(Check.ROLLOUTS, self._where, faults, self._remedy)
         totals = replace(
             totals_of(chains, asked, facts.values(), stored.drawn, len(stored.rejected)),
             too_long=len(without),
@@ -217,7 +217,7 @@ class _Proof:
         )
         ledger.count(Check.TOTALS)
         if totals != self._whole.totals:
-            ledger.fault(Check.TOTALS, self._place, _differing_totals(self._whole.totals, totals), self._remedy)
+            ledger.fault(Check.TOTALS, self._where, _differing_totals(self._whole.totals, totals), self._remedy)
 
     def _prove_labels(
         self,
@@ -226,12 +226,12 @@ class _Proof:
         facts: Mapping[str, RolloutOutcome],
         estimator: Estimator,
         state: Any,
-        place: str,
+        where: str,
         remedy: str,
     ) -> None:
         if stored is not None and chains:
             computed = labels_of(chains, trials_of(facts.values()), estimator, state)
-            self._ledger.faults(Check.LABELS, place, _label_faults(stored, computed), remedy)
+            self._ledger.faults(Check.LABELS, where, _label_faults(stored, computed), remedy)
 
     def _prove_edition(
         self,

@@ -99,7 +99,7 @@ def _read(run_dir: str) -> _Run:
     read = frames(frames_of(storage, stored, COLUMNS))
     if read is None:
         raise UsageError(
-            f"run_dir={storage.place} holds no labels: see its rejects/, or wait until `label` has written some"
+            f"run_dir={storage.run_dir} holds no labels: see its rejects/, or wait until `label` has written some"
         )
     made = next(frame for frame in frames_of(storage, stored, _MADE) if len(frame)).row(0, named=True)
     return _Run(run_dir=run_dir, storage=storage, stored=stored, frames=read, made=made)
@@ -112,7 +112,7 @@ def _side(run: _Run, found: Common, side: str) -> Side:
         **run.made,
         soft=run.soft.value,
         units=len(run.stored.units),
-        owed=run.stored.owed,
+        owed=run.stored.incomplete,
         chains=len(run.frames.chains),
         prefixes=len(run.frames.prefixes),
         rollouts=totals.rollouts,
@@ -124,9 +124,9 @@ def _side(run: _Run, found: Common, side: str) -> Side:
 
 def _bins(found: Common, soft_a: ValueColumn, soft_b: ValueColumn) -> Bins:
     columns = (f"{SHORT[soft_a]}_a", f"{SHORT[soft_b]}_b")
-    places = [(pl.col(name) * BINS).cast(pl.Int32).clip(0, BINS - 1).alias(name) for name in columns]
+    bins = [(pl.col(name) * BINS).cast(pl.Int32).clip(0, BINS - 1).alias(name) for name in columns]
     counts = [[0] * BINS for _ in range(BINS)]
-    for i, j, number in found.prefixes.drop_nulls(columns).select(places).group_by(columns).len().iter_rows():
+    for i, j, number in found.prefixes.drop_nulls(columns).select(bins).group_by(columns).len().iter_rows():
         counts[i][j] = number
     return Bins(counts=tuple(tuple(row) for row in counts))
 
@@ -199,15 +199,15 @@ def _words(run: _Run, problem_ids: set[str]) -> set[int]:
 
 
 def _nothing_common(a: _Run, b: _Run, found: Common, other_answers: int) -> str:
-    places = f"run_dir: {a.run_dir} and {b.run_dir} have no labelled prefix in common"
+    start = f"run_dir: {a.run_dir} and {b.run_dir} have no labelled prefix in common"
     if found.overlap.problems:
         return (
-            f"{places}, although they share {format_count(found.overlap.problems, 'problem')}: "
+            f"{start}, although they share {format_count(found.overlap.problems, 'problem')}: "
             "their chains differ, and no bare problem has a value in both; label the same chains in both"
         )
     if other_answers:
         return (
-            f"{places}: the known answers differ in {format_count(other_answers, 'problem')} with the same words; give both "
+            f"{start}: the known answers differ in {format_count(other_answers, 'problem')} with the same words; give both "
             "runs the same answer column, in the same spelling"
         )
-    return f"{places}: no problem is in both; label the same rows in both, from the same data.path with the same data settings"
+    return f"{start}: no problem is in both; label the same rows in both, from the same data.path with the same data settings"

@@ -247,7 +247,7 @@ def add(first: Range, second: Range) -> Range:
     return Range(low=first.low + second.low, expected=first.expected + second.expected, high=first.high + second.high)
 
 
-def spread(known: Range, other: float) -> Range:
+def widen(known: Range, other: float) -> Range:
     """The range, widened to include `other`."""
     return Range(low=min(known.low, other), expected=known.expected, high=max(known.high, other))
 

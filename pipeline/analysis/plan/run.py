@@ -25,8 +25,8 @@ from pipeline.analysis.plan.expected import (
     extrapolate,
     mean,
     product,
-    spread,
     success_rate,
+    widen,
 )
 from pipeline.analysis.plan.pilot import ROLLOUTS, UNKNOWN_SD, PilotResult, run_pilot
 from pipeline.analysis.plan.pilot import believed_values as assumed_values
@@ -167,7 +167,7 @@ def assumed_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, why_
         success_rate=rate,
         tokens_per_second=assumed_speed(config, context),
         workers=config.cluster.workers or 1,
-        devices=config.cluster.gpus_per_worker or float(policy_for(config.policy).spread_over() or 1),
+        devices=config.cluster.gpus_per_worker or float(policy_for(config.policy).given_tensor_parallel() or 1),
     )
     return CostBasis(planned=planned, sampled=sampled, pilot=pilot)
 
@@ -186,7 +186,7 @@ def _piloted(
         storage = LocalStorage(Path(folder))
         chains = survey.planned.chains + survey.bare * config.sampling.solutions
         estimator = _alone(estimator_for(config.estimator), chains)
-        scratch = replace(config, run_dir=storage.place, budget=None, estimator=estimator.settings)
+        scratch = replace(config, run_dir=storage.run_dir, budget=None, estimator=estimator.settings)
         return run_pilot(scratch, [*survey.drawn, *survey.drawn_bare], storage, identity_of_run, hiring, watch, stop)
 
 
@@ -221,7 +221,7 @@ def _others(config: LabelConfig, ground: CostBasis, rng: np.random.Generator) ->
     found, rollouts = [], config.sampling.rollouts
     for name in ESTIMATORS.ours:
         if name != config.estimator.name:
-            wanted = estimator_for(ESTIMATORS.load(name).adapted(config.estimator))
+            wanted = estimator_for(ESTIMATORS.load(name).adapt(config.estimator))
             amounts = (
                 amounts_by_simulation(ground.sampled, wanted, rollouts, _initial(wanted), rng)
                 if ground.pilot.measured
@@ -236,14 +236,14 @@ def _assumed_amounts(rollouts: int, ground: CostBasis, estimator: Estimator, rng
     length, rate = ground.pilot.completion_tokens, ground.pilot.success_rate
     alone = _alone(estimator, ground.planned.chains)
 
-    def taken(at: float) -> Range:
+    def rollouts_at(at: float) -> Range:
         believed = assumed_values(ground.sampled.labelled, length.expected, at)
         sampled = replace(ground.sampled, believed=believed)
         return amounts_by_simulation(sampled, alone, rollouts, _initial(alone), rng).rollouts
 
-    expected = taken(rate.expected)
-    for other in (taken(rate.low), taken(rate.high)):
-        expected = spread(spread(expected, other.low), other.high)
+    expected = rollouts_at(rate.expected)
+    for other in (rollouts_at(rate.low), rollouts_at(rate.high)):
+        expected = widen(widen(expected, other.low), other.high)
     return Amounts(rollouts=expected, tokens=product(expected, length))
 
 

@@ -35,7 +35,7 @@ from pipeline.storage.units import unit_rows, units_of
 LEAST_PROBLEMS = 4
 """The smallest number of drawn problems, however long their chains are."""
 SHOWN = 20
-"""The largest number of prefixes that do not fit the context and that a plan lists with their place."""
+"""The largest number of prefixes that do not fit the context and that a plan lists with their location."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ class Counter:
             if reject.step_index is None:
                 self.counted.rejects[reject.reason.value] += 1
             if len(self.counted.unfit) < SHOWN:
-                self.counted.unfit.append(f"{reject.place.file}:{reject.place.line}: {reject.detail}")
+                self.counted.unfit.append(f"{reject.location.file}:{reject.location.line}: {reject.detail}")
 
 
 class ProblemDraw:

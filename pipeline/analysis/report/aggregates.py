@@ -1,5 +1,5 @@
 """Label rows as a table with one row per chain and prefix (`steps_of`), and the figures of a run: counts, shares and means, by
-outcome, by value and by place in the chain. Pure.
+outcome, by value and by position in the chain. Pure.
 
 `steps` is the table of `steps_of`, `chains` that of `chains_of`, `log` that of `run_data.RunData`. A chain's outcome is
 `right`, `wrong` or `open`; an open chain states no answer that can be graded. Figures of values leave out steps without a
@@ -17,7 +17,7 @@ from pipeline.estimators.registry import value_column
 
 VALUE_BINS = 20
 DROP_BINS = 20
-PLACE_BINS = 10
+POSITION_BINS = 10
 WIDTH_BINS = 20
 ROLLOUT_BINS = 16
 """The most bins. Where no prefix has this many rollouts, each number of rollouts has its own bin."""
@@ -134,21 +134,21 @@ def drop_counts(chains: pl.DataFrame) -> pl.DataFrame:
 
 
 def value_by_position(steps: pl.DataFrame) -> pl.DataFrame:
-    """Per outcome and place in the chain: the `mean` of the values, their quartiles `low` and `high`, and their number `steps`.
+    """Per outcome and position in the chain: `mean` of the values, their quartiles `low` and `high`, and their number `steps`.
 
-    Place 0 is the bare problem. Place i holds step k of K if k / K is in (i - 1, i] / `PLACE_BINS`.
+    Position 0 is the bare problem. Position i holds step k of K if k / K is in (i - 1, i] / `POSITION_BINS`.
     """
     return (
         _by_position(steps)
         .drop_nulls("value")
-        .group_by("outcome", "place")
+        .group_by("outcome", "position")
         .agg(
             mean=pl.mean("value"),
             low=pl.quantile("value", 0.25, "linear"),
             high=pl.quantile("value", 0.75, "linear"),
             steps=pl.len().cast(pl.Int64),
         )
-        .sort("outcome", "place")
+        .sort("outcome", "position")
     )
 
 
@@ -163,13 +163,13 @@ def label_counts(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def uncertain_by_position(steps: pl.DataFrame) -> pl.DataFrame:
-    """Per place (from 1, see `value_by_position`): `steps` without ends, the `uncertain` ones of them, and their `share`."""
+    """Per position (from 1, see `value_by_position`): `steps` without ends, the `uncertain` ones of them, and their `share`."""
     found = _by_position(_before_ends(steps))
     return _shares(found, pl.col("label").is_null().sum(), pl.len(), "uncertain", "steps")
 
 
 def truncated_by_position(steps: pl.DataFrame) -> pl.DataFrame:
-    """Per place: `rollouts` of distinct prefixes, the `truncated` ones of them, and their `share`."""
+    """Per position: `rollouts` of distinct prefixes, the `truncated` ones of them, and their `share`."""
     found = _by_position(steps).filter("counts")
     return _shares(found, pl.sum("n_truncated"), _SAMPLED.sum(), "truncated", "rollouts")
 
@@ -221,9 +221,9 @@ def _with_outcome(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_position(steps: pl.DataFrame) -> pl.DataFrame:
-    """Adds `place`, computed in whole numbers: step k of K is in place ceil(k * bins / K)."""
+    """Adds `position`, computed in whole numbers: step k of K is in position ceil(k * bins / K)."""
     step, of = pl.col("step").cast(pl.Int64), pl.col("steps").cast(pl.Int64)
-    return _with_outcome(steps).with_columns(place=(step * PLACE_BINS + of - 1) // of)
+    return _with_outcome(steps).with_columns(position=(step * POSITION_BINS + of - 1) // of)
 
 
 def _bin(value: pl.Expr, bins: int) -> pl.Expr:
@@ -245,5 +245,5 @@ def _with_edges(counts: pl.DataFrame, low: float, high: float) -> pl.DataFrame:
 
 def _shares(found: pl.DataFrame, part: pl.Expr, whole: pl.Expr, part_name: str, whole_name: str) -> pl.DataFrame:
     parts = part.cast(pl.Int64).alias(part_name), whole.cast(pl.Int64).alias(whole_name)
-    counted = found.group_by("place").agg(*parts).filter(pl.col(whole_name) > 0).sort("place")
+    counted = found.group_by("position").agg(*parts).filter(pl.col(whole_name) > 0).sort("position")
     return counted.with_columns(share=pl.col(part_name) / pl.col(whole_name))

@@ -29,7 +29,7 @@ def build_page(
     """The page; `banners` come before its own."""
     sections = (_values(found), _rollouts(found), _planned(found, plan), _rejects(found))
     return Page(
-        title=found.place,
+        title=found.run_dir,
         kind=KIND,
         facts=_facts(found),
         banners=(*banners, *_banners(found), *(f"{words}." for words in missing_costs(found))),
@@ -41,14 +41,14 @@ def build_page(
 
 
 def _facts(found: RunData) -> tuple[tuple[str, str], ...]:
-    def made(column: str) -> str:
+    def setting(column: str) -> str:
         return ", ".join(dict.fromkeys(str(value) for value in found.makers[column])) or "-"
 
     facts = [
         ("state", _state(found)),
-        ("policy", made("policy")),
-        ("estimator", made("estimator")),
-        ("label rule", made("label_rule")),
+        ("policy", setting("policy")),
+        ("estimator", setting("estimator")),
+        ("label rule", setting("label_rule")),
     ]
     if found.edition is not None:
         facts.append(("labels", f"edition {found.edition}, made later from the run's rollouts"))

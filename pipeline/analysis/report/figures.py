@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline.analysis.report.aggregates import OUTCOMES, PLACE_BINS
+from pipeline.analysis.report.aggregates import OUTCOMES, POSITION_BINS
 from pipeline.analysis.report.page import (
     ACCENT,
     BY_LABEL,
@@ -61,8 +61,8 @@ def by_position(found: pl.DataFrame) -> Figure | None:
     closed = found.filter(pl.col("outcome") != "open")
     if closed.is_empty():
         return None
-    rows = [{**row, "at": row["place"] / PLACE_BINS} for row in closed.iter_rows(named=True)]
-    x = alt.X("at:Q", title="place in the chain", scale=alt.Scale(domain=[0, 1]))
+    rows = [{**row, "at": row["position"] / POSITION_BINS} for row in closed.iter_rows(named=True)]
+    x = alt.X("at:Q", title="position in the chain", scale=alt.Scale(domain=[0, 1]))
     colour = alt.Color("outcome:N", scale=scale(BY_OUTCOME, set(closed["outcome"])))
     dash = alt.StrokeDash("outcome:N", scale=alt.Scale(domain=["right", "wrong"], range=[[1, 0], [6, 3]]), legend=None)
     base = alt.Chart(rows_of(rows))
@@ -76,7 +76,7 @@ def by_position(found: pl.DataFrame) -> Figure | None:
         "of a last step is the outcome.",
         svg=draw_svg(band + lines + points),
         numbers=Table(
-            heads=("chains", "place", "mean", "lower quartile", "upper quartile", "values"),
+            heads=("chains", "position", "mean", "lower quartile", "upper quartile", "values"),
             rows=tuple(
                 (row["outcome"], f"{row['at']:.1f}", *(_two(row[name]) for name in _QUARTILES), f"{row['steps']:,}")
                 for row in rows
@@ -262,11 +262,11 @@ def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, wha
 
 
 def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: str) -> Figure:
-    rows = [{**row, "at": row["place"] / PLACE_BINS} for row in found.iter_rows(named=True)]
+    rows = [{**row, "at": row["position"] / POSITION_BINS} for row in found.iter_rows(named=True)]
     most = min(1.0, max(row["share"] for row in rows) * 1.1)
     x = alt.X(
         "at:Q",
-        title="place in the chain",
+        title="position in the chain",
         scale=alt.Scale(domain=[-0.05, 1.05]),
         axis=alt.Axis(values=_TENTHS, tickCount=len(_TENTHS), format=".1f"),
     )
@@ -277,7 +277,7 @@ def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: 
         reading=reading,
         svg=draw_svg(chart),
         numbers=Table(
-            heads=("place", part, whole, "share"),
+            heads=("position", part, whole, "share"),
             rows=tuple(
                 (f"{row['at']:.1f}", f"{row[part]:,}", f"{row[whole]:,}", format_percent(row["share"])) for row in rows
             ),

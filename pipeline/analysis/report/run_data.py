@@ -53,7 +53,7 @@ class RunData:
     in `starts`. `edition` is None if the labels are the run's own.
     """
 
-    place: str
+    run_dir: str
     settings: Settings
     units: int
     owed: int
@@ -84,10 +84,10 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
     nothing_staged = Totals(rows=unused, rejected=unused)
     totals = reduce(add, (commit.totals for commit in commits)) if commits else nothing_staged
     return RunData(
-        place=storage.place,
+        run_dir=storage.run_dir,
         settings={**run.identity, **run.settings},
         units=len(run.units),
-        owed=run.owed,
+        owed=run.incomplete,
         edition=run.edition.number if run.edition else None,
         totals=regraded_totals(totals, log) if run.edition else totals,
         unfinished=_unfinished(storage, run),
@@ -183,7 +183,7 @@ def _log(storage: Storage, run: StoredRun) -> pl.DataFrame:
 
 
 def _judged(log: pl.DataFrame, storage: Storage, later: Sequence[ShardRecord]) -> pl.DataFrame:
-    """The rollouts with the verdicts `later` of an edition in place of the log's; unchanged if the edition has none."""
+    """The rollouts with the verdicts `later` of an edition in run_dir of the log's; unchanged if the edition has none."""
     if not later:
         return log
     anew = _tables(storage, later, ["rollout_id", "verdict"])

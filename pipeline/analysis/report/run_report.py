@@ -104,7 +104,7 @@ def end_with_report(console: Console, storage: Storage, *, page: bool, changed: 
                 # Imported here because it loads the chart library.
                 from pipeline.analysis.report.run import page_data
 
-                storage.replace(REPORT, page_data(storage, read, ReportConfig(run_dir=storage.place)))
+                storage.replace(REPORT, page_data(storage, read, ReportConfig(run_dir=storage.run_dir)))
             print_lines(console, [f"report    {page_link(storage)}"])
     except Exception as error:  # noqa: BLE001  third-party code draws the charts; the run is done whatever it raises
         reason = error if isinstance(error, StepvalueError) else f"{type(error).__name__}: {error}"
@@ -113,7 +113,11 @@ def end_with_report(console: Console, storage: Storage, *, page: bool, changed: 
 
 def page_link(storage: Storage) -> str:
     """The address of the page in a run directory."""
-    return (Path(storage.place) / REPORT).as_uri() if isinstance(storage, LocalStorage) else f"{storage.place}/{REPORT}"
+    return (
+        (Path(storage.run_dir) / REPORT).as_uri()
+        if isinstance(storage, LocalStorage)
+        else f"{storage.run_dir}/{REPORT}"
+    )
 
 
 def readable(storage: Storage) -> StoredRun:

@@ -89,9 +89,9 @@ def compare_methods(contests: Sequence[CandidateSet], sizes: Sequence[int], seed
     ordered = sorted(contests, key=lambda contest: contest.problem_id)
     methods = [method for method in Method if method is not Method.orm or _has_outcome_scores(ordered)]
     tables = {n: np.zeros((len(ordered), len(methods))) for n in sizes}
-    for place, contest in enumerate(ordered):
+    for position, contest in enumerate(ordered):
         for n, chances in _chances(contest, sizes, seed).items():
-            tables[n][place] = [chances[method] for method in methods]
+            tables[n][position] = [chances[method] for method in methods]
     rivals = [method for method in AGAINST if method in methods]
     rows = []
     for n, table in tables.items():

@@ -104,9 +104,9 @@ def match_answers(candidates: ScoredChains, config: SelectConfig) -> KnownAnswer
 def best_chain_lines(candidates: ScoredChains) -> list[bytes]:
     """JSON lines with the best chain of each problem, in the order of the file. Ties go to the smallest chain_id."""
     best = (
-        candidates.frame.with_row_index("place")
-        .with_columns(pl.col("place").min().over("problem_id"))
-        .sort("place", pl.col(SCORE), "chain_id", descending=[False, True, False], nulls_last=True)
+        candidates.frame.with_row_index("position")
+        .with_columns(pl.col("position").min().over("problem_id"))
+        .sort("position", pl.col(SCORE), "chain_id", descending=[False, True, False], nulls_last=True)
         .unique("problem_id", keep="first", maintain_order=True)
     )
     return [f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in best.select(_COLUMNS).iter_rows(named=True)]

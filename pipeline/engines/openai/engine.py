@@ -36,9 +36,9 @@ LOOK_SECONDS = 0.05
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """One call of `generate`: the unanswered requests (`owed`) by id, and a queue of the completions that arrived."""
+    """One call of `generate`: the unanswered requests (`open_requests`) by id, and a queue of the completions that arrived."""
 
-    owed: dict[str, Request]
+    unanswered: dict[str, Request]
     keep_tokens: bool
     arrived: "asyncio.Queue[Completion | EngineDied]" = field(default_factory=asyncio.Queue)
 
@@ -51,8 +51,8 @@ class _Ask:
     requests: tuple[Request, ...]
     failures: int = 0
 
-    def owed(self) -> tuple[Request, ...]:
-        return tuple(request for request in self.requests if request.request_id in self.call.owed)
+    def open_requests(self) -> tuple[Request, ...]:
+        return tuple(request for request in self.requests if request.request_id in self.call.unanswered)
 
     @property
     def problem_id(self) -> str:
@@ -99,8 +99,8 @@ class OpenAiEngine:
 
     @property
     def load(self) -> Load:
-        owed = sum(len(call.owed) for call in self._calls)
-        return Load(running=min(self._running, owed), waiting=max(0, owed - self._running))
+        unanswered = sum(len(call.unanswered) for call in self._calls)
+        return Load(running=min(self._running, unanswered), waiting=max(0, unanswered - self._running))
 
     @property
     def work(self) -> EngineWork:
@@ -137,13 +137,13 @@ class OpenAiEngine:
             raise EngineDied(self._death)
         if not self._calls:
             self._silent_since = None
-        call = _Call(owed={request.request_id: request for request in requests}, keep_tokens=keep_tokens)
+        call = _Call(unanswered={request.request_id: request for request in requests}, keep_tokens=keep_tokens)
         self._calls.add(call)
         try:
             for ask in _asks(call, requests, self._choices):
                 self._queues.add(ask, ask.problem_id)
             self._send()
-            outstanding = len(call.owed)
+            outstanding = len(call.unanswered)
             while outstanding:
                 batch = [await call.arrived.get()]
                 while not call.arrived.empty():
@@ -156,14 +156,14 @@ class OpenAiEngine:
                     if isinstance(item, EngineDied):
                         raise item
         finally:
-            call.owed.clear()
+            call.unanswered.clear()
             self._calls.discard(call)
             self._cancel_unwanted()
 
     def abort(self, request_ids: Iterable[str]) -> None:
         for request_id in request_ids:
             for call in self._calls:
-                if request := call.owed.get(request_id):
+                if request := call.unanswered.get(request_id):
                     _give(call, empty_completion(request, Finish.ABORT))
         self._cancel_unwanted()
 
@@ -183,13 +183,13 @@ class OpenAiEngine:
         self._count_unfilled()
         while self._connection is not None and (taken := self._queues.take(_now())) is not None:
             at, ask = taken
-            if requests := ask.owed():
+            if requests := ask.open_requests():
                 flight = asyncio.create_task(self._fly(at, ask, requests, self._connection))
                 self._flights[flight] = ask
                 self._running += len(requests)
                 flight.add_done_callback(partial(self._landed, at, len(requests)))
             else:
-                self._queues.ended(at)
+                self._queues.release(at)
         self._empty = 0.0 if self.load.waiting else 1 - self._running / self.capacity
         self._check_alive()
         if self.load.waiting and not (self._flights or self._later or self._reviving):
@@ -200,7 +200,7 @@ class OpenAiEngine:
         """Called when a request ends. It is a callback because a task that is cancelled before it begins runs no code."""
         del self._flights[flight]
         self._running -= requests
-        self._queues.ended(at)
+        self._queues.release(at)
         self._send()
 
     async def _fly(self, at: int, ask: _Ask, requests: tuple[Request, ...], connection: Http) -> None:
@@ -220,13 +220,13 @@ class OpenAiEngine:
     def _succeeded(self, at: int, ask: _Ask, requests: tuple[Request, ...], answer: Answer) -> None:
         self._silent_since = None
         self._setbacks[at] = 0
-        self._queues.answered(at)
+        self._queues.record_answer(at)
         before, generated, attended = len(requests[0].prefix.prompt_ids), 0, 0
         for request, choice in zip(requests, answer.choices, strict=False):  # a server may return fewer
             completion = self._completion(request, choice, answer, keep_tokens=ask.call.keep_tokens)
             n = completion.n_tokens
             generated, attended = generated + n, attended + attended_tokens(before, n)
-            if request.request_id in ask.call.owed:
+            if request.request_id in ask.call.unanswered:
                 _give(ask.call, completion)
         prompt = len(answer.choices) * before
         prefilled = 0 if answer.cached is None else max(0, prompt - answer.cached)
@@ -253,7 +253,7 @@ class OpenAiEngine:
         now = _now()
         self._last_error = str(server_error)
         if server_error.kind is ErrorKind.REFUSED:
-            for request in ask.owed():
+            for request in ask.open_requests():
                 _give(ask.call, empty_completion(request, Finish.ENGINE_FAILED))
             return
         if self._silent_since is None:
@@ -262,7 +262,7 @@ class OpenAiEngine:
             self._leave_out(at)
         if server_error.kind is ErrorKind.BUSY:
             # Requests that were in flight together with the first rejected one count as one setback.
-            self._setbacks[at] += not self._queues.rests(at, now)
+            self._setbacks[at] += not self._queues.is_resting(at, now)
             seconds = pause(self._setbacks[at], random.random()) if server_error.wait is None else server_error.wait
             self._queues.rest(at, now, seconds)
             self._after(seconds, self._send)
@@ -283,7 +283,7 @@ class OpenAiEngine:
 
     def _leave_out(self, at: int) -> None:
         """Send nothing to a server until it lists its model again."""
-        if self._queues.down(at):
+        if self._queues.mark_down(at):
             reviving = asyncio.create_task(self._revive(at))
             self._reviving.add(reviving)
             reviving.add_done_callback(self._reviving.discard)
@@ -295,7 +295,7 @@ class OpenAiEngine:
             try:
                 context = await model_context(self._connection, at, self._servers.urls[at], self._config.model)
                 if context is None or context >= self.max_model_len:
-                    self._queues.up(at)
+                    self._queues.mark_up(at)
                     self._send()
                     return
                 self._last_error = f"{self._servers.urls[at]} came back with a context of {context} tokens"
@@ -317,17 +317,17 @@ class OpenAiEngine:
             call.arrived.put_nowait(EngineDied(self._death))
 
     def _after(self, seconds: float, act: Callable[[], None]) -> None:
-        def acted() -> None:
+        def run() -> None:
             self._later.discard(handle)
             act()
 
-        handle = asyncio.get_running_loop().call_later(seconds, acted)
+        handle = asyncio.get_running_loop().call_later(seconds, run)
         self._later.add(handle)
 
     def _cancel_unwanted(self) -> None:
         """Cancel HTTP requests that no caller waits for. The server stops generating when the connection closes."""
         for flight, ask in self._flights.items():
-            if not ask.owed():
+            if not ask.open_requests():
                 flight.cancel()
 
     def _count_unfilled(self) -> None:
@@ -344,7 +344,7 @@ def _asks(call: _Call, requests: Sequence[Request], most: int) -> Iterator[_Ask]
 
 
 def _give(call: _Call, completion: Completion) -> None:
-    del call.owed[completion.request.request_id]
+    del call.unanswered[completion.request.request_id]
     call.arrived.put_nowait(completion)
 
 

@@ -35,13 +35,13 @@ class Key:
     def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._value}"} if self._value else {}
 
-    def hidden(self, content: bytes) -> bytes:
+    def redact(self, content: bytes) -> bytes:
         """A server's answer with the key masked, since the server may repeat it."""
         return content.replace(self._value.encode(), b"***") if self._value else content
 
-    def hidden_if_secret(self, content: bytes) -> bytes:
-        """Like `hidden`, for an answer that is parsed. A short key, such as EMPTY, may occur by chance and is not masked."""
-        return self.hidden(content) if len(self._value) >= SECRET_CHARACTERS else content
+    def redact_if_secret(self, content: bytes) -> bytes:
+        """Like `redact`, for an answer that is parsed. A short key, such as EMPTY, may occur by chance and is not masked."""
+        return self.redact(content) if len(self._value) >= SECRET_CHARACTERS else content
 
 
 def key_from(environment: Mapping[str, str], variable: str) -> Key:
@@ -98,7 +98,7 @@ class Http:
                 content, is_whole = await _content(response, limit)
                 if not is_whole:
                     raise ServerError(ErrorKind.FAULT, f"{url} sent more than {limit} bytes")
-                return self._key.hidden_if_secret(content)
+                return self._key.redact_if_secret(content)
         except aiohttp.ConnectionTimeoutError as error:
             raise ServerError(
                 ErrorKind.GONE, f"{url} did not accept a connection within {CONNECT_SECONDS:g} s"
@@ -116,7 +116,7 @@ class Http:
     async def _server_error(self, url: str, response: aiohttp.ClientResponse) -> ServerError:
         status = response.status
         words, _ = await _content(response, _MAX_COMPLAINT_BYTES)
-        said = error_text(self._key.hidden(words))
+        said = error_text(self._key.redact(words))
         text = f"{url} answered with status {status}{': ' if said else ''}{said}"
         return ServerError(
             error_kind(status), text, status=status, wait=retry_after_seconds(response.headers, time.time())

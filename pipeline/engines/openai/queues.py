@@ -66,11 +66,11 @@ class Queues(Generic[T]):
             return at, item
         return None
 
-    def ended(self, at: int) -> None:
+    def release(self, at: int) -> None:
         """Record that a request taken for this server is no longer in flight."""
         self._servers[at].in_flight -= 1
 
-    def answered(self, at: int) -> None:
+    def record_answer(self, at: int) -> None:
         """Record an answer of this server."""
         server = self._servers[at]
         server.slots = min(self._slots, server.slots + 1)
@@ -82,17 +82,17 @@ class Queues(Generic[T]):
             server.slots = max(1, server.slots // 2)
         server.rests_until = max(server.rests_until, now + seconds)
 
-    def rests(self, at: int, now: float) -> bool:
+    def is_resting(self, at: int, now: float) -> bool:
         return self._servers[at].rests_until > now
 
-    def down(self, at: int) -> bool:
-        """Send nothing to this server until it is `up`. Returns whether it was up."""
+    def mark_down(self, at: int) -> bool:
+        """Send nothing to this server until `mark_up`. Returns whether it was up."""
         was_up = not self._servers[at].down
         self._servers[at].down = True
         self._move_from_down()
         return was_up
 
-    def up(self, at: int) -> None:
+    def mark_up(self, at: int) -> None:
         self._servers[at].down = False
         self._move_from_down()
 

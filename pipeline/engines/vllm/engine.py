@@ -30,7 +30,7 @@ from pipeline.engines.vllm.arguments import engine_arguments, policy_name
 from pipeline.engines.vllm.detokenize import AnswerStop, completion_text, stop_at_answers
 from pipeline.engines.vllm.guard import EngineGuard
 from pipeline.engines.vllm.load_errors import capture_output, check_context, load_failure
-from pipeline.engines.vllm.meter import PlaceMeter, TokenMeter, leave_prometheus_out
+from pipeline.engines.vllm.meter import SlotMeter, TokenMeter, leave_prometheus_out
 from pipeline.graders.base import Ending
 
 BACKLOG = 1.2
@@ -69,8 +69,8 @@ class VllmEngine:
         self._tokenizer: HfTokenizer | None = None
         self._slots: asyncio.Semaphore | None = None
         self._params: Any = None
-        self._places = PlaceMeter()
-        self._meter = TokenMeter(self._places)
+        self._slot_meter = SlotMeter()
+        self._token_meter = TokenMeter(self._slot_meter)
         self._refusals: tuple[type[Exception], ...] = ()
         self._running = 0
         self._waiting = 0
@@ -98,8 +98,10 @@ class VllmEngine:
 
     @property
     def work(self) -> EngineWork:
-        unfilled = self._places.unfilled_seconds
-        return replace(self._meter.work, finished=self._finished, attended=self._attended, unfilled_seconds=unfilled)
+        unfilled = self._slot_meter.unfilled_seconds
+        return replace(
+            self._token_meter.work, finished=self._finished, attended=self._attended, unfilled_seconds=unfilled
+        )
 
     async def start(self) -> None:
         model = self._model()
@@ -125,7 +127,7 @@ class VllmEngine:
         # A child process of vLLM prints the root cause of a failed start. The exception does not contain it.
         with capture_output() as log:
             try:
-                self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._meter])
+                self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._token_meter])
             except Exception as error:  # vLLM raises many types here; all mean "cannot load"
                 raise PolicyError(load_failure(self._name, str(error), log.read_text(errors="replace"))) from error
         leave_prometheus_out(self._engine)
@@ -138,7 +140,7 @@ class VllmEngine:
         self.capacity = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
         self.hardware = self._running_on(None if on_cpu else device)
         self._slots = asyncio.Semaphore(max(self.capacity + 1, int(BACKLOG * self.capacity)))
-        self._places.open(self.capacity)
+        self._slot_meter.open(self.capacity)
         sampling = self._sampling
         self._params = SamplingParams(
             temperature=sampling.temperature,
@@ -246,7 +248,7 @@ class VllmEngine:
     def _count(self, *, running: int = 0, waiting: int = 0) -> None:
         self._running += running
         self._waiting += waiting
-        self._places.take(self._running, self._waiting)
+        self._slot_meter.take(self._running, self._waiting)
 
     async def _complete(self, request: Request, keep_tokens: bool) -> Completion:
         if request.request_id in self._aborted:

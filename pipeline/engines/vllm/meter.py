@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.core.progress import EngineWork
 
 
-class PlaceMeter:
+class SlotMeter:
     """Integrates over time the share of an engine's request slots that are empty while no request waits.
 
     A request counts from when it is handed to vLLM, because vLLM reports running requests only after a step, which may take
@@ -61,12 +61,12 @@ class TokenMeter:
     """A stat logger for vLLM 0.26 to 0.33, and its own factory: pass it in `stat_loggers`.
 
     Its `work` leaves out `finished`, `attended` and `unfilled_seconds`. For the last it reports vLLM's waiting requests to
-    `places`.
+    `slots`.
     """
 
-    def __init__(self, places: PlaceMeter) -> None:
+    def __init__(self, slots: SlotMeter) -> None:
         self.work = EngineWork()
-        self._places = places
+        self._slots = slots
 
     def __call__(self, *_engine: Any) -> "TokenMeter":
         return self
@@ -76,7 +76,7 @@ class TokenMeter:
         if scheduler_stats is not None:
             # Newer versions count postponed requests separately.
             put_off = getattr(scheduler_stats, "num_skipped_waiting_reqs", 0)
-            self._places.hold(scheduler_stats.num_waiting_reqs + put_off)
+            self._slots.hold(scheduler_stats.num_waiting_reqs + put_off)
         if iteration_stats is not None:
             prompts = iteration_stats.prompt_token_stats
             self.work += EngineWork(

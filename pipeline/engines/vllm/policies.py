@@ -62,10 +62,10 @@ class VllmPolicy(Policy):
         random = self.settings.load_format == RANDOM_WEIGHTS
         return {"policy.load_format": RANDOM_WEIGHTS} if random else {}
 
-    def spread_over(self) -> int | None:
+    def given_tensor_parallel(self) -> int | None:
         return self.settings.tensor_parallel
 
-    def spread(self, gpus: int, memory: float | None) -> int:
+    def choose_tensor_parallel(self, gpus: int, memory: float | None) -> int:
         settings, stated = self.settings, self.settings.device
         named = device_named(stated.name)
         memory = stated.memory or (named.memory if named else memory)
@@ -89,7 +89,7 @@ class VllmPolicy(Policy):
             )
         return parts
 
-    def placed(self, gpus: int) -> PolicyConfig:
+    def with_tensor_parallel(self, gpus: int) -> PolicyConfig:
         return replace(self.settings, tensor_parallel=gpus)
 
     def planned_speed(self, context: float) -> float | None:

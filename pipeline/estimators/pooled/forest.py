@@ -106,17 +106,17 @@ def _counted(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Ints:
 def _tried(counted: Ints, numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> tuple[Ints, Ints]:
     """The number of correct and of all trials of each node, (N,) each."""
     right, tried = counted[:, 0].copy(), counted[:, 1].copy()
-    for places, passed in zip(numbers, passes, strict=True):
+    for positions, passed in zip(numbers, passes, strict=True):
         if passed is not None:
             for node, (correct, graded) in passed.own.items():
-                right[places[node]], tried[places[node]] = correct, graded
+                right[positions[node]], tried[positions[node]] = correct, graded
     return right, tried
 
 
 def _taken(numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> ReproducedSteps:
     steps = {
-        int(places[node]): step
-        for places, passed in zip(numbers, passes, strict=True)
+        int(positions[node]): step
+        for positions, passed in zip(numbers, passes, strict=True)
         if passed is not None
         for node, step in passed.steps.items()
     }

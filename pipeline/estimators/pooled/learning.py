@@ -91,8 +91,8 @@ class KernelLearner:
     def familiar(self, known: Kernel) -> Kernel:
         return replace(known, chains=max(known.chains, _KNOWN_WELL))
 
-    def stored(self, known: Kernel) -> pa.Table:
+    def to_table(self, known: Kernel) -> pa.Table:
         return kernel_table(known)
 
-    def restored(self, table: pa.Table) -> Kernel:
+    def from_table(self, table: pa.Table) -> Kernel:
         return kernel_of(table)

@@ -120,9 +120,9 @@ def mark_in_text(
 
 def special_tokens(example: TrainingExample, encoder: Encoder) -> Iterator[FormatError]:
     """Text that the tokenizer reads as a control token, which may end a turn or the text."""
-    for place, text in (("the problem", example.problem), *((f"step {n}", s) for n, s in enumerate(example.steps, 1))):
+    for where, text in (("the problem", example.problem), *((f"step {n}", s) for n, s in enumerate(example.steps, 1))):
         if token := encoder.special_in(text):
-            detail = f"{place} contains {token!r}, which the tokenizer reads as a control token"
+            detail = f"{where} contains {token!r}, which the tokenizer reads as a control token"
             yield FormatError(kind="special_token", detail=detail, fatal=False)
             return
 

@@ -88,7 +88,7 @@ def _argument(index: int) -> tuple[int, int, int, int]:
 
 def _one_of(index: int, values: tuple[int, ...], mask: int | None = None) -> _Code:
     masked = [] if mask is None else [(_AND, 0, 0, mask)]
-    tests = [(_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
+    tests = [(_EQUAL, len(values) - position, 0, value) for position, value in enumerate(values)]
     return [_argument(index), *masked, *tests, _refuse(errno.EPERM)]
 
 

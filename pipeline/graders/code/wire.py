@@ -4,7 +4,7 @@ The checker sends a `ProgramTask` and receives a `ProgramReport`. The tests and 
 each other. Plain values (None, numbers, texts, bytes, lists, tuples, sets, dicts) are copied. Every other object stays in its
 process, and the other process gets a `Remote`, which forwards calls, attributes, items, iteration and conversion to text. So
 every result that a program claims is a plain value, and the process of the tests compares it. A `Remote` equals no plain value
-and has no arithmetic. If a call changes a list, dict or set argument in place, the caller's argument changes too.
+and has no arithmetic. If a call changes a list, dict or set argument in position, the caller's argument changes too.
 Not covered: subclasses (only exact types and the usual subclasses of the standard library are copied); changes deep inside
 arguments; the class of an exception that the other process defines, which arrives as its nearest built-in base class.
 """
@@ -186,8 +186,8 @@ class Peer:
             if "do" in message:
                 self._answer(message)
                 continue
-            for place, changed in message.get("changed", ()):
-                _overwrite(arguments[place], self._unpacked(changed))
+            for position, changed in message.get("changed", ()):
+                _overwrite(arguments[position], self._unpacked(changed))
             if "raised" in message:
                 self._raise(message["raised"], message["text"])
             return self._unpacked(message["value"])
@@ -210,7 +210,9 @@ class Peer:
             value = OPERATIONS[request["do"]](target, *arguments, **named)
             packed = [self._packed(argument) if _mutable(argument) else None for argument in arguments]
             changed = [
-                [place, now] for place, now in enumerate(packed) if now is not None and now != request["args"][place]
+                [position, now]
+                for position, now in enumerate(packed)
+                if now is not None and now != request["args"][position]
             ]
             reply = {"value": self._packed(value)} | ({"changed": changed} if changed else {})
         except OtherSideEndedError:

@@ -145,8 +145,8 @@ def _identical(gold: sympy.Expr, answer: sympy.Expr, tolerance: float) -> bool |
     symbols = sorted(gold.free_symbols | answer.free_symbols, key=str)
     for round_, signs in enumerate(_SIGNS):
         point = {
-            symbol: sympy.Rational(signs[place % len(signs)] * (31 + 7 * place + 13 * round_), 37)
-            for place, symbol in enumerate(symbols)
+            symbol: sympy.Rational(signs[position % len(signs)] * (31 + 7 * position + 13 * round_), 37)
+            for position, symbol in enumerate(symbols)
         }
         near = _close(gold.xreplace(point), answer.xreplace(point), 0.0)
         if near is None or (not near and -1 in signs):

@@ -73,8 +73,8 @@ class Numbers:
 
     def point(self, name: str) -> Any:
         """The value of a variable, between 0.2 and 0.9 in magnitude. It depends only on the name, `turn` and `negative`."""
-        place = Fraction(20_000 + zlib.crc32(f"{name}{self.turn or ''}".encode()) % 70_000, 100_000)
-        return self.exact(-place if self.negative else place)
+        point = Fraction(20_000 + zlib.crc32(f"{name}{self.turn or ''}".encode()) % 70_000, 100_000)
+        return self.exact(-point if self.negative else point)
 
 
 def read_expression(text: str, numbers: Numbers) -> tuple[Ratio, dict[str, Any]]:

@@ -72,16 +72,16 @@ def tracker_for(kind: Tracker) -> Sink | None:
 
 @contextmanager
 def tracking(
-    sink: Sink | None, config: LabelConfig, place: str, watch: Callable[[Status], None]
+    sink: Sink | None, config: LabelConfig, run_dir: str, watch: Callable[[Status], None]
 ) -> Iterator[Callable[[Status], None]]:
-    """Yield a watcher that sends each status to `sink` and passes it on to `watch`. `place`: the run directory.
+    """Yield a watcher that sends each status to `sink` and passes it on to `watch`. `run_dir`: the run directory.
 
     A start that finds no work sends nothing.
     """
     if sink is None:
         yield watch
         return
-    tracking = _Tracking(sink, config, place)
+    tracking = _Tracking(sink, config, run_dir)
 
     def send(status: Status) -> None:
         tracking.take(status)
@@ -93,16 +93,16 @@ def tracking(
         tracking.end()
 
 
-def folder_of(place: str) -> Path:
+def folder_of(run_dir: str) -> Path:
     """The folder for a tracker's files: in the run directory if it is a folder, else under the working directory."""
-    return Path(TRACKED) / last_part(place) if SCHEME_END in place else Path(place) / TRACKED
+    return Path(TRACKED) / last_part(run_dir) if SCHEME_END in run_dir else Path(run_dir) / TRACKED
 
 
 class _Tracking:
-    def __init__(self, sink: Sink, config: LabelConfig, place: str) -> None:
+    def __init__(self, sink: Sink, config: LabelConfig, run_dir: str) -> None:
         self._sink = sink
         self._config = config
-        self._place = place
+        self._run_dir = run_dir
         self._course = ProgressHistory()
         self._began = time.monotonic()
         self._news = threading.Event()
@@ -125,7 +125,7 @@ class _Tracking:
 
     def _send_all(self) -> None:
         try:
-            self._sink.start(last_part(self._place), _flat_settings(self._config), folder_of(self._place))
+            self._sink.start(last_part(self._run_dir), _flat_settings(self._config), folder_of(self._run_dir))
             sent, over = -1, False
             while not over:
                 self._news.wait()

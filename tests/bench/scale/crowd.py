@@ -99,7 +99,7 @@ def live(units: int, replicas: int, unit_seconds: float = UNIT_SECONDS) -> Lived
     before = _peak_mib()
     with tempfile.TemporaryDirectory(prefix="stepvalue-scale-") as folder:
         storage = LocalStorage(Path(folder) / "run", QuickDisk())
-        config = compose_label(["data.path=none", f"run_dir={storage.place}", "policy=oracle"])
+        config = compose_label(["data.path=none", f"run_dir={storage.run_dir}", "policy=oracle"])
         facts = identity(config, "no input")
         claim(storage, facts)
         _stage(storage, str(facts[STAGED_INPUT]), units)
@@ -169,7 +169,7 @@ class _SimulatedWorker:
         learned = LearnedState(shard=_shard(KERNELS, task.unit.unit_id), chains=_learned_from(task))
         return Receipt(unit_id=task.unit.unit_id, whole=True, learned=learned)
 
-    async def owed(self, task: UnitTask) -> list[str]:
+    async def missing_requests(self, task: UnitTask) -> list[str]:
         return []
 
     async def snapshot(self) -> Snapshot:
@@ -229,7 +229,7 @@ def _stage(storage: Storage, input_id: str, units: int) -> None:
 
 def _row(number: int) -> InputRow:
     problem = Problem(problem_id=content_id("problem", str(number)), text=f"Sum {number}.", golds=("1",))
-    return InputRow(place=RowLocation(file="none", line=number), source_id=None, problem=problem, solution=None)
+    return InputRow(location=RowLocation(file="none", line=number), source_id=None, problem=problem, solution=None)
 
 
 def _peak_mib() -> float:

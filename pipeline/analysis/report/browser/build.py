@@ -62,15 +62,15 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
     chosen = sample((size for frame in frames for size in _sizes(frame)), chains)
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
     confidence = settings_of(run.settings, EstimatorConfig, ESTIMATORS).confidence
-    data = _Data(len(chosen.places))
+    data = _Data(len(chosen.positions))
     for found in _units(storage, run, chosen):
         data.add(found)
     return Browser(
-        html=_html(len(chosen.places), total),
+        html=_html(len(chosen.positions), total),
         css=_file("browser.css"),
         js=_script(),
         data=data.elements(confidence),
-        shown=len(chosen.places),
+        shown=len(chosen.positions),
         total=total,
     )
 
@@ -160,11 +160,11 @@ def _units(storage: Storage, run: StoredRun, chosen: ChainSample) -> Iterator[_U
     start = 0
     for unit in run.units:
         for frame in _frames(storage, labels.get(unit.unit_id, ()), COLUMNS):
-            places = [place - start for place in chosen.within(start, start + len(frame))]
+            positions = [position - start for position in chosen.within(start, start + len(frame))]
             start += len(frame)
-            if not places:
+            if not positions:
                 continue
-            chains = [chain_view(row, chosen.characters) for row in frame[places].iter_rows(named=True)]
+            chains = [chain_view(row, chosen.characters) for row in frame[positions].iter_rows(named=True)]
             prefixes = prefix_numbers(chains)
             rollouts = _frames(storage, log[unit.unit_id], ROLLOUT_COLUMNS)
             verdicts = _frames(storage, later[unit.unit_id], None)

@@ -106,14 +106,14 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainSample:
-    """The places of the shown chains in ascending order, and the characters at which texts are cut."""
+    """The positions of the shown chains in ascending order, and the characters at which texts are cut."""
 
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     characters: int
 
     def within(self, start: int, end: int) -> Sequence[int]:
-        """The places from `start` to before `end`."""
-        return self.places[bisect_left(self.places, start) : bisect_left(self.places, end)]
+        """The positions from `start` to before `end`."""
+        return self.positions[bisect_left(self.positions, start) : bisect_left(self.positions, end)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +137,8 @@ def sample(sizes: Iterable[Size], most: int) -> ChainSample:
     wanted = nsmallest(most, enumerate(sizes), key=_by_hash)
     for limit in LIMITS:
         if sum(size.cut(limit) for _, size in wanted) <= TEXT_BYTES:
-            return ChainSample(places=tuple(sorted(place for place, _ in wanted)), characters=limit)
-    return ChainSample(places=tuple(sorted(_fitting(wanted, LIMITS[-1]))), characters=LIMITS[-1])
+            return ChainSample(positions=tuple(sorted(position for position, _ in wanted)), characters=limit)
+    return ChainSample(positions=tuple(sorted(_fitting(wanted, LIMITS[-1]))), characters=LIMITS[-1])
 
 
 def chain_view(row: Mapping[str, Any], characters: int) -> ChainView:
@@ -249,17 +249,17 @@ def affordable(
 
 
 def _by_hash(entry: tuple[int, Size]) -> tuple[str, int]:
-    place, size = entry
-    return content_id("shown", size.chain_id), place
+    position, size = entry
+    return content_id("shown", size.chain_id), position
 
 
 def _fitting(wanted: Iterable[tuple[int, Size]], limit: int) -> Iterator[int]:
     left = float(TEXT_BYTES)
-    for place, size in wanted:
+    for position, size in wanted:
         left -= size.cut(limit)
         if left < 0:
             return
-        yield place
+        yield position
 
 
 def _step(prefix_id: str, text: str, label: int | None, found: Mapping[str, Any], value: str) -> StepView:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.core.doors import Door
 from pipeline.core.errors import PluginError, UsageError
+from pipeline.core.registry import Registry
 from pipeline.engines.base import Policy
 from pipeline.engines.registry import ENGINES
 from pipeline.estimators.base import Estimator
@@ -92,7 +92,7 @@ def test_contributings_examples_label_and_export(extended: Path, tmp_path: Path)
     assert "- `counted.most`: `1`\n" in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_nobody_outside_a_door_asks_for_a_name() -> None:
+def test_nobody_outside_a_registry_asks_for_a_name() -> None:
     assert list(questions(ROOT / "pipeline")) == []
 
 
@@ -136,15 +136,15 @@ def test_an_implementation_may_ask_for_its_own_name_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("door", "kinds"), [(ESTIMATORS, (Estimator,)), (ENGINES, (Policy,)), (GRADERS, (Checker, Grader))]
+    ("registry", "kinds"), [(ESTIMATORS, (Estimator,)), (ENGINES, (Policy,)), (GRADERS, (Checker, Grader))]
 )
-def test_ours_are_what_the_door_asks_for(door: Door[type], kinds: tuple[type, ...]) -> None:
-    for name in door.ours:
-        found = door.load(name)
+def test_ours_are_what_the_registry_asks_for(registry: Registry[type], kinds: tuple[type, ...]) -> None:
+    for name in registry.ours:
+        found = registry.load(name)
         assert set(kinds) & set(found.__mro__)
         settings = found.Config()  # type: ignore[attr-defined]
         assert settings.chosen == name
-        assert door.plugin(name) is None
+        assert registry.plugin(name) is None
 
 
 def test_a_name_that_nobody_has_is_reported_with_the_nearest() -> None:
@@ -170,11 +170,11 @@ def test_what_a_plug_in_raises_is_reported_with_where_it_comes_from(monkeypatch:
             raise UsageError("as it says")
 
     point = EntryPoint("n", "m:o", "stepvalue.estimators")
-    monkeypatch.setattr("pipeline.core.doors._installed", lambda: EntryPoints([point]))
-    door: Door[type] = Door(
+    monkeypatch.setattr("pipeline.core.registry._installed", lambda: EntryPoints([point]))
+    registry: Registry[type] = Registry(
         "estimators", noun="estimator", setting="estimator.name", ours={}, needs=(), parts=("learner",)
     )
-    made = door.guarded("n", Broken())
+    made = registry.guard("n", Broken())
     whose = r"^estimator n of an unknown distribution \? \(stepvalue\.estimators: n = m:o\) failed in "
     assert made.size == 3
     with pytest.raises(PluginError, match=whose + r"work: KeyError: 'x'$"):

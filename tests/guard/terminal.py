@@ -1,4 +1,4 @@
-"""The doors into the program: commands in a process of their own, and a Ray head that they join."""
+"""The program as its users start it: commands in a process of their own, and a Ray head that they join."""
 
 import contextlib
 import json
@@ -41,7 +41,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Doors:
+class Terminal:
     """Runs commands; `label` joins the Ray cluster at `address`."""
 
     address: str
@@ -81,7 +81,7 @@ class Doors:
 
 
 @contextlib.contextmanager
-def opened() -> Iterator[Doors]:
+def opened() -> Iterator[Terminal]:
     """Doors with a Ray head behind them, on the loopback interface."""
     with ray_head(dashboard=False) as made:
-        yield Doors(address=made.address, environment={**made.environment, "PYTHONPATH": str(ROOT)})
+        yield Terminal(address=made.address, environment={**made.environment, "PYTHONPATH": str(ROOT)})

@@ -1,4 +1,4 @@
-"""Doors: registries that map a name on the command line to an implementation, built-in or from an installed plug-in.
+"""Registries that map a name on the command line to an implementation, built-in or from an installed plug-in.
 
 A distribution offers a plug-in as an entry point, without any change in this package:
 
@@ -39,7 +39,7 @@ class Plugin:
         return f"{self.distribution} {self.version} ({self.entry_point})"
 
 
-class Door(Generic[T]):
+class Registry(Generic[T]):
     """The implementations of one kind, by name. `T` is their type: a class, or a record that describes one."""
 
     def __init__(
@@ -117,17 +117,17 @@ class Door(Generic[T]):
             found |= {name: config for name, config in own.items() if config is not None}
         return {name: found[name] for name in self.ours if name in found}
 
-    def made(self, name: str, settings: Any) -> Any:
-        """An instance of an implementation that is a class, made from its settings and `guarded`.
+    def create(self, name: str, settings: Any) -> Any:
+        """An instance of an implementation that is a class, made from its settings and guarded (see `guard`).
 
         Raises UsageError as `load` does.
         """
         found: Any = self.load(name)
-        with self.blamed(name, "__init__"):
+        with self.blame(name, "__init__"):
             made = found(settings)
-        return self.guarded(name, made)
+        return self.guard(name, made)
 
-    def guarded(self, name: str, made: Any) -> Any:
+    def guard(self, name: str, made: Any) -> Any:
         """A proxy for an instance of a plug-in. A built-in instance is returned unchanged.
 
         The proxy turns every error other than a StepvalueError into a PluginError that names the plug-in. An invalid result
@@ -139,8 +139,8 @@ class Door(Generic[T]):
         answers = _attribute(self._answers) if self._answers else {}
         return _Guarded(made, plugin, f"{self.noun} {name}", self._parts, answers)
 
-    def blamed(self, name: str, doing: str) -> AbstractContextManager[None]:
-        """A context in which errors of a plug-in become PluginErrors, as in `guarded`."""
+    def blame(self, name: str, doing: str) -> AbstractContextManager[None]:
+        """A context in which errors of a plug-in become PluginErrors, as `guard` does."""
         plugin = self.plugin(name)
         return nullcontext() if plugin is None else _plugin_failure(f"{self.noun} {name} of {plugin}", doing)
 
@@ -220,8 +220,8 @@ def _plugin_failure(whose: str, doing: str) -> Iterator[None]:
 
 
 class _Guarded:
-    """The proxy of `Door.guarded`. It looks up methods at each call, so an implementation may change, and guards every step of
-    a generator."""
+    """The proxy of `Registry.guard`. It looks up methods at each call, so an implementation may change, and guards every
+    step of a generator."""
 
     def __init__(
         self,
