@@ -23,8 +23,6 @@ RETIRED = {
     "crew": "scheduler",
     "room": "backpressure, capacity, slots",
     "journal": "unit buffer",
-    "goal": "unit target",
-    "goals": "unit targets",
     "standing": "resolved",
     "shelf": "verifier",
     "greeting": "handshake",

@@ -21,7 +21,7 @@ _WINDOW_SECONDS = 10.0
 _MOST_AHEAD = 0.05
 """Largest share of the limit that may be left when a run stops. A run that generates more per second may exceed the limit."""
 _ALWAYS_RECORDED: Mapping[str, object] = {
-    "estimator.target_sd": 0.1,
+    "estimator.target_sd": None,
     "estimator.budget": None,
     "estimator.run_budget": None,
     "estimator.budget_unit": "tokens",

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.estimators.pooled.forest import Forest
-from pipeline.estimators.pooled.grid import GRID, LEAST, exp_scaled, likelihood
+from pipeline.estimators.pooled.grid import GRID, LEAST, exp_scaled, likelihood, mass_above
 from pipeline.estimators.pooled.kernel import TransitionModel
-from pipeline.estimators.tree import UNKNOWN, Floats, Ints
+from pipeline.estimators.tree import UNKNOWN, Flags, Floats, Ints
 
+LARGE_FALL = 0.2
+"""A value that decreases by at least this at one step has a large fall."""
+_FALLS: Flags = GRID[:, None] - GRID >= LARGE_FALL
 _NEVER = -1e9
 """Logarithm of negligible evidence, which no number of branches outweighs."""
 
@@ -22,10 +25,12 @@ _NEVER = -1e9
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posterior:
     """For N nodes: `mass` (N, POINTS), the distributions of their values; `with_parent` (N,), the covariance of a node's value
-    and its parent's, 0 for a root."""
+    and its parent's, 0 for a root; `falls` (N,), the probability of a large fall at the next step: the largest of several next
+    steps, and of the outcome of a wrong chain."""
 
     mass: Floats
     with_parent: Floats
+    falls: Floats
 
 
 def posterior(forest: Forest, moving: TransitionModel) -> Posterior:
@@ -39,7 +44,20 @@ def posterior(forest: Forest, moving: TransitionModel) -> Posterior:
         steps = _own_steps(forest, moving, slice(None)) * GRID[:, None] * GRID
         together[taken - inner.start] = np.einsum("ng,ngh,nh->n", found.apart[taken], steps, found.below[taken])
     with_parent[inner] = together / found.total[inner] - mean[inner] * mean[forest.parents[inner]]
-    return Posterior(mass=found.mass, with_parent=with_parent)
+    return Posterior(mass=found.mass, with_parent=with_parent, falls=_falls(forest, moving, found))
+
+
+def _falls(forest: Forest, moving: TransitionModel, found: "_Evidence") -> Floats:
+    falls = np.zeros(len(found.mass))
+    inner = found.inner
+    falling = np.einsum("ng,ng->n", found.apart[inner] @ (moving.step * _FALLS), found.below[inner])
+    if len(taken := forest.taken.nodes):
+        steps = _own_steps(forest, moving, slice(None)) * _FALLS
+        falling[taken - inner.start] = np.einsum("ng,ngh,nh->n", found.apart[taken], steps, found.below[taken])
+    np.maximum.at(falls, forest.parents[inner], falling / found.total[inner])
+    wrong = forest.ends[forest.right == 0]
+    np.maximum.at(falls, wrong, mass_above(found.mass[wrong], LARGE_FALL))
+    return falls
 
 
 def expected_moves(forest: Forest, moving: TransitionModel) -> tuple[Floats, Floats]:
