@@ -2,6 +2,7 @@
 
 from pipeline.cli.command import Command, interruptible, write_out
 from pipeline.core.errors import UsageError
+from pipeline.core.formatting import format_count
 from pipeline.core.missing_models import refuse_missing_folder
 from pipeline.train.settings import EMBEDDED, ScoreConfig, TrainConfig
 
@@ -33,13 +34,14 @@ def _score(config: ScoreConfig) -> int:
 
     with interruptible():
         scored = score(config)
-    _progress(f"{scored.chains:,} chains, {scored.steps:,} steps scored: {config.out}")
+    _progress(f"scored {format_count(scored.steps, 'step')} of {format_count(scored.chains, 'chain')}: {config.out}")
     if scored.cut:
         _progress(
-            f"{scored.cut:,} chains have no score because they are too long for the model (n_scored: number of scored steps)"
+            f"no score, because not all steps fit into the model: {format_count(scored.cut, 'chain')} "
+            "(n_scored: number of scored steps)"
         )
     if scored.left_out.rows:
-        _progress(f"{scored.left_out.rows:,} rows were left out, the first: {scored.left_out.first}")
+        _progress(f"left out: {format_count(scored.left_out.rows, 'row')}, the first: {scored.left_out.first}")
     return 0
 
 

@@ -191,7 +191,7 @@ class PromptConfig(Settings):
 class SamplingConfig(Settings):
     SECTION: ClassVar[str] = "sampling"
     rollouts: Annotated[int, Range(ge=1, le=99_999), FREE] = 8
-    """Rollouts (sampled completions) per prefix."""
+    """Rollouts (sampled completions) per prefix; estimator=pooled: the mean over prefixes, some of which get more."""
     temperature: Annotated[float, Ge(0)] = 1.0
     """Sampling temperature; 0: greedy decoding."""
     top_p: Annotated[float, Range(gt=0, le=1)] = 1.0

@@ -16,7 +16,7 @@ from pipeline.config.label import LabelConfig, RunConfig
 from pipeline.core.errors import Interrupted, RunConflict, StoreError
 from pipeline.core.failpoints import failpoint
 from pipeline.core.forecast import Limit, encode_forecast
-from pipeline.core.formatting import first_of
+from pipeline.core.formatting import first_of, format_unfinished
 from pipeline.core.progress import Status, Summary
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.data.rows import input_digest
@@ -123,7 +123,9 @@ def label_held(
             speed = scheduler.throughput
     after = state_of(units, _chains(storage), asked) if before.jobs else before
     if after.jobs:
-        raise StoreError(f"{len(after.jobs)} units of {storage.run_dir} need work again: start the same command again")
+        raise StoreError(
+            f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
+        )
     failpoint("driver.arrange")
     editions, lost = repaired_editions(storage, after.wholes)
     arrange_labels(storage, current_label_files(after.wholes, current_edition(editions, after.wholes)))

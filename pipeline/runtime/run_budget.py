@@ -12,6 +12,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import flatten_settings
 from pipeline.core.errors import BudgetSpent, UsageError
 from pipeline.core.forecast import Forecast, Limit, decode_forecast
+from pipeline.core.formatting import format_unfinished
 from pipeline.core.progress import Status
 from pipeline.estimators.registry import estimator_for
 
@@ -118,8 +119,8 @@ class Spending:
 
     def _stop(self, status: Status, spent: str) -> None:
         raise BudgetSpent(
-            f"the run stops at its limit: {spent}; {status.units_done} of {status.units} units are done and the finished "
-            "rollouts of the others are kept. To continue, raise `limit` in the plan, or start again without budget="
+            f"the run stops at its limit: {spent}. {format_unfinished(status.units - status.units_done, status.units)}, "
+            "and their finished rollouts are kept. To continue, raise `limit` in the plan, or start again without budget="
         )
 
 

@@ -64,7 +64,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Ledger:
-    """`looked_at`: number of things that each check has examined. `owed`: ids of units that are not whole."""
+    """`looked_at`: number of things that each check has examined. `owed`: ids of unfinished units."""
 
     looked_at: Counter[Check] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
