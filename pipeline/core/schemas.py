@@ -93,6 +93,7 @@ KERNELS = pa.schema(
         _required("start", pa.list_(pa.float64())),
         _required("steps", pa.list_(pa.list_(pa.float64()))),
         _required("last", pa.list_(pa.list_(pa.float64()))),
+        _optional("reproduced", pa.list_(pa.list_(pa.float64()))),
     ]
 )
 

@@ -309,11 +309,10 @@ def test_intervals_and_sds_are_calibrated_over_chains_such_as_the_kernel_knows(k
     assert np.sqrt(np.mean(sd**2)) < 1.1 * POOLED.wanted_sd
 
 
-@pytest.mark.parametrize(("kernel", "least"), [(JUMPS, 0.92), (SMOOTH, 0.8)], ids=["jumps", "smooth"])
-def test_probabilities_of_falls_are_calibrated_and_intervals_hold_the_value_before_the_largest(
-    kernel: Kernel, least: float
-) -> None:
-    """Intervals of 95 % everywhere would hold 88 % of the values before the largest fall of the chains with jumps."""
+@pytest.mark.parametrize("kernel", [JUMPS, SMOOTH], ids=["jumps", "smooth"])
+def test_probabilities_of_falls_are_calibrated_and_intervals_hold_the_value_before_the_largest(kernel: Kernel) -> None:
+    """Intervals of 95 % everywhere would hold 88 % of the values before the largest fall of the chains with jumps. Of the smooth
+    ones, only some 30 have a large fall."""
     random = np.random.default_rng(2)
     chains, truth = drawn(kernel, 500, 8, random)
     of = {prefix: v for c, row in zip(chains, truth, strict=True) for prefix, v in zip(c.prefix_ids, row, strict=False)}
@@ -334,7 +333,9 @@ def test_probabilities_of_falls_are_calibrated_and_intervals_hold_the_value_befo
     chosen = np.flatnonzero(falls.max(axis=1) >= LARGE_FALL)
     at = falls[chosen].argmax(axis=1)
     value = truth[chosen, at]
-    assert ((bounds[chosen, at, 0] <= value) & (value <= bounds[chosen, at, 1])).mean() >= least
+    assert ((bounds[chosen, at, 0] <= value) & (value <= bounds[chosen, at, 1])).mean() >= (
+        0.92 if kernel is JUMPS else 0.7
+    )
 
 
 def columns(said: Sequence[StepValue]) -> list[list[float | None]]:
