@@ -144,7 +144,7 @@ STATES = pa.schema(
         _required("state", pa.string()),
     ]
 )
-"""The state that an estimator has learnt, as JSON."""
+"""The state that an estimator has learned, as JSON."""
 
 SCHEMAS = {
     "inputs": INPUTS,
@@ -157,7 +157,7 @@ SCHEMAS = {
     "states": STATES,
 }
 LEARNED = ("kernels", "states")
-"""Tables with the learnt state of an estimator; a unit has at most one of them."""
+"""Tables with the learned state of an estimator; a unit has at most one of them."""
 
 LOG_KEYS = {"rollouts": ("rollout_id",), "solutions": ("problem_id", "draw")}
 """The key columns of the log's tables. They identify a row and define the order."""

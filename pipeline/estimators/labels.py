@@ -1,4 +1,4 @@
-"""Label rules: from values to 1 (keep), 0 (bad step), 2 (neutral) or None (uncertain).
+"""Label rules: from values to 1 (good), 0 (bad), 2 (neutral) or None (uncertain).
 
 `any`          1 when at least one rollout is correct: Math-Shepherd's hard estimate.
 `threshold`    1 when the value > threshold.

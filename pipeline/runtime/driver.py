@@ -53,12 +53,14 @@ Running = Callable[[Coroutine[Any, Any, None]], None]
 def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:
     """Label the whole input. A later start on the same run directory continues with the units that are not done.
 
-    Raises InputError, UsageError (for a budget of another run or an unusable tracker), PolicyError, ClusterError, RunConflict,
-    StoreError, EngineDied, BudgetSpent, and Interrupted if `stop` has received a signal. Committed work is always kept.
+    Raises InputError, UsageError (for a missing model folder, a budget of another run or an unusable tracker), PolicyError,
+    ClusterError, RunConflict, StoreError, EngineDied, BudgetSpent, and Interrupted if `stop` has received a signal. Committed
+    work is always kept.
     """
     tracker = tracker_for(config.run.track)
+    fingerprint = policy_for(config.policy).fingerprint()
     watch(Status(stage="reading the input"))
-    facts = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
+    facts = identity(config, input_digest(config.data.path), fingerprint)
     budget = budget_from_plan(config.budget, facts, config) if config.budget else None
     storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(facts)))
     config = replace(config, run_dir=storage.run_dir)

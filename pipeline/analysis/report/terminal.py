@@ -1,4 +1,4 @@
-"""The terminal output of a run: a live panel while it works (plain lines in a log); then its chains, its totals, the reasons
+"""The terminal output of a run: a live panel while it works (plain lines in a log), then its chains, its totals, the reasons
 for rejected rows, and its speed compared with what the hardware allows.
 
 The panel has at most `PANEL_WIDTH` columns, so that its lines rarely break when the terminal gets narrower. It is drawn once a

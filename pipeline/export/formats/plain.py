@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pipeline.core.errors import UsageError
 from pipeline.core.schemas import LABELS
+from pipeline.core.suggestions import choice_hint
 from pipeline.export.base import LayoutExporter, Plan, labels_as_they_are
 from pipeline.export.example import TrainingExample
 from pipeline.export.formats.base import Encoder, Format, FormatError, Marks, Row, no_steps, not_of_tokens
@@ -108,7 +109,7 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
         raise UsageError(f"columns: {twice} is named twice")
     unknown = [column for column in config.columns if column not in LABELS.names]
     if unknown:
-        raise UsageError(f"columns: labels have no column {unknown[0]}; they have {', '.join(LABELS.names)}")
+        raise UsageError(f"columns: labels have no column {unknown[0]}: {choice_hint(unknown[0], LABELS.names)}")
     for key in ("uncertain", "neutral", "after_error", "threshold", "soft"):
         if getattr(config, key) is not None:
             raise UsageError(
