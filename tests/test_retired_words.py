@@ -16,7 +16,7 @@ from tests.words import documents, parts_of, retired_texts, retired_words
         ("class Example: ...", ["Example"]),
         ("x.told = 1", ["told"]),
         ("f(room=1)", ["room"]),
-        ("def f(goal): ...", ["goal"]),
+        ("def f(memo): ...", ["memo"]),
         ("import a.shelf", ["a.shelf"]),
         ("def f():\n    '''A step that is undecided.'''", ["undecided"]),
         ("x = 1  # so many rollouts", ["so many"]),

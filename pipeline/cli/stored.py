@@ -63,7 +63,7 @@ Where the labels are what is asked for already, nothing is written.
 
 REGRADE = Command(
     name="regrade",
-    summary="grade the stored texts of a finished run again, and make new labels",
+    summary="grade a finished run's stored texts again, and make new labels",
     about=(
         "regrade: check all stored completions and chains again, with other settings or a newer checker, and label from "
         "the new verdicts. A setting that is not named stays as it was."
