@@ -311,8 +311,8 @@ def test_intervals_and_sds_are_calibrated_over_chains_such_as_the_kernel_knows(k
 
 @pytest.mark.parametrize("kernel", [JUMPS, SMOOTH], ids=["jumps", "smooth"])
 def test_probabilities_of_falls_are_calibrated_and_intervals_hold_the_value_before_the_largest(kernel: Kernel) -> None:
-    """Intervals of 95 % everywhere would hold 88 % of the values before the largest fall of the chains with jumps. Of the smooth
-    ones, only some 30 have a large fall."""
+    """Intervals of 95 % everywhere would hold 88 % of the values before the largest fall of the chains with jumps. Of
+    the smooth ones, only some 30 have a large fall."""
     random = np.random.default_rng(2)
     chains, truth = drawn(kernel, 500, 8, random)
     of = {prefix: v for c, row in zip(chains, truth, strict=True) for prefix, v in zip(c.prefix_ids, row, strict=False)}
