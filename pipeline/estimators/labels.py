@@ -76,8 +76,8 @@ def describe_rule(config: EstimatorConfig) -> str:
             text = "a step is good if one of its rollouts is correct, else bad"
         case LabelRule.posterior:
             text = (
-                f"a step is good if P(V_k > {threshold}) is at least {config.certainty:g}, bad if P(V_k <= {threshold}) is, "
-                "else uncertain"
+                f"a step is good if P(V_k > {threshold}) is at least {config.certainty:g}, bad if P(V_k <= {threshold}) is at "
+                f"least {config.certainty:g}, else uncertain"
             )
         case LabelRule.three_class:
             text = (

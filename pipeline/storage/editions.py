@@ -2,7 +2,7 @@
 
 All editions of a run directory are in one chain of commit records. The record of an edition names label files for all units
 (and verdict files if the verdicts are new), the settings, and the log from which the labels were made. The last edition has the
-current labels as long as the log is unchanged. When the run has grown since, the current labels are the run's own again.
+current labels as long as the log is unchanged. When the run has grown since, the labels of `label` count again.
 
 `labels/` contains only the current labels, because people read `labels/*.parquet`. This package follows commit records and
 finds a file in `labels/` or `aside/`.
@@ -24,6 +24,7 @@ EDITION_CHAIN = content_id("edition")
 LABELS = "labels"
 VERDICTS = "verdicts"
 _LOG = "log"
+_GRADING = ("grader.", "grader_version")
 
 
 def log_digest(wholes: Mapping[str, Commit]) -> str:
@@ -55,6 +56,28 @@ def current_edition(editions: CommitChain, wholes: Mapping[str, Commit]) -> Comm
     """The edition with the current labels. None where these are the run's own, or where a file of the edition is void."""
     last = resolve(editions).whole
     return last if last and (_LOG, json.dumps(log_digest(wholes))) in last.settings else None
+
+
+def edition_command(edition: Commit, editions: CommitChain, identity: Settings) -> str:
+    """The command that made an edition: `regrade` if it changed verdicts or settings of the grader, else `relabel`.
+
+    A record does not name its command, so the edition is compared with the labels that it was made from: those of the edition
+    before it if that has the same log, else the run's own. `identity`: the recorded settings of the run.
+    """
+    log = dict(edition.settings)[_LOG]
+    earlier = [
+        commit
+        for commit in editions.commits
+        if commit.number < edition.number
+        and commit.state is CommitState.WHOLE
+        and dict(commit.settings).get(_LOG) == log
+    ]
+    before = edition_settings(earlier[-1]) if earlier else identity
+    verdicts = set(_of(VERDICTS, earlier[-1].shards)) if earlier else set()
+    regraded = any(
+        value != before.get(key) for key, value in edition_settings(edition).items() if key.startswith(_GRADING)
+    )
+    return "regrade" if regraded or set(_of(VERDICTS, edition.shards)) != verdicts else "relabel"
 
 
 def current_shards(

@@ -8,7 +8,13 @@ from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.formatting import format_unfinished
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, Commit, CommitChain, chain, chains, refuse_damage, resolve
-from pipeline.storage.editions import current_edition, edition_chain, edition_settings, repaired_editions
+from pipeline.storage.editions import (
+    current_edition,
+    edition_chain,
+    edition_command,
+    edition_settings,
+    repaired_editions,
+)
 from pipeline.storage.run_record import NAME, STAGED_INPUT, recorded_identity
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, units_of
@@ -34,6 +40,11 @@ class StoredRun:
     def edition(self) -> Commit | None:
         """The edition with the current labels. None where these are the run's own labels."""
         return current_edition(self.editions, self.wholes)
+
+    @property
+    def edition_command(self) -> str:
+        """The command that made the edition with the current labels, empty without one."""
+        return edition_command(self.edition, self.editions, self.identity) if self.edition else ""
 
     @property
     def settings(self) -> Settings:

@@ -12,6 +12,7 @@ from pipeline.storage.editions import (
     current_edition,
     current_label_files,
     current_shards,
+    edition_command,
     edition_settings,
     log_digest,
     new_edition,
@@ -61,6 +62,24 @@ def test_the_newest_edition_holds_the_current_labels() -> None:
     assert edition_settings(current) == SETTINGS
     assert current_label_files(WHOLES, current) == {shard("labels", unit_id, "c").file for unit_id in UNITS}
     assert current_shards(WHOLES, current, "verdicts")[UNITS[0]] == (shard("verdicts", UNITS[0], "c"),)
+
+
+def test_an_edition_was_made_by_the_command_that_leaves_such_a_record() -> None:
+    identity = {**SETTINGS, "grader.fallback": "none", "grader_version": "1", "data.limit": None}
+    own = {key: identity[key] for key in ("estimator.rule", "grader.fallback", "grader_version")}
+    made = [("b", False, own), ("c", True, own), ("c", True, {**own, "estimator.rule": "threshold"})]
+    made.append(("c", True, {**own, "grader_version": "2"}))
+    editions = NONE
+    for content, verdicts, settings in made:
+        tables = ("labels", "verdicts") if verdicts else ("labels",)
+        shards = [shard(table, unit_id, content) for unit_id in UNITS for table in tables]
+        editions = added(editions, new_edition(editions, WHOLES, settings, shards))
+    made_by = [edition_command(commit, editions, identity) for commit in editions.commits]
+    assert made_by == ["relabel", "regrade", "relabel", "regrade"]
+    # The run has grown since, so the next edition began with the run's own verdicts.
+    grown = {**WHOLES, UNITS[0]: whole(UNITS[0], 3)}
+    editions = added(editions, new_edition(editions, grown, own, [shard("labels", UNITS[0], "d")]))
+    assert edition_command(editions.commits[-1], editions, identity) == "relabel"
 
 
 def test_a_run_that_has_grown_since_has_its_own_labels() -> None:

@@ -50,7 +50,7 @@ def test_a_fresh_directory_is_claimed_and_stays_claimed(tmp_path: Path) -> None:
     ("other", "named"),
     [
         (FACTS | {"sampling.rollouts": 16}, ["sampling.rollouts was 8, now 16"]),
-        (FACTS | {"input": "cd34"}, ['input was "ab12", now "cd34"']),
+        (FACTS | {"input": "cd34"}, ['data.path (content) was "ab12", now "cd34"']),
         (FACTS | {"policy.model": "m"}, ['policy.model was null, now "m"']),
         (FACTS | {"new.key": 1}, ["new.key was null, now 1"]),
         ({"input": "ab12"}, ["data.separator was", "sampling.rollouts was 8, now null"]),
@@ -65,7 +65,7 @@ def test_another_run_is_reported_every_difference(tmp_path: Path, other: dict[st
     with pytest.raises(RunConflict, match="belongs to another run") as caught:
         claim(LocalStorage(tmp_path), other)
     assert all(part in str(caught.value) for part in named)
-    assert "data.path" not in str(caught.value)
+    assert "data.path was" not in str(caught.value)
     assert snapshot(tmp_path) == before
 
 

@@ -56,7 +56,7 @@ def _facts(found: RunData) -> tuple[tuple[str, str], ...]:
         ("label rule", setting("label_rule")),
     ]
     if found.edition is not None:
-        facts.append(("labels", f"edition {found.edition}, made later from the run's rollouts"))
+        facts.append(("labels", f"edition {found.edition}, made by {found.edition_command}"))
     if found.starts:
         first, last = found.starts[0], max(found.starts, key=lambda start: start.at)
         hosts = ", ".join(dict.fromkeys(start.host for start in found.starts))

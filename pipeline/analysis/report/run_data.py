@@ -50,7 +50,7 @@ class RunData:
     `steps`, `chains`, `makers`: see `aggregates`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict.
     `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single prefixes. If no row
     was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable files, which are not
-    in `starts`. `edition` is None if the labels are the run's own.
+    in `starts`. `edition` is None if the labels are the run's own; else `edition_command` is the command that made it.
     """
 
     run_dir: str
@@ -58,6 +58,7 @@ class RunData:
     units: int
     owed: int
     edition: int | None
+    edition_command: str
     totals: Totals
     unfinished: Totals
     steps: pl.DataFrame
@@ -89,6 +90,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         units=len(run.units),
         owed=run.incomplete,
         edition=run.edition.number if run.edition else None,
+        edition_command=run.edition_command,
         totals=regraded_totals(totals, log) if run.edition else totals,
         unfinished=_unfinished(storage, run),
         steps=steps,

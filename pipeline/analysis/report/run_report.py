@@ -28,6 +28,7 @@ from pipeline.core.formatting import (
     format_unfinished,
     printable,
 )
+from pipeline.core.records import UNGRADED
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.storage.commits import FOLDER, UNIT
 from pipeline.storage.editions import edition_chain
@@ -80,7 +81,7 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
-    """Unfinished units, values, labels, verdicts and the plan: what `terminal.totals_lines` does not say.
+    """Unfinished units, values, labels, ungraded verdicts and the plan: what `terminal.totals_lines` does not say.
 
     `other`: the settings in which plan and run differ.
     """
@@ -88,7 +89,7 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
         *_owed(found),
         *_values(found),
         *_labels(found),
-        *_verdicts(found),
+        *_ungraded(found),
         *(f"warning   {words}" for words in warning_lines(found.steps)),
         *_planned(found, plan, other),
         *_damaged(found),
@@ -226,22 +227,21 @@ def _labels(found: RunData) -> list[str]:
     before_ends = whole.steps - whole.ends
     share = f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else ""
     text = f"{before_ends:,} = {' + '.join(parts)}{share}"
-    made = current_labels(label_rule(found.settings), found.edition)
+    made = current_labels(label_rule(found.settings), found.edition, found.edition_command)
     return [
         f"steps     {'; not counted: '.join(filter(None, [text, ends]))}",
         *(f"{name:<10}{words}" for name, words in made),
     ]
 
 
-def _verdicts(found: RunData) -> list[str]:
-    counts = aggregates.verdict_counts(found.log)
-    total = counts["rollouts"].sum()
-    if not total:
-        return []
+def _ungraded(found: RunData) -> list[str]:
+    """Why rollouts are ungraded; the line of rollouts has their sum and the other verdicts."""
     parts = [
-        f"{format_percent(rollouts / total)} {verdict.replace('_', ' ')}" for verdict, rollouts, _ in counts.iter_rows()
+        f"{rollouts:,} {verdict}"
+        for verdict, rollouts, _ in aggregates.verdict_counts(found.log).iter_rows()
+        if verdict in UNGRADED
     ]
-    return [f"verdicts  {', '.join(parts)}"]
+    return [f"ungraded  {' + '.join(parts)}"] if parts else []
 
 
 def _planned(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:

@@ -109,7 +109,8 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
         raise UsageError(f"columns: {twice} is named twice")
     unknown = [column for column in config.columns if column not in LABELS.names]
     if unknown:
-        raise UsageError(f"columns: labels have no column {unknown[0]}: {choice_hint(unknown[0], LABELS.names)}")
+        hint = choice_hint(unknown[0], LABELS.names)
+        raise UsageError(f"columns: labels have no column {unknown[0]}: {hint}; without columns, all are written")
     for key in ("uncertain", "neutral", "after_error", "threshold", "soft"):
         if getattr(config, key) is not None:
             raise UsageError(
