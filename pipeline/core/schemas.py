@@ -98,15 +98,16 @@ KERNELS = pa.schema(
 
 PER_PREFIX: list[tuple[str, pa.DataType]] = [
     ("value", pa.float64()),
-    ("value_rollouts", pa.int32()),
+    ("value_sd", pa.float64()),
+    ("low", pa.float64()),
+    ("high", pa.float64()),
+    ("p_above", pa.float64()),
+    ("unbiased_value", pa.float64()),
+    ("unbiased_rollouts", pa.int32()),
     ("n_correct", pa.int32()),
     ("n_rollouts", pa.int32()),
     ("n_ungraded", pa.int32()),
     ("n_truncated", pa.int32()),
-    ("low", pa.float64()),
-    ("high", pa.float64()),
-    ("posterior_mean", pa.float64()),
-    ("posterior_sd", pa.float64()),
     ("origin", pa.string()),
 ]
 PER_STEP: list[tuple[str, pa.DataType]] = [("advantage", pa.float64()), ("advantage_sd", pa.float64())]
@@ -126,6 +127,7 @@ LABELS = pa.schema(
         _required("prefix_ids", _STRINGS),
         _optional("final_answer", pa.string()),
         _optional("outcome", pa.bool_()),
+        _optional("p_outcome", pa.float64()),
         *(_required(name, pa.list_(kind)) for name, kind in (*PER_PREFIX, *PER_STEP)),
         _required("label", pa.list_(pa.int8())),
         *(_optional(f"root_{name}", kind) for name, kind in PER_PREFIX),

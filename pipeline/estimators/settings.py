@@ -58,7 +58,7 @@ class BisectConfig(StoppingConfig):
 class PooledConfig(EstimatorConfig):
     name: Annotated[str, RELABEL] = "pooled"
     target_sd: Annotated[float, Range(gt=0, le=0.5), FREE] = 0.1
-    """Wanted posterior_sd of the values. Sampling of a chain stops when one more rollout would reduce the variance by less
+    """Wanted value_sd of the values. Sampling of a chain stops when one more rollout would reduce the variance by less
     than it would at this standard deviation."""
     budget: Annotated[int | None, Ge(1), FREE, REFUSED] = None
     """What one chain may cost, in budget_unit. null: as many rollouts as estimator=fixed would sample."""

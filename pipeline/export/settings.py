@@ -137,7 +137,7 @@ class ExportConfig(Settings):
     target: TargetKind | None = None
     """The target of a step. null: soft for format=scan, labels unchanged for format=parquet, else hard."""
     soft: ValueColumn | None = None
-    """The column of step values. null: `value` for labels of estimator=fixed, else `posterior_mean`."""
+    """The column of step values: the best estimate, or the unbiased one, which is noisier. null: `value`."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
     """A step is good if its value (column `soft`) is above it. null: the run's labels count."""
     uncertain: UncertainSteps | None = None

@@ -80,7 +80,7 @@ FORGERIES = [
     ("pooled", "kernels", lambda rows: [row | {"start": [9.0] * len(row["start"])} for row in rows], Check.LABELS, "mean"),
     ("pooled", "kernels", lambda rows: [row | {"prior": 0} for row in rows], Check.ROLLOUTS, "invalid content"),
     ("pooled", "labels", lambda rows: [row | {"label": [1] * len(row["label"])} for row in rows], Check.LABELS, "in label"),
-    ("pooled", "labels", lambda rows: [row | {"root_posterior_sd": 0.1} for row in rows], Check.LABELS, "posterior_sd"),
+    ("pooled", "labels", lambda rows: [row | {"root_value_sd": 0.1} for row in rows], Check.LABELS, "value_sd"),
 ]  # fmt: skip
 
 

@@ -26,7 +26,6 @@ def _prefix(draw: st.DrawFn) -> dict[str, Any]:
         "n_truncated": draw(st.integers(0, graded + ungraded)),
         "low": mean / 2,
         "high": (1 + mean) / 2,
-        "posterior_mean": mean,
         "origin": "measured",
         "label": draw(st.sampled_from([0, 1, 2, None])),
     }
@@ -39,7 +38,7 @@ def _chain(draw: st.DrawFn, number: int, problem: int, roots: list[dict[str, Any
     if outcome is not None:
         end = float(outcome)
         steps[-1] |= {"n_correct": 0, "n_rollouts": 0, "n_ungraded": 0, "n_truncated": 0, "value": end, "low": end,
-                      "high": end, "posterior_mean": end, "origin": "terminal"}  # fmt: skip
+                      "high": end, "origin": "terminal"}  # fmt: skip
     return {
         "outcome": outcome,
         "root_prefix_id": f"{problem}",

@@ -18,8 +18,7 @@ OUTCOME = {True: "right", False: "wrong", None: "open"}
 
 def shown(row: dict[str, Any]) -> list[float | None]:
     """The values of the bare problem and of every step that the report must show."""
-    name = "value" if row["estimator"] == "fixed" else "posterior_mean"
-    return [row[f"root_{name}"], *row[name]]
+    return [row["root_value"], *row["value"]]
 
 
 def before_end(row: dict[str, Any], of_steps: list[Any]) -> list[Any]:

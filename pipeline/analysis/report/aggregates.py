@@ -11,9 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.config.choices import ValueColumn
 from pipeline.core.records import Finish, Origin
-from pipeline.estimators.registry import value_column
 
 VALUE_BINS = 20
 DROP_BINS = 20
@@ -25,7 +23,7 @@ OUTCOMES = ("right", "wrong", "open")
 LABELS = {1: "good", 0: "bad", 2: "neutral", None: "uncertain"}
 _SAMPLED = pl.col("n_rollouts") + pl.col("n_ungraded")
 _LABEL_ORDER = (list(LABELS.values()), list(range(len(LABELS))))
-_LISTS = ("value", "n_correct", "n_rollouts", "n_ungraded", "n_truncated", "low", "high", "posterior_mean", "origin")
+_LISTS = ("value", "n_correct", "n_rollouts", "n_ungraded", "n_truncated", "low", "high", "origin")
 COLUMNS = (
     "outcome", "root_prefix_id", "prefix_ids", *_LISTS, "label", *(f"root_{name}" for name in _LISTS),
     "estimator", "label_rule", "policy",
@@ -51,20 +49,18 @@ class Step:
 def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
     """One row per chain and prefix, in order; step 0 is the bare problem. `labels` must hold all chains of its problems.
 
-    `chain` counts from `first_chain`; `steps` is the number of its steps. `value` comes from the estimator's value column
-    (`Estimator.value_column`), null if it has none. `label` is null for step 0 and for uncertain steps. `drop` is the decrease
-    of the value from the prefix before. `counts` is true on the first row of each distinct prefix that was, or could have been,
-    sampled; sums over prefixes use these rows.
+    `chain` counts from `first_chain`; `steps` is the number of its steps. `label` is null for step 0 and for
+    uncertain steps. `drop` is the decrease of the value from the prefix before. `counts` is true on the first row of each
+    distinct prefix that was, or could have been, sampled; sums over prefixes use these rows.
     """
     numbered = labels.select(COLUMNS).with_row_index("chain", first_chain).with_columns(pl.col("chain").cast(pl.UInt32))
     numbered = numbered.with_columns(steps=pl.col("prefix_ids").list.len().cast(pl.UInt16))
-    shown = pl.col("estimator").is_in(by_value(numbered["estimator"]))
     shared = ["chain", "steps", "outcome"]
     roots = numbered.select(
         *shared,
         pl.lit(0, pl.UInt16).alias("step"),
         pl.col("root_prefix_id").alias("prefix_id"),
-        pl.when(shown).then("root_value").otherwise("root_posterior_mean").alias("value"),
+        pl.col("root_value").alias("value"),
         *(pl.col(f"root_{name}").cast(kind).alias(name) for name, kind in _KEPT.items()),
         pl.lit(None, pl.Int8).alias("label"),
         pl.col("root_origin").alias("origin"),
@@ -73,7 +69,7 @@ def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
         *shared,
         pl.int_ranges(1, pl.col("steps").cast(pl.Int64) + 1).cast(pl.List(pl.UInt16)).alias("step"),
         pl.col("prefix_ids").alias("prefix_id"),
-        pl.when(shown).then("value").otherwise("posterior_mean").alias("value"),
+        "value",
         *_KEPT,
         "label",
         "origin",
@@ -97,11 +93,6 @@ def chains_of(steps: pl.DataFrame) -> pl.DataFrame:
 def makers_of(labels: pl.DataFrame) -> pl.DataFrame:
     """Number of `chains` by policy, estimator and label rule."""
     return labels.group_by("policy", "estimator", "label_rule").agg(chains=pl.len())
-
-
-def by_value(estimators: pl.Series) -> list[str]:
-    """The estimators whose estimate is in the column `value`."""
-    return [name for name in estimators.unique().to_list() if value_column(None, name) is ValueColumn.value]
 
 
 def in_all(steps: pl.DataFrame) -> Step:

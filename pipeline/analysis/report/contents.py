@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import polars as pl
 
 from pipeline.analysis.report import aggregates, figures
-from pipeline.analysis.report.aggregates import by_value
 from pipeline.analysis.report.page import Figure, Inset, Page, Section, Table, Tile
 from pipeline.analysis.report.plan_check import (
     PlannedAmount,
@@ -139,7 +138,7 @@ def _tiles(found: RunData) -> list[Tile]:
             Tile(
                 name="Mean value",
                 value=" / ".join("-" if mean is None else f"{mean:.2f}" for _, mean in means),
-                note=f"of the steps of right / wrong chains, last steps left out; {_shown(found)}",
+                note="of the steps of right / wrong chains, last steps left out",
             )
         )
     if (hours := device_hours(found.starts)) is not None:
@@ -168,19 +167,15 @@ def _token_note(found: RunData, labelled: int) -> str:
     return "; ".join(parts)
 
 
-def _shown(found: RunData) -> str:
-    return "unbiased estimates" if by_value(found.makers["estimator"]) else "posterior means"
-
-
 def _values(found: RunData) -> Section | None:
     steps = found.steps
     return _section(
         "values",
         "Values and labels",
         "The value of a step is the share of the policy's continuations from this step that reach the correct answer. The "
-        f"values shown are {_shown(found)}. The outcome of a chain is right or wrong by the answer it states, or open if that "
-        "cannot be graded. The last step of a right or wrong chain takes its value and label from the outcome. It says nothing "
-        "about the policy, and is left out unless a figure says otherwise.",
+        "values shown are best estimates, the column value of labels/. The outcome of a chain is right or wrong by the answer "
+        "it states, or open if that cannot be graded. The last step of a right or wrong chain takes its value and label from "
+        "the outcome. It says nothing about the policy, and is left out unless a figure says otherwise.",
         figures.values(aggregates.value_counts(steps), "value"),
         figures.by_position(aggregates.value_by_position(steps)),
         figures.drops(aggregates.drop_counts(found.chains)),
