@@ -17,7 +17,7 @@ from tests.runtime.in_process import label_in_process
 from tests.settings import EstimatorChange, GraderChange
 
 ROWS = sums(3)
-VALUES = ["chain_id", "value", "value_sd", "low", "high", "p_above", "unbiased_value", "root_value", "advantage"]
+VALUES = ["chain_id", "value", "value_sd", "low", "high", "unbiased_value", "root_value", "advantage"]
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,11 @@ def _prefix(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+def p_outcome(outcome: bool | None, values: list[float | None]) -> float | None:
+    before = values[-2]
+    return None if outcome is None or before is None else before if outcome else 1 - before
+
+
 @st.composite
 def _chain(draw: st.DrawFn, number: int, problem: int, roots: list[dict[str, Any]], estimator: str) -> dict[str, Any]:
     steps = draw(st.lists(_prefix(), min_size=1, max_size=MOST_STEPS))
@@ -41,6 +46,7 @@ def _chain(draw: st.DrawFn, number: int, problem: int, roots: list[dict[str, Any
                       "high": end, "origin": "terminal"}  # fmt: skip
     return {
         "outcome": outcome,
+        "p_outcome": p_outcome(outcome, [roots[problem]["value"], *(step["value"] for step in steps)]),
         "root_prefix_id": f"{problem}",
         "prefix_ids": [f"{problem}-{number}-{step}" for step in range(len(steps))],
         **{name: [step[name] for step in steps] for name in steps[0]},

@@ -25,6 +25,7 @@ rollouts  45 = 32 correct + 13 incorrect + 0 without an answer + 0 ungraded
 tokens    1,313 in rollouts, 148 in sampled solutions
 values    0 ▂·····▅······▃·····█ 1  mean 0.83 in right chains, 0.67 in wrong chains (last steps left out)
 steps     15 = 13 good + 1 bad + 1 uncertain (6.7 %); not counted: 8 last steps, whose value is the outcome of their chain
+outcomes  1 of 7 chains have p_outcome below 0.1: the value before the last step makes their outcome unlikely (0 right, 1 wrong)
 verdicts  71 % correct, 29 % incorrect
 report    {(run_dir / "report.html").as_uri()}
 """

@@ -66,7 +66,8 @@ _WHAT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """The result of an audit. `units`: number of units of the input; `owed` of them are not whole."""
+    """The result of an audit. `units`: number of units of the input; `owed` of them are not whole. `former_labels`: see
+    `Ledger`."""
 
     run_dir: str
     looked_at: Mapping[Check, int]
@@ -75,6 +76,7 @@ class AuditReport:
     owed: int
     orphans: Orphans
     pruned: int = 0
+    former_labels: int = 0
 
     @property
     def sound(self) -> bool:
@@ -113,6 +115,11 @@ def audit_lines(report: AuditReport) -> Iterator[str]:
         faults = f", {wrong[check]:,} wrong" if wrong[check] else ""
         verb = "" if report.sound else "checked: "
         yield f"{check.value:<10} {verb}{report.looked_at.get(check, 0):,} {what}{faults}"
+    if report.former_labels:
+        yield (
+            f"{'':<10} {report.former_labels:,} label files have the columns of schema 3: their values are not computed again; "
+            "`relabel` makes labels with the present columns"
+        )
     left = report.orphans
     if report.pruned:
         yield f"pruned     {report.pruned:,} files that no record needed"
@@ -161,6 +168,7 @@ class _Audit:
             units=self._units,
             owed=len(ledger.owed),
             orphans=found,
+            former_labels=ledger.former_labels,
         )
 
     def _basis(self, settings: Settings, wholes: Mapping[str, Commit], edition: Commit | None) -> Basis | None:

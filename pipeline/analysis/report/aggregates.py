@@ -19,13 +19,15 @@ POSITION_BINS = 10
 WIDTH_BINS = 20
 ROLLOUT_BINS = 16
 """The most bins. Where no prefix has this many rollouts, each number of rollouts has its own bin."""
+UNLIKELY = 0.1
+"""An outcome with a smaller `p_outcome` is a surprise."""
 OUTCOMES = ("right", "wrong", "open")
 LABELS = {1: "good", 0: "bad", 2: "neutral", None: "uncertain"}
 _SAMPLED = pl.col("n_rollouts") + pl.col("n_ungraded")
 _LABEL_ORDER = (list(LABELS.values()), list(range(len(LABELS))))
 _LISTS = ("value", "n_correct", "n_rollouts", "n_ungraded", "n_truncated", "low", "high", "origin")
 COLUMNS = (
-    "outcome", "root_prefix_id", "prefix_ids", *_LISTS, "label", *(f"root_{name}" for name in _LISTS),
+    "outcome", "p_outcome", "root_prefix_id", "prefix_ids", *_LISTS, "label", *(f"root_{name}" for name in _LISTS),
     "estimator", "label_rule", "policy",
 )  # fmt: skip
 """Columns of a label row that are read."""
@@ -46,6 +48,15 @@ class Step:
     mean_wrong: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnlikelyOutcomes:
+    """Of the `chains` with a `p_outcome`: how many right and how many wrong ones have one below `UNLIKELY`."""
+
+    chains: int
+    right: int
+    wrong: int
+
+
 def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
     """One row per chain and prefix, in order; step 0 is the bare problem. `labels` must hold all chains of its problems.
 
@@ -55,7 +66,7 @@ def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
     """
     numbered = labels.select(COLUMNS).with_row_index("chain", first_chain).with_columns(pl.col("chain").cast(pl.UInt32))
     numbered = numbered.with_columns(steps=pl.col("prefix_ids").list.len().cast(pl.UInt16))
-    shared = ["chain", "steps", "outcome"]
+    shared = ["chain", "steps", "outcome", "p_outcome"]
     roots = numbered.select(
         *shared,
         pl.lit(0, pl.UInt16).alias("step"),
@@ -83,10 +94,10 @@ def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
 
 
 def chains_of(steps: pl.DataFrame) -> pl.DataFrame:
-    """One row per chain: its `outcome`, the number of its `steps`, and the largest decrease of its value at a step (`drop`). It
-    is null if no two adjacent values are known, and negative if the value only rises."""
+    """One row per chain: its `outcome` and `p_outcome`, the number of its `steps`, and the largest decrease of its value at a
+    step (`drop`). It is null if no two adjacent values are known, and negative if the value only rises."""
     return steps.group_by("chain", maintain_order=True).agg(
-        pl.col("outcome").first(), pl.col("steps").first(), pl.col("drop").max()
+        pl.col("outcome", "p_outcome", "steps").first(), pl.col("drop").max()
     )
 
 
@@ -183,6 +194,13 @@ def widths(steps: pl.DataFrame) -> pl.DataFrame:
         ((pl.col("bin") + 1) / WIDTH_BINS).alias("high"),
         "prefixes",
     )
+
+
+def unlikely_outcomes(chains: pl.DataFrame) -> UnlikelyOutcomes:
+    known = chains.drop_nulls("p_outcome")
+    unlikely = known.filter(pl.col("p_outcome") < UNLIKELY)
+    right = int(unlikely["outcome"].sum())
+    return UnlikelyOutcomes(chains=known.height, right=right, wrong=unlikely.height - right)
 
 
 def outcome_counts(chains: pl.DataFrame) -> pl.DataFrame:

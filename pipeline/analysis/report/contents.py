@@ -15,7 +15,7 @@ from pipeline.analysis.report.plan_check import (
     starts_without_price,
 )
 from pipeline.analysis.report.run_data import EXAMPLES, RunData
-from pipeline.analysis.report.run_report import TEXT, cut, last_activity, missing_costs
+from pipeline.analysis.report.run_report import TEXT, cut, last_activity, missing_costs, unlikely_text
 from pipeline.core.forecast import Forecast
 from pipeline.core.formatting import format_number, format_percent, format_range
 
@@ -167,6 +167,11 @@ def _token_note(found: RunData, labelled: int) -> str:
     return "; ".join(parts)
 
 
+def _unlikely(found: RunData) -> str:
+    counted = aggregates.unlikely_outcomes(found.chains)
+    return f" {unlikely_text(counted)}: lucky answers and slips at the end." if counted.chains else ""
+
+
 def _values(found: RunData) -> Section | None:
     steps = found.steps
     return _section(
@@ -175,7 +180,8 @@ def _values(found: RunData) -> Section | None:
         "The value of a step is the share of the policy's continuations from this step that reach the correct answer. The "
         "values shown are best estimates, the column value of labels/. The outcome of a chain is right or wrong by the answer "
         "it states, or open if that cannot be graded. The last step of a right or wrong chain takes its value and label from "
-        "the outcome. It says nothing about the policy, and is left out unless a figure says otherwise.",
+        "the outcome. It says nothing about the policy, and is left out unless a figure says otherwise."
+        f"{_unlikely(found)}",
         figures.values(aggregates.value_counts(steps), "value"),
         figures.by_position(aggregates.value_by_position(steps)),
         figures.drops(aggregates.drop_counts(found.chains)),

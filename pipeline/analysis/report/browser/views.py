@@ -23,7 +23,15 @@ _PER_PREFIX = (
 )
 COLUMNS = (
     *("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "root_prefix_id", "prefix_ids"),
-    *("final_answer", "outcome", "estimator", "label", *_PER_PREFIX, *(f"root_{name}" for name in _PER_PREFIX)),
+    *(
+        "final_answer",
+        "outcome",
+        "p_outcome",
+        "estimator",
+        "label",
+        *_PER_PREFIX,
+        *(f"root_{name}" for name in _PER_PREFIX),
+    ),
 )
 """Columns of `labels` that are read."""
 SHORT_CHARACTERS = 200
@@ -67,7 +75,8 @@ class StepView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainView:
-    """A chain. `root` is its bare problem. `outcome`: whether its own answer is correct, None if that is unknown."""
+    """A chain. `root` is its bare problem. `outcome`: whether its own answer is correct, None if that is unknown.
+    `p_outcome`: the probability of this outcome, given the value before the last step."""
 
     chain_id: str
     problem_id: str
@@ -76,6 +85,7 @@ class ChainView:
     gold: str
     answer: str | None
     outcome: bool | None
+    p_outcome: float | None
     root: StepView
     steps: tuple[StepView, ...]
 
@@ -149,6 +159,7 @@ def chain_view(row: Mapping[str, Any], characters: int) -> ChainView:
         gold=cut(row["gold_answer"], SHORT_CHARACTERS),
         answer=None if row["final_answer"] is None else cut(row["final_answer"], SHORT_CHARACTERS),
         outcome=row["outcome"],
+        p_outcome=row["p_outcome"],
         root=_step(row["root_prefix_id"], "", None, {name: row[f"root_{name}"] for name in _PER_PREFIX}),
         steps=tuple(
             _step(prefix_id, cut(text, characters), label, dict(zip(_PER_PREFIX, found, strict=True)))
