@@ -75,7 +75,7 @@ tiny-policy: setup  ## train the tiny model of the statistical tests again (minu
 tiny-truth: setup  ## measure the values of the tiny model's prefixes with 2,000 rollouts each: 4 million tokens
 	$(BIN)/python -m tests.tiny.truth
 
-lint: setup  ## ruff, mypy --strict, import rules, names behind doors, retired words
+lint: setup  ## ruff, mypy --strict, import rules, no code that asks for an implementation by name, retired words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -1,6 +1,5 @@
 """The command line: composes and checks the settings, then runs the command."""
 
-import difflib
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ from pipeline.cli.label import LABEL
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, StepvalueError, UsageError
 from pipeline.core.failpoints import arm
+from pipeline.core.suggestions import choice_hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Invocation:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. A user's mistake gives one line on standard error, never a traceback."""
+    """Run one command and return its exit code. A user's mistake gives a line on standard error, never a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         with interrupt_on(signal.SIGINT):
@@ -67,9 +67,7 @@ def _dispatch(arguments: list[str]) -> int:
         write_out((completion_script if name == COMPLETION else completion_lines)(rest))
         return 0
     if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean {near[0]}? There are" if near else "choose"
-        raise UsageError(f"there is no command {name!r}: {hint} {', '.join(COMMANDS)} (-h explains them)")
+        raise UsageError(f"there is no command {name!r}: {choice_hint(name, list(COMMANDS))} (-h explains them)")
     # Hydra is imported here because it loads slowly and the list of commands does not need it.
     from pipeline.cli.compose import compose
 

@@ -325,7 +325,7 @@ def tables(document: Document) -> Iterator[tuple[str, list[str]]]:
 
 
 def _exact_names(key: str) -> list[set[str]]:
-    """What a table of a key has to name, all of it: options of a group, or implementations of a door of ours."""
+    """What a table of a key has to name, all of it: options of a group, or built-in implementations of an extension point."""
     found: list[set[str]] = []
     for command in COMMANDS.values():
         if command.chooses is not None and command.chooses[0] == key:

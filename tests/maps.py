@@ -13,12 +13,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipeline.core.sentences import first_sentence
+
 ROOT = Path(__file__).parents[1]
 CODE = "pipeline"
 README = "README.md"
 BEGIN, END = "<!-- map -->", "<!-- /map -->"
 _REGION = re.compile(rf"^{BEGIN}\n.*?^{END}$", re.DOTALL | re.MULTILINE)
-_SENTENCE = re.compile(r".*?(?<! al)(?<!e\.g)[.](?=\s|$)|.+")
 _UNMARKED = f"has no line {BEGIN} with a line {END} after it"
 
 
@@ -41,10 +42,9 @@ def mapped(file: Path) -> str:
 def idea(file: Path) -> str:
     """The first sentence of a module's docstring, in a line. Raises ValueError where there is none."""
     found = ast.get_docstring(ast.parse(file.read_text("utf-8")))
-    sentence = _SENTENCE.match(" ".join((found or "").partition("\n\n")[0].split()))
-    if not sentence:
+    if not (sentence := first_sentence((found or "").partition("\n\n")[0])):
         raise ValueError(f"{file} has no docstring")
-    return f"{sentence[0].rstrip('.:')}."
+    return sentence
 
 
 def _whole(code: Path) -> str:

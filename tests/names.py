@@ -48,7 +48,7 @@ def questions(folder: Path) -> Iterator[str]:
             continue
         for line, name in named(ast.parse(path.read_text("utf-8"))):
             if name in known and not any(_is_of(module, home, modules) for home in known[name]):
-                yield f"{path}:{line}: asks for {name!r}: ask the door what differs (its base.py)"
+                yield f"{path}:{line}: asks for {name!r}: call a method or capability of its base.py instead"
 
 
 def _is_of(module: str, home: str, homes: set[str]) -> bool:

@@ -40,13 +40,7 @@ def ray_head(*, dashboard: bool) -> Iterator[Cluster]:
     )
     with tempfile.TemporaryDirectory(prefix="sv-ray-", dir="/tmp", ignore_cleanup_errors=True) as folder:
         # Ray's sockets want a short path, so the folder stands right under /tmp.
-        command = [
-            str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--disable-usage-stats",
-            f"--node-ip-address={LOOPBACK}", f"--port={port}", *dashboard_options,
-            # Clusters of one machine would take each other's ports: by default, Ray gives each the same ones.
-            f"--dashboard-agent-listen-port={free_port()}", "--min-worker-port=0", "--max-worker-port=0",
-            "--num-cpus=2", f"--object-store-memory={STORE_BYTES}", f"--temp-dir={folder}",
-        ]  # fmt: skip
+        command = ray_start("--head", f"--port={port}", *dashboard_options, "--num-cpus=2", f"--temp-dir={folder}")
         written = Path(folder) / "head.log"
         with written.open("wb") as log:
             head = subprocess.Popen(
@@ -69,6 +63,23 @@ def ray_head(*, dashboard: bool) -> Iterator[Cluster]:
             finally:
                 with suppress(ProcessLookupError):
                     os.killpg(head.pid, signal.SIGKILL)
+
+
+def ray_start(*options: str, store_bytes: int = STORE_BYTES) -> list[str]:
+    """The command that starts a node of a cluster on the loopback interface and waits until it ends."""
+    return [
+        str(Path(sys.executable).with_name("ray")),
+        "start",
+        "--block",
+        "--disable-usage-stats",
+        f"--node-ip-address={LOOPBACK}",
+        f"--object-store-memory={store_bytes}",
+        # By default Ray gives every node the same ports, so nodes of one machine would collide.
+        f"--dashboard-agent-listen-port={free_port()}",
+        "--min-worker-port=0",
+        "--max-worker-port=0",
+        *options,
+    ]
 
 
 def was_ended_by_ray(error: str) -> bool:

@@ -17,6 +17,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.engines.registry import ENGINES
 from pipeline.engines.settings import HfConfig
+from pipeline.runtime.state import identity
 from pipeline.storage.commits import UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
@@ -389,10 +390,14 @@ def test_a_run_dir_with_other_files_is_left_alone(tmp_path: Path, capsys: Printe
 def test_a_run_dir_of_another_run_names_what_differs(tmp_path: Path, capsys: Printed) -> None:
     (tmp_path / "rows.jsonl").write_text(GOOD)
     storage = LocalStorage(tmp_path / "run")
-    claim(storage, {"sampling.temperature": 0.5, "schema": SCHEMA_VERSION})
+    other = compose_label(["policy=oracle", "sampling.temperature=0.5", *FILLED])
+    claim(storage, identity(other, "other input"))
     publish(storage, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE))
-    line = refused(capsys, *label(tmp_path / "rows.jsonl", tmp_path / "run"))
-    assert "sampling.temperature was 0.5, now 1.0" in line
+    assert main(label(tmp_path / "rows.jsonl", tmp_path / "run")) == 2
+    first, *differences = capsys.readouterr().err.splitlines()
+    assert "use another run_dir, or give the settings of that run again" in first
+    assert differences[0].startswith('  input was "other input", now ')
+    assert differences[1:] == ["  sampling.temperature was 0.5, now 1.0"]
     assert not ray.is_initialized()
 
 

@@ -42,6 +42,7 @@ def completed(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
         (["completion", "bash", ""], []),
         (["nonsense", ""], []),
         (["label", "policy="], ["policy=embedded", "policy=hf", "policy=openai", "policy=oracle"]),
+        (["agree", "data="], [f"data={each}" for each in ("math_shepherd", "prm800k", "processbench", "rows")]),
         (["label", "data=m"], ["data=math", "data=math_shepherd", "data=mbpp"]),
         (["label", "sampling.top"], ["sampling.top_p=", "sampling.top_k="]),
         (["label", "pol"], ["policy=", "policy."]),
@@ -150,17 +151,20 @@ def script(shell: str) -> str:
     return done.stdout
 
 
-def in_bash(line: str, program: Path, folder: Path, wordbreaks: str = WORDBREAKS) -> list[str]:
-    """What the bash function leaves in COMPREPLY for a line with the cursor at its end."""
+def in_bash(
+    line: str, program: Path, folder: Path, wordbreaks: str = WORDBREAKS, function: str = "_stepvalue", before: str = ""
+) -> list[str]:
+    """What the bash function leaves in COMPREPLY for a line with the cursor at its end. `before`: code before the script."""
     breaks = "".join(re.escape(each) for each in wordbreaks if not each.isspace())
     words = [part for word in re.split(r"\s+", line) for part in re.findall(rf"[{breaks}]+|[^{breaks}]+|^$", word)]
     quoted = " ".join(f"'{word}'" for word in words)
     code = f"""
+        {before}
         {script("bash")}
         COMP_WORDBREAKS=$BREAKS COMP_LINE='{line}' COMP_POINT={len(line)} COMP_CWORD={len(words) - 1}
         COMP_WORDS=({quoted})
         compopt() {{ :; }}  # bash has it for functions that it calls itself
-        _stepvalue
+        {function}
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
     environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "BREAKS": wordbreaks}
@@ -186,6 +190,23 @@ def test_bash_gets_what_follows_the_characters_that_it_cuts_words_at(program: Pa
     assert in_bash("stepvalue label policy=o", program, tmp_path, without) == ["policy=openai", "policy=oracle"]
     assert in_bash("stepvalue status run_dir=rules:o", program, tmp_path, without) == ["run_dir=rules:old"]
     assert in_bash("stepvalue label sampling.rollouts=", program, tmp_path) == []
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_bash_completes_the_module_and_leaves_the_rest_of_python_as_it_was(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "pipeline").mkdir()
+    (tmp_path / "pipeline" / "__main__.py").write_text("open('started', 'w')\n")
+    own = "_own() { COMPREPLY=(own); }; complete -o nospace -F _own python"
+    for python in ("python", f"{program.parent}/python"):
+        line = f"{python} -m pipeline label policy=o"
+        assert in_bash(line, program, tmp_path, function="_stepvalue_python") == ["openai", "oracle"]
+    assert in_bash("python -m pipeline rel", program, tmp_path, function="_stepvalue_python") == ["relabel"]
+    for line in ("python -m other rel", "python fil", "python -m pipel"):
+        assert in_bash(line, program, tmp_path, function="_stepvalue_python") == []
+        assert in_bash(line, program, tmp_path, function="_stepvalue_python", before=own) == ["own"]
+    shown = in_bash("python x", program, tmp_path, function="complete -p python", before=own)
+    assert shown == ["complete", "-o", "nospace", "-F", "_stepvalue_python", "python"]
+    assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish here")

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.formatting import format_cost, format_number, format_range, format_verdicts, printable, status_line
+from pipeline.core.formatting import (
+    format_cost,
+    format_count,
+    format_number,
+    format_range,
+    format_unfinished,
+    format_verdicts,
+    printable,
+    status_line,
+)
 from pipeline.core.progress import Load, Pace, Status, Verdicts
 
 STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
@@ -14,12 +23,12 @@ STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
     ("status", "pace", "seconds", "line"),
     [
         (Status(stage="reading the input"), Pace(), 0.2, "reading the input 0:00:00"),
-        (Status(stage="starting", units=3), Pace(), 61, "starting 0:01:01 | units 0/3"),
+        (Status(stage="starting", units=3), Pace(), 61, "starting 0:01:01 | units 0 of 3 finished"),
         (
             Status(stage="starting", units=3, rollouts_before=1_200),
             Pace(),
             1,
-            "starting 0:00:01 | units 0/3 | rollouts 0, 1,200 before",
+            "starting 0:00:01 | units 0 of 3 finished | rollouts 0, 1,200 from earlier starts",
         ),
         (
             Status(stage="labelling", units=3, units_done=1, prefixes=40, prefixes_decided=9, rollouts=1500,
@@ -27,17 +36,19 @@ STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
                    verdicts=Verdicts(correct=700, incorrect=790, no_answer=10, truncated=3), device_seconds=1800.0),
             STEADY,
             30,
-            "labelling 0:00:30 | units 1/3 | prefixes 9/40 done | rollouts 1,500/4,500 | 3,000 tokens/s, 2,900 since the "
-            "start | 128 running, 70 waiting, 2 waiting for the grader | 47 % correct, 53 % incorrect, 0.7 % no answer | "
-            "cut 0.2 % by sampling.max_tokens | money 1.50 for 0.50 device hours | left 0:01:00",
+            "labelling 0:00:30 | units 1 of 3 finished | prefixes 9 of 40 done, in units begun | "
+            "rollouts 1,500 of 4,500 expected so far | 3,000 tokens/s, 2,900 since the start | "
+            "128 running, 70 waiting, 2 waiting for the grader | 47 % correct, 53 % incorrect, 0.7 % no answer | "
+            "cut 0.2 % of rollouts, by sampling.max_tokens | money 1.50 for 0.50 device hours | left about 0:01:00",
         ),
         (
             Status(stage="labelling", units=1, rollouts=12, tokens=9, share_of_bound=0.712,
                    verdicts=Verdicts(ungraded=11, aborted=1)),
             Pace(recent=3.0, overall=3.0),
             3600 * 26 + 59,
-            "labelling 26:00:59 | units 0/1 | rollouts 12 | 3 tokens/s, 3 since the start (71 % of the bound) | 0 running, "
-            "0 waiting | 0.0 % correct, 0.0 % incorrect, 92 % ungraded, 8.3 % aborted | cut 0.0 % by sampling.max_tokens",
+            "labelling 26:00:59 | units 0 of 1 finished | rollouts 12 | 3 tokens/s, 3 since the start | "
+            "hardware 71 % of the tokens/s that it allows at most | 0 running, 0 waiting | "
+            "0.0 % correct, 0.0 % incorrect, 92 % ungraded, 8.3 % aborted | cut 0.0 % of rollouts, by sampling.max_tokens",
         ),
     ],
 )  # fmt: skip
@@ -68,6 +79,22 @@ def test_a_small_cost_is_not_nothing() -> None:
 def test_a_range_whose_ends_are_one_is_one_figure() -> None:
     assert format_range(0.0012, 3.0, 2) == "0.0012 to 3.00"
     assert format_range(120, 120) == "120"
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "shown"),
+    [
+        (0, "unit", "0 units"), (1, "unit", "1 unit"), (1234, "unit", "1,234 units"),
+        (1, "distinct prefix", "1 distinct prefix"), (2, "distinct prefix", "2 distinct prefixes"),
+    ],
+)  # fmt: skip
+def test_a_noun_agrees_with_its_count(count: int, noun: str, shown: str) -> None:
+    assert format_count(count, noun) == shown
+
+
+def test_the_verb_agrees_with_the_unfinished_units() -> None:
+    assert format_unfinished(1, 3) == "1 of 3 units is unfinished"
+    assert format_unfinished(2, 3_000) == "2 of 3,000 units are unfinished"
 
 
 _count = st.integers(0, 10**12)

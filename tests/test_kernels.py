@@ -10,6 +10,7 @@ from pipeline.core.schemas import SCHEMAS
 from pipeline.estimators.pooled.grid import POINTS
 from pipeline.estimators.pooled.kernel import PRIOR, PRIOR_VERSION, Kernel
 from pipeline.estimators.pooled.learning import TABLE, kernel_of, kernel_table
+from pipeline.estimators.pooled.reproduction import ANGLES, KINDS
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**40))
@@ -19,6 +20,7 @@ def test_a_kernel_comes_back_as_it_went_in(seed: int, chains: int) -> None:
         start=rng.exponential(size=POINTS),
         steps=rng.exponential(size=(POINTS, POINTS)),
         last=rng.exponential(size=(2, POINTS)),
+        reproduced=rng.exponential(size=(KINDS, ANGLES)),
         chains=chains,
     )
     table = kernel_table(kernel)

@@ -305,7 +305,10 @@ def test_a_run_is_not_resumed_with_another_version_or_without_the_plug_in(
     shutil.copytree(ROOT / "tests" / "plugin", source)
     project = source / "pyproject.toml"
     project.write_text(project.read_text().replace('version = "1.0"', 'version = "1.1"'))
-    newer = said(stepvalue(run, installed(source, tmp_path_factory.mktemp("site")), *words))
+    done = stepvalue(run, installed(source, tmp_path_factory.mktemp("site")), *words)
+    assert done.returncode == 2
+    newer = done.stderr
+    assert "Traceback" not in newer
     assert 'estimator.plugin was "stepvalue-example 1.0 ' in newer
     assert 'now "stepvalue-example 1.1 ' in newer
     assert "there is no such option" in said(stepvalue(run, None, *words[:-2], "run_dir=new"))

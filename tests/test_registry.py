@@ -1,4 +1,4 @@
-"""Doors: the examples in CONTRIBUTING work unchanged, and no code outside a door asks for an implementation by name."""
+"""Extension points: the examples in CONTRIBUTING work unchanged, and no code asks for an implementation by name."""
 
 import ast
 import json

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.words import parts_of, retired_words
+from tests.conftest import ROOT
+from tests.words import documents, parts_of, retired_texts, retired_words
 
 
 @pytest.mark.parametrize(
@@ -15,11 +16,13 @@ from tests.words import parts_of, retired_words
         ("class Example: ...", ["Example"]),
         ("x.told = 1", ["told"]),
         ("f(room=1)", ["room"]),
-        ("def f(goal): ...", ["goal"]),
+        ("def f(memo): ...", ["memo"]),
         ("import a.shelf", ["a.shelf"]),
         ("def f():\n    '''A step that is undecided.'''", ["undecided"]),
         ("x = 1  # so many rollouts", ["so many"]),
         ("f'{x} are Undecided'", ["Undecided"]),
+        ('def f():\n    """A state.\n\n    It tells what was learnt.\n    """', ["tells", "learnt"]),
+        ("'core.doors'; f'{door.noun}'; x: 'Door[int]'", []),
         ("headroom = handle = bedroom = factor = 1", []),
     ],
 )
@@ -29,6 +32,43 @@ def test_a_retired_word_is_found(tmp_path: Path, source: str, found: list[str]) 
     lines = list(retired_words(path))
     assert len(lines) == len(found)
     assert all(name in line for name, line in zip(found, lines, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("README.md", "# Doors\n\nA chain is undecided.\n", [(1, "Doors"), (3, "undecided")]),
+        ("README.md", "Was `undecided`.\n\n```\nmake journal\n```\n\nA journal.\n", [(7, "journal")]),
+        ("label.yaml", "# What was learnt.\nname: pooled\n", [(1, "learnt")]),
+        ("view.js", "// The crew.\nconst text = 'It tells';\n", [(1, "crew"), (2, "tells")]),
+        ("page.css", "/* leftovers */", [(1, "leftovers")]),
+        ("page.html", "<p>so many steps</p>", [(1, "so many")]),
+        ("page.html", "<p>indoors, storytelling, bookshelf</p>", []),
+    ],
+)
+def test_a_retired_word_is_found_in_other_files(
+    tmp_path: Path, name: str, text: str, found: list[tuple[int, str]]
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    lines = list(retired_texts(path))
+    assert [line.split(" is retired")[0] for line in lines] == [f"{path}:{line}: {word!r}" for line, word in found]
+
+
+def test_documents_settings_and_pages_are_looked_at() -> None:
+    looked_at = {str(path.relative_to(ROOT)) for path in documents(ROOT)}
+    assert looked_at >= {
+        "README.md",
+        "CHANGELOG.md",
+        "conf/label.yaml",
+        "conf/data/sample.yaml",
+        "docker/rayjob.yaml",
+        "pipeline/analysis/README.md",
+        "pipeline/analysis/report/browser/list.js",
+        "pipeline/analysis/report/browser/browser.html",
+        "pipeline/analysis/report/web/theme.css",
+        "tests/bench/README.md",
+    }
 
 
 def test_a_module_may_not_be_called_by_one(tmp_path: Path) -> None:

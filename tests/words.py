@@ -1,7 +1,8 @@
 """Retired words do not come back: `make lint` runs this.
 
-It looks at every name, word by word (`unit_journal`, `JournalFile`), and for RETIRED_TEXTS at every docstring, comment and
-message.
+It looks at every name of the code, word by word (`unit_journal`, `JournalFile`). For RETIRED_TEXTS it also looks at every
+docstring, comment and message of the package, at its scripts, styles and templates, and at all Markdown and YAML of the
+repository. In Markdown it skips what is quoted as code, so that a document can name what something was called before.
 """
 
 import ast
@@ -9,7 +10,7 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 RETIRED = {
@@ -22,8 +23,6 @@ RETIRED = {
     "crew": "scheduler",
     "room": "backpressure, capacity, slots",
     "journal": "unit buffer",
-    "goal": "unit target",
-    "goals": "unit targets",
     "standing": "resolved",
     "shelf": "verifier",
     "greeting": "handshake",
@@ -40,13 +39,31 @@ RETIRED = {
 """A word that no name of the project has -> what the project says in its place."""
 RETIRED_TYPES = ("Place", "Example", "Kind", "Planned", "Compared", "LabelledChain", "Spent", "Counted", "Draw")
 """Names of types that meant several things: a type says what it is of (`RowLocation`, `TrainingExample`)."""
-RETIRED_TEXTS = ("undecided", "offending", "so many")
+RETIRED_TEXTS = {
+    "so many": "the number, or as many as",
+    "anew": "again",
+    "door": "extension point",
+    "doors": "extension points",
+    **{word: RETIRED[word] for word in ("undecided", "offending", "learnt", "told", "tells", "telling", "gathered")},
+    **{word: RETIRED[word] for word in ("crew", "journal", "shelf", "leftovers", "beliefs", "greeting", "memo")},
+}
+"""What no text has -> what the project says in its place. Words of RETIRED that have another, plain meaning in a sentence are
+not here: "by hand", "a fact"."""
 BY_HAND = ("by_hand", "computed")
 """What a person has worked out is no worker's handle."""
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_TEXTS = re.compile(r"\b(" + "|".join(f"{text}|{text.capitalize()}" for text in RETIRED_TEXTS) + r")\b")
+_TEXTS = re.compile(rf"(?<![\w.])({'|'.join(f'{text}|{text.capitalize()}' for text in RETIRED_TEXTS)})(?!\w|\[|\.\w)")
+"""A text with a retired word. A module's path (`core.doors`), an attribute (`{door.noun}`)
+and a quoted annotation (`"Door[T]"`) are names, not texts."""
+_CODE = re.compile(r"^( *)(```+|~~~+).*?^\1\2|`[^`]*`", re.DOTALL | re.MULTILINE)
 PACKAGE = "pipeline"
 """Its texts are looked at too. Tests write what users do, old words among it."""
+DOCUMENTS = ("*.md", "*.yaml", "*.yml")
+DOCUMENT_FOLDERS = (".ci", "conf", "docker", PACKAGE, "tests")
+SCRIPTS = ("*.js", "*.css", "*.html")
+"""Files of the pages that `report` writes."""
+OLD_RUNS = "tests/guard/before"
+"""Run directories that earlier versions wrote."""
 ON_DISK = {"undecided", "offending"}
 """Words that run directories and older command lines have: the modules in OLD_NAMES may hold them."""
 OLD_NAMES = ("config/renamed.py", "storage/commits.py", "estimators/labels.py")
@@ -67,9 +84,23 @@ def retired_words(path: Path, *, with_texts: bool = True) -> Iterator[str]:
         return
     old = ON_DISK if str(path).endswith(OLD_NAMES) else set()
     for line, text in texts(source):
-        for word in _TEXTS.findall(text):
-            if word.lower() not in old:
-                yield f"{path}:{line}: {word!r} is retired: see tests/words.py"
+        yield from _found(path, line, text, old)
+
+
+def retired_texts(path: Path) -> Iterator[str]:
+    """Every retired text of a file that is not Python, as `FILE:LINE: ...`."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".md":
+        # Lines keep their numbers.
+        text = _CODE.sub(lambda code: "\n" * code[0].count("\n"), text)
+    yield from _found(path, 1, text)
+
+
+def _found(path: Path, first: int, text: str, but: Collection[str] = ()) -> Iterator[str]:
+    for match in _TEXTS.finditer(text):
+        if match[0].lower() not in but:
+            line = first + text.count("\n", 0, match.start())
+            yield f"{path}:{line}: {match[0]!r} is retired: the project says {RETIRED_TEXTS[match[0].lower()]}"
 
 
 def parts_of(name: str) -> list[str]:
@@ -96,6 +127,15 @@ def texts(source: str) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
 
 
+def documents(root: Path) -> list[Path]:
+    """The files that are not Python and whose texts are looked at."""
+    found = {path for pattern in DOCUMENTS for path in root.glob(pattern)}
+    for folder in DOCUMENT_FOLDERS:
+        found |= {path for pattern in DOCUMENTS for path in (root / folder).rglob(pattern)}
+    found |= {path for pattern in SCRIPTS for path in (root / PACKAGE).rglob(pattern)}
+    return sorted(path for path in found if not path.is_relative_to(root / OLD_RUNS))
+
+
 def main(folders: Sequence[str]) -> int:
     """Print what is found; 1 if anything is."""
     root = Path(__file__).parents[1]
@@ -106,6 +146,7 @@ def main(folders: Sequence[str]) -> int:
         if path != Path(__file__)
         for line in retired_words(path, with_texts=folder == PACKAGE)
     ]
+    found += [line for path in documents(root) for line in retired_texts(path)]
     print("\n".join(found) if found else "No retired word in names and texts.")
     return bool(found)
 

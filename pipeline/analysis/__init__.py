@@ -1,1 +1,1 @@
-"""What reads a run: plan, status, report, comparison, agreement, selection, audit, and new labels from stored rollouts."""
+"""Commands that plan, watch and read runs: plan, status, report, agree, select, audit, relabel, regrade."""

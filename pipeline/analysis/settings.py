@@ -31,11 +31,11 @@ class ReportConfig(Settings):
     """All settings of `report`."""
 
     run_dir: Any = "???"
-    """A folder or URL, as for `label`; or a list of two, which are compared."""
+    """The run directory, or a list of two run directories to compare. Each is a folder or a URL, as for `label`."""
     out: str | None = None
     """The page to write. null: report.html in the run directory, or compare.html in the current folder for two runs."""
     planned: str | None = None
-    """The plan.json that the run is compared with. null: the one in the run directory, if there is one."""
+    """The plan.json whose forecast is compared with the run. null: the one in the run directory, if there is one."""
     chains: Annotated[int, Range(ge=0, le=100_000)] = 10_000
     """The largest number of chains that the page contains. A larger run shows a random sample of this size."""
 
@@ -61,7 +61,7 @@ class SelectConfig(Settings):
     scores: str = "???"
     """The file that `score` wrote with a process reward model, one row per candidate."""
     outcome_scores: str | None = None
-    """The same chains scored by an outcome reward model; the score of the last step counts."""
+    """The scores of the same chains by an outcome reward model. The score of the last step counts."""
     run_dir: str | None = None
     """The run that sampled the candidates. A chain that it drew several times then counts several times; the scores hold it
     once."""
@@ -103,10 +103,10 @@ class AgreeConfig(Settings):
     run_dir: str = "???"
     """The run directory whose labels are compared."""
     data: DataConfig = field(default_factory=DataConfig)
-    """The layout of the file with people's labels."""
+    """The layout of the file with human labels."""
     column: str | None = None
-    """The column with the human label: the first wrong step counted from 0, or -1 for none; or a rating (1, 0, -1) per step.
-    null: `label` or `first_error`; the ratings or tags for data.layout=prm800k and math_shepherd."""
+    """The column with the human label. It holds the first wrong step, counted from 0, or -1 for none; or a rating (1, 0, -1)
+    for each step. null: `label` or `first_error`; the ratings or tags for data.layout=prm800k and math_shepherd."""
     soft: ValueColumn = ValueColumn.value
     """The column of step values: the best estimate, or the unbiased one, which is noisier."""
     thresholds: Annotated[list[float], Range(ge=0, lt=1)] = field(default_factory=lambda: list(EIGHTHS))

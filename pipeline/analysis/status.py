@@ -8,14 +8,15 @@ they name are not (`audit` does that).
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
 
+from pipeline.analysis.current_labels import current_labels, label_rule
 from pipeline.core.errors import Absent, StoreError
 from pipeline.core.forecast import Forecast, Range, decode_forecast
-from pipeline.core.formatting import format_number, format_range, printable, status_items
+from pipeline.core.formatting import format_count, format_number, format_range, printable, status_items
 from pipeline.core.progress import Pace, pace
 from pipeline.core.records import Totals
 from pipeline.storage.commits import (
@@ -30,6 +31,7 @@ from pipeline.storage.commits import (
     resolve,
 )
 from pipeline.storage.commits import CommitState as CommitState
+from pipeline.storage.editions import current_edition, edition_chain, edition_settings
 from pipeline.storage.objects import each
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
@@ -51,7 +53,7 @@ class StartState(StrEnum):
     LIMITED = "stopped at its limit"
     DEAD = "dead"
     UNFINISHED = "unfinished"
-    """Not all units are whole, and no start gives a reason."""
+    """Some units are unfinished, and no start gives a reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +96,9 @@ class RunStatus:
 
     `units` is None while their number is unknown. `totals`: of the input and of `units_done` whole units. `unfinished`:
     committed rollouts and tokens of the other units. `unreadable`: names of damaged records. `damaged_starts`: names of damaged
-    files of starts, whose cost is not in `spent`. `pace`: of the start that `condition` refers to. `plan_fault`: why
-    `plan.json` cannot be read.
+    files of starts, whose cost is not in `spent`. `rule`: the label rule in words, empty while no
+    unit is whole. `edition`: the number of the current edition; None: the labels are those of `label` itself. `pace`: of the
+    start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read.
     """
 
     run_dir: str
@@ -106,6 +109,8 @@ class RunStatus:
     unfinished: Totals
     unreadable: tuple[str, ...]
     damaged_starts: tuple[str, ...]
+    rule: str
+    edition: int | None
     pace: Pace
     spent: RunCost
     planned: Forecast | None
@@ -124,19 +129,22 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         (starts[-1].status.units if starts else None) or (found.staged and unit_count(storage, found.staged)) or None
     )
     condition = condition_of(
-        [observe_start(start, now) for start in starts], finished=units is not None and found.wholes >= units
+        [observe_start(start, now) for start in starts], finished=units is not None and len(found.wholes) >= units
     )
     start = condition.seen and condition.seen.start
+    edition = current_edition(edition_chain(storage), found.wholes)
     planned, fault = _planned(storage)
     return RunStatus(
         run_dir=storage.run_dir,
         condition=condition,
         units=units,
-        units_done=found.wholes,
+        units_done=len(found.wholes),
         totals=(found.staged.totals if found.staged else Totals()) + found.totals,
         unfinished=found.unfinished,
         unreadable=found.unreadable,
         damaged_starts=read.damaged,
+        rule=label_rule(edition_settings(edition) if edition else identity) if found.wholes else "",
+        edition=edition.number if edition else None,
         pace=pace(start.samples, start.status.rollouts_expected) if start else Pace(),
         spent=_spent(starts),
         planned=planned,
@@ -155,11 +163,15 @@ def lines(status: RunStatus) -> Iterator[str]:
     if status.units is None:
         yield _line("units", "not known yet: the input has not been read completely")
     else:
-        yield _line("units", f"{status.units_done:,} of {status.units:,} whole")
+        yield _line("units", f"{status.units_done:,} of {status.units:,} finished")
     if totals.rows:
         yield _line("rows", f"{totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
     if status.units_done:
-        yield _line("work", f"{totals.problems:,} problems, {totals.chains:,} chains, {totals.prefixes:,} prefixes")
+        yield _line(
+            "work",
+            f"{format_count(totals.problems, 'problem')}, {format_count(totals.chains, 'chain')}, "
+            f"{format_count(totals.prefixes, 'distinct prefix')}",
+        )
         yield _line(
             "rollouts",
             f"{totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect + {totals.no_answer:,} "
@@ -169,16 +181,21 @@ def lines(status: RunStatus) -> Iterator[str]:
     if totals.truncated:
         yield _line("", f"{totals.truncated:,} of them cut by sampling.max_tokens")
     if totals.too_long:
-        yield _line("", f"{totals.too_long:,} prefixes were too long for the policy's context: see rejects/")
+        yield _line(
+            "", f"{format_count(totals.too_long, 'prefix')} did not fit into the policy's context: see rejects/"
+        )
     if unfinished.rollouts:
-        yield _line("", f"{unfinished.rollouts:,} more are committed for units that are not whole")
+        yield _line("", f"{unfinished.rollouts:,} more in unfinished units")
     if tokens := totals.tokens + unfinished.tokens:
         solutions = f", {totals.solution_tokens:,} in sampled solutions" if totals.solution_tokens else ""
         yield _line("tokens", f"{tokens:,} in rollouts{solutions}")
+    if status.rule:
+        for name, words in current_labels(status.rule, status.edition):
+            yield _line(name, printable(words))
     yield from _now(status)
     yield from _cost(status)
     yield from _damage(status.unreadable, "start `label` again, which repeats the work that is lost", "records")
-    yield from _damage(status.damaged_starts, "it is unreadable, so the cost of that start is not counted", "starts")
+    yield from _damage(status.damaged_starts, "unreadable, so the cost of this start is not counted", "starts")
 
 
 def as_json(status: RunStatus) -> dict[str, object]:
@@ -217,12 +234,12 @@ def _planned(storage: Storage) -> tuple[Forecast | None, str]:
 
 
 def condition_of(starts: Sequence[ObservedStart], *, finished: bool) -> RunCondition:
-    """The state of a run. `starts`: in the order of time. `finished`: every unit is whole."""
+    """The state of a run. `starts`: in the order of time. `finished`: every unit is finished."""
     last = next((seen for seen in reversed(starts) if seen.at_work), starts[-1] if starts else None)
     if last and last.at_work:
         state, why = StartState.RUNNING, f"last heartbeat {span(last.silent_seconds)} ago"
     elif finished:
-        state, why = StartState.FINISHED, "all units are whole"
+        state, why = StartState.FINISHED, "all units are finished"
     elif last is None:
         state, why = StartState.UNFINISHED, f"no start gives a reason; {_GO_ON}"
     elif not last.start.ended:
@@ -232,7 +249,7 @@ def condition_of(starts: Sequence[ObservedStart], *, finished: bool) -> RunCondi
     elif last.start.ended in (FAILED, LIMITED):
         state, why = StartState(last.start.ended), printable(last.start.message)
     else:
-        state, why = StartState.UNFINISHED, f"some units are no longer whole since the last start; {_GO_ON}"
+        state, why = StartState.UNFINISHED, f"some units need rollouts again since the last start; {_GO_ON}"
     return RunCondition(state=state, why=why, seen=last)
 
 
@@ -252,30 +269,39 @@ def _silence(last: ObservedStart) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedState:
-    """`staged`: the record of the input, None if it is not staged. `totals`: of `wholes` whole units. `unfinished`: rollouts
-    and tokens of the other units; no record holds their verdicts. `unreadable`: names of damaged records."""
+    """`staged`: the record of the input, None if it is not staged. `wholes`: the records of whole units, by unit id; `totals`:
+    of these. `unfinished`: rollouts and tokens of the other units; no record holds their verdicts. `unreadable`: names of
+    damaged records."""
 
-    staged: Commit | None = None
-    wholes: int = 0
-    totals: Totals = field(default_factory=Totals)
+    staged: Commit | None
+    wholes: Mapping[str, Commit]
+    totals: Totals
+    unfinished: Totals
+    unreadable: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _UnitState:
+    """`whole`: the record that completes the unit. `unfinished`: rollouts and tokens that it does not contain."""
+
+    unit_id: str
+    whole: Commit | None
     unfinished: Totals = field(default_factory=Totals)
     unreadable: tuple[str, ...] = ()
-
-    def __add__(self, other: "CommittedState") -> "CommittedState":
-        return CommittedState(
-            staged=self.staged or other.staged,
-            wholes=self.wholes + other.wholes,
-            totals=self.totals + other.totals,
-            unfinished=self.unfinished + other.unfinished,
-            unreadable=(*self.unreadable, *other.unreadable),
-        )
 
 
 def read_committed(storage: Storage, staged_id: str) -> CommittedState:
     """Sum up the commits. Raises StoreError if the directory cannot be read."""
     found = chain(storage, INPUT, staged_id)
-    staged = CommittedState(staged=resolve(found).whole, unreadable=found.unreadable)
-    return sum(each(storage, partial(_unit, storage), chain_lengths(storage, UNIT).items()), staged)
+    units = list(each(storage, partial(_unit, storage), chain_lengths(storage, UNIT).items()))
+    wholes = {unit.unit_id: unit.whole for unit in units if unit.whole is not None}
+    return CommittedState(
+        staged=resolve(found).whole,
+        wholes=wholes,
+        totals=sum((whole.totals for whole in wholes.values()), Totals()),
+        unfinished=sum((unit.unfinished for unit in units), Totals()),
+        unreadable=(*found.unreadable, *(name for unit in units for name in unit.unreadable)),
+    )
 
 
 def unit_count(storage: Storage, staged: Commit) -> int | None:
@@ -286,21 +312,21 @@ def unit_count(storage: Storage, staged: Commit) -> int | None:
         return None
 
 
-def _unit(storage: Storage, named: tuple[str, int]) -> CommittedState:
+def _unit(storage: Storage, named: tuple[str, int]) -> _UnitState:
     unit_id, length = named
     last = record(storage, UNIT, unit_id, length - 1)
     if last is not None and last.state is CommitState.WHOLE:
-        return CommittedState(wholes=1, totals=last.totals)
+        return _UnitState(unit_id=unit_id, whole=last)
     return _of_chain(chain(storage, UNIT, unit_id, length))
 
 
-def _of_chain(found: CommitChain) -> CommittedState:
+def _of_chain(found: CommitChain) -> _UnitState:
     whole = resolve(found).whole
     logged = log_totals(found)
     totals = whole.totals if whole else Totals()
-    return CommittedState(
-        wholes=1 if whole else 0,
-        totals=totals,
+    return _UnitState(
+        unit_id=found.chain_id,
+        whole=whole,
         unfinished=Totals(rollouts=logged.rollouts - totals.rollouts, tokens=logged.tokens - totals.tokens),
         unreadable=found.unreadable,
     )
@@ -323,10 +349,12 @@ def _now(status: RunStatus) -> Iterator[str]:
 def _cost(status: RunStatus) -> Iterator[str]:
     spent = status.spent
     if spent.starts:
-        starts = f"{spent.starts:,} start{'s' if spent.starts > 1 else ''}"
         price = "" if spent.money is None else f", {format_number(spent.money, 2)} in money"
         unpriced = f" ({spent.unpriced:,} without a price)" if spent.money is not None and spent.unpriced else ""
-        yield _line("cost", f"{format_number(spent.device_hours, 2)} device hours{price}, in {starts}{unpriced}")
+        yield _line(
+            "cost",
+            f"{format_number(spent.device_hours, 2)} device hours{price}, in {format_count(spent.starts, 'start')}{unpriced}",
+        )
     if status.plan_fault:
         yield _line("planned", f"plan.json cannot be read: {printable(status.plan_fault)}")
     if status.planned:

@@ -1,7 +1,8 @@
-"""The command `agree`."""
+"""The command `agree`: compares a run's labels with human labels and prints the report."""
 
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.cli.command import Command, interruptible
+from pipeline.config.choices import Layout
 
 
 def _agree(config: AgreeConfig) -> int:
@@ -15,8 +16,8 @@ def _agree(config: AgreeConfig) -> int:
 
 AGREE = Command(
     name="agree",
-    summary="compare labels with human labels: ProcessBench F1, step accuracy, first errors",
-    about="agree: compare a run's labels with those of people about the same chains, and with what needs no rollouts.",
+    summary="compare labels with human labels, such as ProcessBench or PRM800K",
+    about="agree: compare a run's labels with human labels of the same chains: F1 as in ProcessBench, accuracy, first errors.",
     examples=(
         "agree data=processbench data.path=cases.jsonl run_dir=out out=agreement.json",
         "agree data=prm800k data.path=phase2_test.jsonl run_dir=out neutral=bad",
@@ -31,7 +32,6 @@ prints tables; out=FILE gets all figures as JSON.
         "data",
         "data.path",
         "column",
-        "soft",
         "neutral",
         "out",
         "partial",
@@ -39,4 +39,6 @@ prints tables; out=FILE gets all figures as JSON.
     schema=AgreeConfig,
     run=_agree,
     flags=("partial",),
+    # The other options of `data` are data sets without step labels. They have no layout of their own.
+    offers={"data": [layout.value for layout in Layout]},
 )

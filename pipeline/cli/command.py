@@ -4,9 +4,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -40,6 +40,8 @@ class Command:
     flags: tuple[str, ...] = ()
     chooses: tuple[str, Registry[Any]] | None = None
     """A setting that names an implementation, and its registry. The implementation's settings are a section of their own."""
+    offers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Group -> the options that help and completion show, for a group whose other options make no sense here."""
     check: Callable[[Any], object] | None = None
     """Raises UsageError for settings that contradict each other."""
 

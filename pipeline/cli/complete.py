@@ -13,15 +13,17 @@ from typing import Any
 
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command
-from pipeline.cli.compose import REGISTRIES, groups, named_implementation, written_keys
-from pipeline.cli.help import first_sentence
+from pipeline.cli.compose import REGISTRIES, named_implementation, offered_groups, written_keys
 from pipeline.cli.reference import Setting, settings
 from pipeline.config.changes import Change
 from pipeline.config.fields import BY_GROUP, RELABEL, describe_settings
 from pipeline.core.errors import StepvalueError, UsageError
 from pipeline.core.registry import Registry
+from pipeline.core.sentences import first_sentence
 
 COMPLETION = "completion"
+SUMMARY = "print the script that completes command lines in bash, zsh or fish"
+"""For the list of commands."""
 SHELLS = ("bash", "zsh", "fish")
 FILES = ":files"
 """Printed instead of candidates: the shell completes the text after the `=` as a path."""
@@ -45,12 +47,18 @@ PATHS = frozenset(
     }
 )
 """Settings that name a file or a folder."""
-HELP = """\
-completion: print the script that completes commands, groups, settings and their choices of `stepvalue`.
+HELP = f"""\
+{COMPLETION}: {SUMMARY}.
 
-  bash: eval "$(stepvalue completion bash)"                       in ~/.bashrc
-  zsh:  eval "$(stepvalue completion zsh)"                        in ~/.zshrc, after compinit
-  fish: stepvalue completion fish > ~/.config/fish/completions/stepvalue.fish
+  bash: eval "$(stepvalue completion bash)"     in ~/.bashrc
+  zsh:  eval "$(stepvalue completion zsh)"      in ~/.zshrc, after compinit
+  fish: stepvalue completion fish | source      in ~/.config/fish/config.fish
+
+It completes `stepvalue ...` and `python -m pipeline ...`. Both ask the program
+`stepvalue` for the candidates: the one beside that `python`, or on the PATH.
+`python -m pipeline` itself is not asked, because that could start another
+package named `pipeline` in the current folder. Everything else after `python`
+is completed as before.
 """
 _OPTIONS = {
     "-h": "what the command does, and its settings used most",
@@ -87,7 +95,7 @@ def _candidates(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _all(before: Sequence[str], word: str) -> Iterator[tuple[str, str]]:
     if not before:
         yield from ((name, command.summary) for name, command in COMMANDS.items())
-        yield COMPLETION, "print a shell's completion script"
+        yield COMPLETION, SUMMARY
         if word.startswith("-"):
             yield from {"-h": "the commands", "--version": "the version"}.items()
     elif before[0] == COMPLETION:
@@ -115,7 +123,7 @@ def _keys(command: Command, word: str, given: Mapping[str, str]) -> Iterator[tup
     """`key=` and `section.`. The settings of a section follow once its name is complete."""
     above = word[: word.rfind(".") + 1]
     if not above:
-        choices = {group: options for group, options in groups(command).items() if len(options) > 1}
+        choices = {group: options for group, options in offered_groups(command).items() if len(options) > 1}
         yield from ((f"{group}=", f"one of {', '.join(options)}") for group, options in choices.items())
         yield from ((f"{section}.", "settings") for section in _sections(command, given))
     seen = set()
@@ -129,7 +137,7 @@ def _keys(command: Command, word: str, given: Mapping[str, str]) -> Iterator[tup
 
 
 def _values(command: Command, key: str, given: Mapping[str, str]) -> Iterator[str]:
-    options = groups(command)
+    options = offered_groups(command)
     if key in options:
         yield from options[key]
         return
@@ -155,7 +163,7 @@ def _sections(command: Command, given: Mapping[str, str]) -> list[str]:
 def _settings(command: Command, word: str, given: Mapping[str, str]) -> Iterator[Setting]:
     """The settings of the section that a word begins with. Without a section, the settings of the command itself.
 
-    A section behind a door has those of the implementation that is named, or of all where none is.
+    A section with several implementations has the keys of the one that is named, or of all if none is.
     """
     section, dot, _ = word.partition(".")
     if not dot:

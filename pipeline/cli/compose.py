@@ -1,4 +1,6 @@
-"""From the words of a command line to checked settings. The only file that knows of Hydra, which loads when it composes.
+"""Composes the settings of a command from its command line and the files in `conf/`, and checks them.
+
+This is the only file that uses Hydra, which is imported when settings are composed.
 
 Hydra composes files and overrides. The settings of a section such as `estimator` depend on its implementation
 (`estimator=pooled`). So the implementation is looked up first, and the rest is composed with its settings.
@@ -29,7 +31,7 @@ from pipeline.cli.overrides import (
 from pipeline.config.changes import Change, change_type
 from pipeline.config.fields import BY_GROUP, CHOOSES, OWN, REFUSED, ChosenSettings, Settings, describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
-from pipeline.config.recorded_settings import flatten_settings, refuse_missing
+from pipeline.config.recorded_settings import RUN_RECORD, flatten_settings, refuse_missing
 from pipeline.config.renamed import current_overrides
 from pipeline.core.errors import UsageError, first_line
 from pipeline.core.registry import Registry
@@ -46,8 +48,6 @@ REGISTRIES: Mapping[str, tuple[type[ChosenSettings], Registry[Any]]] = {
     "grader": (GraderConfig, GRADERS),
 }
 """The sections with a choice of implementations: the settings that all of them share, and their registry."""
-RUN_RECORD = "run.json"
-"""As in `storage.run_record`. That module loads too slowly to be imported before a wrong command line is refused."""
 _PACKAGED_CONF = Path(pipeline.__file__).parent / "conf"
 _CHECKOUT_CONF = Path(pipeline.__file__).parents[1] / "conf"
 
@@ -153,6 +153,14 @@ def groups(command: Command) -> dict[str, list[str]]:
         group.name: sorted({*(option.stem for option in group.glob("*.yaml")), *_plugins(group.name)})
         for group in sorted(conf_folder().iterdir())
         if group.is_dir() and group.name in sections
+    }
+
+
+def offered_groups(command: Command) -> dict[str, list[str]]:
+    """The groups with the options that make sense for the command, for help and completion."""
+    return {
+        group: [option for option in options if option in command.offers.get(group, options)]
+        for group, options in groups(command).items()
     }
 
 

@@ -1,4 +1,4 @@
-"""The command `export`."""
+"""The command `export`: writes the labels of a run for a trainer and prints what was written."""
 
 from pipeline.cli.command import Command, interruptible, write_out
 from pipeline.export.registry import EXPORTS
@@ -17,14 +17,14 @@ def _export(config: ExportConfig) -> int:
 
 EXPORT = Command(
     name="export",
-    summary="write labels in the format of a trainer, checked by that trainer's rules",
+    summary="write labels in the format of a trainer, checked by its rules",
     about=(
         "export: write the labels of a run as a trainer's training data, into a folder with a data card. Every chain is "
         "first checked as the trainer would read it."
     ),
     examples=(
         "export run_dir=out format=trl out=data/trl tokenizer=Qwen/Qwen3-8B",
-        "export run_dir=out format=openrlhf target=soft out=data/soft validation=0.05",
+        "export run_dir=out format=openrlhf target=soft out=soft",
         "export run_dir=out format=parquet columns=[problem,steps,value] out=data/values",
         "export run_dir=out format=preference out=data/pairs 'decontaminate.paths=[math500.jsonl]'",
     ),
@@ -37,11 +37,8 @@ With a tokenizer, lengths and placeholders are checked too.
         "format",
         "out",
         "target",
-        "threshold",
         "validation",
         "tokenizer",
-        "max_length",
-        "balance",
         "decontaminate.paths",
     ),
     schema=ExportConfig,

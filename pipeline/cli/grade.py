@@ -1,4 +1,4 @@
-"""The command `grade`."""
+"""The command `grade`: reads answers as JSON lines and writes them with their verdicts."""
 
 from pipeline.cli.command import Command
 from pipeline.config.label import GradeConfig
@@ -12,7 +12,7 @@ def _grade(config: GradeConfig) -> int:
 
 GRADE = Command(
     name="grade",
-    summary="check answers: read lines with gold and prediction, add a verdict to each",
+    summary="check answers: read JSON lines and add a verdict to each",
     about=(
         "grade: the answer checker alone. It reads JSON lines and writes the same lines in the same order with verdict, "
         "answer and ms."

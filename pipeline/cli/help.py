@@ -1,36 +1,41 @@
-"""The text of `-h`, for the program and for each command: one screen. `reference` explains all settings of a command."""
+"""The text of `-h`, for the program and for each command. It fits on one screen.
 
-import re
+`reference` explains all settings of a command.
+"""
+
 import textwrap
 from collections.abc import Iterator
 
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command
-from pipeline.cli.compose import groups, usual_options
+from pipeline.cli.complete import COMPLETION, SUMMARY
+from pipeline.cli.compose import offered_groups, usual_options
 from pipeline.cli.reference import Setting, as_text, command_settings, section_meanings
+from pipeline.core.sentences import first_sentence
 
-COLUMNS = 100
+COLUMNS = 80
+"""The width of a terminal where no one has changed it."""
 PROGRAM = "python -m pipeline"
 MOST_SETTINGS = 10
 EXAMPLES = 2
-_SENTENCE = re.compile(r".*?[.;](?=\s|$)|.+")
 _PLAIN = ("true", "false", "null")
 _PROGRAM_TEXT = """\
 stepvalue: Monte Carlo step values for process reward models.
 
-usage: python -m pipeline COMMAND [setting=value ...]      (installed: stepvalue COMMAND ...)
+usage: python -m pipeline COMMAND [setting=value ...]
+       stepvalue COMMAND [setting=value ...]             (where it is installed)
 
 {commands}
-COMMAND -h explains a command and its settings used most, COMMAND --help-all explains all of them,
-COMMAND --cfg job prints the values it would run with. --version prints the version.
-Exit codes: 0 done, 1 failed, 2 wrong usage or input, 75 interrupted: start it again to continue.
+COMMAND -h explains a command and the settings that are used most,
+COMMAND --help-all explains all settings, COMMAND --cfg job prints their values.
+--version prints the version.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 75 interrupted (start it again).
 """
-_COMPLETION = "print the script that completes commands, settings and options in bash, zsh or fish"
 
 
 def program_help() -> str:
     """The commands, each with its summary."""
-    rows = {name: command.summary for name, command in COMMANDS.items()} | {"completion": _COMPLETION}
+    rows = {name: command.summary for name, command in COMMANDS.items()} | {COMPLETION: SUMMARY}
     return _PROGRAM_TEXT.format(commands="".join(f"  {name:<10}  {summary}\n" for name, summary in rows.items()))
 
 
@@ -39,24 +44,25 @@ def command_help(command: Command) -> str:
     shown = list(_most_used(command))
     column = 2 + max(len(written) for written, _ in shown)
     lines = [*textwrap.wrap(command.about, COLUMNS), ""]
-    lines += [f"  {PROGRAM} {example}" for example in command.examples[:EXAMPLES]]
+    lines += [line for example in command.examples[:EXAMPLES] for line in _example_lines(example)]
     lines += ["", "settings used most, with their defaults (??? has to be given):"]
     for written, meaning in shown:
         first, *rest = textwrap.wrap(meaning, COLUMNS - column - 2)
         lines += [f"  {written:<{column}}{first}", *(" " * (column + 2) + line for line in rest)]
     flags = "".join(f"--{flag}, " for flag in command.flags)
-    lines += ["", f"options: {flags}--cfg job (prints the values that it would run with)"]
+    lines += ["", f"options: {flags}--cfg job (prints the values of all settings)"]
     return "\n".join([*lines, "--help-all explains all settings; so does conf/README.md.", ""])
 
 
 def full_help(command: Command) -> str:
     """All examples of a command, its notes, its groups with their options, and all its settings."""
-    parts = [textwrap.fill(command.about, COLUMNS), "\n".join(f"  {PROGRAM} {each}" for each in command.examples)]
+    examples = [line for each in command.examples for line in _example_lines(each)]
+    parts = [textwrap.fill(command.about, COLUMNS), "\n".join(examples)]
     if command.notes:
-        parts.append(command.notes.rstrip("\n"))
+        parts += [_filled(paragraph) for paragraph in command.notes.rstrip("\n").split("\n\n")]
     if command.flags:
         parts.append("\n".join(["options:", *(f"  --{flag}  {flag}=true" for flag in command.flags)]))
-    choices = groups(command)
+    choices = offered_groups(command)
     if command.chooses is not None:
         key, registry = command.chooses
         choices[key] = registry.names()
@@ -66,13 +72,30 @@ def full_help(command: Command) -> str:
     return "\n\n".join([*parts, as_text(command, COLUMNS)])
 
 
+def _filled(paragraph: str) -> str:
+    """A paragraph of notes as wide as the screen. Lines that are indented, such as examples of input, stay as they are."""
+    return paragraph if paragraph.startswith(" ") else textwrap.fill(paragraph, COLUMNS)
+
+
+def _example_lines(example: str) -> list[str]:
+    """A command line, continued with a backslash where it is too long for the screen."""
+    words = " ".join(f"  {PROGRAM} {example}".replace("\\\n", " ").split())
+    if len(words) <= COLUMNS - 2:
+        return [f"  {words}"]
+    width = COLUMNS - len(" \\")
+    lines = textwrap.wrap(
+        words, width, initial_indent="  ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False
+    )
+    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
+
+
 def _most_used(command: Command) -> Iterator[tuple[str, str]]:
     """`key=default` and the first sentence of the meaning, for each of the most used settings and groups."""
     settings: dict[str, Setting] = {}
     for _, found in command_settings(command):
         for setting in found:
             settings.setdefault(setting.key, setting)
-    options = groups(command)
+    options = offered_groups(command)
     defaults = usual_options(command)
     for key in command.most_used:
         if key in options:
@@ -92,9 +115,3 @@ def _most_used(command: Command) -> Iterator[tuple[str, str]]:
 
 def _null(option: str) -> str:
     return "null" if option == "None" else option
-
-
-def first_sentence(text: str) -> str:
-    """The first sentence of a text, which ends with a full stop."""
-    found = _SENTENCE.match(text)
-    return f"{found[0].rstrip('.;')}." if found else ""

@@ -1,4 +1,4 @@
-"""The command `label`."""
+"""The command `label`: checks the settings, starts or joins Ray, labels the steps, and prints the result."""
 
 import os
 import secrets
@@ -67,7 +67,7 @@ def set_up_ray(address: str | None) -> None:
 
 LABEL = Command(
     name="label",
-    summary="label the steps of reasoning chains; start it again on the same run_dir to continue",
+    summary="label the steps of reasoning chains; start it again to continue",
     about=(
         "label: sample completions from every step prefix, check their answers, and write P(correct | prefix) as "
         "Parquet. Start it again on the same run_dir to continue."
@@ -85,10 +85,8 @@ LABEL = Command(
         "policy",
         "run_dir",
         "sampling.rollouts",
-        "sampling.max_tokens",
         "estimator",
         "grader",
-        "cluster.address",
     ),
     schema=LabelConfig,
     check=check_ending,

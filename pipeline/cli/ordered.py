@@ -1,4 +1,4 @@
-"""Emits results in order, although they become known out of order. Pure except that it waits.
+"""Emits results in the order of their inputs, although they are computed out of order. Pure except that it waits.
 
 The thread that finishes the next result emits it, together with the known results after it. So a producer that waits for input
 does not delay results. The number and the bytes of waiting results are bounded. A failure is raised in the thread that puts.

@@ -1,7 +1,6 @@
 """Checks settings from the command line before Hydra reads them: a typo gives one line with the nearest existing key."""
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any, get_args, get_origin
 
 from pipeline.config.fields import BY_GROUP, Mark, describe_settings
 from pipeline.core.errors import UsageError
+from pipeline.core.suggestions import choice_hint, nearest_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +71,7 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
 
 def _check_option(group: str, option: str, options: Sequence[str]) -> None:
     if option not in options:
-        near = difflib.get_close_matches(option, options, n=1, cutoff=0.7)
-        hint = f"did you mean {near[0]}? There are" if near else "choose from"
-        raise UsageError(f"{group}={option}: there is no such option, {hint} {', '.join(options)}")
+        raise UsageError(f"{group}={option}: there is no such option, {choice_hint(option, options)}")
 
 
 def _without_effect(line: str, value: object, owner: Owner) -> list[str]:
@@ -124,8 +122,5 @@ def _keys_of(schema: type, wanted: Callable[[Any], bool], prefix: str = "") -> s
 
 
 def _nearest(key: str, keys: Sequence[str]) -> str:
-    near = difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
-    if not near:
-        last = key.rpartition(".")[2]
-        near = [known for known in keys if known.rpartition(".")[2] == last][:1]
-    return f": did you mean {near[0]}?" if near else "; --help-all explains all settings"
+    near = nearest_keys(key, keys)
+    return f": did you mean {' or '.join(near)}?" if near else "; --help-all explains all settings"

@@ -1,4 +1,4 @@
-"""The command `plan`."""
+"""The command `plan`: estimates the cost of a run and writes it to `plan.json`."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,8 +48,8 @@ PLAN = Command(
     name="plan",
     summary="estimate what `label` with the same settings would cost",
     about=(
-        "plan: label a few problems of an input to see what they cost, and forecast rollouts, tokens, hours and "
-        "money of the whole. It takes the settings of `label`."
+        "plan: label a few problems of an input to measure their cost, and forecast the cost of the whole run in "
+        "rollouts, tokens, hours and money. Its settings are those of `label`."
     ),
     examples=(
         "plan data.path=my.jsonl policy.model=Qwen/Qwen3-8B plan.gpu_hour_price=2.5",
@@ -64,11 +64,8 @@ on plan.completion_tokens, plan.success_rate and plan.tokens_per_second.
         "data",
         "policy.model",
         "policy",
-        "sampling.rollouts",
-        "estimator",
         "plan.gpus",
         "plan.gpu_hour_price",
-        "plan.pilot_problems",
         "plan.out",
     ),
     schema=LabelConfig,

@@ -1,14 +1,13 @@
-"""Generates the reference of all settings from the schemas: for `--help-all` and for `conf/README.md`. Update the latter with
+"""Generates the reference of all settings from the schemas: for `--help-all`, `conf/README.md` and `conf/GROUP/README.md`.
 
-    python -m pipeline.cli.reference > conf/README.md
+    python -m pipeline.cli.reference
 
-A test fails if the file does not match the schemas.
+writes the files. A test fails if one of them does not match the schemas.
 """
 
 import ast
 import dataclasses
 import inspect
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,16 +28,22 @@ NO_DEFAULT = "???"
 _INTRODUCTION = """\
 # Settings
 
-This page lists every setting of every command. `python -m pipeline.cli.reference` generates it from the schemas. `python -m
-pipeline COMMAND --help-all` prints the settings of one command, `python -m pipeline COMMAND --cfg job` the values that it would
-run with.
+This page lists the settings of every command; a group of settings, such as `policy`, has a page of its own. `python -m
+pipeline.cli.reference` generates these pages from the schemas. `python -m pipeline COMMAND --help-all` prints all settings of
+one command, `python -m pipeline COMMAND --cfg job` the values that it would run with.
 
-A setting is written `key=value`. `group=option` sets all values of a file in this folder. A setting with the default `???` is
-required.
+A setting is written `key=value`. `group=option` sets all values of the file `group/option.yaml` in this folder. A setting with
+the default `???` is required.
 
 **F** marks a setting that does not belong to a run's identity: it may differ between starts of a run. **R** marks a setting
 that `relabel` or `regrade` may change on a finished run. All other settings of `label` are fixed for a run.
 """
+_GROUP_INTRODUCTION = """\
+# Settings of `{section}`
+
+[All settings](../README.md) explains the marks **F** and **R**. `python -m pipeline.cli.reference` generates this page.
+"""
+INDEX = "README.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,37 +154,49 @@ def as_text(command: Command, width: int = 100) -> str:
     return "\n".join(lines)
 
 
-def as_markdown() -> str:
-    """All settings of all commands: each command's own, then the sections that commands share."""
-    parts = [_INTRODUCTION]
-    shared: dict[tuple[str, tuple[Setting, ...]], list[str]] = {}
+def pages() -> dict[str, str]:
+    """Path below `conf/` -> text. A group has a page in its folder; all other settings are on the page of `conf/`."""
+    commands = ""
+    found_in: dict[str, dict[tuple[Setting, ...], list[str]]] = {}
     for command in COMMANDS.values():
         for section, found in command_settings(command):
-            if not section:
-                parts.append(
+            if section:
+                found_in.setdefault(section, {}).setdefault(tuple(found), []).append(command.name)
+            else:
+                commands += (
                     f"\n## `{command.name}`\n\n{command.summary[:1].upper()}{command.summary[1:]}.\n\n{_table(found)}"
                 )
-            else:
-                shared.setdefault((section, tuple(found)), []).append(command.name)
-    text: set[str] = set()
-    for (section, found), commands in shared.items():
-        used = ", ".join(f"`{name}`" for name in commands)
-        options = "" if section in text else _options(section)
-        text.add(section)
-        parts.append(f"\n## Section `{section}` of {used}\n\n{options}{_table(found)}")
-    return "".join(parts)
+    made: dict[str, str] = {}
+    rows = others = ""
+    for section, variants in found_in.items():
+        used = ", ".join(f"`{name}`" for names in variants.values() for name in names)
+        tables = "".join(
+            f"\n## Section `{section}` of {', '.join(f'`{name}`' for name in names)}\n\n{_table(found)}"
+            for found, names in variants.items()
+        )
+        if (conf_folder() / section).is_dir():
+            page = f"{section}/{INDEX}"
+            options = f"\n## Options\n\n{_options(section)}"
+            made[page] = f"{_GROUP_INTRODUCTION.format(section=section)}{options}{tables}"
+            rows += f"| [`{section}`]({page}) | {_cell(_section_meaning(section))} | {used} |\n"
+        else:
+            others += tables
+    groups = f"\n## Groups\n\n| group | is for | used by |\n|---|---|---|\n{rows}"
+    return {INDEX: f"{_INTRODUCTION}{groups}{commands}{others}", **made}
+
+
+def _section_meaning(section: str) -> str:
+    """What a group of settings is for, from the first command that has it."""
+    return next(found for command in COMMANDS.values() if (found := section_meanings(command).get(section)))
 
 
 def _options(section: str) -> str:
     """A table of the options of a group: the purpose of each, and the settings that it sets."""
-    folder = conf_folder() / section
-    if not folder.is_dir():
-        return ""
     rows = []
-    for file in sorted(folder.glob("*.yaml")):
+    for file in sorted((conf_folder() / section).glob("*.yaml")):
         sets = "; ".join(f"`{key}: {_short(value)}`" for key, value in options_of(file, section).items())
         rows.append(f"| `{section}={file.stem}` | {_cell(_comment(file))} | {_cell(sets)} |\n")
-    return "".join(["| option | is for | sets |\n|---|---|---|\n", *rows, "\n"])
+    return "".join(["| option | is for | sets |\n|---|---|---|\n", *rows])
 
 
 def _table(found: Sequence[Setting]) -> str:
@@ -306,4 +323,5 @@ def _meanings(schema: type) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(as_markdown())
+    for name, text in pages().items():
+        (conf_folder() / name).write_text(text, "utf-8")

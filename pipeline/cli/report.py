@@ -1,4 +1,4 @@
-"""The command `report`."""
+"""The command `report`: writes the HTML page of a run, or of the comparison of two runs, and prints a summary."""
 
 from pipeline.analysis.settings import ReportConfig
 from pipeline.cli.command import Command, interruptible
@@ -39,8 +39,8 @@ REPORT = Command(
     name="report",
     summary="show a run as an HTML page and in short, or compare two runs",
     about=(
-        "report: write a page with charts of values, labels, rollouts and cost, and all chains to browse. Of two runs it "
-        "compares the prefixes that both have labelled."
+        "report: write an HTML page about a run, with charts of values, labels, rollouts and cost, and with its chains. For "
+        "two runs, the page compares the values and labels of the prefixes that both runs have labelled."
     ),
     examples=(
         "report run_dir=out",

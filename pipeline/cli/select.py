@@ -1,4 +1,4 @@
-"""The command `select`."""
+"""The command `select`: chooses the best of N candidates by their scores and prints the comparison of methods."""
 
 from pipeline.analysis.settings import SelectConfig
 from pipeline.cli.command import Command, interruptible
@@ -16,10 +16,10 @@ def _select(config: SelectConfig) -> int:
 
 SELECT = Command(
     name="select",
-    summary="choose the best of N by scores; compare with votes, an outcome model and chance",
+    summary="choose the best of N by scores, and compare with votes and chance",
     about=(
-        "select: how often the best-scored of n candidates is right, beside majority vote, a vote weighted by scores, an "
-        "outcome reward model, a random choice, and the share of problems with any right candidate."
+        "select: choose the best of n candidates by their scores, and say how often it is right. For comparison: majority "
+        "vote, a vote weighted by scores, an outcome reward model, a random choice, and the best possible choice."
     ),
     examples=(
         "select scores=prm.parquet",

@@ -1,4 +1,4 @@
-"""The command `status`."""
+"""The command `status`: prints the state of a run as text or as JSON."""
 
 import json
 import time
@@ -20,7 +20,7 @@ def _status(config: StatusConfig) -> int:
 
 STATUS = Command(
     name="status",
-    summary="show the state of a run, what is done and the time left, from any machine",
+    summary="show what a run has done and the time left, from any machine",
     about="status: whether a start of a run is at work, what the run has committed, its speed, the time left and the cost.",
     examples=(
         "status run_dir=out",

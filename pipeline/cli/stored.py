@@ -1,4 +1,4 @@
-"""The commands that work on a finished run: `relabel`, `regrade` and `audit`."""
+"""The commands `relabel`, `regrade` and `audit`, which work on the stored rollouts of a run."""
 
 from pipeline.cli.command import Command, interruptible, write_out
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
@@ -37,7 +37,7 @@ def _audit(config: AuditConfig) -> int:
 
 RELABEL = Command(
     name="relabel",
-    summary="make other labels from a finished run: another rule, threshold or interval",
+    summary="make other labels from a finished run, by another rule",
     about=(
         "relabel: make new labels from the rollouts of a finished run. labels/ holds the newest labels; the earlier ones "
         "are kept. A setting that is not named stays as the labels were made."
@@ -55,8 +55,6 @@ Where the labels are what is asked for already, nothing is written.
         "estimator.threshold",
         "estimator.certainty",
         "estimator.interval",
-        "estimator.confidence",
-        "estimator.neutral",
         "estimator.after_error",
     ),
     schema=RelabelConfig,
@@ -65,7 +63,7 @@ Where the labels are what is asked for already, nothing is written.
 
 REGRADE = Command(
     name="regrade",
-    summary="grade the stored texts of a finished run again, and label anew",
+    summary="grade a finished run's stored texts again, and make new labels",
     about=(
         "regrade: check all stored completions and chains again, with other settings or a newer checker, and label from "
         "the new verdicts. A setting that is not named stays as it was."
@@ -92,10 +90,10 @@ REGRADE = Command(
 
 AUDIT = Command(
     name="audit",
-    summary="check a run directory: files, checksums, rollout ids, totals and labels",
+    summary="check a run directory: files, checksums, totals and labels",
     about=(
-        "audit: read everything a run directory holds and prove it: records, checksums, schemas, every planned rollout "
-        "exactly once, totals, and labels computed again from the log. Prints `sound`, or every fault with its remedy."
+        "audit: check everything in a run directory: records, checksums, schemas, totals, that every planned rollout is "
+        "there exactly once, and that the labels follow from the log. Prints `sound`, or every fault with its remedy."
     ),
     examples=(
         "audit run_dir=out",

@@ -1,7 +1,9 @@
-"""The commands `train` and `score`."""
+"""The commands `train` and `score`: train a process reward model on a run's labels, and score chains with it."""
 
 from pipeline.cli.command import Command, interruptible, write_out
 from pipeline.core.errors import UsageError
+from pipeline.core.formatting import format_count
+from pipeline.core.missing_models import refuse_missing_folder
 from pipeline.train.settings import EMBEDDED, ScoreConfig, TrainConfig
 
 
@@ -13,6 +15,7 @@ def _train(config: TrainConfig) -> int:
         raise _not_installed(error) from error
     from pipeline.engines.embedded import embedded_model
 
+    refuse_missing_folder("model", config.model)
     weights = str(embedded_model()) if config.model == EMBEDDED else config.model
     with interruptible():
         trained = train(config, weights=weights, progress=_progress)
@@ -23,6 +26,7 @@ def _train(config: TrainConfig) -> int:
 
 
 def _score(config: ScoreConfig) -> int:
+    refuse_missing_folder("model", config.model)
     try:
         from pipeline.train.score import score
     except ImportError as error:
@@ -30,13 +34,14 @@ def _score(config: ScoreConfig) -> int:
 
     with interruptible():
         scored = score(config)
-    _progress(f"{scored.chains:,} chains, {scored.steps:,} steps scored: {config.out}")
+    _progress(f"scored {format_count(scored.steps, 'step')} of {format_count(scored.chains, 'chain')}: {config.out}")
     if scored.cut:
         _progress(
-            f"{scored.cut:,} chains have no score because they are too long for the model (n_scored: number of scored steps)"
+            f"no score, because not all steps fit into the model: {format_count(scored.cut, 'chain')} "
+            "(n_scored: number of scored steps)"
         )
     if scored.left_out.rows:
-        _progress(f"{scored.left_out.rows:,} rows were left out, the first: {scored.left_out.first}")
+        _progress(f"left out: {format_count(scored.left_out.rows, 'row')}, the first: {scored.left_out.first}")
     return 0
 
 
@@ -50,7 +55,7 @@ def _not_installed(error: ImportError) -> UsageError:
 
 TRAIN = Command(
     name="train",
-    summary="train a process or outcome reward model on a run's labels; start it again to continue",
+    summary="train a process or outcome reward model on a run's labels",
     about=(
         "train: train a reward model on a run's labels. It scores the end of every step, and "
         "AutoModelForTokenClassification loads it. Start it again on the same `out` to continue."
@@ -71,9 +76,7 @@ left as it is.
         "target",
         "loss",
         "epochs",
-        "batch",
         "learning_rate",
-        "layers",
         "validation",
     ),
     schema=TrainConfig,
@@ -101,9 +104,7 @@ Rows need no known answer; where they have one, the column `outcome` says whethe
         "data.path",
         "data",
         "aggregation",
-        "separator",
         "max_length",
-        "batch_tokens",
         "partial",
     ),
     schema=ScoreConfig,

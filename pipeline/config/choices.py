@@ -95,6 +95,15 @@ class AfterError(Enum):
     negative = "negative"
 
 
+class Goal(Enum):
+    """What the rollouts of `pooled` are for."""
+
+    train = "train"
+    """Values of all steps, at the lowest cost."""
+    locate = "locate"
+    """Where values change: the step with the error. Changes count as much as values."""
+
+
 class BudgetUnit(Enum):
     tokens = "tokens"
     rollouts = "rollouts"

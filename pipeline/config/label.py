@@ -62,7 +62,7 @@ class RunConfig(Settings):
 class ClusterConfig(Settings):
     SECTION: ClassVar[str] = "cluster"
     address: str | None = None
-    """null: start a private Ray on this machine, on loopback only; `auto` or an address: join that Ray cluster."""
+    """The Ray cluster to join: `auto` or an address. null: start a private Ray on this machine, on loopback only."""
     workers: Annotated[int | None, Ge(1)] = None
     """Number of workers; null: as many as fit on the GPUs of the cluster if the policy uses GPUs, else 1."""
     cpus_per_worker: Annotated[float | None, Gt(0)] = None
@@ -84,7 +84,7 @@ class PlanConfig(Settings):
     gpu_hour_price: Annotated[float | None, Ge(0)] = None
     """Price of one device for one hour, in any currency; null: no cost in money is shown."""
     gpus: Annotated[int | None, Ge(1)] = None
-    """Number of devices for which the wall time is estimated; null: as many as `label` would use."""
+    """Number of devices to estimate the wall time for; null: as many as `label` would use."""
     pilot: bool = True
     """false: load no policy, and assume the values of plan.completion_tokens, plan.success_rate and plan.tokens_per_second."""
     pilot_problems: Annotated[int, Range(ge=2, le=10_000)] = 16
@@ -123,7 +123,7 @@ class Columns(Settings):
 class DataConfig(Settings):
     SECTION: ClassVar[str] = "data"
     path: Annotated[str, FREE] = "???"
-    """A file, a folder, a glob, `sample`, or `hf://OWNER/NAME`. The hash of its content is part of the run's identity."""
+    """A file, folder, glob, `sample` or `hf://OWNER/NAME`. The hash of its content is part of the run's identity."""
     layout: Layout = Layout.rows
     """The public data set whose row format is read; `rows`: the columns that `data.columns` names."""
     columns: Columns = field(default_factory=Columns)
@@ -191,7 +191,7 @@ class PromptConfig(Settings):
 class SamplingConfig(Settings):
     SECTION: ClassVar[str] = "sampling"
     rollouts: Annotated[int, Range(ge=1, le=99_999), FREE] = 8
-    """Rollouts (sampled completions) per prefix."""
+    """Rollouts (sampled completions) per prefix; estimator=pooled: the mean over prefixes, some of which get more."""
     temperature: Annotated[float, Ge(0)] = 1.0
     """Sampling temperature; 0: greedy decoding."""
     top_p: Annotated[float, Range(gt=0, le=1)] = 1.0
@@ -283,7 +283,7 @@ class LabelConfig:
     """The settings of `label` and `plan`."""
 
     run_dir: str | None = None
-    """The run directory: a folder, or a URL in an object store (`s3://BUCKET/NAME`, `gs://BUCKET/NAME`). null: a folder under
+    """The run directory: a folder, or a URL such as `s3://BUCKET/NAME` or `gs://BUCKET/NAME`. null: a folder under
     `runs/`, named by a hash of the run's identity, so that the same command resumes the run."""
     budget: str | None = None
     """For `label`: the plan.json that `plan` made for this run. The run stops at the `limit` in that file."""
@@ -292,13 +292,17 @@ class LabelConfig:
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     """What writes the completions."""
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    """How completions and solutions are sampled."""
     estimator: EstimatorConfig = field(default_factory=EstimatorConfig)
-    """What decides which prefix gets rollouts, and turns them into values."""
+    """What decides how many rollouts each prefix gets. It also computes the values."""
     grader: GraderConfig = field(default_factory=GraderConfig)
     """What checks the answers."""
     run: RunConfig = field(default_factory=RunConfig)
+    """How the run is divided into units, retried, stored and shown."""
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
+    """The Ray cluster and the workers."""
     plan: PlanConfig = field(default_factory=PlanConfig)
+    """What the estimate of the cost measures and assumes."""
 
     def __post_init__(self) -> None:
         if self.run_dir is not None and not self.run_dir.strip():

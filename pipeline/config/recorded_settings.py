@@ -1,18 +1,26 @@
 """Converts settings between the schemas of `config` and the form that a run directory records: dotted keys, plain values."""
 
 import dataclasses
+import json
 from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any, TypeVar, get_type_hints
 
 from pipeline.config.fields import ChosenSettings, as_type, describe_settings
+from pipeline.config.label import EstimatorConfig, GraderConfig, PolicyConfig
 from pipeline.config.renamed import current_settings
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry
 
+RUN_RECORD = "run.json"
+"""The file of a run directory that records the settings. `storage.run_record` reads and writes it."""
 Settings = Mapping[str, object]
 _PLUGIN = "plugin"
 """The key that records which plug-in an implementation comes from; see `core.registry`."""
+_DERIVED = frozenset({"staged_input"})
+"""Recorded hashes that follow from other recorded values."""
+_MOST_CHANGES = 8
+_MOST_CHARACTERS = 60
 T = TypeVar("T")
 C = TypeVar("C", bound=ChosenSettings)
 
@@ -70,6 +78,37 @@ def complete_settings(settings: C, registry: Registry[Any]) -> C:
     """
     schema: type[C] = registry.settings(settings.chosen)
     return as_type(settings, schema)
+
+
+def change_lines(before: Settings, now: Settings) -> list[str]:
+    """How recorded settings differ, a line for each, at most _MOST_CHANGES and one that counts the others.
+
+    If a section has another implementation, its other settings differ for that reason. They are counted in the line of the
+    implementation and come with no line of their own.
+    """
+    differing = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+    differing = [key for key in differing if key not in _DERIVED] or differing
+    choices = [f"{base.SECTION}.{base.CHOSEN_BY}" for base in (PolicyConfig, EstimatorConfig, GraderConfig)]
+    changed = {_section(key): key for key in choices if key in differing}
+    covered = {section: [key for key in differing if _section(key) == section] for section in changed}
+    own = [key for key in differing if _section(key) not in changed]
+    lines = []
+    for key in [*changed.values(), *own][:_MOST_CHANGES]:
+        line = f"{key} was {_shown(before.get(key))}, now {_shown(now.get(key))}"
+        if follow := len(covered.get(_section(key), [key])) - 1:
+            line += f", with {follow} other setting{'s' if follow > 1 else ''} of the {_section(key)}"
+        lines.append(line)
+    more = len(changed) + len(own) - len(lines)
+    return [*lines, f"and {more} more"] if more else lines
+
+
+def _section(key: str) -> str:
+    return key.partition(".")[0]
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 3] + "..."
 
 
 def settings_section(settings: Settings, name: str, schema: type[T], ignored: Collection[str] = ()) -> T:

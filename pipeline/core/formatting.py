@@ -1,4 +1,4 @@
-"""Formats the status of a run, as one line or as named items, and numbers, durations and shares."""
+"""Formats the status of a run, as one line or as named items, and numbers, counted nouns, durations and shares."""
 
 from collections.abc import Iterator, Sequence
 from math import floor, log10
@@ -11,22 +11,27 @@ _MOST_DIGITS = 9
 def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tuple[str, str]]:
     """The known parts of a status as pairs (name, text). `price`: cost of one device for one hour."""
     if status.units:
-        yield "units", f"{status.units_done:,}/{status.units:,}"
+        yield "units", f"{status.units_done:,} of {status.units:,} finished"
     if status.prefixes:
-        yield "prefixes", f"{status.prefixes_decided:,}/{status.prefixes:,} done"
+        yield "prefixes", f"{status.prefixes_decided:,} of {status.prefixes:,} done, in units begun"
     if status.rollouts or status.rollouts_before:
         yield "rollouts", _rollouts(status)
     if pace.overall is not None and status.rollouts:
-        yield "speed", _speed(status, pace)
+        yield "speed", f"{pace.recent or 0:,.0f} tokens/s, {pace.overall or 0:,.0f} since the start"
+        if status.share_of_bound is not None:
+            yield "hardware", f"{format_percent(status.share_of_bound)} of the tokens/s that it allows at most"
     if status.rollouts or status.load.running or status.load.waiting:
         yield "requests", _requests(status)
     if status.rollouts:
         yield "verdicts", format_verdicts(status.verdicts)
-        yield "cut", f"{format_percent(status.verdicts.truncated / status.rollouts)} by sampling.max_tokens"
+        yield (
+            "cut",
+            f"{format_percent(status.verdicts.truncated / status.rollouts)} of rollouts, by sampling.max_tokens",
+        )
     if price is not None and status.device_hours:
         yield "money", format_cost(status.device_hours, price)
     if pace.seconds_left is not None:
-        yield "left", format_duration(pace.seconds_left)
+        yield "left", f"about {format_duration(pace.seconds_left)}"
 
 
 def status_line(status: Status, pace: Pace, seconds: float, price: float | None) -> str:
@@ -71,6 +76,17 @@ def format_range(low: float, high: float, digits: int = 0) -> str:
     )
 
 
+def format_count(count: int, noun: str) -> str:
+    """A count with its noun in the singular or in a regular plural: `1 unit`, `1,000 prefixes`."""
+    plural = f"{noun}es" if noun.endswith(("s", "x", "ch")) else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
+def format_unfinished(unfinished: int, units: int) -> str:
+    """How many units of a run are unfinished, as a clause."""
+    return f"{unfinished:,} of {format_count(units, 'unit')} {'is' if unfinished == 1 else 'are'} unfinished"
+
+
 def first_of(names: Sequence[str]) -> str:
     """The first name, and the number of further names."""
     return names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
@@ -93,14 +109,10 @@ def printable(text: str) -> str:
 
 
 def _rollouts(status: Status) -> str:
-    expected = f"/{status.rollouts_expected:,}" if status.rollouts_expected else ""
-    before = f", {status.rollouts_before:,} before" if status.rollouts_before else ""
+    # Most estimators ask for more rollouts in each round, so the expected number grows.
+    expected = f" of {status.rollouts_expected:,} expected so far" if status.rollouts_expected else ""
+    before = f", {status.rollouts_before:,} from earlier starts" if status.rollouts_before else ""
     return f"{status.rollouts:,}{expected}{before}"
-
-
-def _speed(status: Status, pace: Pace) -> str:
-    of_bound = "" if status.share_of_bound is None else f" ({format_percent(status.share_of_bound)} of the bound)"
-    return f"{pace.recent or 0:,.0f} tokens/s, {pace.overall or 0:,.0f} since the start{of_bound}"
 
 
 def _requests(status: Status) -> str:

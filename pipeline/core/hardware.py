@@ -50,8 +50,8 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
-    """The hardware of one engine: a model on `devices` equal devices. None means unknown; `unknown` then tells the user in one
-    line why, and what to do."""
+    """The hardware of one engine: a model on `devices` equal devices. None means unknown; `unknown` then says in one line why,
+    and what the user can do."""
 
     architecture: Architecture | None = None
     device: Device | None = None

@@ -1,4 +1,4 @@
-"""Creates all content hashes and file names.
+"""Computes the content hashes that identify problems, prefixes and rollouts, and the names of files.
 
 An id is an 80-bit BLAKE2b hash, written as 20 hexadecimal digits. Among 10^9 ids the probability of any collision is below
 10^-6. File names contain only ids, never text of the input or of a model.

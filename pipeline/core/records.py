@@ -67,7 +67,7 @@ class RowLocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reject:
-    """An input row that could not be used. `detail` tells the owner of the file why.
+    """An input row that could not be used. `detail` says why, for the owner of the file.
 
     With a `step_index` the row was used, and only its prefix of `step_index` steps could not be measured.
     """

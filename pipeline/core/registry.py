@@ -10,7 +10,6 @@ one line that names the distribution and the entry point. An implementation is l
 """
 
 import dataclasses
-import difflib
 import inspect
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -22,6 +21,7 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from pipeline.core.errors import PluginError, StepvalueError, UsageError, first_line
+from pipeline.core.suggestions import choice_hint
 
 T = TypeVar("T")
 DISTRIBUTION = "stepvalue"
@@ -180,10 +180,9 @@ class Registry(Generic[T]):
         return points[0] if points else None
 
     def _unknown(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self.names(), n=1, cutoff=0.5)
-        hint = f": did you mean {near[0]}?" if near else f": choose from {', '.join(self.names())}"
         return (
-            f"{self.setting}={name}: there is no such {self.noun} here{hint} (or install the plug-in that provides it)"
+            f"{self.setting}={name}: there is no such {self.noun} here: {choice_hint(name, self.names())} (or install the "
+            "plug-in that provides it)"
         )
 
 

@@ -96,6 +96,7 @@ KERNELS = pa.schema(
         _required("start", pa.list_(pa.float64())),
         _required("steps", pa.list_(pa.list_(pa.float64()))),
         _required("last", pa.list_(pa.list_(pa.float64()))),
+        _optional("reproduced", pa.list_(pa.list_(pa.float64()))),
     ]
 )
 
@@ -149,7 +150,7 @@ STATES = pa.schema(
         _required("state", pa.string()),
     ]
 )
-"""The state that an estimator has learnt, as JSON."""
+"""The state that an estimator has learned, as JSON."""
 
 _VALUES_3: list[tuple[str, pa.DataType]] = [
     ("value", pa.float64()),
@@ -198,7 +199,7 @@ SCHEMAS = {
     "states": STATES,
 }
 LEARNED = ("kernels", "states")
-"""Tables with the learnt state of an estimator; a unit has at most one of them."""
+"""Tables with the learned state of an estimator; a unit has at most one of them."""
 
 LOG_KEYS = {"rollouts": ("rollout_id",), "solutions": ("problem_id", "draw")}
 """The key columns of the log's tables. They identify a row and define the order."""

@@ -1,4 +1,4 @@
-"""Reads JSONL: turns each line into an object, or into an error that says what is wrong and what to do.
+"""Reads JSON lines: turns each line into an object, or into an error that says what is wrong and what to do.
 
 Memory holds one line at a time. A line above the limit is skipped without being loaded.
 """
@@ -16,7 +16,7 @@ _CHUNK_BYTES = 2**20
 
 
 class UnusableLineError(Exception):
-    """A line that is not a JSON object. `detail` tells the owner of the file what is wrong and what to do."""
+    """A line that is not a JSON object. `detail` says what is wrong and what to do, for the owner of the file."""
 
     def __init__(self, reason: RejectReason, detail: str) -> None:
         super().__init__(detail)

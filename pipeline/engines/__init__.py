@@ -1,1 +1,1 @@
-"""What samples completions: policies and their engines, and what a device could do at best."""
+"""Policies and the engines that sample their completions, and the highest speed that a device allows."""

@@ -203,7 +203,7 @@ class Policy(Protocol):
 
     def fingerprint(self) -> str:
         """A hash of the weights, as far as it can be computed without loading them. It is part of a run's identity. Raises
-        PolicyError where the settings cannot name a model."""
+        UsageError where a setting names a model folder that cannot be one."""
         return ""
 
     def identity(self) -> Mapping[str, object]:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.core.errors import PolicyError
+from pipeline.core.errors import PolicyError, UsageError
 from pipeline.core.hardware import Architecture
 from pipeline.core.ids import content_id
+from pipeline.core.missing_models import load_failure, refuse_missing_folder
 from pipeline.engines.architectures import UnknownArchitecture, architecture_of
 from pipeline.engines.settings import VllmConfig
 
@@ -22,7 +23,6 @@ _LENGTHS = (
     "max_seq_length",
     "seq_len",
 )
-_MAX_CAUSE_CHARACTERS = 300
 _HASHED = (".json", ".jinja", ".txt", ".model")  # small files that decide how weights and texts are read
 _MAX_HASHED_BYTES = 64 * 1024 * 1024
 
@@ -64,10 +64,9 @@ def load_tokenizer(name: str, revision: str | None, setting: str = "policy.token
     try:
         return HfTokenizer(AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False))
     except Exception as error:
-        cause = " ".join(str(error).split())[:_MAX_CAUSE_CHARACTERS]
         raise PolicyError(
-            f"the tokenizer {name} cannot be loaded: {cause}; set {setting} to a local folder or Hugging Face name of "
-            "the model that is served"
+            f"the tokenizer {name} cannot be loaded: {load_failure(error)}; set {setting} to a local folder or Hugging Face "
+            "name of the model that is served"
         ) from error
 
 
@@ -118,16 +117,15 @@ def _read(model: str, revision: str | None) -> Mapping[str, Any]:
 def folder_fingerprint(key: str, name: str, wanted: str, kind: str) -> str:
     """A hash of a local model folder: the content of its settings and tokenizer files, the names and sizes of all its files.
 
-    Empty for a Hugging Face name, which `policy.revision` pins. Raises PolicyError for a path to a folder that does not exist
+    Empty for a Hugging Face name, which `policy.revision` pins. Raises UsageError for a path to a folder that does not exist
     or does not contain the file `wanted`. `key` names the setting and `kind` describes the folder in these errors.
     """
     folder = Path(name).expanduser()
     if not folder.is_dir():
-        if name.startswith(("/", ".", "~")) or name.count("/") > 1:
-            raise PolicyError(f"the folder {key}={name} does not exist: give a folder or a Hugging Face name")
+        refuse_missing_folder(key, name)
         return ""
     if not (folder / wanted).is_file():
-        raise PolicyError(f"{key}={name} does not contain {wanted}: give the folder {kind}")
+        raise UsageError(f"{key}={name} does not contain {wanted}: give the folder {kind}")
     parts = []
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
         size = path.stat().st_size

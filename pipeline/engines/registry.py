@@ -1,4 +1,4 @@
-"""The policies by name: built-in ones and those of installed plugins. To add a built-in policy, add a line to `ENGINES`."""
+"""The policies by name: built-in ones and those of installed plug-ins. To add a built-in policy, add a line to `ENGINES`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,1 @@
-"""Which prefix gets rollouts next, and values and labels from the rollouts."""
+"""Estimators: they decide which prefix gets rollouts next, and compute values and labels from the rollouts."""

@@ -3,7 +3,7 @@
 An implementation is a class with its settings as `Config`. Each run creates one instance. Everything in it is pure. The rest
 of the pipeline uses only this interface and never checks the name of an estimator.
 
-The results of a plugin's estimator are checked before they are used (`ANSWERS`), because a wrong length or number would give
+The results of a plug-in's estimator are checked before they are used (`ANSWERS`), because a wrong length or number would give
 wrong labels.
 """
 

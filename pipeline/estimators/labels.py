@@ -1,4 +1,4 @@
-"""Label rules: from values to 1 (keep), 0 (bad step), 2 (neutral) or None (uncertain).
+"""Label rules: from values to 1 (good), 0 (bad), 2 (neutral) or None (uncertain).
 
 `any`          1 when at least one rollout is correct: Math-Shepherd's hard estimate.
 `threshold`    1 when the value > threshold.
@@ -67,6 +67,33 @@ def rule_name(config: EstimatorConfig) -> str:
             return f"three_class>{config.threshold:g}-{config.neutral:g}{rest}"
         case LabelRule.threshold | LabelRule.relative:
             return f"{config.rule.value}>{config.threshold:g}{rest}"
+
+
+def describe_rule(config: EstimatorConfig) -> str:
+    """The rule in words: which steps are good and which are bad."""
+    threshold = f"{config.threshold:g}"
+    match config.rule:
+        case LabelRule.any:
+            text = "a step is good if one of its rollouts is correct, else bad"
+        case LabelRule.posterior:
+            text = (
+                f"a step is good if P(V_k > {threshold}) is at least {config.certainty:g}, bad if P(V_k <= {threshold}) is, "
+                "else uncertain"
+            )
+        case LabelRule.three_class:
+            text = (
+                f"a step is bad if its value is {threshold} or less; another step is neutral if its value is more than "
+                f"{config.neutral:g} below that of the step before, else good"
+            )
+        case LabelRule.threshold:
+            text = f"a step is good if its value is above {threshold}, else bad"
+        case LabelRule.relative:
+            text = f"a step is good if its value is above {threshold} times the value of the bare problem, else bad"
+    after = ""
+    if config.after_error is not AfterError.keep:
+        kind = "uncertain" if config.after_error is AfterError.uncertain else "bad"
+        after = f"; every step after the first bad one is {kind}"
+    return f"{config.rule.value}: {text}{after}"
 
 
 def _label(root: StepValue, before: StepValue, step: StepValue, config: EstimatorConfig) -> int | None:

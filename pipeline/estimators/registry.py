@@ -1,4 +1,4 @@
-"""The estimators by name: built-in ones and those of installed plugins. To add a built-in one, add a line to `ESTIMATORS`."""
+"""The estimators by name: built-in ones and those of installed plug-ins. To add a built-in one, add a line to `ESTIMATORS`."""
 
 from typing import TYPE_CHECKING
 

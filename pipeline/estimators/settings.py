@@ -6,7 +6,7 @@ from typing import Annotated
 from annotated_types import Ge
 from annotated_types import Interval as Range
 
-from pipeline.config.choices import BudgetUnit, LabelRule
+from pipeline.config.choices import BudgetUnit, Goal, LabelRule
 from pipeline.config.fields import FREE, REFUSED, RELABEL, check
 from pipeline.config.label import EstimatorConfig, SamplingConfig
 
@@ -54,15 +54,28 @@ class BisectConfig(StoppingConfig):
             )
 
 
+TARGET_SD = {Goal.train: 0.1, Goal.locate: 0.07}
+"""The default of `estimator.target_sd`. With 0.1, students trained on the labels are as good as with more rollouts; the
+position of an error is often uncertain by a step."""
+
+
 @dataclass(kw_only=True, slots=True)
 class PooledConfig(EstimatorConfig):
     name: Annotated[str, RELABEL] = "pooled"
-    target_sd: Annotated[float, Range(gt=0, le=0.5), FREE] = 0.1
-    """Wanted value_sd of the values. Sampling of a chain stops when one more rollout would reduce the variance by less
-    than it would at this standard deviation."""
+    goal: Annotated[Goal, FREE] = Goal.train
+    """train: rollouts go where they tell most about the values. locate: where they tell most about values and their changes, to
+    find the step with the error; it costs about twice as much."""
+    target_sd: Annotated[float | None, Range(gt=0, le=0.5), FREE] = None
+    """Wanted standard deviation of the values. Sampling of a chain stops when one more rollout would reduce the variance by
+    less than it would at this standard deviation. null: 0.1, and 0.07 with goal=locate."""
     budget: Annotated[int | None, Ge(1), FREE, REFUSED] = None
     """What one chain may cost, in budget_unit. null: as many rollouts as estimator=fixed would sample."""
     run_budget: Annotated[int | None, Ge(1), FREE, REFUSED] = None
     """What all rollouts of the run may cost, in budget_unit. null: no limit."""
     budget_unit: Annotated[BudgetUnit, FREE] = BudgetUnit.tokens
     """The unit of `budget` and `run_budget`."""
+
+    @property
+    def wanted_sd(self) -> float:
+        """`target_sd`, or its default for the goal."""
+        return TARGET_SD[self.goal] if self.target_sd is None else self.target_sd

@@ -1,1 +1,1 @@
-"""Labels in the formats of trainers."""
+"""Writes labels in the formats that trainers read."""

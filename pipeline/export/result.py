@@ -8,6 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from pipeline.config.recorded_settings import Settings, flatten_settings
+from pipeline.core.formatting import format_count
 from pipeline.export.base import Plan
 from pipeline.export.example import NO_LABELS, LabelCounts, display_name
 from pipeline.export.settings import ExportConfig
@@ -56,7 +57,7 @@ class Reason:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportResult:
     """`chains` and `steps`: numbers read. `files`: by name. `left_out`: reasons why chains are in no file. `kept`: reasons why
-    the trainer will misread chains that are written. `owed`: number of units without labels."""
+    the trainer will misread chains that are written. `owed`: number of unfinished units."""
 
     out: str
     chains: int
@@ -95,13 +96,14 @@ def data_card(config: ExportConfig, plan: Plan, exported: ExportResult, made_wit
     return (
         f"---\nconfigs:\n- config_name: default\n  data_files:\n{front}---\n\n"
         f"# {_MARK}\n\n"
-        f"Layout `{config.format}`{_marks(plan)}. Labels are Monte Carlo estimates: see `policy` and the settings below. "
+        f"Layout `{config.format}`{_marks(plan)}. Labels are Monte Carlo estimates of the chance that the policy "
+        "reaches a correct answer; its name and the settings are below. "
         "The texts keep the licence of the problems and chains.\n\n"
         "| file | rows | problems | labels | good | bad | neutral | uncertain |\n|---|---|---|---|---|---|---|---|\n"
         + "".join(_row(name, counts) for name, counts in exported.files.items())
         + _reasons("Left out", exported.left_out)
         + _reasons("Kept, although the trainer misreads them", exported.kept)
-        + (f"\n{exported.owed:,} units of the run were not labelled yet.\n" if exported.owed else "")
+        + (f"\nUnfinished units of the run, which are left out: {exported.owed:,}.\n" if exported.owed else "")
         + "\n## Settings of the export\n\n"
         + _settings(asked)
         + "\n## Settings of the labels\n\n"
@@ -112,12 +114,12 @@ def data_card(config: ExportConfig, plan: Plan, exported: ExportResult, made_wit
 def result_lines(exported: ExportResult) -> Iterator[str]:
     """The printed lines. Each reason names its first chain."""
     if exported.owed:
-        yield f"unfinished        {exported.owed:,} units of the run have no labels yet"
+        yield f"unfinished        {format_count(exported.owed, 'unit')} of the run, left out"
     for name, counts in exported.files.items():
         yield f"{name:<17} {_counts(counts)}"
     total = sum(reason.count for reason in exported.left_out.values())
     if total:
-        yield f"left out          {total:,} of {exported.chains:,} chains; {exported.out}/{LEFT_OUT} lists them"
+        yield f"left out          {total:,} of {format_count(exported.chains, 'chain')}; {exported.out}/{LEFT_OUT} lists them"
     for kind, reason in exported.left_out.items():
         yield f"  {reason.count:,} {kind}, the first: {reason.first.text}"
     for kind, reason in exported.kept.items():
@@ -165,4 +167,7 @@ def _counts(counts: FileCounts) -> str:
         )
         if number or always
     ]
-    return f"{counts.rows:,} rows, {len(counts.problems):,} problems, {labels.total:,} labels = {' + '.join(kinds)}"
+    return (
+        f"{format_count(counts.rows, 'row')}, {format_count(len(counts.problems), 'problem')}, "
+        f"{format_count(labels.total, 'label')} = {' + '.join(kinds)}"
+    )

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import polars as pl
 
+from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import InputError, UsageError
+from pipeline.core.formatting import format_count
 from pipeline.data.problems import in_validation
 from pipeline.export.balance import ClassCounts, chains_to_drop
 from pipeline.export.base import ExportRow, Plan, refuse_torn_rows
@@ -46,6 +48,8 @@ INVALID = ".invalid.jsonl"
 PROBLEMS_REMEMBERED = 4096
 CONTAMINATED = "contaminated"
 SURPLUS = "balance"
+_POLICY = ("policy.kind", "policy.model", "policy.revision", "policy.dtype", "policy.quantization")
+"""The settings of the policy that the data card shows."""
 
 
 def export(config: ExportConfig) -> ExportResult:
@@ -74,7 +78,7 @@ def export(config: ExportConfig) -> ExportResult:
         _refuse_empty(config, exported, storage.run_dir)
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
-        (folder / CARD).write_text(data_card(config, plan, exported, run.settings), encoding="utf-8")
+        (folder / CARD).write_text(data_card(config, plan, exported, _made_with(run)), encoding="utf-8")
         files = {name.partition(".")[0]: out / name for name in exported.files}
         for name, text in exporter_for(config).beside(config, plan, files).items():
             (folder / name).write_text(text, encoding="utf-8")
@@ -212,6 +216,12 @@ class _Job:
         file.write_table(table.cast(self._plan.schema))
 
 
+def _made_with(run: StoredRun) -> Settings:
+    """The settings that a reader of the labels wants to know: which policy was sampled how, then estimator and grader."""
+    sampled = {key: value for key, value in run.identity.items() if key in _POLICY or key.startswith("sampling.")}
+    return {**sampled, **run.settings}
+
+
 def _count(counts: FileCounts, chosen: Sequence[ExportRow]) -> None:
     counts.rows += len(chosen)
     counts.problems.update(made.chain.problem_id for made in chosen)
@@ -254,8 +264,8 @@ def _refusal(config: ExportConfig, invalid: Sequence[FirstLeftOut], listed: Path
     found = _found(reasons(invalid))
     keep = "" if all(left.fatal for left in invalid) else ", or write those that can be written with invalid=keep"
     return (
-        f"nothing was exported, because the trainer of format={name} would misread {chains:,} chains: {found}. {listed} lists "
-        f"them all. Leave them out with invalid=drop{keep}"
+        f"nothing was exported, because the trainer of format={name} would misread {format_count(chains, 'chain')}: "
+        f"{found}. {listed} lists them all. Leave them out with invalid=drop{keep}"
     )
 
 
@@ -265,12 +275,14 @@ def _refuse_empty(config: ExportConfig, exported: ExportResult, run_dir: str) ->
         raise InputError(f"{run_dir} holds no labelled chains to export")
     empty = [name for name, counts in exported.files.items() if not counts.rows]
     if len(empty) == len(exported.files):
-        raise InputError(f"{run_dir}: none of {exported.chains:,} chains can be exported: {_found(exported.left_out)}")
+        raise InputError(
+            f"{run_dir}: none of {format_count(exported.chains, 'chain')} can be exported: {_found(exported.left_out)}"
+        )
     if empty:
         problems = sum(len(counts.problems) for counts in exported.files.values())
         raise InputError(
-            f"{run_dir}: validation={config.validation:g} leaves no row of the {problems:,} problems for {empty[0]}: "
-            f"{'raise it, or leave it out' if empty[0].startswith(VALIDATION) else 'lower it'}"
+            f"{run_dir}: validation={config.validation:g} leaves no row of the {format_count(problems, 'problem')} for "
+            f"{empty[0]}: {'raise it, or leave it out' if empty[0].startswith(VALIDATION) else 'lower it'}"
         )
 
 

@@ -131,15 +131,16 @@ class ExportConfig(Settings):
     format: str = "???"
     """The trainer or layout to write for."""
     out: str = "???"
-    """The folder to make."""
+    """The folder that the data is written to."""
     file: FileType | None = None
     """The type of file. null: the one that the format's trainer reads."""
     target: TargetKind | None = None
-    """The target of a step. null: soft for format=scan, labels unchanged for format=parquet, else hard."""
+    """The target of a step: its label, its value, or its counts of rollouts. null: soft for format=scan, labels unchanged for
+    format=parquet, else hard."""
     soft: ValueColumn | None = None
     """The column of step values: the best estimate, or the unbiased one, which is noisier. null: `value`."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
-    """A step is good if its value (column `soft`) is above it. null: the run's labels count."""
+    """A step is good if its value is above this. `soft` names the column of the value. null: the run's labels count."""
     uncertain: UncertainSteps | None = None
     """How a step without a label is exported. null: ignore if the format supports that, else merge."""
     neutral: NeutralSteps | None = None

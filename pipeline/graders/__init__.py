@@ -1,4 +1,4 @@
-"""Answer checkers. `grade(gold, prediction)` decides whether an answer is correct.
+"""Graders, which check answers. `grade(gold, prediction)` decides whether an answer is correct.
 
 `base` defines the interface of a checker, and `registry` selects one by name. `math` checks mathematical answers. Its reading
 order: limits, fallback_answer, extract; normal, exact, ratio, reader, expression, forms, structure, phrases, compare; algebra,

@@ -1,4 +1,4 @@
-"""The interface of a checker inside the pipeline (`Checker`), and the one that a plugin implements (`Grader`)."""
+"""The interface of a checker inside the pipeline (`Checker`), and the one that a plug-in implements (`Grader`)."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence

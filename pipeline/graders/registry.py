@@ -1,6 +1,6 @@
-"""The checkers by name: the built-in ones, and plugins of installed distributions. A new built-in checker needs one line here.
+"""The checkers by name: the built-in ones, and plug-ins of installed distributions. A new built-in checker needs one line here.
 
-A plugin implements `Grader`. An adapter turns it into the `Checker` that the rest of the pipeline uses.
+A plug-in implements `Grader`. An adapter turns it into the `Checker` that the rest of the pipeline uses.
 """
 
 from time import perf_counter

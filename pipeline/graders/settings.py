@@ -19,7 +19,8 @@ class MathConfig(GraderConfig):
     """The answer of a text without `\\boxed{}`, `####` or "the answer is". closing_statement: the formula, number, choice or
     bold words that its last line states. last_number: its last number. none: no answer, so the verdict is no_answer."""
     answer_pattern: Annotated[str | None, RELABEL] = None
-    """A regular expression with a group. The first group of its last match is the final answer, before any built-in marker."""
+    """A regular expression that finds the final answer in a text. Its first group is the answer; the last match counts. It goes
+    before the built-in markers, such as `\\boxed{}`. Example: `'answer: (.+)'`."""
     relative_tolerance: Annotated[float, Range(ge=0, lt=0.1), RELABEL] = 0.0
     """Relative tolerance between decimal numbers. 0: they must be exactly equal."""
 

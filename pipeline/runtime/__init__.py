@@ -1,1 +1,1 @@
-"""A run at work: units, rounds, budgets, workers, the driver, and Ray."""
+"""Executes a run: units, rounds, budgets, workers, the driver, and Ray."""

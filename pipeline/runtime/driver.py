@@ -16,7 +16,7 @@ from pipeline.config.label import LabelConfig, RunConfig
 from pipeline.core.errors import Interrupted, RunConflict, StoreError
 from pipeline.core.failpoints import failpoint
 from pipeline.core.forecast import Limit, encode_forecast
-from pipeline.core.formatting import first_of
+from pipeline.core.formatting import first_of, format_unfinished
 from pipeline.core.progress import Status, Summary
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.data.rows import input_digest
@@ -53,12 +53,14 @@ Running = Callable[[Coroutine[Any, Any, None]], None]
 def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:
     """Label the whole input. A later start on the same run directory continues with the units that are not done.
 
-    Raises InputError, UsageError (for a budget of another run or an unusable tracker), PolicyError, ClusterError, RunConflict,
-    StoreError, EngineDied, BudgetSpent, and Interrupted if `stop` has received a signal. Committed work is always kept.
+    Raises InputError, UsageError (for a missing model folder, a budget of another run or an unusable tracker), PolicyError,
+    ClusterError, RunConflict, StoreError, EngineDied, BudgetSpent, and Interrupted if `stop` has received a signal. Committed
+    work is always kept.
     """
     tracker = tracker_for(config.run.track)
+    fingerprint = policy_for(config.policy).fingerprint()
     watch(Status(stage="reading the input"))
-    facts = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
+    facts = identity(config, input_digest(config.data.path), fingerprint)
     budget = budget_from_plan(config.budget, facts, config) if config.budget else None
     storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(facts)))
     config = replace(config, run_dir=storage.run_dir)
@@ -122,7 +124,9 @@ def label_held(
             speed = scheduler.throughput
     after = state_of(units, _chains(storage), asked) if before.jobs else before
     if after.jobs:
-        raise StoreError(f"{len(after.jobs)} units of {storage.run_dir} need work again: start the same command again")
+        raise StoreError(
+            f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
+        )
     failpoint("driver.arrange")
     editions, lost = repaired_editions(storage, after.wholes)
     arrange_labels(storage, current_label_files(after.wholes, current_edition(editions, after.wholes)))

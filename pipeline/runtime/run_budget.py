@@ -12,6 +12,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import flatten_settings
 from pipeline.core.errors import BudgetSpent, UsageError
 from pipeline.core.forecast import Forecast, Limit, decode_forecast
+from pipeline.core.formatting import format_unfinished
 from pipeline.core.progress import Status
 from pipeline.core.schemas import READABLE_SCHEMAS
 from pipeline.estimators.registry import estimator_for
@@ -22,7 +23,7 @@ _WINDOW_SECONDS = 10.0
 _MOST_AHEAD = 0.05
 """Largest share of the limit that may be left when a run stops. A run that generates more per second may exceed the limit."""
 _ALWAYS_RECORDED: Mapping[str, object] = {
-    "estimator.target_sd": 0.1,
+    "estimator.target_sd": None,
     "estimator.budget": None,
     "estimator.run_budget": None,
     "estimator.budget_unit": "tokens",
@@ -122,8 +123,8 @@ class Spending:
 
     def _stop(self, status: Status, spent: str) -> None:
         raise BudgetSpent(
-            f"the run stops at its limit: {spent}; {status.units_done} of {status.units} units are done and the finished "
-            "rollouts of the others are kept. To continue, raise `limit` in the plan, or start again without budget="
+            f"the run stops at its limit: {spent}. {format_unfinished(status.units - status.units_done, status.units)}, "
+            "and their finished rollouts are kept. To continue, raise `limit` in the plan, or start again without budget="
         )
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from pipeline.config.label import RunConfig
 from pipeline.core.errors import ClusterError, EngineDied, WorkerLost
 from pipeline.core.failpoints import failpoint
+from pipeline.core.formatting import format_unfinished
 from pipeline.core.hardware import Throughput
 from pipeline.core.progress import Load, Status
 from pipeline.engines.roofline import Effort, throughput
@@ -268,8 +269,8 @@ class Scheduler:
 
     def _stop_trying(self, reason: str) -> None:
         raise EngineDied(
-            f"{reason}. {self._units_done} of {self._units} units are done and the finished rollouts of the others are kept: "
-            "fix the cause and start the same command again"
+            f"{reason}. {format_unfinished(self._units - self._units_done, self._units)}, and their finished rollouts are "
+            "kept: fix the cause and start the same command again"
         )
 
     def _look_around(self) -> None:

@@ -101,7 +101,7 @@ class RunState:
 
     `jobs`: the units that need work. `wholes`: the records of whole units, by unit id. `totals`: the sum over whole units.
     `logged`: counts of all committed rollouts, including those of unfinished units. `learned`: the state of the estimator that
-    was learnt from the most chains.
+    was learned from the most chains.
     """
 
     jobs: tuple[Job, ...]

@@ -65,7 +65,7 @@ class _Work:
 class UnitResult:
     """The result of a unit. `readings`: how often its log had been read when the result was computed.
 
-    `state`: what the estimator has learnt, including from this unit; None if the estimator does not learn.
+    `state`: what the estimator has learned, including from this unit; None if the estimator does not learn.
     """
 
     readings: int

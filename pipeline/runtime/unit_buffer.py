@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 class UnitBuffer:
     """All results of a unit, committed or not: `facts` (outcomes by rollout id) and `solutions` by (problem id, draw).
 
-    `readings` counts how often the log was read; results computed before the last reading may be stale. `state`: the learnt
+    `readings` counts how often the log was read; results computed before the last reading may be stale. `state`: the learned
     state that decisions use, from `learner`; None if the estimator does not learn. `settled`: (prefix id, issue index) of the
     rollouts that the last whole record names.
     """

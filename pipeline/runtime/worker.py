@@ -36,7 +36,7 @@ from pipeline.storage.units import UnitRef, unit_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedState:
-    """The file of a state that an estimator has learnt, and the number of chains that it was learnt from."""
+    """The file of a state that an estimator has learned, and the number of chains that it was learned from."""
 
     shard: ShardRecord
     chains: int
@@ -237,7 +237,7 @@ def _now() -> float:
 
 
 def learned_state_of(whole: Commit) -> LearnedState | None:
-    """The state that an estimator has learnt after this whole unit; None if the estimator does not learn."""
+    """The state that an estimator has learned after this whole unit; None if the estimator does not learn."""
     for shard in whole.shards:
         if shard.table in LEARNED:
             return LearnedState(shard=shard, chains=whole.learned_from)

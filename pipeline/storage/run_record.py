@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from enum import Enum, auto
 
+from pipeline.config.recorded_settings import RUN_RECORD, change_lines
 from pipeline.core.errors import Absent, RunConflict, StoreError, Unreachable
 from pipeline.core.schemas import READABLE_SCHEMAS
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, chains, checksum
@@ -11,7 +12,7 @@ from pipeline.storage.lock import MARKER
 from pipeline.storage.shards import set_aside_damaged
 from pipeline.storage.storage import Storage
 
-NAME = "run.json"
+NAME = RUN_RECORD
 _CHECK = "check"
 _OF_RECORDS = "chain_id"
 """A key of commit records, which have the same kind of checksum."""
@@ -53,7 +54,7 @@ def claim(storage: Storage, identity: Mapping[str, object], *, alone: bool = Tru
 
     The new run takes over the directory of a run without committed units, if the caller is `alone` in it, so that no other
     driver can commit a unit meanwhile. A lost or damaged record is rewritten if the copy with the staged input matches
-    `identity`. Raises RunConflict, which names each differing key, when the directory belongs to another run or contains other
+    `identity`. Raises RunConflict, which names what differs, when the directory belongs to another run or contains other
     files, and StoreError when the record is damaged and has no copy. Nothing is changed in these cases.
     """
     damaged: list[str] = []
@@ -97,8 +98,11 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
         )
     if alone and not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
         return _Found.UNUSED
-    changes = "; ".join(f"{key} was {_shown(recorded.get(key))}, now {_shown(identity.get(key))}" for key in differing)
-    raise RunConflict(f"{storage.run_dir} belongs to another run: {changes}. Use the old settings or another run_dir")
+    changes = "".join(f"\n  {line}" for line in change_lines(recorded, identity))
+    raise RunConflict(
+        f"{storage.run_dir} belongs to another run: use another run_dir, or give the settings of that run again. They differ:"
+        f"{changes}"
+    )
 
 
 def settings_copy(identity: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
@@ -138,8 +142,3 @@ def _damaged(storage: Storage, fault: str) -> str:
         f"{storage.run_dir}/{NAME} is damaged ({fault}): restore it from a copy, or choose another run_dir if this is not a "
         "run directory"
     )
-
-
-def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import StoreError, UsageError
+from pipeline.core.formatting import format_unfinished
 from pipeline.core.schemas import READABLE_SCHEMAS, SCHEMA_VERSION
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, Commit, CommitChain, chain, chains, refuse_damage, resolve
 from pipeline.storage.editions import current_edition, edition_chain, edition_settings, repaired_editions
@@ -17,7 +18,7 @@ _MAKING = ("estimator.", "grader.", "grader_version")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """`units`: in the order of the input. `wholes`: the records of the complete units, by unit id."""
+    """`units`: in the order of the input. `wholes`: the records of the finished units, by unit id."""
 
     identity: Settings
     units: tuple[UnitRef, ...]
@@ -26,7 +27,7 @@ class StoredRun:
 
     @property
     def incomplete(self) -> int:
-        """The number of units that are not complete yet."""
+        """The number of unfinished units."""
         return len(self.units) - len(self.wholes)
 
     @property
@@ -69,8 +70,7 @@ def refuse_unfinished(storage: Storage) -> StoredRun:
     run = stored_run(storage)
     if run.incomplete:
         raise UsageError(
-            f"{storage.run_dir} is not finished, {run.incomplete} of its {len(run.units)} units are incomplete: finish it "
-            "with `label`"
+            f"{storage.run_dir}: {format_unfinished(run.incomplete, len(run.units))}: finish the run with `label`"
         )
     return run
 
@@ -80,8 +80,8 @@ def readable_run(storage: Storage, *, partial: bool) -> StoredRun:
     run = stored_run(storage)
     if run.incomplete and not partial:
         raise UsageError(
-            f"{storage.run_dir} is not finished, {run.incomplete} of its {len(run.units)} units are incomplete: finish it with "
-            "`label`, or use its present labels with partial=true"
+            f"{storage.run_dir}: {format_unfinished(run.incomplete, len(run.units))}: finish the run with `label`, or use the "
+            "labels that it has with partial=true"
         )
     return run
 

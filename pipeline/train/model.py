@@ -9,9 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from huggingface_hub.utils import logging as hub_logging
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
+from transformers.utils import logging as transformers_logging
 
 from pipeline.core.errors import UsageError
+from pipeline.core.missing_models import load_failure
 from pipeline.train.data import pad
 from pipeline.train.text import EncodedChain
 
@@ -19,8 +22,14 @@ BAD, GOOD = 0, 1
 SEPARATOR_KEY = "stepvalue_separator"
 """The key in a model's config.json for the text after the problem and after every step in training."""
 _NAMES = {BAD: "bad", GOOD: "good"}
-_MAX_CAUSE_CHARACTERS = 300
 _HEADS = ("ForTokenClassification",)
+
+
+def silence_libraries() -> None:
+    """Turn off the warnings and progress bars of the libraries that load models; errors name the cause."""
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    hub_logging.set_verbosity_error()
 
 
 def load_tokenizer(model: str, revision: str | None = None) -> Any:
@@ -143,8 +152,7 @@ def _freeze(loaded: Any, model: str, layers: int) -> None:
 
 
 def _not_loaded(what: str, model: str, error: Exception) -> UsageError:
-    cause = " ".join(str(error).split())[:_MAX_CAUSE_CHARACTERS]
     return UsageError(
-        f"{what} {model} cannot be loaded: {cause.rstrip('.')}; give model=NAME, a local folder or a Hugging Face name that "
+        f"{what} {model} cannot be loaded: {load_failure(error)}; give model=NAME, a local folder or a Hugging Face name that "
         "this machine can reach, with weights in safetensors and an architecture that AutoModelForTokenClassification supports"
     )

@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from transformers.utils import logging as transformers_logging
 
 from pipeline.config.choices import Aggregation
 from pipeline.core.errors import InputError, UsageError
@@ -28,6 +27,7 @@ from pipeline.train.model import (
     end_logits,
     good_probabilities,
     load_tokenizer,
+    silence_libraries,
     trained_model,
 )
 from pipeline.train.settings import ScoreConfig, unescaped_separator
@@ -114,8 +114,7 @@ def score(config: ScoreConfig) -> Scored:
 
     Raises UsageError for an unusable model, run or output, InputError if there is no chain, and StoreError.
     """
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
+    silence_libraries()
     out = Path(config.out).expanduser()
     if out.suffix not in _WRITERS:
         raise UsageError(f"out={config.out} must end in {' or '.join(_WRITERS)}")

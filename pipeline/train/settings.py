@@ -55,7 +55,7 @@ class TrainConfig(Settings):
     """All settings of `train`."""
 
     run_dir: str = "???"
-    """The run directory whose current labels the model is trained on."""
+    """The run directory with the labels to train on."""
     model: str = "???"
     """The model to start from: a Hugging Face name, a local folder, or `embedded`."""
     out: str = "???"
@@ -65,13 +65,13 @@ class TrainConfig(Settings):
     target: TrainTarget = TrainTarget.step
     """The kind of model: a process reward model, which scores every step, or an outcome reward model."""
     loss: Loss = Loss.hard
-    """The loss of a step: against its label (hard), its value (soft), or its counts of correct and graded rollouts."""
+    """The loss of a step: against its label, its value, or its counts of rollouts."""
     weight: Weight = Weight.none
     """The weight of a step in the loss: 1, or more for a value with a smaller value_sd."""
     soft: ValueColumn = ValueColumn.value
     """The column of step values: the best estimate, or the unbiased one, which is noisier."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
-    """A step is good if its value (column `soft`) is above it. null: the run's labels count."""
+    """A step is good if its value is above this. `soft` names the column of the value. null: the run's labels count."""
     neutral: TrainNeutral | None = None
     """How neutral steps count. Required for loss=hard if there are any."""
     validation: Annotated[float, Range(ge=0, lt=1)] = 0.1

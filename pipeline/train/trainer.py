@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
-from transformers.utils import logging as transformers_logging
 
 from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
@@ -30,6 +29,7 @@ from pipeline.train.model import (
     load_config,
     load_tokenizer,
     new_model,
+    silence_libraries,
 )
 from pipeline.train.result import (
     CHECKPOINTS,
@@ -69,8 +69,7 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
     """
     out = Path(config.out).expanduser()
     record = read_record(out, config)
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
+    silence_libraries()
     tokenizer = load_tokenizer(weights, config.revision)
     separator = unescaped_separator(config.separator)
     check_separator(tokenizer, separator)

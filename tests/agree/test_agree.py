@@ -160,12 +160,13 @@ def test_an_unfinished_run_is_compared_only_when_asked(
     assert agree(part, data) == 2
     error = capsys.readouterr().err
     assert (
-        "1 of its 2 units are incomplete: finish it with `label`, or use its present labels with partial=true" in error
+        "1 of 2 units is unfinished: finish the run with `label`, or use the labels that it has with partial=true"
+        in error
     )
     counts = report(part, data, "--partial")["counts"]
     assert 0 < counts["compared"] < len(labels)
     assert counts["compared"] + counts["unmatched"] == len(labels)
-    assert "the run is not finished; units not labelled yet: 1" in capsys.readouterr().out
+    assert "the run is not finished; unfinished units: 1" in capsys.readouterr().out
     for record in (part / "commits").glob(f"unit-{kept}-*"):
         record.unlink()
     assert agree(part, data, "--partial") == 2

@@ -110,7 +110,7 @@ def test_a_changed_target_is_found_where_rollouts_report(runs: dict[str, Path], 
     forger = Forger(run_dir)
     commit = forger.last(UNIT)
     forger.write(replace(commit, unit_target=replace(commit.unit_target, rollouts=commit.unit_target.rollouts + 5)))
-    assert any("is owed" in found.fault for found in findings(run_dir, Check.ROLLOUTS))
+    assert any(" lacks " in found.fault for found in findings(run_dir, Check.ROLLOUTS))
 
 
 def test_pruning_keeps_kernels_that_other_units_began_with(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def test_the_command_reports_counts_and_its_exit_code(with_editions: Path, tmp_p
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:7]] == [check.value for check in Check]
     assert "garbage" in lines[7]
-    assert lines[-1] == "sound"
+    assert lines[-1] == "sound      the run is finished and nothing is wrong"
     assert main(["audit", "--prune", f"run_dir={run_dir}"]) == 0
     assert "pruned" in capsys.readouterr().out
     (label_file, *_) = (run_dir / "labels").glob("*.parquet")

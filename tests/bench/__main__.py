@@ -1,4 +1,4 @@
-"""`python -m tests.bench [--record] [PART ... | all]`: figures, measured anew; default: the parts about throughput."""
+"""`python -m tests.bench [--record] [PART ... | all]`: measures and prints figures; default: the parts about throughput."""
 
 import sys
 from collections.abc import Callable

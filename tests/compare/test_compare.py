@@ -18,6 +18,7 @@ from pipeline.analysis.report.page import GENERATOR
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core.errors import EngineDied, InputError, UsageError
+from pipeline.core.formatting import format_unfinished
 from pipeline.engines import oracle
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
@@ -98,7 +99,7 @@ def test_another_estimator_of_the_same_truth_shows_no_shift(label: Label) -> Non
         assert shift.low is not None
         assert shift.high is not None
         assert shift.low <= 0 <= shift.high
-        assert "no mean shift" in said(found)
+        assert "a shift is not certain" in said(found)
         assert not found.noise.excess.has_value or (found.noise.excess.value or 0) < 0
         assert "estimator.name" in {difference.key for difference in found.differing}
     assert "the effect of noise cannot be computed" in shown(found)
@@ -118,7 +119,7 @@ def test_another_truth_shows(label: Label) -> None:
 
 def test_the_same_run_twice_is_the_same(label: Label) -> None:
     found = compared(label("plain"), label("plain"))
-    assert said(found) == f"values and labels are the same on all {found.shift.prefixes} common prefixes"
+    assert said(found) == f"values and labels are the same for {found.shift.prefixes} common prefixes"
     assert (found.differing, found.moved, found.flips.flipped.value) == ((), (), 0)
     assert found.overlap.chains == 2 * PROBLEMS
     assert found.overlap.prefixes == found.a.prefixes == found.shift.equal == 4 * PROBLEMS
@@ -134,8 +135,8 @@ def test_an_edition_of_labels_differs_in_labels_alone(label: Label, tmp_path: Pa
     unlike = round((found.flips.flipped.value or 0) * found.flips.decided)
     assert unlike > 0
     assert said(found) == (
-        f"values are the same on all {found.shift.prefixes} common prefixes; {unlike} of {found.flips.decided} labels differ "
-        "because they are made with other settings"
+        f"values are the same for {found.shift.prefixes} common prefixes; the labels are made with other settings, so "
+        f"{unlike} of {found.flips.decided} differ"
     )
 
 
@@ -152,7 +153,7 @@ def test_problems_that_are_not_common_are_left_out_and_counted(label: Label, tmp
     assert found.overlap.problems == PROBLEMS - 11
     assert found.overlap.chains_only_a == 22
     assert found.other_answers == 1
-    assert "1 problems have the same words but different known answers" in shown(found)
+    assert "the runs have different known answers: 1 problem" in shown(found)
 
 
 def test_chains_that_the_policy_sampled_are_matched_with_their_text(tmp_path: Path) -> None:
@@ -173,7 +174,7 @@ def test_an_unfinished_run_is_compared_as_far_as_it_is(label: Label, tmp_path: P
     found = compared(label("plain"), tmp_path / "run")
     assert 0 < found.b.owed < found.b.units
     assert found.overlap.chains == found.b.chains < found.a.chains
-    assert f"b is not finished: {found.b.owed} of its {found.b.units} units remain" in shown(found)
+    assert f"b: {format_unfinished(found.b.owed, found.b.units)}" in shown(found)
 
 
 def refused(a: Path, b: Path) -> str:
@@ -189,7 +190,7 @@ def test_runs_without_a_common_prefix_are_refused_with_the_cause(label: Label, t
     assert "no problem is in both; label the same rows in both" in refused(label("plain"), others)
     wrong = [{**row, "answer": "1000"} for row in rows()]
     answers = labelled(tmp_path / "answers", given=wrong)
-    assert f"{PROBLEMS} problems have the same words but different known answers" in refused(label("plain"), answers)
+    assert f"the known answers differ in {PROBLEMS} problems" in refused(label("plain"), answers)
     bare = labelled(tmp_path / "rejected", "sampling.solutions=1", "sampling.keep=mixed", given=[
         {"problem": "p", "answer": "1"}
     ])  # fmt: skip

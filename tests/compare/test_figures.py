@@ -99,8 +99,8 @@ def test_where_nothing_has_changed_noise_explains_it() -> None:
     assert flipped.flipped.low is not None
     assert flipped.flipped.high is not None
     assert flipped.flipped.low < flipped.by_chance < flipped.flipped.high
-    assert "no mean shift" in verdict(moved, noisy, flipped)
-    assert "no more than noise explains" in verdict(moved, noisy, flipped)
+    assert "a shift is not certain" in verdict(moved, noisy, flipped)
+    assert "no more than sampling noise explains" in verdict(moved, noisy, flipped)
 
 
 def test_intervals_end_where_no_shift_can_be() -> None:
@@ -124,7 +124,7 @@ def test_a_shift_is_found_as_large_as_it_is() -> None:
         noise(found, estimator("fixed"), estimator("fixed")),
         label_flips(found, SAMPLED, SAMPLED),
     )
-    assert shown.startswith("values of b are lower by 0.07")
+    assert shown.startswith("Values of b are lower than those of a by 0.07")
 
 
 def test_movements_both_ways_are_reported_though_they_cancel_out() -> None:
@@ -135,7 +135,9 @@ def test_movements_both_ways_are_reported_though_they_cancel_out() -> None:
     assert not moved.shift.has_value
     assert noisy.excess.has_value
     assert noisy.correlation.value == pytest.approx(np.corrcoef(truth, other)[0, 1], abs=0.05)
-    assert "differ by more than noise" in verdict(moved, noisy, label_flips(found, SAMPLED, SAMPLED))
+    assert "differ by more than 1.96 sd of sampling noise" in verdict(
+        moved, noisy, label_flips(found, SAMPLED, SAMPLED)
+    )
 
 
 def test_estimators_that_stop_at_right_rollouts_have_no_noise_reported() -> None:

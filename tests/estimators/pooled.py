@@ -11,6 +11,7 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Trials
 from pipeline.estimators.pooled.grid import GRID, POINTS
 from pipeline.estimators.pooled.kernel import Kernel
+from pipeline.estimators.pooled.reproduction import ANGLES, KINDS
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import Floats, Tree
@@ -88,6 +89,7 @@ def kernel_of(steps: Floats, chains: int = 200) -> Kernel:
         start=chains * even,
         steps=chains * 10 / POINTS * steps,
         last=chains * even * np.stack([1 - GRID, GRID]),
+        reproduced=np.zeros((KINDS, ANGLES)),
         chains=chains,
     )
 

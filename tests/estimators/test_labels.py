@@ -11,7 +11,7 @@ from pipeline.config.choices import AfterError, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Counts, Origin, StepValue
 from pipeline.estimators.fixed import measured_value, terminal_value
-from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, after_error, rule_name
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, after_error, describe_rule, rule_name
 from tests import strategies as our
 from tests.settings import estimator_settings, rule_labels
 
@@ -186,3 +186,31 @@ def test_what_becomes_of_labels_behind_the_first_error(
 )
 def test_the_name_of_a_rule_says_all_that_decides(config: EstimatorConfig, name: str) -> None:
     assert rule_name(config) == name
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (estimator_settings("fixed"), "any: a step is good if one of its rollouts is correct, else bad"),
+        (
+            estimator_settings("fixed", rule=LabelRule.threshold, threshold=0.3),
+            "threshold: a step is good if its value is above 0.3, else bad",
+        ),
+        (
+            estimator_settings("fixed", rule=LabelRule.relative, threshold=0.25, after_error=AfterError.uncertain),
+            "relative: a step is good if its value is above 0.25 times the value of the bare problem, else bad; "
+            "every step after the first bad one is uncertain",
+        ),
+        (
+            estimator_settings("fixed", rule=LabelRule.posterior, threshold=0.1),
+            "posterior: a step is good if P(V_k > 0.1) is at least 0.95, bad if P(V_k <= 0.1) is, else uncertain",
+        ),
+        (
+            estimator_settings("fixed", rule=LabelRule.three_class, neutral=0.2, after_error=AfterError.negative),
+            "three_class: a step is bad if its value is 0.5 or less; another step is neutral if its value is more than 0.2 "
+            "below that of the step before, else good; every step after the first bad one is bad",
+        ),
+    ],
+)
+def test_a_rule_is_described_in_words(config: EstimatorConfig, words: str) -> None:
+    assert describe_rule(config) == words

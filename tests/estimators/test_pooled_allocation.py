@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.config.choices import BudgetUnit
+from pipeline.config.choices import BudgetUnit, Goal
 from pipeline.core.records import ChainShape, Trials
 from pipeline.estimators.pooled import allocation as pooled_choice
 from pipeline.estimators.pooled.allocation import _Moments, _reach
@@ -182,19 +182,27 @@ def test_more_budget_or_a_smaller_target_asks_for_no_less(
     st.sampled_from([True, False, None]),
     st.sampled_from([CONSTANT, JUMPS]),
     st.sampled_from([0.05, 0.1, 0.2]),
+    st.sampled_from(Goal),
     st.lists(st.integers(1, 9), min_size=7, max_size=7),
 )
 def test_each_rollout_is_the_best_next_one_under_the_normal_approximation(
-    have: list[Trials], outcome: bool | None, kernel: Kernel, target_sd: float, prices: list[int]
+    have: list[Trials], outcome: bool | None, kernel: Kernel, target_sd: float, goal: Goal, prices: list[int]
 ) -> None:
+    """With goal=locate the variances of the changes count half, those of the values the other half."""
     shape = straight("p", len(have), outcome, prices[: len(have) + (outcome is not None)])
     tree, known = tree_of([shape]), {f"p{step}": each for step, each in enumerate(have)}
-    asked = estimator_for(on_budget(1000, target_sd=target_sd)).next_rollouts([tree], known, 8, kernel)[0]
-    assert asked == one_by_one(tree.prices.tolist(), known, shape, kernel, target_sd)
+    config = replace(on_budget(1000, target_sd=target_sd), goal=goal)
+    asked = estimator_for(config).next_rollouts([tree], known, 8, kernel)[0]
+    assert asked == one_by_one(tree.prices.tolist(), known, shape, kernel, target_sd, goal)
 
 
 def one_by_one(
-    prices: Sequence[float], known: dict[str, Trials], shape: ChainShape, kernel: Kernel, target_sd: float
+    prices: Sequence[float],
+    known: dict[str, Trials],
+    shape: ChainShape,
+    kernel: Kernel,
+    target_sd: float,
+    goal: Goal,
 ) -> dict[str, int]:
     forest = forest_of([tree_of([shape])], known)
     found = posterior(forest, transition_model(kernel))
@@ -207,13 +215,15 @@ def one_by_one(
             covariance[first, second] = covariance[second, first] = covariance[first, second - 1] * slope
     noise = np.maximum(mean * (1 - mean) - variance, 1e-9)
     reach = np.mean([sum(correlation(kernel) ** (2 * abs(k - j)) for j in range(steps)) for k in range(steps)])
+    change = np.diff(np.eye(steps), axis=0)
+    weight = np.eye(steps) if goal is Goal.train else (np.eye(steps) + change.T @ change) / 2
     asked: dict[str, int] = {}
     for _ in range(max(4, int(np.ceil(sum(len(each.outcomes) for each in known.values()) / 2)))):
         after = [
             np.linalg.inv(np.linalg.inv(covariance + 1e-13 * np.eye(steps)) + np.outer(unit, unit) / noise[place])
             for place, unit in enumerate(np.eye(steps))
         ]
-        removed = [(np.trace(covariance) - np.trace(each)) / price for each, price in zip(after, prices, strict=True)]
+        removed = [np.trace(weight @ (covariance - each)) / price for each, price in zip(after, prices, strict=True)]
         best = int(np.argmax(removed))
         if removed[best] <= reach * target_sd**4 * 4 / np.mean(prices):
             break

@@ -16,8 +16,10 @@ from pipeline.core.records import ChainShape, Origin, StepValue, Trials
 from pipeline.estimators.intervals import clopper_pearson
 from pipeline.estimators.pooled import allocation as pooled_choice
 from pipeline.estimators.pooled.estimator import values
+from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import EDGES, GRID, POINTS, mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimators.pooled.kernel import PRIOR, Kernel, transition_model
+from pipeline.estimators.pooled.posterior import LARGE_FALL, posterior
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import Floats, Tree, tree_of, trees_of
 from tests.estimators.pooled import (
@@ -292,7 +294,8 @@ def drawn(kernel: Kernel, chains: int, steps: int, random: np.random.Generator) 
 
 @pytest.mark.parametrize("kernel", [JUMPS, SMOOTH], ids=["jumps", "smooth"])
 def test_intervals_and_sds_are_calibrated_over_chains_such_as_the_kernel_knows(kernel: Kernel) -> None:
-    """A point more or less than 95 % may be chance, with 500 chains whose eight values are not independent."""
+    """A point more or less than 95 % may be chance, with 500 chains whose eight values are not independent. Before likely falls
+    intervals are wider, so that a little more than 95 % of all values may be within theirs."""
     random = np.random.default_rng(1)
     chains, truth = drawn(kernel, 500, 8, random)
     of = {prefix: v for c, row in zip(chains, truth, strict=True) for prefix, v in zip(c.prefix_ids, row, strict=False)}
@@ -302,10 +305,39 @@ def test_intervals_and_sds_are_calibrated_over_chains_such_as_the_kernel_knows(k
     within = ((low <= truth) & (truth <= high)).mean()
     near = (np.abs(truth - mean) <= 1.96 * sd).mean()
     error = np.sqrt(np.mean((mean - truth) ** 2))
-    assert within == pytest.approx(0.95, abs=0.012)
+    assert 0.938 <= within <= 0.97
     assert near == pytest.approx(0.95, abs=0.012)
     assert error == pytest.approx(np.sqrt(np.mean(sd**2)), rel=0.07)
-    assert np.sqrt(np.mean(sd**2)) < 1.1 * POOLED.target_sd
+    assert np.sqrt(np.mean(sd**2)) < 1.1 * POOLED.wanted_sd
+
+
+@pytest.mark.parametrize("kernel", [JUMPS, SMOOTH], ids=["jumps", "smooth"])
+def test_probabilities_of_falls_are_calibrated_and_intervals_hold_the_value_before_the_largest(kernel: Kernel) -> None:
+    """Intervals of 95 % everywhere would hold 88 % of the values before the largest fall of the chains with jumps. Of
+    the smooth ones, only some 30 have a large fall."""
+    random = np.random.default_rng(2)
+    chains, truth = drawn(kernel, 500, 8, random)
+    of = {prefix: v for c, row in zip(chains, truth, strict=True) for prefix, v in zip(c.prefix_ids, row, strict=False)}
+    trees = trees_of(chains)
+    have = played(trees, lambda prefix, _: (bool(random.random() < of[prefix]), 1), POOLED, kernel)
+    forest = forest_of(trees, have)
+    found = posterior(forest, transition_model(kernel))
+    said = np.array([found.falls[numbers[tree.paths[0]]] for tree, numbers in zip(trees, forest.numbers, strict=True)])
+    after = np.column_stack([truth[:, 1:], [float(bool(chain.outcome)) for chain in chains]])
+    fell = np.round(truth * (POINTS - 1)) - np.round(after * (POINTS - 1)) >= LARGE_FALL * (POINTS - 1)
+    assert said.mean() == pytest.approx(fell.mean(), abs=0.015)
+    for low, high in ((0.02, 0.2), (0.2, 0.6), (0.6, 1.01)):
+        among = (low <= said) & (said < high)
+        assert said[among].mean() == pytest.approx(fell[among].mean(), abs=0.1)
+    labelled = [step for steps in values(chains, have, POOLED, kernel) for step in steps[:-1]]
+    bounds = np.array([[step.low, step.high] for step in labelled], dtype=float).reshape(*truth.shape, 2)
+    falls = -np.diff(truth, axis=1)
+    chosen = np.flatnonzero(falls.max(axis=1) >= LARGE_FALL)
+    at = falls[chosen].argmax(axis=1)
+    value = truth[chosen, at]
+    assert ((bounds[chosen, at, 0] <= value) & (value <= bounds[chosen, at, 1])).mean() >= (
+        0.92 if kernel is JUMPS else 0.7
+    )
 
 
 def columns(said: Sequence[StepValue]) -> list[list[float | None]]:

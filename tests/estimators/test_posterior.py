@@ -65,7 +65,7 @@ def test_posteriors_are_the_marginals_of_the_joint_distribution(
     forest = forest_of([tree], have)
     mass = joint(tree, have, moving)
     found = posterior(forest, moving)
-    masses, moves = expected_moves(forest, moving)
+    masses, moves, reproduced = expected_moves(forest, moving)
     np.testing.assert_array_equal(masses, found.mass)
     steps = np.zeros((POINTS, POINTS))
     for node, parent in enumerate(tree.parents.tolist()):
@@ -78,6 +78,7 @@ def test_posteriors_are_the_marginals_of_the_joint_distribution(
             covariance = float(GRID @ both @ GRID - (GRID @ marginal(mass, parent)) * (GRID @ one))
         assert found.with_parent[forest.numbers[0][node]] == pytest.approx(covariance, abs=1e-12)
     np.testing.assert_allclose(moves, steps, atol=1e-11)
+    assert not reproduced.any()
 
 
 @pytest.mark.parametrize("shape", ["even", "all right", "all wrong", "against each other"])

@@ -177,12 +177,12 @@ def test_an_escaped_line_end_is_one(run_dir: Path, tmp_path: Path) -> None:
 def test_an_unfinished_run_is_exported_when_that_is_meant(run_dir: Path, tmp_path: Path) -> None:
     unfinished = copied(run_dir, tmp_path)
     sorted((unfinished / "commits").glob("unit-*.json"))[0].unlink()
-    with pytest.raises(UsageError, match=r"1 of its 3 units are incomplete: finish it with `label`, or .*partial=true"):
+    with pytest.raises(UsageError, match=r"1 of 3 units is unfinished: finish the run with `label`, or .*partial=true"):
         exported(unfinished, tmp_path / "out")
     done = exported(unfinished, tmp_path / "out", partial=True)
     assert done.owed == 1
     assert done.chains == 80
-    assert "1 units of the run were not labelled yet" in (tmp_path / "out" / CARD).read_text()
+    assert "Unfinished units of the run, which are left out: 1." in (tmp_path / "out" / CARD).read_text()
 
 
 def test_labels_of_another_schema_are_refused(tmp_path: Path) -> None:

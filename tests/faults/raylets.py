@@ -5,7 +5,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from tests.faults.runs import until
-from tests.ray_head import LOOPBACK, START_SECONDS, STARTED, STOP_SECONDS, TOKEN, free_port
+from tests.ray_head import LOOPBACK, START_SECONDS, STARTED, STOP_SECONDS, TOKEN, free_port, ray_start
 
 STORE_BYTES = 80_000_000
 ORPHAN_MILLISECONDS = 30_000
@@ -74,22 +73,16 @@ class Raylets:
         return [actor for node in self.nodes for actor in node.actors()]
 
     def grow(self, others: int) -> None:
-        """Add nodes until there are so many beside the head, one by one: they choose names in one folder."""
+        """Add nodes until the head has this number of other nodes, one by one: they choose names in one folder."""
         for _ in range(others - len(self.others)):
             self.start(f"--address={self.address}", *self.each)
 
     def start(self, *role: str) -> None:
         """Start a node and wait until it has joined."""
-        command = [
-            str(Path(sys.executable).with_name("ray")), "start", *role, "--block", "--disable-usage-stats",
-            f"--node-ip-address={LOOPBACK}", f"--object-store-memory={STORE_BYTES}",
-            # Several nodes of one machine would take each other's.
-            f"--dashboard-agent-listen-port={free_port()}", "--min-worker-port=0", "--max-worker-port=0",
-        ]  # fmt: skip
         log = self.folder / f"node-{len(self.nodes)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                command,
+                ray_start(*role, store_bytes=STORE_BYTES),
                 env={
                     **os.environ,
                     **TOKEN,
@@ -106,7 +99,7 @@ class Raylets:
 
 @contextmanager
 def raylets(others: int, *each: str) -> Iterator[Raylets]:
-    """A cluster with so many nodes beside the head, of one CPU or what `each` says; all of it is ended in the end."""
+    """A cluster of a head and `others` more nodes, with one CPU or the options `each`. All nodes are ended after the block."""
     with tempfile.TemporaryDirectory(prefix="sv-ray-", dir="/tmp", ignore_cleanup_errors=True) as folder:
         made = Raylets(folder=Path(folder), address=f"{LOOPBACK}:{free_port()}", each=each or ("--num-cpus=1",))
         try:

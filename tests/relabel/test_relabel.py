@@ -150,7 +150,7 @@ def test_an_unfinished_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EngineDied):
         labelled(tmp_path, "run.max_failures=1")
     before = files(tmp_path / "run")
-    with pytest.raises(UsageError, match="of its 2 units are incomplete: finish it with `label`"):
+    with pytest.raises(UsageError, match=r"of 2 units (is|are) unfinished: finish the run with `label`"):
         relabelled(tmp_path / "run", THRESHOLD)
     assert files(tmp_path / "run") == before
 
@@ -171,7 +171,7 @@ def test_the_command_reports_what_it_changed(run_dir: Path, capsys: pytest.Captu
     asked = ["relabel", f"run_dir={run_dir}", "estimator.rule=threshold", "estimator.threshold=0.4"]
     assert main(asked) == 0
     shown = capsys.readouterr().out
-    assert "edition   0 holds the current labels" in shown
+    assert "edition   0 is new and holds the current labels" in shown
     assert "verdicts  0 of " in shown
     assert main(asked) == 0
     assert capsys.readouterr().out == "Nothing to do: the labels already have these settings.\n"

@@ -30,16 +30,17 @@ PACE = Pace(recent=3_100.0, overall=2_900.0, seconds_left=3_725.0)
 
 GOLDEN = """\
 ╭─ labelling 0:12:34 ──────────────────────────────────────────────────────╮
-│ units    12/40                                                           │
-│ prefixes 8,000/9,000 done                                                │
-│ rollouts 10,000/30,000, 2,000 before                                     │
-│ speed    3,100 tokens/s, 2,900 since the start (71 % of the bound)       │
+│ units    12 of 40 finished                                               │
+│ prefixes 8,000 of 9,000 done, in units begun                             │
+│ rollouts 10,000 of 30,000 expected so far, 2,000 from earlier starts     │
+│ speed    3,100 tokens/s, 2,900 since the start                           │
+│ hardware 71 % of the tokens/s that it allows at most                     │
 │ requests 128 running, 70 waiting, 3 waiting for the grader               │
 │ verdicts 45 % correct, 50 % incorrect, 3.0 % no answer, 1.5 % ungraded,  │
 │          0.5 % aborted                                                   │
-│ cut      1.2 % by sampling.max_tokens                                    │
+│ cut      1.2 % of rollouts, by sampling.max_tokens                       │
 │ money    6.00 for 2.00 device hours                                      │
-│ left     1:02:05                                                         │
+│ left     about 1:02:05                                                   │
 │ done     █████████················· 33 %                                 │
 ╰──────────────────────────────────────────────────────────────────────────╯
 """

@@ -101,8 +101,8 @@ def test_what_is_reported_is_what_the_tables_hold(finished: Path, page: Page, ca
     assert f"{rollouts.height:,} = {correct:,} correct" in shown
     assert f"steps     {steps:,} = " in shown
     assert f"{uncertain:,} uncertain" in shown
-    assert f"mean {right:.2f} in right chains" in shown
-    assert f"{of_steps.height - steps:,} last steps, whose value is the outcome of their chain" in shown
+    assert f"mean value {right:.2f} in right chains" in shown
+    assert f"{of_steps.height - steps:,} last steps of chains, with the outcome as value" in shown
     assert f"{labels.height:,} chains" in shown
     assert f"of {steps:,}; {uncertain:,} uncertain" in page.text
     assert f"Rollouts {rollouts.height:,} {correct:,} correct" in page.text
@@ -173,8 +173,8 @@ def test_an_unfinished_run_reports_of_what_is_there(finished: Path, tmp_path: Pa
     write_start(LocalStorage(run_dir), replace(later, began_at=start.at))
     shown = short(capsys, f"run_dir={run_dir}")
     page = Page(run_dir / "report.html")
-    assert "remaining 1 of 2 units; the last start failed: no worker is left: </title>" in shown
-    assert "1 of 2 units remain" in page.text
+    assert "units     1 of 2 units is unfinished; the last start failed: no worker is left: </title>" in shown
+    assert "1 of 2 units is unfinished" in page.text
     assert "The last start failed: no worker is left: </title>" in page.text
     assert "values" in shown
     found = read_run(LocalStorage(run_dir), None).found
@@ -194,8 +194,8 @@ def test_what_is_committed_of_a_unit_in_work_stands_beside_the_plan(
     found = run_status(storage, 0.0)
     assert found.unfinished.rollouts > 0
     shown = short(capsys, f"run_dir={run_dir}")
-    more = f"{found.unfinished.rollouts} more rollouts with {found.unfinished.tokens:,} tokens"
-    assert f"{more} are committed in unfinished units" in shown
+    more = f"{found.unfinished.rollouts} rollouts with {found.unfinished.tokens:,} tokens"
+    assert f"unfinished units have {more} so far" in shown
     so_far = found.totals.rollouts + found.unfinished.rollouts
     assert f"planned   {so_far} rollouts of 45" in shown
     assert f"{found.totals.tokens + found.unfinished.tokens + found.totals.solution_tokens:,} tokens of 1,400" in shown

@@ -21,10 +21,12 @@ def test_the_short_form_of_an_oracle_run(tmp_path: Path, capsys: pytest.CaptureF
 rows      9 read = 7 used + 2 rejected
 work      5 problems, 9 chains, 16 distinct prefixes
 rollouts  45 = 32 correct + 13 incorrect + 0 without an answer + 0 ungraded
-          1 prefixes were too long for the policy's context: see rejects/
+          on average 2.8 for each prefix
+          1 prefix did not fit into the policy's context: see rejects/
 tokens    1,313 in rollouts, 148 in sampled solutions
-values    0 ▂·····▅······▃·····█ 1  mean 0.83 in right chains, 0.67 in wrong chains (last steps left out)
-steps     15 = 13 good + 1 bad + 1 uncertain (6.7 %); not counted: 8 last steps, whose value is the outcome of their chain
+values    0 ▂·····▅······▃·····█ 1  a histogram, last steps left out; mean value 0.83 in right chains, 0.67 in wrong chains
+steps     15 = 13 good + 1 bad + 1 uncertain (6.7 %); not counted: 8 last steps of chains, with the outcome as value
+rule      any: a step is good if one of its rollouts is correct, else bad
 outcomes  1 of 7 chains have p_outcome below 0.1: the value before the last step makes their outcome unlikely (0 right, 1 wrong)
 verdicts  71 % correct, 29 % incorrect
 report    {(run_dir / "report.html").as_uri()}

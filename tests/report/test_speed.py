@@ -16,22 +16,28 @@ SPEED = Throughput(
 
 def test_a_speed_stands_beside_its_bound() -> None:
     assert speed_lines(SPEED) == [
-        "23,452 tokens/s = 71 % of the decode bound of H100 SXM at batch 240 and context 1,611 (74 % with prompts)",
-        "idle 0.8 % (tail 0.5 %); prompt tokens computed 1.04 times each; grading 3.1 %",
+        "23,452 tokens/s, 71 % of the most that H100 SXM can generate with 240 completions at a time and 1,611 tokens of "
+        "context (74 % if work on prompts counts too)",
+        "0.8 % of the room for parallel completions was empty for lack of work (0.5 % after the last unit had begun)",
+        "each token of a prompt was computed 1.04 times on average (at best 1); grading took 3.1 % of the engine's time",
     ]
 
 
 def test_engines_and_devices_are_counted_where_there_are_several() -> None:
     first = speed_lines(replace(SPEED, engines=7.9, hardware=replace(HARDWARE, devices=2)))[0]
-    assert first.startswith("23,452 tokens/s of 8 engines = 71 % of the decode bound of 2 x H100 SXM at batch 240")
+    assert first.startswith(
+        "23,452 tokens/s of 8 engines, 71 % of the most that 2 x H100 SXM can generate with 240 compl"
+    )
 
 
 def test_without_a_bound_the_reason_is_reported() -> None:
     unknown = Hardware(unknown="NVIDIA B200 is unknown: give policy.device.bandwidth")
-    first, second = speed_lines(
+    first, second, third = speed_lines(
         replace(SPEED, hardware=unknown, share=None, prefill_share=None, tail=None, prefill_ratio=None)
     )
     assert first == (
-        "23,452 tokens/s at batch 240 and context 1,611; no bound: NVIDIA B200 is unknown: give policy.device.bandwidth"
+        "23,452 tokens/s with 240 completions at a time and 1,611 tokens of context; what the hardware allows is unknown: "
+        "NVIDIA B200 is unknown: give policy.device.bandwidth"
     )
-    assert second == "idle 0.8 %; grading 3.1 %"
+    assert second == "0.8 % of the room for parallel completions was empty for lack of work"
+    assert third == "grading took 3.1 % of the engine's time"

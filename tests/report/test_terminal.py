@@ -178,11 +178,12 @@ def test_a_summary_shows_counts_that_add_up() -> None:
     assert "600 problems, 1,230 chains, 7,000 distinct prefixes" in text
     assert "56,000 = 30,000 correct + 20,000 incorrect + 5,000 without an answer + 1,000 ungraded" in text
     assert "77 of them cut by sampling.max_tokens" in text
-    assert "3 prefixes were too long" in text
+    assert "3 prefixes did not fit into the policy's context" in text
     assert "5 got no answer from any engine" in text
+    assert "on average 8.0 for each prefix" in text
     assert "damaged   rollouts/[red]x.parquet: moved to damaged/" in text
     assert "5,600,000 in rollouts, 888 in sampled solutions" in text
-    assert "12 s to start, 100 s to label 2,800 rollouts (2,800 tokens/s)" in text
+    assert "12 s to start, 100 s to sample and grade 2,800 rollouts (2,800 tokens/s)" in text
     assert "/runs/[red]a/labels/*.parquet" in text
     assert "Nothing to do" not in text
 
@@ -193,8 +194,10 @@ def test_a_summary_reports_how_far_engines_were_from_their_bound() -> None:
         context=600.0, idle=0.01, grading=0.02, share=0.5, prefill_share=0.1,
     )  # fmt: skip
     assert (
-        "engine    2,800 tokens/s = 50 % of the decode bound of L40S at batch 200 and context 600 (60 % with prompts)\n"
-        "          idle 1.0 %; grading 2.0 %\n"
+        "engine    2,800 tokens/s, 50 % of the most that L40S can generate with 200 completions at a time and 600 tokens of "
+        "context (60 % if work on prompts counts too)\n"
+        "          1.0 % of the room for parallel completions was empty for lack of work\n"
+        "          grading took 2.0 % of the engine's time\n"
     ) in summary(throughput=speed)
 
 
@@ -236,8 +239,8 @@ def test_what_was_made_of_labels_is_reported_in_counts() -> None:
         ),
     )
     assert printed(output) == (
-        "verdicts  7 of 40,000 changed\nlabels    1,234 of 5,000 changed, in 1,000 chains\n"
-        "edition   3 holds the current labels: /runs/[red]a/labels/*.parquet\n"
+        "verdicts  7 of 40,000 changed\nlabels    1,234 of 5,000 changed, in a run of 1,000 chains\n"
+        "edition   3 is new and holds the current labels: /runs/[red]a/labels/*.parquet\n"
     )
     output = console()
     print_new_labels(output, RelabelResult(run_dir="/runs/a"))

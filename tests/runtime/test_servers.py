@@ -10,7 +10,7 @@ from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig, LabelConfig, PolicyConfig
-from pipeline.core.errors import ClusterError, PolicyError
+from pipeline.core.errors import ClusterError, UsageError
 from pipeline.engines.openai import engine as engine_module
 from pipeline.engines.openai import wire
 from pipeline.engines.openai.engine import OpenAiEngine
@@ -49,9 +49,9 @@ def test_where_and_how_servers_are_asked_is_no_part_of_what_a_run_is() -> None:
 
 
 def test_a_local_tokenizer_is_part_of_what_a_run_is(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match=r"does not contain tokenizer_config\.json"):
+    with pytest.raises(UsageError, match=r"does not contain tokenizer_config\.json"):
         policy_for(policy(tokenizer=str(tmp_path))).fingerprint()
-    with pytest.raises(PolicyError, match=r"the folder policy\.tokenizer=/none/such does not exist"):
+    with pytest.raises(UsageError, match=r"the folder policy\.tokenizer=/none/such does not exist"):
         policy_for(policy("/none/such")).fingerprint()
     (tmp_path / "tokenizer_config.json").write_text("{}")
     first = policy_for(policy(tokenizer=str(tmp_path))).fingerprint()

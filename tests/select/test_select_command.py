@@ -41,7 +41,7 @@ def test_figures_are_printed_and_written(tmp_path: Path, capsys: Printed, name: 
     scores, out = written(tmp_path / name, ROWS), tmp_path / "select.json"
     assert select(f"scores={scores}", f"out={out}", "n=[1,3,99]") == 0
     shown = capsys.readouterr().out
-    assert "2 with 3 candidates, 6 in all" in shown
+    assert "2, with 6 candidates in all (3 each)" in shown
     assert "by hand" in shown
     assert figures(out, 1) == pytest.approx(dict.fromkeys(["prm", "weighted", "majority", "random", "oracle"], 0.5))
     assert figures(out, 3) == pytest.approx(
@@ -59,7 +59,7 @@ def test_an_outcome_model_competes_by_its_last_score(tmp_path: Path, capsys: Pri
     out = tmp_path / "select.json"
     assert select(f"scores={scores}", f"outcome_scores={orm}", f"out={out}", "n=[3]") == 0
     assert figures(out, 3)["orm"] == pytest.approx(1.0)
-    assert "1 candidates have no outcome score" in capsys.readouterr().out
+    assert "1 of the candidates without an outcome score" in capsys.readouterr().out
 
 
 def test_another_aggregation_chooses_others(tmp_path: Path) -> None:
@@ -81,11 +81,11 @@ def test_what_is_missing_is_reported_and_counts_as_wrong(tmp_path: Path, capsys:
     scores, out = written(tmp_path / "prm.parquet", rows), tmp_path / "select.json"
     assert select(f"scores={scores}", f"out={out}", "n=[1,4]") == 0
     shown = capsys.readouterr().out
-    assert "3 with 1 to 4 candidates, 8 in all" in shown
-    assert "1 more have no known answer and are left out" in shown
-    assert "2 have fewer than 4 candidates" in shown
-    assert "1 candidates have no outcome and count as wrong" in shown
-    assert "1 candidates have no score and rank last" in shown
+    assert "3, with 8 candidates in all (1 to 4 each)" in shown
+    assert "1 more without a known answer, left out" in shown
+    assert "2 with fewer than 4 candidates" in shown
+    assert "1 of the candidates without an outcome, counted as wrong" in shown
+    assert "1 of the candidates without a score, ranked last" in shown
     assert figures(out, 1)["random"] == pytest.approx((1 / 4 + 2 / 3 + 1) / 3)
 
 
@@ -154,8 +154,8 @@ def test_what_of_the_run_has_no_score_is_reported_or_refused(drawn_run: Path, tm
     others = written(tmp_path / "others.parquet", [each for each in rows if each["problem_id"] != first])
     assert select(f"scores={others}", f"run_dir={drawn_run}", f"out={out}", "n=[1]") == 0
     shown = capsys.readouterr().out
-    assert "problems  5 with 9 candidates, 45 in all" in shown
-    assert "1 more have chains in the run but none in the scores" in shown
+    assert "problems  5, with 45 candidates in all (9 each)" in shown
+    assert "1 more with chains in the run but none in the scores" in shown
     assert "empty" not in shown
     assert (json.loads(out.read_text())["absent"], json.loads(out.read_text())["empty"]) == (1, 0)
 

@@ -18,7 +18,10 @@ import fsspec
 import pytest
 
 from pipeline.__main__ import main
+from pipeline.analysis.relabel import relabel
 from pipeline.analysis.status import SHOWN_DAMAGE, RunStatus, StartState, lines, run_status
+from pipeline.config.changes import RelabelConfig
+from pipeline.config.choices import LabelRule
 from pipeline.core.errors import UsageError
 from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, PlannedWork, Range, encode_forecast
 from pipeline.core.progress import Load, Status, Verdicts
@@ -27,17 +30,19 @@ from pipeline.storage.objects import ObjectStorage
 from pipeline.storage.starts import FOLDER, PLAN, SpeedSample, Start, read_starts, this_process, write_start
 from tests.audit.runs import config, files, labelled
 from tests.runtime.in_process import label_in_process
+from tests.settings import EstimatorChange
 
 FINISHED = """\
 run       RUN
-state     finished: all units are whole
+state     finished: all units are finished
 start     on HOST, process PID, started TIME UTC
-units     2 of 2 whole
+units     2 of 2 finished
 rows      9 read = 7 used + 2 rejected
-work      5 problems, 9 chains, 16 prefixes
+work      5 problems, 9 chains, 16 distinct prefixes
 rollouts  45 = 32 correct + 13 incorrect + 0 without an answer + 0 ungraded
-          1 prefixes were too long for the policy's context: see rejects/
+          1 prefix did not fit into the policy's context: see rejects/
 tokens    1,313 in rollouts, 148 in sampled solutions
+rule      any: a step is good if one of its rollouts is correct, else bad
 cost      H device hours, M in money, in 1 start
 """
 
@@ -107,24 +112,34 @@ def test_a_finished_run(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert files(run_dir) == before
 
 
+def test_the_edition_with_the_current_labels_is_named(run_dir: Path) -> None:
+    assert "edition" not in printed(run_dir)
+    relabel(RelabelConfig(run_dir=str(run_dir), estimator=EstimatorChange(rule=LabelRule.threshold, threshold=0.3)))
+    assert status(run_dir).edition == 0
+    text = printed(run_dir)
+    assert "rule      threshold: a step is good if its value is above 0.3, else bad\n" in text
+    assert "edition   0, made later from the run's rollouts by `relabel` or `regrade`\n" in text
+
+
 def test_a_run_at_work(run_dir: Path) -> None:
     owe_a_unit(run_dir)
     report(run_dir, ended="", process=this_process(), pid=os.getpid(), status=WORKING, samples=COURSE)
     text = printed(run_dir)
     assert "state     running: last heartbeat 3 s ago\n" in text
-    assert "units     1 of 2 whole\n" in text
+    assert "units     1 of 2 finished\n" in text
     assert (
         text.partition("now ")[2]
         == """\
       labelling
-          units     1/2
-          prefixes  9/15 done
-          rollouts  40/100, 5 before
-          speed     200 tokens/s, 200 since the start (50 % of the bound)
+          units     1 of 2 finished
+          prefixes  9 of 15 done, in units begun
+          rollouts  40 of 100 expected so far, 5 from earlier starts
+          speed     200 tokens/s, 200 since the start
+          hardware  50 % of the tokens/s that it allows at most
           requests  8 running, 4 waiting, 1 waiting for the grader
           verdicts  50 % correct, 45 % incorrect, 5.0 % no answer
-          cut       2.5 % by sampling.max_tokens
-          left      0:00:30
+          cut       2.5 % of rollouts, by sampling.max_tokens
+          left      about 0:00:30
           workers   2
 cost      H device hours, M in money, in 1 start
 """
@@ -168,7 +183,7 @@ def test_a_process_with_the_number_of_a_dead_one_is_another(run_dir: Path) -> No
         ("stopped at its limit", "state     stopped at its limit: worker died: �[31m CUDA error"),
         (
             "done",
-            "state     unfinished: some units are no longer whole since the last start; start `label` again to go on",
+            "state     unfinished: some units need rollouts again since the last start; start `label` again to go on",
         ),
     ],
 )
@@ -209,7 +224,7 @@ def test_a_run_of_before_there_were_starts(run_dir: Path, owed: bool) -> None:
         owe_a_unit(run_dir)
     text = printed(run_dir)
     assert ("state     unfinished: no start gives a reason" if owed else "state     finished:") in text
-    assert f"units     {1 if owed else 2} of 2 whole\n" in text
+    assert f"units     {1 if owed else 2} of 2 finished\n" in text
     assert "cost" not in text
     assert "start  " not in text
 
@@ -224,7 +239,7 @@ def test_what_is_committed_of_a_unit_in_work_is_counted_apart(run_dir: Path) -> 
     assert 0 < found.unfinished.rollouts < 45
     totals = found.totals
     assert totals.rollouts == (totals.correct + totals.incorrect + totals.no_answer + totals.ungraded + totals.aborted)
-    assert f"{found.unfinished.rollouts} more are committed for units that are not whole" in printed(run_dir)
+    assert f"{found.unfinished.rollouts} more in unfinished units" in printed(run_dir)
 
 
 def test_planned_beside_so_far(run_dir: Path) -> None:
@@ -256,8 +271,8 @@ def test_damaged_records_are_named_and_the_rest_is_reported(run_dir: Path, conte
     text = printed(run_dir)
     assert "damaged   commits/unit-" in text
     assert "damaged   starts/start-" in text
-    assert "it is unreadable, so the cost of that start is not counted" in text
-    assert "units     1 of 2 whole" in text
+    assert "unreadable, so the cost of this start is not counted" in text
+    assert "units     1 of 2 finished" in text
     shutil.rmtree(run_dir / FOLDER)
     for victim in (*(run_dir / "commits").iterdir(), *(run_dir / "inputs").iterdir()):
         victim.write_bytes(content)

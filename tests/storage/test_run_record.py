@@ -144,3 +144,32 @@ def test_any_plain_settings_are_recorded_as_they_are(
     claim(LocalStorage(folder), facts)
     claim(LocalStorage(folder), facts)
     assert recorded_identity(LocalStorage(folder)) == facts
+
+
+def test_the_remedy_comes_first_and_what_follows_from_one_choice_is_one_line(tmp_path: Path) -> None:
+    oracle = FACTS | {
+        "policy.kind": "oracle",
+        "policy.oracle.seed": 0,
+        "policy.oracle.spread": 0.35,
+        "staged_input": "1",
+    }
+    storage = LocalStorage(tmp_path)
+    claim(storage, oracle)
+    publish(storage, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE))
+    other = FACTS | {"policy.kind": "hf", "policy.model": "m", "sampling.rollouts": 9, "staged_input": "2"}
+    with pytest.raises(RunConflict) as caught:
+        claim(storage, other)
+    assert str(caught.value) == (
+        f"{storage.run_dir} belongs to another run: use another run_dir, or give the settings of that run again. They differ:\n"
+        '  policy.kind was "oracle", now "hf", with 3 other settings of the policy\n'
+        "  sampling.rollouts was 8, now 9"
+    )
+
+
+def test_many_differences_are_counted(tmp_path: Path) -> None:
+    storage = started(tmp_path)
+    with pytest.raises(RunConflict) as caught:
+        claim(storage, FACTS | {f"data.key{number}": number for number in range(30)})
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 10
+    assert lines[-1] == "  and 22 more"

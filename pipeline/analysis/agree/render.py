@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.analysis.agree.run import Agreement, MethodComparison
+from pipeline.core.formatting import format_count
 from pipeline.core.statistics import Interval
 
 SHOWN_UNUSABLE = 5
@@ -26,13 +27,13 @@ def print_agreement(report: Agreement) -> None:
     if people.erroneous or people.correct:
         _titled(
             console,
-            f"First error: humans find one in {people.erroneous} chains and none in {people.correct}",
+            f"First error: humans find one in {format_count(people.erroneous, 'chain')} and none in {people.correct:,}",
             _f1_table(report),
         )
         _titled(
             console,
-            f"Position of the first error in these {people.erroneous} chains; 'correct answer': errors found in the "
-            f"{right.wrong_process} of {right.chains} chains with a correct answer",
+            f"Position of the first error in {format_count(people.erroneous, 'chain')}; 'correct answer': errors found, of "
+            f"{right.wrong_process:,} that humans find in {format_count(right.chains, 'chain')} with a correct answer",
             _shift_table(report),
         )
     _titled(console, "Single steps, without the steps after the first human error", _steps_table(report))
@@ -48,21 +49,21 @@ def print_agreement(report: Agreement) -> None:
 def _print_counts(console: Console, report: Agreement) -> None:
     counts, made = report.counts, report.made
     lines = [
-        f"humans    {report.data}: {counts.rows:,} rows = {counts.compared:,} compared + {counts.unmatched:,} not in the run"
-        f" + {counts.repeated:,} repeated + {counts.unusable:,} unusable",
-        f"labels    {report.run_dir}: {counts.labelled:,} chains, {counts.not_by_people:,} of them without a human label; "
-        f"{made.estimator}, {made.policy}",
+        f"humans    {report.data}: {format_count(counts.rows, 'row')} = {counts.compared:,} compared "
+        f"+ {counts.unmatched:,} not in the run + {counts.repeated:,} repeated + {counts.unusable:,} unusable",
+        f"labels    {report.run_dir}: {format_count(counts.labelled, 'chain')}, "
+        f"{counts.not_by_people:,} without a human label; {made.estimator}, {made.policy}",
     ]
     if report.owed_units:
-        lines.append(f"          the run is not finished; units not labelled yet: {report.owed_units}")
+        lines.append(f"          the run is not finished; unfinished units: {report.owed_units:,}")
     if counts.contradicting:
         lines.append(
-            f"          {counts.contradicting:,} repeated rows have another label than the first row, which counts"
+            f"          another label than the first row, which counts: {format_count(counts.contradicting, 'repeated row')}"
         )
     if counts.other_text:
-        lines.append(f"          {counts.other_text:,} rows have an id that is in the run, but another text")
+        lines.append(f"          an id that is in the run, but another text: {format_count(counts.other_text, 'row')}")
     if counts.open:
-        lines.append(f"          {counts.open:,} chains have ratings that leave the first error open")
+        lines.append(f"          ratings that leave the first error open: {format_count(counts.open, 'chain')}")
     lines.extend(
         f"unusable  {row.location.file}, line {row.location.line}: {row.detail}"
         for row in report.unusable[:SHOWN_UNUSABLE]

@@ -1,1 +1,1 @@
-"""Every invariant of a run directory, proved again from its files."""
+"""The `audit` command: proves every invariant of a run directory again from its files."""

@@ -64,7 +64,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Ledger:
-    """`looked_at`: number of things that each check has examined. `owed`: ids of units that are not whole. `former_labels`:
+    """`looked_at`: number of things that each check has examined. `owed`: ids of unfinished units. `former_labels`:
     number of current label files with the columns of schema 3, whose values are not checked."""
 
     looked_at: Counter[Check] = field(default_factory=Counter)

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pipeline.core.formatting import format_count
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     UNGRADED,
@@ -125,7 +126,7 @@ def missing_work_faults(
         return
     for more in estimator.next_rollouts(trees_of(chains, too_long), trials, rollouts, None):
         for prefix, count in more.items():
-            yield f"prefix {prefix} is owed {count} more rollouts"
+            yield f"prefix {prefix} lacks {format_count(count, 'rollout')}"
 
 
 def needless_faults(trials: Mapping[str, Trials], estimator: Estimator) -> Iterator[str]:

@@ -27,6 +27,7 @@ from pipeline.config.changes import AuditConfig
 from pipeline.config.label import EstimatorConfig, SamplingConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, settings_section
 from pipeline.core.errors import UsageError
+from pipeline.core.formatting import format_count, format_unfinished
 from pipeline.core.records import InputRow, Totals
 from pipeline.core.schemas import LEARNED
 from pipeline.core.tables import input_rows
@@ -54,19 +55,20 @@ _RESUME = "start `label` with the same settings again"
 MAX_SHOWN = 20
 """The largest number of names of a kind that are listed; the others are counted."""
 _WHAT = {
-    Check.SETTINGS: "record of the run's settings",
-    Check.RECORDS: "commit records",
-    Check.FILES: "files: content, pages, schema, rows",
-    Check.ROWS: "input rows, used or rejected",
-    Check.ROLLOUTS: "rollouts: each planned one exactly once, and no other",
-    Check.TOTALS: "totals of units, computed again",
-    Check.LABELS: "chains with labels, computed again",
+    Check.SETTINGS: ("record", " of the run's settings"),
+    Check.RECORDS: ("commit record", ""),
+    Check.FILES: ("file", ", with content, schema and rows as recorded"),
+    Check.ROWS: ("input row", ", used or rejected"),
+    Check.ROLLOUTS: ("rollout", ", each planned one exactly once and no other"),
+    Check.TOTALS: ("unit", " with totals that were computed again from the rollouts"),
+    Check.LABELS: ("chain", " with labels that were computed again from the rollouts"),
 }
+"""What each check has counted: a noun, and what was checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """The result of an audit. `units`: number of units of the input; `owed` of them are not whole. `former_labels`: see
+    """The result of an audit. `units`: number of units of the input; `owed` of them are unfinished. `former_labels`: see
     `Ledger`."""
 
     run_dir: str
@@ -106,15 +108,16 @@ def audit(config: AuditConfig) -> AuditReport:
 
 
 def audit_lines(report: AuditReport) -> Iterator[str]:
-    """The printed lines: counts, then garbage and foreign files, then faults or `sound`.
+    """The printed lines: counts, then garbage and foreign files, then faults and unfinished units, or `sound`.
 
     Control characters in the names of foreign files are replaced.
     """
     wrong = Counter(finding.check for finding in report.findings)
-    for check, what in _WHAT.items():
-        faults = f", {wrong[check]:,} wrong" if wrong[check] else ""
+    for check, (noun, what) in _WHAT.items():
+        counted = format_count(report.looked_at.get(check, 0), noun)
+        faults = f"; {format_count(wrong[check], 'fault')}, see below" if wrong[check] else ""
         verb = "" if report.sound else "checked: "
-        yield f"{check.value:<10} {verb}{report.looked_at.get(check, 0):,} {what}{faults}"
+        yield f"{check.value:<10} {verb}{counted}{what}{faults}"
     if report.former_labels:
         yield (
             f"{'':<10} {report.former_labels:,} label files have the columns of schema 3: their values are not computed again; "
@@ -122,21 +125,20 @@ def audit_lines(report: AuditReport) -> Iterator[str]:
         )
     left = report.orphans
     if report.pruned:
-        yield f"pruned     {report.pruned:,} files that no record needed"
+        yield f"pruned     {format_count(report.pruned, 'file')} that no record needed"
     elif left.garbage:
-        yield f"garbage    {len(left.garbage):,} files that no record needs; `audit --prune` removes them if nothing is wrong"
+        files = format_count(len(left.garbage), "file")
+        yield f"garbage    {files} that no record needs; `audit --prune` cleans up if nothing is wrong"
         yield from _indented(left.garbage)
     if left.foreign:
-        yield f"foreign    {len(left.foreign):,} names that do not belong to a run; they are never touched"
+        yield f"foreign    {format_count(len(left.foreign), 'name')} that this program never writes or removes"
         yield from _indented(left.foreign)
     for finding in report.findings:
         yield f"{finding.where}: {finding.fault}: {finding.remedy}"
     if report.owed:
-        yield (
-            f"unfinished: {report.owed:,} of {report.units:,} units are not whole: start `label` with the same settings again"
-        )
+        yield (f"{format_unfinished(report.owed, report.units)}: start `label` with the same settings again")
     if report.sound:
-        yield "sound"
+        yield "sound      the run is finished and nothing is wrong"
 
 
 class _Audit:

@@ -22,6 +22,7 @@ from pipeline.analysis.audit.invariants import (
     sampled_prefixes,
     totals_of,
 )
+from pipeline.core.formatting import format_count
 from pipeline.core.records import Chain, InputRow, RolloutOutcome, RowLocation, SampledSolution, Solution, Totals
 from pipeline.core.schemas import LEARNED, SAME_IN_3
 from pipeline.core.tables import sampled_solutions
@@ -270,7 +271,7 @@ class _Proof:
 
 def _chain_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -> Iterator[str]:
     if len(expected) != len(stored):
-        yield f"{len(stored)} chains have labels, but the input and its draws give {len(expected)} chains"
+        yield f"labels exist for {format_count(len(stored), 'chain')}, but the input and its draws give {len(expected):,}"
         return
     for proven, row in zip(expected, stored, strict=True):
         given = replace(proven.chain, solution=_as_labelled(proven.chain.solution))

@@ -13,7 +13,7 @@ from pipeline.analysis.compare.flips import Flips
 from pipeline.analysis.compare.frames import Overlap
 from pipeline.analysis.compare.shift import Noise, Shift
 from pipeline.config.recorded_settings import Settings
-from pipeline.core.formatting import format_percent
+from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.records import UnitTarget
 from pipeline.core.statistics import Interval
 
@@ -118,13 +118,13 @@ class Comparison:
 
 def verdict(shift: Shift, noise: Noise, flips: Flips) -> str:
     if not _same_values(shift):
-        return "; ".join([_shift(shift), *_moved(noise), *_flipped(flips)])
+        return ". ".join(f"{text[:1].upper()}{text[1:]}" for text in (_shift(shift), *_moved(noise), *_flipped(flips)))
     unlike = sum(number for i, row in enumerate(flips.table) for j, number in enumerate(row) if i != j)
-    where = f"the same on all {shift.prefixes:,} common prefixes"
+    where = f"the same for {format_count(shift.prefixes, 'common prefix')}"
     if not unlike:
         return f"values and labels are {where}"
     total = sum(map(sum, flips.table))
-    return f"values are {where}; {unlike:,} of {total:,} labels differ because they are made with other settings"
+    return f"values are {where}; the labels are made with other settings, so {unlike:,} of {total:,} differ"
 
 
 def format_interval(figure: Interval, sign: str = "+") -> str:
@@ -163,14 +163,16 @@ def _shift(shift: Shift) -> str:
     if found.value is None:
         return "no common prefix has an unbiased value in both runs, so no shift can be measured"
     if found.low is None or found.high is None:
-        return f"values of b differ by {found.value:+.3f} in a single problem, so no shift can be measured"
+        return f"values of b differ by {found.value:+.3f} in the only common problem, so no shift can be measured"
     if not found.has_value:
         most = max(abs(found.low), abs(found.high))
-        text = f"b - a {format_interval(found)}: at 95 %, at most {most:.3f}"
-        return f"no mean shift is detectable with {shift.prefixes:,} prefixes ({text})"
+        return (
+            f"the mean of b - a over {format_count(shift.prefixes, 'common prefix')} is {found.value:+.3f} (95 % interval "
+            f"{found.low:+.3f} to {found.high:+.3f}): a shift is not certain, and is at most {most:.3f} if there is one"
+        )
     way = "lower" if found.value < 0 else "higher"
     low, high = sorted((abs(found.low), abs(found.high)))
-    return f"values of b are {way} by {abs(found.value):.3f} ({low:.3f} to {high:.3f})"
+    return f"values of b are {way} than those of a by {abs(found.value):.3f} on average (95 % interval {low:.3f} to {high:.3f})"
 
 
 def _moved(noise: Noise) -> list[str]:
@@ -178,15 +180,18 @@ def _moved(noise: Noise) -> list[str]:
         return []
     beyond, chance = format_percent(noise.beyond), format_percent(noise.by_chance)
     if noise.excess.has_value and noise.excess.value > 0:
-        return [f"{beyond} of prefixes differ by more than noise ({chance} expected by chance)"]
-    return [f"single prefixes differ no more than noise explains ({beyond} beyond noise, {chance} expected by chance)"]
+        return [f"{beyond} of prefixes differ by more than 1.96 sd of sampling noise; chance alone gives {chance}"]
+    return [
+        "single prefixes differ no more than sampling noise explains: "
+        f"{beyond} of them by more than 1.96 sd of noise; chance alone gives {chance}"
+    ]
 
 
 def _flipped(flips: Flips) -> list[str]:
     if flips.flipped.value is None:
         return []
-    chance = "" if flips.by_chance is None else f" ({format_percent(flips.by_chance)} expected by chance)"
-    return [f"{format_percent(flips.flipped.value)} of labels flip{chance}"]
+    chance = "" if flips.by_chance is None else f"; chance alone gives {format_percent(flips.by_chance)}"
+    return [f"of the labels that are certain in both runs, {format_percent(flips.flipped.value)} differ{chance}"]
 
 
 def _shown(settings: Mapping[str, object], key: str) -> str:

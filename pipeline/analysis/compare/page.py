@@ -29,7 +29,7 @@ from pipeline.analysis.report.page import (
 )
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_percent
+from pipeline.core.formatting import format_count, format_percent
 from pipeline.storage.location import folder_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
 
@@ -174,7 +174,13 @@ def _title(found: Comparison) -> str:
 
 def _facts(found: Comparison) -> tuple[tuple[str, str], ...]:
     both = found.overlap
-    common = f"{both.prefixes:,} prefixes with rollouts, {both.chains:,} chains, {both.problems:,} problems"
+    common = ", ".join(
+        [
+            f"{format_count(both.prefixes, 'prefix')} with rollouts",
+            format_count(both.chains, "chain"),
+            format_count(both.problems, "problem"),
+        ]
+    )
     return (("a", _made(found.a)), ("b", _made(found.b)), ("in common", common))
 
 

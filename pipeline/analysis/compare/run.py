@@ -26,6 +26,7 @@ from pipeline.analysis.report.run_report import readable
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.core.errors import UsageError
+from pipeline.core.formatting import format_count
 from pipeline.core.records import Totals
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
@@ -195,12 +196,12 @@ def _nothing_common(a: _Run, b: _Run, found: Common, other_answers: int) -> str:
     start = f"run_dir: {a.run_dir} and {b.run_dir} have no labelled prefix in common"
     if found.overlap.problems:
         return (
-            f"{start}, although they share {found.overlap.problems:,} problems: their chains differ, and no bare problem "
-            "has a value in both; label the same chains in both"
+            f"{start}, although they share {format_count(found.overlap.problems, 'problem')}: "
+            "their chains differ, and no bare problem has a value in both; label the same chains in both"
         )
     if other_answers:
         return (
-            f"{start}: {other_answers:,} problems have the same words but different known answers; give both runs the same "
-            "answer column, in the same spelling"
+            f"{start}: the known answers differ in {format_count(other_answers, 'problem')} with the same words; give both "
+            "runs the same answer column, in the same spelling"
         )
     return f"{start}: no problem is in both; label the same rows in both, from the same data.path with the same data settings"

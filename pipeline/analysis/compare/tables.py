@@ -10,7 +10,7 @@ from pipeline.analysis.compare.comparison import Comparison, MovedPrefix, RunPre
 from pipeline.analysis.compare.flips import KINDS
 from pipeline.analysis.report.page import Table
 from pipeline.analysis.report.terminal import print_lines
-from pipeline.core.formatting import format_percent
+from pipeline.core.formatting import format_count, format_percent, format_unfinished
 
 TEXT = 300
 """Characters of a problem or a step that are shown."""
@@ -39,7 +39,10 @@ def settings_table(found: Comparison) -> Table:
 def values_table(found: Comparison) -> Table:
     shift, noise = found.shift, found.noise
     rows = [
-        (f"mean of a, of {shift.prefixes:,} prefixes with an unbiased value in both", _number(shift.mean_a)),
+        (
+            f"mean of a, of {format_count(shift.prefixes, 'prefix')} with an unbiased value in both",
+            _number(shift.mean_a),
+        ),
         ("mean of b", _number(shift.mean_b)),
         ("b - a", format_interval(shift.shift)),
         ("correlation", format_interval(shift.pearson, "")),
@@ -53,7 +56,7 @@ def values_table(found: Comparison) -> Table:
             )
         )
     if noise.beyond is not None and noise.by_chance is not None:
-        rows.append((f"beyond 1.96 sd of noise, of {noise.tested:,}", format_percent(noise.beyond)))
+        rows.append((f"differ by more than 1.96 sd of noise, of {noise.tested:,}", format_percent(noise.beyond)))
         rows.append(("... expected by chance", format_percent(noise.by_chance)))
     return Table(heads=("values", ""), rows=tuple(rows))
 
@@ -83,7 +86,7 @@ def flips_table(found: Comparison) -> Table:
     rows = [
         (f"flipped, of {flips.decided:,} that are certain in both", _share(found)),
         *chance,
-        (f"first error of {errors.chains:,} chains: the same step", f"{errors.same:,}"),
+        (f"first error of {format_count(errors.chains, 'chain')}: the same step", f"{errors.same:,}"),
         ("... an earlier one in b", f"{errors.earlier:,}"),
         ("... a later one in b", f"{errors.later:,}"),
         ("... only b has one", f"{errors.appeared:,}"),
@@ -131,18 +134,18 @@ def remark_lines(found: Comparison) -> list[str]:
     """What a reader must know before the figures."""
     both = found.overlap
     lines = [
-        f"{name} is not finished: {side.owed:,} of its {side.units:,} units remain, and only finished units are compared"
+        f"{name}: {format_unfinished(side.owed, side.units)}, and only finished units are compared"
         for name, side in (("a", found.a), ("b", found.b))
         if side.owed
     ]
     if both.by_words:
         lines.append(
-            f"{both.by_words:,} of the common chains have different ids in the two runs, because ids of chains that a policy "
-            "sampled depend on its tokens: they are matched by the words of their steps"
+            f"common chains that are matched by the words of their steps: {both.by_words:,}; the ids of sampled chains depend "
+            "on the tokens of the policy, so they differ between the runs"
         )
     if found.other_answers:
         lines.append(
-            f"{found.other_answers:,} problems have the same words but different known answers, and are left out"
+            f"left out because the runs have different known answers: {format_count(found.other_answers, 'problem')}"
         )
     if not both.chains:
         lines.append(
@@ -152,8 +155,8 @@ def remark_lines(found: Comparison) -> list[str]:
     uncounted = sorted({side.estimator for side in (found.a, found.b) if not side.counts_are_shares})
     if uncounted:
         lines.append(
-            f"{' and '.join(uncounted)}: sampling stops at a correct rollout, so correct / graded is biased, and the effect of "
-            "noise cannot be computed"
+            f"{' and '.join(uncounted)}: sampling stops at a correct rollout, so the share of correct rollouts is biased, and "
+            "the effect of noise cannot be computed"
         )
     return lines
 
@@ -206,8 +209,9 @@ def _lines(found: Comparison) -> Iterator[str]:
         yield f"{'differ':<10}no settings"
     both = found.overlap
     yield (
-        f"{'common':<10}{both.problems:,} problems, {both.chains:,} chains ({both.chains_only_a:,} only in a, "
-        f"{both.chains_only_b:,} only in b), {both.prefixes:,} distinct prefixes with rollouts"
+        f"{'common':<10}{format_count(both.problems, 'problem')}, {format_count(both.chains, 'chain')} "
+        f"({both.chains_only_a:,} only in a, {both.chains_only_b:,} only in b), "
+        f"{format_count(both.prefixes, 'distinct prefix')} with rollouts"
     )
     for remark in remark_lines(found):
         yield f"{'':<10}{remark}"
@@ -215,7 +219,7 @@ def _lines(found: Comparison) -> Iterator[str]:
 
 
 def _made(side: Side) -> str:
-    return f"{side.run_dir}: {side.policy}; {side.estimator}, {side.label_rule}; {side.chains:,} chains"
+    return f"{side.run_dir}: {side.policy}; {side.estimator}, {side.label_rule}; {format_count(side.chains, 'chain')}"
 
 
 def _rich(table: Table) -> RichTable:

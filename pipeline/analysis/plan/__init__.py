@@ -1,1 +1,1 @@
-"""What a run would do and cost, from a small pilot."""
+"""The `plan` command: estimates what a run would do and cost, from a small pilot."""

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.core.forecast import Cost, Forecast, Pilot, PlannedWork, Range
-from pipeline.core.formatting import format_duration, format_number
+from pipeline.core.formatting import format_count, format_duration, format_number
 from pipeline.core.progress import SECONDS_PER_HOUR
 
 _SHOWN_UNFIT = 5
@@ -34,7 +34,7 @@ def _devices(forecast: Forecast) -> str:
     if forecast.cost.wall_hours is None:
         return "; hours are unknown without tokens/s: set plan.tokens_per_second"
     price = "" if forecast.gpu_hour_price is None else f" at {forecast.gpu_hour_price:g} per hour"
-    return f"; {forecast.gpus} {'device' if forecast.gpus == 1 else 'devices'}{price}"
+    return f"; {format_count(forecast.gpus, 'device')}{price}"
 
 
 def _input_lines(planned: PlannedWork) -> list[str]:
@@ -43,15 +43,17 @@ def _input_lines(planned: PlannedWork) -> list[str]:
     if planned.rejects:
         lines.append("          " + ", ".join(f"{count:,} {reason}" for reason, count in planned.rejects.items()))
     lines.append(
-        f"work      {planned.problems:,} problems, {about}{planned.chains:,} chains, {planned.steps:,} steps, "
-        f"{planned.prefixes:,} distinct prefixes to measure"
+        f"work      {format_count(planned.problems, 'problem')}, {about}{format_count(planned.chains, 'chain')}, "
+        f"{format_count(planned.steps, 'step')}, {format_count(planned.prefixes, 'distinct prefix')} to measure"
     )
     lines.append(
-        f"prompts   {about}{planned.prompt_tokens:,} tokens, {planned.distinct_prompt_tokens:,} if shared prefixes are counted "
-        "once"
+        f"prompts   {about}{format_count(planned.prompt_tokens, 'token')}, "
+        f"{planned.distinct_prompt_tokens:,} if shared prefixes are counted once"
     )
     if planned.too_long:
-        lines.append(f"too long  {planned.too_long:,} prefixes do not fit the context of {planned.context:,} tokens")
+        lines.append(
+            f"too long  for the context of {format_count(planned.context, 'token')}: {format_count(planned.too_long, 'prefix')}"
+        )
         lines += [f"          {where}" for where in planned.unfit[:_SHOWN_UNFIT]]
     return lines
 
@@ -60,8 +62,9 @@ def _pilot_lines(pilot: Pilot) -> list[str]:
     speed = "unknown" if pilot.tokens_per_second is None else f"{_between(pilot.tokens_per_second)} per worker"
     if pilot.measured:
         first = (
-            f"pilot     {pilot.problems:,} problems, {pilot.chains:,} chains, {pilot.prefixes:,} prefixes: {pilot.rollouts:,} "
-            f"rollouts, {pilot.tokens:,} tokens in {pilot.seconds:.0f} s, after {pilot.start_seconds:.0f} s to start"
+            f"pilot     {format_count(pilot.problems, 'problem')}, {format_count(pilot.chains, 'chain')}, "
+            f"{format_count(pilot.prefixes, 'prefix')}: {format_count(pilot.rollouts, 'rollout')}, "
+            f"{format_count(pilot.tokens, 'token')} in {pilot.seconds:.0f} s, after {pilot.start_seconds:.0f} s to start"
         )
     else:
         first = f"pilot     none ({pilot.why_not}): the figures below are assumptions"
@@ -98,7 +101,7 @@ def _row(cost: Cost, *, chosen: bool) -> list[Text]:
 
 def _limit(forecast: Forecast) -> str:
     limit = forecast.limit
-    parts = [] if limit.tokens is None else [f"{limit.tokens:,} tokens"]
+    parts = [] if limit.tokens is None else [format_count(limit.tokens, "token")]
     if limit.device_hours is not None:
         parts.append(f"{_hours(limit.device_hours)} device hours")
     return " or ".join(parts)

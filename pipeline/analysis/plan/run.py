@@ -73,7 +73,8 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
     If the policy cannot be loaded here, the cost rests on assumptions. Raises InputError, Interrupted, PolicyError if not even
     the tokenizer can be loaded, and UsageError if there is no pilot but the policy would have to draw chains.
     """
-    identity_of_run = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
+    fingerprint = policy_for(config.policy).fingerprint()
+    identity_of_run = identity(config, input_digest(config.data.path), fingerprint)
     staged_id = str(identity_of_run[STAGED_INPUT])
     policy = asyncio.run(policy_for(config.policy).facts(config.sampling))
     survey = survey_input(config, policy, staged_id, ROLLOUTS, watch, stop)

@@ -1,1 +1,1 @@
-"""A run as a page and in a few lines."""
+"""The `report` command for one run: an HTML page, and a summary in the terminal."""

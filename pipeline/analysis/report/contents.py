@@ -17,7 +17,7 @@ from pipeline.analysis.report.plan_check import (
 from pipeline.analysis.report.run_data import EXAMPLES, RunData
 from pipeline.analysis.report.run_report import TEXT, cut, last_activity, missing_costs, unlikely_text
 from pipeline.core.forecast import Forecast
-from pipeline.core.formatting import format_number, format_percent, format_range
+from pipeline.core.formatting import format_count, format_number, format_percent, format_range, format_unfinished
 
 KIND = "report"
 
@@ -71,7 +71,7 @@ def _state(found: RunData) -> str:
     if not found.units:
         return "no row can be labelled"
     if found.owed:
-        return f"unfinished: {found.owed:,} of {found.units:,} units remain"
+        return format_unfinished(found.owed, found.units)
     return "finished"
 
 
@@ -83,7 +83,7 @@ def _banners(found: RunData) -> list[str]:
         ]
     if found.owed:
         return [
-            f"{found.owed:,} of {found.units:,} units remain: everything below is about the other "
+            f"{format_unfinished(found.owed, found.units)}: everything below is about the other "
             f"{found.units - found.owed:,}. {_sentence(last_activity(found))}Finish the run with `label`, then write this "
             "page again."
         ]
@@ -116,14 +116,14 @@ def _tiles(found: RunData) -> list[Tile]:
         Tile(
             name="Chains",
             value=format_number(totals.chains),
-            note=f"{outcomes}; {totals.problems:,} problems" if outcomes else f"{totals.problems:,} problems",
+            note="; ".join(filter(None, [outcomes, format_count(totals.problems, "problem")])),
         ),
         Tile(
             name="Labelled steps",
             value=format_number(whole.labelled),
             note=f"of {before_ends:,}; {whole.uncertain:,} uncertain"
             + (f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else "")
-            + (f"; {whole.ends:,} last steps of chains are not counted" if whole.ends else ""),
+            + (f"; not counted: {format_count(whole.ends, 'last step')} of chains" if whole.ends else ""),
         ),
         Tile(
             name="Rollouts",
@@ -147,7 +147,7 @@ def _tiles(found: RunData) -> list[Tile]:
             Tile(
                 name="Device hours",
                 value=format_number(hours, 2),
-                note=f"{len(found.starts):,} start{'s' if len(found.starts) > 1 else ''} of `label`"
+                note=f"{format_count(len(found.starts), 'start')} of `label`"
                 + ("" if paid is None else f"; cost {format_number(paid, 2)}{_without_price(found)}"),
             )
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
+from pipeline.analysis.current_labels import current_labels, label_rule
 from pipeline.analysis.report import aggregates
 from pipeline.analysis.report.aggregates import UnlikelyOutcomes, in_all
 from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings
@@ -17,7 +18,15 @@ from pipeline.analysis.report.terminal import print_lines
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import Absent, StepvalueError, UsageError
 from pipeline.core.forecast import Forecast, decode_forecast
-from pipeline.core.formatting import first_of, format_number, format_percent, format_range, printable
+from pipeline.core.formatting import (
+    first_of,
+    format_count,
+    format_number,
+    format_percent,
+    format_range,
+    format_unfinished,
+    printable,
+)
 from pipeline.core.schemas import READABLE_SCHEMAS
 from pipeline.storage.commits import FOLDER, UNIT
 from pipeline.storage.editions import edition_chain
@@ -70,7 +79,7 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
-    """Remaining units, values, labels, unlikely outcomes, verdicts and the plan: what `terminal.totals_lines` does not say.
+    """Unfinished units, values, labels, unlikely outcomes, verdicts and the plan: what `terminal.totals_lines` does not say.
 
     `other`: the settings in which plan and run differ.
     """
@@ -181,11 +190,11 @@ def _named(plan: str) -> Forecast:
 def _owed(found: RunData) -> list[str]:
     if not found.owed:
         return []
-    parts = [f"{found.owed:,} of {found.units:,} units"]
+    parts = [format_unfinished(found.owed, found.units)]
     if found.unfinished.rollouts:
-        more = f"{found.unfinished.rollouts:,} more rollouts with {found.unfinished.tokens:,} tokens"
-        parts.append(f"{more} are committed in unfinished units")
-    return [f"remaining {'; '.join(filter(None, [*parts, last_activity(found)]))}"]
+        rollouts = format_count(found.unfinished.rollouts, "rollout")
+        parts.append(f"unfinished units have {rollouts} with {format_count(found.unfinished.tokens, 'token')} so far")
+    return [f"units     {'; '.join(filter(None, [*parts, last_activity(found)]))}"]
 
 
 def _values(found: RunData) -> list[str]:
@@ -199,7 +208,8 @@ def _values(found: RunData) -> list[str]:
         if mean is not None
     ]
     return [
-        f"values    0 {sparkline(counts)} 1" + (f"  mean {', '.join(means)} (last steps left out)" if means else "")
+        f"values    0 {sparkline(counts)} 1  a histogram, last steps left out"
+        + (f"; mean value {', '.join(means)}" if means else "")
     ]
 
 
@@ -207,7 +217,7 @@ def _labels(found: RunData) -> list[str]:
     whole = aggregates.in_all(found.steps)
     if not whole.steps:
         return []
-    ends = f"{whole.ends:,} last steps, whose value is the outcome of their chain" if whole.ends else ""
+    ends = f"{format_count(whole.ends, 'last step')} of chains, with the outcome as value" if whole.ends else ""
     if whole.steps == whole.ends:
         return [f"steps     {ends}"]
     by_label = dict(aggregates.label_counts(found.steps).group_by("label").agg(pl.sum("steps")).iter_rows())
@@ -215,7 +225,11 @@ def _labels(found: RunData) -> list[str]:
     before_ends = whole.steps - whole.ends
     share = f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else ""
     text = f"{before_ends:,} = {' + '.join(parts)}{share}"
-    return [f"steps     {'; not counted: '.join(filter(None, [text, ends]))}"]
+    made = current_labels(label_rule(found.settings), found.edition)
+    return [
+        f"steps     {'; not counted: '.join(filter(None, [text, ends]))}",
+        *(f"{name:<10}{words}" for name, words in made),
+    ]
 
 
 def _unlikely(found: RunData) -> list[str]:

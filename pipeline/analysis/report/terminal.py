@@ -1,4 +1,4 @@
-"""The terminal output of a run: a live panel while it works (plain lines in a log); then its chains, its totals, the reasons
+"""The terminal output of a run: a live panel while it works (plain lines in a log), then its chains, its totals, the reasons
 for rejected rows, and its speed compared with what the hardware allows.
 
 The panel has at most `PANEL_WIDTH` columns, so that its lines rarely break when the terminal gets narrower. It is drawn once a
@@ -17,7 +17,14 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.core.formatting import format_duration, format_percent, printable, status_items, status_line
+from pipeline.core.formatting import (
+    format_count,
+    format_duration,
+    format_percent,
+    printable,
+    status_items,
+    status_line,
+)
 from pipeline.core.hardware import Hardware, Throughput
 from pipeline.core.progress import Pace, RelabelResult, Status, Summary, pace
 from pipeline.core.records import Totals
@@ -163,8 +170,8 @@ def print_summary(console: Console, summary: Summary) -> None:
         seconds = summary.seconds_labelling
         rate = f" ({summary.tokens_now / seconds:,.0f} tokens/s)" if seconds >= 1 else ""
         line(
-            f"time      {summary.seconds_starting:.0f} s to start, {seconds:.0f} s to label "
-            f"{summary.rollouts_now:,} rollouts{rate}"
+            f"time      {summary.seconds_starting:.0f} s to start, {seconds:.0f} s to sample and grade "
+            f"{format_count(summary.rollouts_now, 'rollout')}{rate}"
         )
     if summary.throughput:
         line("engine    " + "\n          ".join(speed_lines(summary.throughput)))
@@ -182,7 +189,10 @@ def totals_lines(totals: Totals) -> list[str]:
     lines: list[str] = []
     add = lines.append
     add(f"rows      {totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
-    add(f"work      {totals.problems:,} problems, {totals.chains:,} chains, {totals.prefixes:,} distinct prefixes")
+    add(
+        f"work      {format_count(totals.problems, 'problem')}, {format_count(totals.chains, 'chain')}, "
+        f"{format_count(totals.prefixes, 'distinct prefix')}"
+    )
     add(
         f"rollouts  {totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect "
         f"+ {totals.no_answer:,} without an answer + {totals.ungraded:,} ungraded"
@@ -192,13 +202,16 @@ def totals_lines(totals: Totals) -> list[str]:
         add(f"          {totals.truncated:,} of them cut by sampling.max_tokens")
     if totals.engine_failed:
         add(f"          {totals.engine_failed:,} got no answer from any engine (finish engine_failed)")
+    if totals.rollouts and totals.prefixes:
+        add(f"          on average {totals.rollouts / totals.prefixes:.1f} for each prefix")
     if totals.spent:
         add(
-            f"spent     {totals.spent:,} chains used their whole budget before their values were known to estimator.target_sd; "
-            "raise estimator.budget, estimator.run_budget or sampling.rollouts to continue"
+            f"spent     {format_count(totals.spent, 'chain')} used up the budget before all values were as precise as "
+            "estimator.target_sd asks; for more rollouts, raise sampling.rollouts, estimator.budget or estimator.run_budget "
+            "and start `label` again"
         )
     if totals.too_long:
-        add(f"          {totals.too_long:,} prefixes were too long for the policy's context: see rejects/")
+        add(f"          {format_count(totals.too_long, 'prefix')} did not fit into the policy's context: see rejects/")
     add(
         f"tokens    {totals.tokens:,} in rollouts"
         + (f", {totals.solution_tokens:,} in sampled solutions" if totals.solution_tokens else "")
@@ -216,8 +229,13 @@ def print_new_labels(console: Console, edited: RelabelResult) -> None:
         line("Nothing to do: the labels already have these settings.")
     else:
         line(f"verdicts  {edited.verdicts_changed:,} of {edited.rollouts:,} changed")
-        line(f"labels    {edited.labels_changed:,} of {edited.labels:,} changed, in {edited.chains:,} chains")
-        line(f"edition   {edited.number} holds the current labels: {edited.run_dir}/labels/*.parquet")
+        line(
+            f"labels    {edited.labels_changed:,} of {edited.labels:,} changed, in a run of "
+            f"{format_count(edited.chains, 'chain')}"
+        )
+        line(f"edition   {edited.number} is new and holds the current labels: {edited.run_dir}/labels/*.parquet")
+        if edited.number == 0:
+            line("          editions are numbered from 0; the labels of `label` itself have no number")
 
 
 def print_lines(console: Console, lines: Sequence[str]) -> None:
@@ -233,27 +251,27 @@ def print_rejects(console: Console, counts: Mapping[str, int]) -> None:
 
 
 def speed_lines(speed: Throughput) -> list[str]:
-    """Two lines: tokens/s compared with the bound of the hardware, then idle time, prompt tokens and grading."""
+    """Three lines: tokens/s compared with what the hardware allows; time without work; work on prompts and grading."""
     engines = round(speed.engines)
     of_engines = f" of {engines} engines" if engines > 1 else ""
-    batch = "" if speed.batch is None else f"batch {speed.batch:,.0f} and "
-    where = f"{batch}context {speed.context:,.0f}"
     first = f"{speed.tokens_per_second:,.0f} tokens/s{of_engines}"
+    parallel = "" if speed.batch is None else f"{format_count(round(speed.batch), 'completion')} at a time and "
+    where = f"with {parallel}{format_count(round(speed.context), 'token')} of context"
     if speed.share is None or speed.prefill_share is None:
-        first += f" at {where}; no bound: {speed.hardware.unknown}"
+        first += f" {where}; what the hardware allows is unknown: {speed.hardware.unknown}"
     else:
-        with_prompts = format_percent(speed.share + speed.prefill_share)
         first += (
-            f" = {format_percent(speed.share)} of the decode bound of {_name(speed.hardware)} at {where} "
-            f"({with_prompts} with prompts)"
+            f", {format_percent(speed.share)} of the most that {_name(speed.hardware)} can generate {where} "
+            f"({format_percent(speed.share + speed.prefill_share)} if work on prompts counts too)"
         )
-    parts = [
-        f"idle {format_percent(speed.idle)}" + ("" if speed.tail is None else f" (tail {format_percent(speed.tail)})")
-    ]
-    if speed.prefill_ratio is not None:
-        parts.append(f"prompt tokens computed {speed.prefill_ratio:.2f} times each")
-    parts.append(f"grading {format_percent(speed.grading)}")
-    return [first, "; ".join(parts)]
+    tail = "" if speed.tail is None else f" ({format_percent(speed.tail)} after the last unit had begun)"
+    second = f"{format_percent(speed.idle)} of the room for parallel completions was empty for lack of work{tail}"
+    prompts = (
+        ""
+        if speed.prefill_ratio is None
+        else f"each token of a prompt was computed {speed.prefill_ratio:.2f} times on average (at best 1); "
+    )
+    return [first, second, f"{prompts}grading took {format_percent(speed.grading)} of the engine's time"]
 
 
 def _progress_bar(share: float, *, cells: int) -> str:

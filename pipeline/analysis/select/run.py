@@ -12,6 +12,7 @@ from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compar
 from pipeline.analysis.select.read import KnownAnswers, best_chain_lines, match_answers, read_scores
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
+from pipeline.core.formatting import format_count
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Interval
 from pipeline.storage.location import folder_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
@@ -54,22 +55,22 @@ def facts(model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> list[s
     """The lines above the tables: the model, the number of problems and candidates, and remarks on missing data."""
     fewest, most = min(found.counts), max(found.counts)
     each = f"{most}" if fewest == most else f"{fewest} to {most}"
-    few = [(row.short, f"have fewer than {row.n} candidates: all of these compete") for row in rows]
+    few = [(row.short, f"with fewer than {row.n} candidates, of which all compete") for row in rows]
     said = [
-        (found.unknown, "more have no known answer and are left out"),
+        (found.unknown, "more without a known answer, left out"),
         (
             found.absent,
-            "more have chains in the run but none in the scores, for example after sampling.keep=mixed, and are left out",
+            "more with chains in the run but none in the scores, left out (for example after sampling.keep=mixed)",
         ),
         *few,
-        (found.unjudged, "candidates have no outcome and count as wrong"),
-        (found.empty, "draws of the run are empty and count as wrong"),
-        (found.unscored, "candidates have no score and rank last"),
-        (found.outcome_unscored, "candidates have no outcome score and rank last for the ORM"),
+        (found.unjudged, "of the candidates without an outcome, counted as wrong"),
+        (found.empty, "of the run's draws empty, counted as wrong"),
+        (found.unscored, "of the candidates without a score, ranked last"),
+        (found.outcome_unscored, "of the candidates without an outcome score, ranked last for the ORM"),
     ]
     return [
         f"scores    by {model or 'a model without a name'}",
-        f"problems  {len(found.contests):,} with {each} candidates, {sum(found.counts):,} in all",
+        f"problems  {len(found.contests):,}, with {format_count(sum(found.counts), 'candidate')} in all ({each} each)",
         *(f"          {count:,} {what}" for count, what in said if count),
     ]
 

@@ -29,4 +29,22 @@ if [[ $funcstack[1] == _stepvalue ]]; then
     _stepvalue "$@"
 else
     compdef _stepvalue stepvalue
+
+    # `python -m pipeline ...` is completed by the stepvalue beside that python, or on the PATH. python itself is not started:
+    # the current folder may hold another package named pipeline. All other command lines of python are completed as before.
+    _stepvalue_python() {
+        if (( CURRENT > 3 )) && [[ ${words[2]} == -m && ${words[3]} == pipeline ]]; then
+            local program=stepvalue
+            [[ ${words[1]} == */* ]] && program=${words[1]:h}/stepvalue
+            words=("$program" "${(@)words[4,-1]}")
+            (( CURRENT -= 2 ))
+            _stepvalue
+        else
+            ${=_stepvalue_python_before}
+        fi
+    }
+    if [[ ${_comps[python]} != _stepvalue_python ]]; then
+        typeset -g _stepvalue_python_before=${_comps[python]:-_default}
+        compdef _stepvalue_python python python3
+    fi
 fi

@@ -1,1 +1,1 @@
-"""Servers that speak the OpenAI completions API."""
+"""The policy on servers with the OpenAI completions API."""

@@ -1,1 +1,1 @@
-"""vLLM within the worker's process."""
+"""The policies that vLLM serves in the process of the worker."""

@@ -1,1 +1,1 @@
-"""The pooled estimator: what the steps of a chain tell about each other."""
+"""The pooled estimator: it uses the rollouts of all steps of a chain for the value of each."""

@@ -3,7 +3,8 @@
 Around the current posterior, the values of a chain are treated as jointly normal. A rollout of prefix k reduces the summed
 variance of the chain's values by sum_j Cov(V_k, V_j)^2 / (Var V_k + E[V_k (1 - V_k)]) (the gain of Kalman 1960). Covariances
 along the chain are products of those between neighbouring steps, as in a Markov chain with linear regressions. The rollouts of
-one round are chosen one by one. Each choice accounts for the earlier ones, so no information is counted twice.
+one round are chosen one by one. Each choice accounts for the earlier ones, so no information is counted twice. With
+`goal=locate` the changes V_j - V_(j-1) count as much as the values V_j.
 
 The chains of a problem together never exceed a budget in rollouts. They exceed a budget in tokens by about one rollout per
 chain, because the cost of a rollout is only known from earlier ones. From the same state, a larger budget or a smaller target
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.config.choices import BudgetUnit
+from pipeline.config.choices import BudgetUnit, Goal
 from pipeline.core.records import Trials
 from pipeline.estimators.pooled.forest import Forest, forest_of
 from pipeline.estimators.pooled.grid import mean_of, variance_of
@@ -35,6 +36,9 @@ _PILOT_CHAINS = 64
 """Until the kernel has learned from this number of chains, every prefix gets a rollout. Not used with a budget."""
 _CELLS = 2_000_000
 """Largest number of covariance entries of a group of chains: 16 MB."""
+_LOCATING = 0.5
+"""Weight of the variances of changes with `goal=locate`; the rest is the weight of the variances of values. With 0 to 0.7 the
+errors of values are equal at equal cost; with 0.5, jumps are located with 10 to 20 % fewer rollouts than with 0."""
 _LEAST_VARIANCE = 1e-9
 _SPENT = 1e-9
 """A remaining budget up to this counts as spent, because the shares of shared prefixes add up with rounding errors."""
@@ -74,7 +78,7 @@ def next_rollouts(
     problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, config: PooledConfig, kernel: Kernel
 ) -> list[dict[str, int]]:
     """See `base.Estimator.next_rollouts`. A chain is done when its best rollout would reduce the variance by less than a
-    rollout does at a standard deviation of `config.target_sd` for all of its values, or when its budget is spent. Without a
+    rollout does at a standard deviation of `config.wanted_sd` for all of its values, or when its budget is spent. Without a
     budget it may have `rollouts` times the number of its prefixes."""
     if not problems:
         return []
@@ -83,7 +87,8 @@ def next_rollouts(
     alike = correlation(kernel)
     more = np.zeros(len(forest.parents), dtype=np.int64)
     for group in _groups(problems, forest, rollouts, config, alike):
-        asked = _choose(group, forest, moments, evenly=alike < _INFORMATIVE)
+        changes = _LOCATING if config.goal is Goal.locate else 0.0
+        asked = _choose(group, forest, moments, changes, evenly=alike < _INFORMATIVE)
         np.maximum.at(more, group.nodes[group.there], asked[group.there])
     if config.budget is None or config.budget_unit is BudgetUnit.rollouts:
         _keep_within_budgets(more, problems, forest, rollouts, config)
@@ -161,7 +166,7 @@ def _groups(
             costs=costs,
             left=np.where(usable.any(axis=1), left, 0.0),
             most=most,
-            least=_reach(steps, alike) * config.target_sd**4 / _NOISE / mean_price,
+            least=_reach(steps, alike) * config.wanted_sd**4 / _NOISE / mean_price,
         )
 
 
@@ -174,8 +179,8 @@ def _reach(steps: Ints, alike: float) -> Floats:
     return np.asarray(1 + 2 * nearer)
 
 
-def _choose(group: _Group, forest: Forest, moments: _Moments, *, evenly: bool) -> Ints:
-    """The number of rollouts of each prefix that every chain requests, (C, M)."""
+def _choose(group: _Group, forest: Forest, moments: _Moments, changes: float, *, evenly: bool) -> Ints:
+    """The number of rollouts of each prefix that every chain requests, (C, M). `changes`: the weight of changes."""
     issued = forest.issued[group.nodes]
     asked = np.zeros(group.nodes.shape, dtype=np.int64)
     left = group.left.copy()
@@ -186,7 +191,10 @@ def _choose(group: _Group, forest: Forest, moments: _Moments, *, evenly: bool) -
     prices = (group.prices * (issued + 1) / (forest.graded[group.nodes] + 1))[active]
     while len(active):
         spread = np.einsum("ckk->ck", covariance)
-        gain = np.einsum("ckj,ckj->ck", covariance, covariance) / ((spread + noise) * prices)
+        reduced = np.einsum("ckj,ckj->ck", covariance, covariance)
+        if changes:
+            reduced = (1 - changes) * reduced + changes * _reduced_changes(covariance, group.there[active])
+        gain = reduced / ((spread + noise) * prices)
         worth = gain > group.least[active, None]
         if evenly:
             best = np.where(worth, issued[active] + asked[active], np.inf).argmin(axis=1)
@@ -205,6 +213,12 @@ def _choose(group: _Group, forest: Forest, moments: _Moments, *, evenly: bool) -
             covariance, noise, prices = covariance[goes_on], noise[goes_on], prices[goes_on]
         covariance -= (column * shrink[:, None])[:, :, None] * column[:, None, :]
     return asked
+
+
+def _reduced_changes(covariance: Floats, there: Flags) -> Floats:
+    """As the sum of squared covariances, for the changes V_j - V_(j-1) instead of the values V_j, (C, M)."""
+    with_changes = np.diff(covariance, axis=2) * there[:, None, 1:]
+    return np.asarray(np.einsum("ckj,ckj->ck", with_changes, with_changes))
 
 
 def _covariances(group: _Group, moments: _Moments) -> Floats:

@@ -24,6 +24,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
+
 from pipeline.config.choices import BudgetUnit, Interval
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
@@ -56,11 +58,22 @@ def values(
     return [by_chain[chain] for chain in chains]
 
 
+_LIKELY_FALL = 0.05
+"""Where a large fall follows with more than this probability, the interval is wider. The position of a fall is uncertain, and
+the posterior is wrong more often just before it than elsewhere."""
+_LESS_OUTSIDE = 0.2
+"""Share of the usual probability outside of such an interval: 99 % instead of 95 % inside. On the bench's families this raises
+the coverage of the value before the largest fall from 0.84 to 0.91 on average, and that of all values by less than 0.01."""
+
+
 class _Decision:
     """Summary numbers of the posterior of each node."""
 
     def __init__(self, found: Posterior, config: EstimatorConfig) -> None:
-        low, high = quantiles_of(found.mass, config.confidence)
+        before_fall = found.falls > _LIKELY_FALL
+        usual = quantiles_of(found.mass, config.confidence)
+        wider = quantiles_of(found.mass, 1 - _LESS_OUTSIDE * (1 - config.confidence))
+        low, high = (np.where(before_fall, *bounds) for bounds in zip(wider, usual, strict=True))
         variance = variance_of(found.mass)
         self.mean = mean_of(found.mass).tolist()
         self.variance = variance.tolist()
@@ -149,7 +162,7 @@ class Pooled(Estimator):
     @property
     def budget(self) -> Budget:
         own = self.settings
-        return Budget(target_sd=own.target_sd, chain=own.budget, run=own.run_budget, unit=own.budget_unit)
+        return Budget(target_sd=own.wanted_sd, chain=own.budget, run=own.run_budget, unit=own.budget_unit)
 
     def with_budget(self, chain: int | None, unit: BudgetUnit) -> Self:
         return type(self)(replace(self.settings, budget=chain, run_budget=None, budget_unit=unit))

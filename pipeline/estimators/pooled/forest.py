@@ -8,18 +8,18 @@ from operator import attrgetter
 import numpy as np
 
 from pipeline.core.records import Trials
-from pipeline.estimators.pooled.grid import POINTS
-from pipeline.estimators.pooled.passes import Passes, factor, passes_of
+from pipeline.estimators.pooled.passes import Passes, passes_of
+from pipeline.estimators.pooled.reproduction import Branching
 from pipeline.estimators.tree import NONE, ROOT, Flags, Floats, Ints, Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReproducedSteps:
-    """E steps that rollouts reproduced: `nodes`, the sorted numbers of the nodes after these steps, (E,), and `factors`, the
-    evidence on the values before and after each step, (E, POINTS, POINTS)."""
+    """E steps that rollouts could reproduce: `nodes`, the sorted numbers of the nodes after these steps, (E,), and `seen`, the
+    rollouts that did and did not."""
 
     nodes: Ints
-    factors: Floats
+    seen: tuple[Branching, ...]
 
     def within(self, nodes: slice) -> slice:
         """The slice of the entries whose nodes are in `nodes`."""
@@ -120,8 +120,5 @@ def _taken(numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> Reproduc
         if passed is not None
         for node, step in passed.steps.items()
     }
-    factors = [factor(steps[node]) for node in sorted(steps)]
-    return ReproducedSteps(
-        nodes=np.array(sorted(steps), dtype=np.int64),
-        factors=np.array(factors, dtype=np.float64).reshape(-1, POINTS, POINTS),
-    )
+    nodes = sorted(steps)
+    return ReproducedSteps(nodes=np.array(nodes, dtype=np.int64), seen=tuple(steps[node] for node in nodes))

@@ -1,7 +1,7 @@
 """How values change along chains, learned from a run: the first value, the change at a step, and the outcome at the end.
 
 It is stored as expected counts, so that a later unit continues from an earlier one. Where counts are small, the prior
-dominates: most steps change nothing, some change the value a little, and a few decide the outcome.
+dominates: most steps change hardly anything, some change the value a little, and a few decide the outcome.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,18 @@ import numpy as np
 from scipy.special import betainc
 
 from pipeline.estimators.pooled.grid import EDGES, GRID, POINTS
+from pipeline.estimators.pooled.reproduction import ANGLES, KINDS, Habits
 from pipeline.estimators.tree import Floats
 
-PRIOR_VERSION = 1
-_KINDS = {"none": 0.55, "small": 0.15, "large": 0.1, "decisive": 0.1, "any": 0.1}
-"""Prior shares of the kinds of steps: no change, a small change (sd 0.04), a larger change (sd 0.12), a decisive step, after
-which the value is near 0 or 1, and a step whose new value does not depend on the old one."""
+PRIOR_VERSION = 2
+_KINDS = {"hardly any": 0.55, "small": 0.15, "large": 0.1, "decisive": 0.1, "any": 0.1}
+"""Prior shares of the kinds of steps: hardly any change, a small change (sd 0.04), a larger change (sd 0.12), a decisive step,
+after which the value is near 0 or 1, and a step whose new value does not depend on the old one."""
 _SMALL_SD, _LARGE_SD = 0.04, 0.12
+_STEADY = 120.0
+"""A step with hardly any change leads from v to Beta(v * _STEADY, (1 - v) * _STEADY): sd 0.045 at v = 1/2, none at 0 and 1.
+Values of real policies are never quite constant. Without this, squared errors of the tiny policy's values exceed the claimed
+variance by 10 % more, and errors on chains whose values are constant between jumps are not smaller."""
 _OPEN = 1.0
 """A decisive step from v leads to Beta(v * _OPEN, (1 - v) * _OPEN), whose mean is v."""
 _AT_ZERO, _AT_ONE = 0.12, 0.08
@@ -37,25 +42,33 @@ _LEAST = 1e-6
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kernel:
     """Expected counts over `chains` chains: `start` (POINTS,), first values; `steps` (POINTS, POINTS), values before and after
-    a step; `last` (2, POINTS), values of the last measured prefix of chains with an incorrect and a correct outcome."""
+    a step; `last` (2, POINTS), values of the last measured prefix of chains with an incorrect and a correct outcome;
+    `reproduced` (KINDS, ANGLES), steps by kind and probability of their reproduction (see `reproduction`)."""
 
     start: Floats
     steps: Floats
     last: Floats
+    reproduced: Floats
     chains: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TransitionModel:
     """Probabilities: `start` (POINTS,) of the first value; `step` (POINTS, POINTS) of the next value given this one; `right`
-    (POINTS,) of a correct outcome given the value of the last measured prefix."""
+    (POINTS,) of a correct outcome given the value of the last measured prefix; `habits` of how often steps are reproduced."""
 
     start: Floats
     step: Floats
     right: Floats
+    habits: Habits
 
 
-PRIOR = Kernel(start=np.zeros(POINTS), steps=np.zeros((POINTS, POINTS)), last=np.zeros((2, POINTS)))
+PRIOR = Kernel(
+    start=np.zeros(POINTS),
+    steps=np.zeros((POINTS, POINTS)),
+    last=np.zeros((2, POINTS)),
+    reproduced=np.zeros((KINDS, ANGLES)),
+)
 """The kernel before the first chain."""
 
 
@@ -72,13 +85,20 @@ def _near(sd: float) -> Floats:
     return np.asarray(mass / mass.sum(axis=1, keepdims=True))
 
 
-def _decisive_weight() -> Floats:
+def _around(concentration: float) -> Floats:
+    """Beta distributions around each grid point, (POINTS, POINTS)."""
     value = np.clip(GRID, EDGES[1] / 2, 1 - EDGES[1] / 2)[:, None]
-    return np.diff(betainc(value * _OPEN, (1 - value) * _OPEN, EDGES), axis=1)
+    return np.asarray(np.diff(betainc(value * concentration, (1 - value) * concentration, EDGES), axis=1))
+
+
+def _steady() -> Floats:
+    steady = _around(_STEADY)
+    steady[[0, -1]] = np.eye(POINTS)[[0, -1]]
+    return steady
 
 
 _ANYWHERE = _anywhere()
-_SETTLED = np.stack([np.eye(POINTS), _near(_SMALL_SD), _near(_LARGE_SD), _decisive_weight()])
+_SETTLED = np.stack([_steady(), _near(_SMALL_SD), _near(_LARGE_SD), _around(_OPEN)])
 """Transition matrices of the kinds that are not learned, (4, POINTS, POINTS)."""
 
 
@@ -94,6 +114,7 @@ def transition_model(kernel: Kernel) -> TransitionModel:
         start=start / start.sum(),
         step=steps / steps.sum(axis=1, keepdims=True),
         right=(kernel.last[1] + _LAST_WEIGHT * right) / ended,
+        habits=Habits(kernel.reproduced),
     )
 
 

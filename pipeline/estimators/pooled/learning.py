@@ -19,6 +19,7 @@ from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import POINTS
 from pipeline.estimators.pooled.kernel import PRIOR, PRIOR_VERSION, Kernel, transition_model
 from pipeline.estimators.pooled.posterior import expected_moves
+from pipeline.estimators.pooled.reproduction import ANGLES, KINDS
 from pipeline.estimators.tree import Tree
 
 _ITERATIONS = 5
@@ -36,7 +37,7 @@ def learn_kernel(known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Tria
     forest = forest_of(trees, trials)
     kernel = known
     for _ in range(_ITERATIONS):
-        mass, moves = expected_moves(forest, transition_model(kernel))
+        mass, moves, reproduced = expected_moves(forest, transition_model(kernel))
         last = np.zeros((2, POINTS))
         for outcome in (0, 1):
             last[outcome] = mass[forest.ends[forest.right == outcome]].sum(axis=0)
@@ -44,6 +45,7 @@ def learn_kernel(known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Tria
             start=_KEPT * known.start + mass[forest.levels[0]].sum(axis=0),
             steps=_KEPT * known.steps + moves,
             last=_KEPT * known.last + last,
+            reproduced=_KEPT * known.reproduced + reproduced,
             chains=known.chains + len(forest.ends),
         )
     return kernel
@@ -60,6 +62,7 @@ def kernel_table(kernel: Kernel) -> pa.Table:
         "start": kernel.start.tolist(),
         "steps": kernel.steps.tolist(),
         "last": kernel.last.tolist(),
+        "reproduced": kernel.reproduced.tolist(),
     }
     return pa.Table.from_pylist([row], schema=SCHEMAS[TABLE])
 
@@ -68,10 +71,14 @@ def kernel_of(table: pa.Table) -> Kernel:
     """The inverse of `kernel_table`. Raises ValueError for a kernel of another version."""
     row = table.to_pylist()[0]
     kernel = Kernel(
-        start=np.array(row["start"]), steps=np.array(row["steps"]), last=np.array(row["last"]), chains=row["chains"]
+        start=np.array(row["start"]),
+        steps=np.array(row["steps"]),
+        last=np.array(row["last"]),
+        reproduced=np.array(row.get("reproduced")),
+        chains=row["chains"],
     )
-    shapes = kernel.start.shape, kernel.steps.shape, kernel.last.shape
-    if row["prior"] != PRIOR_VERSION or shapes != ((POINTS,), (POINTS, POINTS), (2, POINTS)):
+    shapes = kernel.start.shape, kernel.steps.shape, kernel.last.shape, kernel.reproduced.shape
+    if row["prior"] != PRIOR_VERSION or shapes != ((POINTS,), (POINTS, POINTS), (2, POINTS), (KINDS, ANGLES)):
         raise ValueError("the kernel was learned by another version of stepvalue")
     return kernel
 

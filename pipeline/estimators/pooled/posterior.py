@@ -11,10 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.estimators.pooled.forest import Forest
-from pipeline.estimators.pooled.grid import GRID, LEAST, exp_scaled, likelihood
+from pipeline.estimators.pooled.grid import GRID, LEAST, POINTS, exp_scaled, likelihood, mass_above
 from pipeline.estimators.pooled.kernel import TransitionModel
-from pipeline.estimators.tree import UNKNOWN, Floats, Ints
+from pipeline.estimators.pooled.reproduction import ANGLES, KINDS, factor, learned_counts
+from pipeline.estimators.tree import UNKNOWN, Flags, Floats, Ints
 
+LARGE_FALL = 0.2
+"""A value that decreases by at least this at one step has a large fall."""
+_FALLS: Flags = GRID[:, None] - GRID >= LARGE_FALL
 _NEVER = -1e9
 """Logarithm of negligible evidence, which no number of branches outweighs."""
 
@@ -22,10 +26,12 @@ _NEVER = -1e9
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posterior:
     """For N nodes: `mass` (N, POINTS), the distributions of their values; `with_parent` (N,), the covariance of a node's value
-    and its parent's, 0 for a root."""
+    and its parent's, 0 for a root; `falls` (N,), the probability of a large fall at the next step: the largest of several next
+    steps, and of the outcome of a wrong chain."""
 
     mass: Floats
     with_parent: Floats
+    falls: Floats
 
 
 def posterior(forest: Forest, moving: TransitionModel) -> Posterior:
@@ -36,56 +42,75 @@ def posterior(forest: Forest, moving: TransitionModel) -> Posterior:
     inner = found.inner
     together = np.einsum("ng,ng->n", (found.apart[inner] * GRID) @ (moving.step * GRID), found.below[inner])
     if len(taken := forest.taken.nodes):
-        steps = _own_steps(forest, moving, slice(None)) * GRID[:, None] * GRID
+        steps = found.own_steps * GRID[:, None] * GRID
         together[taken - inner.start] = np.einsum("ng,ngh,nh->n", found.apart[taken], steps, found.below[taken])
     with_parent[inner] = together / found.total[inner] - mean[inner] * mean[forest.parents[inner]]
-    return Posterior(mass=found.mass, with_parent=with_parent)
+    return Posterior(mass=found.mass, with_parent=with_parent, falls=_falls(forest, moving, found))
 
 
-def expected_moves(forest: Forest, moving: TransitionModel) -> tuple[Floats, Floats]:
-    """The distributions (N, POINTS), and the expected number of steps from each value to each, (POINTS, POINTS)."""
+def _falls(forest: Forest, moving: TransitionModel, found: "_Evidence") -> Floats:
+    falls = np.zeros(len(found.mass))
+    inner = found.inner
+    falling = np.einsum("ng,ng->n", found.apart[inner] @ (moving.step * _FALLS), found.below[inner])
+    if len(taken := forest.taken.nodes):
+        steps = found.own_steps * _FALLS
+        falling[taken - inner.start] = np.einsum("ng,ngh,nh->n", found.apart[taken], steps, found.below[taken])
+    np.maximum.at(falls, forest.parents[inner], falling / found.total[inner])
+    wrong = forest.ends[forest.right == 0]
+    np.maximum.at(falls, wrong, mass_above(found.mass[wrong], LARGE_FALL))
+    return falls
+
+
+def expected_moves(forest: Forest, moving: TransitionModel) -> tuple[Floats, Floats, Floats]:
+    """The distributions (N, POINTS); the expected number of steps from each value to each, (POINTS, POINTS); and the expected
+    number of steps by kind and probability of their reproduction, (KINDS, ANGLES)."""
     found = _downward(forest, moving)
     inner = found.inner
     before = found.apart[inner] / found.total[inner, None]
     if not len(taken := forest.taken.nodes):
-        return found.mass, before.T @ found.below[inner] * moving.step
+        return found.mass, before.T @ found.below[inner] * moving.step, np.zeros((KINDS, ANGLES))
     positions = taken - inner.start
-    together = np.einsum("ng,ngh,nh->gh", before[positions], forest.taken.factors, found.below[taken])
+    pairs = before[positions][:, :, None] * found.own_steps * found.below[taken][:, None, :]
     before[positions] = 0.0
-    return found.mass, (before.T @ found.below[inner] + together) * moving.step
+    moves = before.T @ found.below[inner] * moving.step + pairs.sum(axis=0)
+    return found.mass, moves, learned_counts(forest.taken.seen, pairs, moving.habits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Evidence:
     """For N nodes, (N, POINTS) each: `mass`, as in `Posterior`; `apart`, the evidence on the parent's value without the node's
     own branch; `below`, the evidence on the node's value from its branch. `total` (N,): the sum of their product over all pairs
-    of values. `inner`: the nodes with a parent; `apart` is undefined for the others."""
+    of values. `own_steps` (E, POINTS, POINTS): the transition matrices of the steps in `Forest.taken`. `inner`: the nodes with
+    a parent; `apart` is undefined for the others."""
 
     mass: Floats
     apart: Floats
     below: Floats
     total: Floats
+    own_steps: Floats
     inner: slice
 
 
 def _downward(forest: Forest, moving: TransitionModel) -> _Evidence:
-    below, upward = _collect_evidence(forest, moving)
+    own_steps = _own_steps(forest, moving)
+    below, upward = _collect_evidence(forest, moving, own_steps)
     mass, apart, total = np.empty_like(below), upward, np.empty(len(below))
     for nodes in forest.levels:
         if nodes.start:
             np.divide(mass[forest.parents[nodes]], upward[nodes], out=apart[nodes])
             joint = (apart[nodes] @ moving.step) * below[nodes]
             if len(taken := forest.taken.nodes[own := forest.taken.within(nodes)]):
-                ahead = np.einsum("ng,ngh->nh", apart[taken], _own_steps(forest, moving, own))
+                ahead = np.einsum("ng,ngh->nh", apart[taken], own_steps[own])
                 joint[taken - nodes.start] = ahead * below[taken]
         else:
             joint = moving.start * below[nodes]
         total[nodes] = joint.sum(axis=1)
         np.divide(joint, total[nodes, None], out=mass[nodes])
-    return _Evidence(mass=mass, apart=apart, below=below, total=total, inner=slice(forest.levels[0].stop, None))
+    inner = slice(forest.levels[0].stop, None)
+    return _Evidence(mass=mass, apart=apart, below=below, total=total, own_steps=own_steps, inner=inner)
 
 
-def _collect_evidence(forest: Forest, moving: TransitionModel) -> tuple[Floats, Floats]:
+def _collect_evidence(forest: Forest, moving: TransitionModel, own_steps: Floats) -> tuple[Floats, Floats]:
     """Evidence at and below each node, and its message to the parent. Rows are scaled so that products do not underflow."""
     below = likelihood(forest.correct, forest.tried)
     known = forest.right != UNKNOWN
@@ -97,7 +122,7 @@ def _collect_evidence(forest: Forest, moving: TransitionModel) -> tuple[Floats, 
         evidence /= evidence.max(axis=1, keepdims=True)
         np.matmul(evidence, back, out=upward[nodes])
         if len(taken := forest.taken.nodes[own := forest.taken.within(nodes)]):
-            upward[taken] = np.einsum("ngh,nh->ng", _own_steps(forest, moving, own), below[taken])
+            upward[taken] = np.einsum("ngh,nh->ng", own_steps[own], below[taken])
         if forks:
             _multiply(below, forest.parents[nodes], upward[nodes])
         elif nodes.start:
@@ -105,9 +130,10 @@ def _collect_evidence(forest: Forest, moving: TransitionModel) -> tuple[Floats, 
     return below, upward
 
 
-def _own_steps(forest: Forest, moving: TransitionModel, taken: slice) -> Floats:
-    """Transition matrices of the steps that rollouts reproduced, (E, POINTS, POINTS)."""
-    return moving.step * forest.taken.factors[taken]
+def _own_steps(forest: Forest, moving: TransitionModel) -> Floats:
+    """Transition matrices of the steps in `Forest.taken`, (E, POINTS, POINTS)."""
+    factors = [factor(seen, moving.habits) for seen in forest.taken.seen]
+    return moving.step * np.array(factors, dtype=np.float64).reshape(-1, POINTS, POINTS)
 
 
 def _multiply(rows: Floats, positions: Ints, factors: Floats) -> None:

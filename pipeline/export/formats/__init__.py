@@ -1,1 +1,1 @@
-"""The formats: how a row of each looks, and what its trainer would misread."""
+"""The export formats: the row of each, and what its trainer would misread."""

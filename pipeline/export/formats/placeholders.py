@@ -40,9 +40,9 @@ MAX_LENGTH = 2048
 
 def _row(example: TrainingExample, marks: Marks) -> Row:
     mark = marks.placeholder
-    behind = mark if mark[0].isspace() else f" {mark}"
+    ending = mark if mark[0].isspace() else f" {mark}"
     texts = [
-        step if target is None else step + behind for step, target in zip(example.steps, example.targets, strict=True)
+        step if target is None else step + ending for step, target in zip(example.steps, example.targets, strict=True)
     ]
     values = [target for target in example.targets if target is not None]
     soft = bool(values) and isinstance(values[0], float)

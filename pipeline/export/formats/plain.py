@@ -16,6 +16,7 @@ import pyarrow as pa
 from pipeline.config.renamed import COLUMNS as RENAMED
 from pipeline.core.errors import UsageError
 from pipeline.core.schemas import LABELS
+from pipeline.core.suggestions import choice_hint
 from pipeline.export.base import LayoutExporter, Plan, labels_as_they_are
 from pipeline.export.example import TrainingExample
 from pipeline.export.formats.base import Encoder, Format, FormatError, Marks, Row, no_steps, not_of_tokens
@@ -111,7 +112,7 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
     if unknown and unknown[0] in RENAMED:
         raise UsageError(f"columns: {unknown[0]} is now called {RENAMED[unknown[0]]}; give that name")
     if unknown:
-        raise UsageError(f"columns: labels have no column {unknown[0]}; they have {', '.join(LABELS.names)}")
+        raise UsageError(f"columns: labels have no column {unknown[0]}: {choice_hint(unknown[0], LABELS.names)}")
     for key in ("uncertain", "neutral", "after_error", "threshold", "soft"):
         if getattr(config, key) is not None:
             raise UsageError(

@@ -266,11 +266,11 @@ PREFERENCE = PairExporter()
 
 def _branches(chains: Sequence[BranchPoint]) -> Iterator[list[tuple[BranchPoint, int]]]:
     """For each prefix that more than one text follows: (chain, index of the step) of the steps after it."""
-    behind: dict[str, list[tuple[BranchPoint, int]]] = {}
+    next_steps: dict[str, list[tuple[BranchPoint, int]]] = {}
     for chain in chains:
         for index in range(len(chain.steps)):
-            behind.setdefault(chain.prefix_ids[index], []).append((chain, index))
-    for steps in behind.values():
+            next_steps.setdefault(chain.prefix_ids[index], []).append((chain, index))
+    for steps in next_steps.values():
         if len({chain.steps[index] for chain, index in steps}) > 1:
             yield steps
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from pipeline.core.errors import UsageError
+from pipeline.core.missing_models import load_failure
 from pipeline.export.formats.base import Encoder
 
 _MAX_CAUSE_CHARACTERS = 300
@@ -65,7 +66,7 @@ def load_encoder(name: str) -> Encoder:
         return HfEncoder(AutoTokenizer.from_pretrained(name, trust_remote_code=False), name)
     except Exception as error:  # transformers, the hub and their parsers have no common base
         raise UsageError(
-            f"tokenizer={name} cannot be loaded: {_cause(error)}; give a local folder or a Hugging Face name"
+            f"tokenizer={name} cannot be loaded: {load_failure(error)}; give a local folder or a Hugging Face name"
         ) from error
 
 

@@ -113,9 +113,9 @@ def final_answer(
 def _is_taken_back(text: str, answer: str) -> bool:
     """Whether the text after the statement retracts it and names another number: "Wait, actually it is 6"."""
     position = text.rfind(answer)
-    behind = text[position + len(answer) :][:MAX_STATEMENT] if position >= 0 else ""
-    turn = _RETRACTION.search(behind)
-    return turn is not None and _DIGIT.search(behind, turn.end()) is not None
+    after = text[position + len(answer) :][:MAX_STATEMENT] if position >= 0 else ""
+    turn = _RETRACTION.search(after)
+    return turn is not None and _DIGIT.search(after, turn.end()) is not None
 
 
 def _stated(text: str) -> str | None:

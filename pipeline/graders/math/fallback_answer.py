@@ -13,7 +13,7 @@ from pipeline.graders.math.limits import MAX_CHARS
 TAIL = 4_000
 MAX_SCAN = 100_000
 # A formula is the result if no more than a unit or a few words follow it.
-MAX_WORDS_BEHIND = 12
+MAX_WORDS_AFTER = 12
 MAX_LINE = 400
 MAX_WORDS_BESIDE_MATHEMATICS = 4
 MAX_BARE_WORDS = 2
@@ -73,9 +73,9 @@ def closing_statement(text: str) -> str | None:
     """The result that the end of a text states, or None if it states no formula, choice, bold words, number or short phrase."""
     tail = text[-TAIL:].rstrip()
     formula, end = _last_formula(tail)
-    behind = tail[end:]
-    short = behind.count(" ") <= MAX_WORDS_BEHIND and "\n\n" not in behind
-    if formula is not None and short and not _DIGIT.search(behind):
+    after = tail[end:]
+    short = after.count(" ") <= MAX_WORDS_AFTER and "\n\n" not in after
+    if formula is not None and short and not _DIGIT.search(after):
         return formula
     line = _CALCULATOR.sub("", tail[tail.rfind("\n") + 1 :])[-MAX_LINE:]
     choice = _CHOICE_END.search(line)

@@ -1,4 +1,4 @@
-"""Size limits of answers. Each limit has a name, and an answer over a limit is never parsed.
+"""Size limits of mathematical answers. Each limit has a name, and an answer over a limit is never parsed.
 
 The limits reject what is known to stall computer algebra (power towers, huge exponents and factorials, deep nesting). An answer
 within the limits can still be slow, so `pool` also has a deadline.

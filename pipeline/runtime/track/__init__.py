@@ -1,1 +1,4 @@
-"""Experiment trackers: TensorBoard, MLflow, Weights & Biases. The package of a tracker is imported only if it is used."""
+"""Sends the progress of a run to TensorBoard, MLflow or Weights & Biases.
+
+The package of a tracker is imported only if it is used.
+"""

@@ -1,0 +1,25 @@
+"""Says by which rule the current labels of a run are made, and which edition they are."""
+
+from collections.abc import Iterator
+
+from pipeline.config.label import EstimatorConfig
+from pipeline.config.recorded_settings import Settings, chosen_settings
+from pipeline.core.errors import UsageError
+from pipeline.estimators.labels import describe_rule
+from pipeline.estimators.registry import ESTIMATORS
+
+
+def label_rule(settings: Settings) -> str:
+    """The label rule in words. `settings`: those of the current labels."""
+    try:
+        return describe_rule(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
+    except (ValueError, UsageError):
+        # The run can be read without the plug-in that made its labels, and its other settings still name the rule.
+        return str(settings.get("estimator.rule", "unknown"))
+
+
+def current_labels(rule: str, edition: int | None) -> Iterator[tuple[str, str]]:
+    """Names and texts for the screen: the rule, and the edition unless the labels are those of `label` itself."""
+    yield "rule", rule
+    if edition is not None:
+        yield "edition", f"{edition}, made later from the run's rollouts by `relabel` or `regrade`"

@@ -1,0 +1,68 @@
+"""The API key of `policy=openai` goes to the server, and into no message."""
+
+import pytest
+
+from pipeline.core.errors import EngineDied, PolicyError
+from pipeline.engines.openai.http import key_from
+from tests.engines.openai_engines import drained, engine, requests, run, running
+from tests.engines.served import Act, Server, served
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_openai")]
+
+KEY = "sk-Very-Secret-0123456789"
+
+
+def test_the_key_goes_to_the_server_and_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TEAM_KEY", f" {KEY}\n")
+    shown: list[str] = []
+
+    async def work() -> None:
+        async with served(Server(key=KEY)) as server, served(Server()) as elsewhere:
+            server.elsewhere = f"{elsewhere.url}/completions"
+            async with running(server, api_key_env="TEAM_KEY", patience_seconds=0.2) as made:
+                assert len(await drained(made, requests(2))) == 2
+                assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
+                for act in (Act.ERROR, Act.NOT_JSON, Act.REDIRECT, Act.NO_KEY):
+                    server.acts.clear()
+                    server.misbehave([act] * 1000)
+                    made._death = ""
+                    with pytest.raises(EngineDied) as death:
+                        await drained(made, requests(1))
+                    shown.append(str(death.value))
+                assert made._connection is not None
+                shown.extend([repr(made), repr(vars(made)), repr(vars(made._connection))])
+            assert elsewhere.headers == []
+            monkeypatch.setenv("TEAM_KEY", KEY + "x")
+            with pytest.raises(PolicyError, match="Incorrect API key provided: Bearer \\*\\*\\*") as wrong:
+                await engine(server, api_key_env="TEAM_KEY").start()
+            shown.append(str(wrong.value))
+
+    run(work())
+    printed = capfd.readouterr()
+    assert all(KEY not in text for text in (*shown, printed.out, printed.err, caplog.text))
+    assert "as told Bearer ***" in shown[0]
+    assert "WelcomeBearer ***" in shown[1]
+
+
+@pytest.mark.parametrize("placeholder", ["1", "text", "EMPTY"])
+def test_a_placeholder_for_a_key_is_taken_out_of_no_answer(monkeypatch: pytest.MonkeyPatch, placeholder: str) -> None:
+    async def answers() -> list[tuple[str, str]]:
+        async with running(Server()) as made:
+            done = await drained(made, requests(20))
+            return sorted((each.request.request_id, each.text) for each in done)
+
+    without = run(answers())
+    monkeypatch.setenv("OPENAI_API_KEY", placeholder)
+    assert run(answers()) == without
+
+
+@pytest.mark.parametrize("value", ["", "two words", "Schlüssel", "a\x00b"])
+def test_a_key_that_is_none_is_reported_without_showing_it(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    environment = {"TEAM_KEY": value}
+    with pytest.raises(PolicyError) as printed:
+        key_from(environment, "TEAM_KEY")
+    assert "TEAM_KEY" in str(printed.value)
+    assert not value or value not in str(printed.value)
+    assert key_from({}, "OPENAI_API_KEY").headers() == {}
