@@ -18,6 +18,7 @@ from tests.bench.estimators.figures import Point, cost_at, growth
 from tests.bench.estimators.measured import NOTHING_KNOWN, carried
 from tests.bench.estimators.ours import replay
 from tests.bench.estimators.rollouts import RIGHT, Rollouts
+from tests.bench.estimators.students import area, features, judged, trained
 from tests.bench.plot import Panel, Series, svg
 from tests.bench.synthetic.policy import LEVELS, Policy
 from tests.settings import estimator_settings
@@ -205,3 +206,22 @@ def test_every_point_lies_in_its_frame(rows: list[list[list[tuple[float, float]]
 def _within(frame: dict[str, str], x: float, y: float) -> bool:
     left, top, width, height = (float(frame[name]) for name in ("x", "y", "width", "height"))
     return left <= x <= left + width and top <= y <= top + height
+
+
+def test_students_learn_from_values_and_not_from_noise() -> None:
+    family = FAMILIES["jump"](8)
+    test = chains_of(family, 300, 1)
+    seen = features(test.values, np.random.default_rng(0))
+    labelled = chains_of(family, 100, 2)
+    inputs = features(labelled.values, np.random.default_rng(3)).reshape(-1, seen.shape[-1])
+    random = np.random.default_rng(4).random(inputs.shape[0])
+    by_values, by_noise = (
+        judged(trained(inputs, targets, 0), seen, test.values) for targets in (labelled.values.ravel(), random)
+    )
+    assert by_values[1] > 0.95 > 0.75 > by_noise[1]
+    assert by_values[2] < by_noise[2]
+
+
+def test_the_area_under_the_curve_is_the_share_of_pairs_in_order() -> None:
+    scores, good = np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True])
+    assert area(scores, good) == pytest.approx(3 / 4)

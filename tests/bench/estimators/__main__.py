@@ -17,11 +17,16 @@ from tests.bench.estimators.cell import CEILING, USUAL_TARGET, measure, pooled
 from tests.bench.estimators.clock import compared
 from tests.bench.estimators.cost import cost
 from tests.bench.estimators.families import FAMILIES, STEPS
+from tests.bench.estimators.hard import CHAINS as HARD_STEPS
+from tests.bench.estimators.hard import hard_labels, hard_table
 from tests.bench.estimators.saving import saving
+from tests.bench.estimators.students import students, students_table
 
 FOLDER = Path("runs/bench-estimators")
 PROCESSES = 2
 SHOWN_STEPS = 16
+JUDGED = ("jump", "smooth", "fatal", "off_policy")
+"""The families on which hard labels and students are judged."""
 
 
 def main() -> int:
@@ -37,17 +42,23 @@ def main() -> int:
         longest_first = sorted(((family, steps) for family in FAMILIES for steps in STEPS), key=lambda job: -job[1])
         biases_under_way = [pool.submit(biases, part) for part in range(PARTS)]
         cells_under_way = {job: pool.submit(measure, *job) for job in longest_first}
+        hard_under_way = [pool.submit(hard_labels, family, steps) for family in JUDGED for steps in HARD_STEPS]
+        students_under_way = [pool.submit(students, family) for family in JUDGED]
         savings_under_way = [pool.submit(saving, family) for family in FAMILIES]
         clock_under_way = pool.submit(compared, pooled(USUAL_TARGET), rollouts=CEILING)
         found_biases = together([job.result() for job in biases_under_way])
         cells = [cells_under_way[family, steps].result() for family in FAMILIES for steps in STEPS]
         savings = [job.result() for job in savings_under_way]
         clock = clock_under_way.result()
+        hard = [each for job in hard_under_way for each in job.result()]
+        trained = [each for job in students_under_way for each in job.result()]
     held = [bias for bias in found_biases if not bias.contrast]
     parts = (
         [f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}"],
         render.table(cells),
         render.peers_table(cells, SHOWN_STEPS),
+        hard_table(hard),
+        students_table(trained),
         render.savings_table(savings),
         render.bias_table(found_biases),
         render.bars_table(marks(cells, savings, held, costs, clock)),

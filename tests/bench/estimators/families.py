@@ -5,6 +5,7 @@ smooth       every step moves the value a little, by a variance of V(1-V)/K; cha
 independent  steps say nothing about each other: values drawn evenly from (0, 1), and an outcome by a fair coin
 off_policy   jump, but the chains are by an author who loses the thread more often than the policy does
 length       jump, and the policy says everything twice before a wrong answer
+fatal        a step is an error with up to 15 %, after which the value is 0 to 0.04; the other steps raise it
 flaky        jump, and the grader runs out of time on half of the answers, whatever they are
 
 Values of a problem before its first step are spread evenly over [0, 1]. In all families a state's value is its level, at every
@@ -23,6 +24,9 @@ JUMP_CONCENTRATION = 2.0
 # An author who is worth v to the policy moves on as one who is worth v to this power.
 AUTHOR_POWER = 1.5
 TIMEOUTS = 0.5
+ERRORS = 0.15
+# Of an error: the value after it, and how much the value varies around its mean after another step.
+AFTER_ERROR, PROGRESS_CONCENTRATION = 0.02, 60.0
 
 STEPS = (4, 8, 16, 32, 64)
 
@@ -62,6 +66,16 @@ def off_policy(steps: int) -> Family:
     return Family(name="off_policy", policy=jump(steps).policy, author=author)
 
 
+def fatal(steps: int) -> Family:
+    errors = np.minimum(ERRORS, 1 - LEVELS) * (LEVELS > 2 * AFTER_ERROR)
+    means = np.clip((LEVELS - errors * AFTER_ERROR) / (1 - errors), 0.0, 1.0)
+    lost = np.zeros(len(LEVELS))
+    lost[LEVELS <= 2 * AFTER_ERROR] = 1 / (LEVELS <= 2 * AFTER_ERROR).sum()
+    moves = (1 - errors)[:, None] * beta_moves(means, PROGRESS_CONCENTRATION) + errors[:, None] * lost
+    policy = _policy(steps, moves)
+    return Family(name="fatal", policy=policy, author=policy)
+
+
 def length(steps: int) -> Family:
     policy = jump(steps).policy
     return Family(name="length", policy=policy, author=policy, repeats_wrong=True)
@@ -72,7 +86,7 @@ def flaky(steps: int) -> Family:
     return Family(name="flaky", policy=policy, author=policy, timeouts=TIMEOUTS)
 
 
-FAMILIES = {make.__name__: make for make in (jump, smooth, independent, off_policy, length, flaky)}
+FAMILIES = {make.__name__: make for make in (jump, smooth, independent, off_policy, fatal, length, flaky)}
 
 
 def starts(chains: int, random: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
