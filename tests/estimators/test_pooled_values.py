@@ -105,7 +105,7 @@ def said(
 ) -> dict[str, float | None]:
     steps = values(chains, have, config, kernel)
     return {
-        prefix: step.value
+        prefix: step.unbiased_value
         for c, along in zip(chains, steps, strict=True)
         for prefix, step in zip(c.prefix_ids, along, strict=True)
     }
@@ -205,31 +205,33 @@ def test_the_value_is_of_the_first_round_with_a_grade() -> None:
     shape = straight("p", 4)
     steps = values([shape], have, replace(POOLED, interval=Interval.clopper_pearson), PRIOR)[0]
     first, second, third, fourth, last = steps
-    assert (first.value, first.value_rollouts, first.counts.graded, first.origin) == (0.5, 2, 4, Origin.MEASURED)
+    assert (first.unbiased_value, first.unbiased_rollouts, first.counts.graded) == (0.5, 2, 4)
+    assert first.origin is Origin.MEASURED
     assert (first.low, first.high) == clopper_pearson(1, 2, 0.95)
     for implied in (second, third):
-        assert (implied.value, implied.value_rollouts, implied.low, implied.origin) == (None, 0, None, Origin.IMPLIED)
-        assert implied.posterior_mean is not None
-    assert (fourth.value, last.value, last.origin) == (0.0, 1.0, Origin.TERMINAL)
+        assert (implied.unbiased_value, implied.unbiased_rollouts, implied.low) == (None, 0, None)
+        assert implied.origin is Origin.IMPLIED
+        assert implied.value is not None
+    assert (fourth.unbiased_value, last.value, last.origin) == (0.0, 1.0, Origin.TERMINAL)
     implied = values([shape], have, POOLED, PRIOR)[0][1]
     assert implied.low is not None
-    assert implied.posterior_mean is not None
+    assert implied.value is not None
     assert implied.high is not None
-    assert implied.low < implied.posterior_mean < implied.high
+    assert implied.low < implied.value < implied.high
 
 
 def test_advantages_are_differences_and_their_sd_knows_that_neighbours_are_alike() -> None:
     have = {f"p{step}": seen(4, 8) for step in range(3)}
     steps = values([straight("p", 3, outcome=False)], have, POOLED, CONSTANT)[0]
     assert steps[0].advantage is None
-    means = [step.posterior_mean for step in steps]
+    means = [step.value for step in steps]
     assert [step.advantage for step in steps[1:]] == pytest.approx(np.diff(np.array(means, dtype=float)).tolist())
     for before, step in pairwise(steps[:3]):
-        assert before.posterior_sd
-        assert step.posterior_sd
+        assert before.value_sd
+        assert step.value_sd
         assert step.advantage_sd is not None
-        assert step.advantage_sd < 0.5 * np.hypot(before.posterior_sd, step.posterior_sd)
-    assert steps[-1].advantage_sd == steps[-2].posterior_sd
+        assert step.advantage_sd < 0.5 * np.hypot(before.value_sd, step.value_sd)
+    assert steps[-1].advantage_sd == steps[-2].value_sd
 
 
 def test_values_come_in_the_order_of_chains_and_equal_prefixes_have_equal_ones() -> None:
@@ -241,7 +243,7 @@ def test_values_come_in_the_order_of_chains_and_equal_prefixes_have_equal_ones()
     assert [tree.prefix_ids[0] for tree in trees_of(chains)] == ["0", "1"]
     assert values([], have, POOLED, JUMPS) == []
     alone = values(chains[1:2] + chains[3:], have, POOLED, JUMPS)[0]
-    assert [step.posterior_mean for step in alone] == pytest.approx([step.posterior_mean for step in said[1]])
+    assert [step.value for step in alone] == pytest.approx([step.value for step in said[1]])
 
 
 masses = st.lists(st.floats(0, 1).map(lambda x: x**4), min_size=POINTS, max_size=POINTS).filter(
@@ -339,4 +341,4 @@ def test_probabilities_of_falls_are_calibrated_and_intervals_hold_the_value_befo
 
 
 def columns(said: Sequence[StepValue]) -> list[list[float | None]]:
-    return [list(each) for each in zip(*((s.low, s.high, s.posterior_mean, s.posterior_sd) for s in said), strict=True)]
+    return [list(each) for each in zip(*((s.low, s.high, s.value, s.value_sd) for s in said), strict=True)]

@@ -24,13 +24,14 @@ from pipeline.analysis.audit.invariants import (
 )
 from pipeline.core.formatting import format_count
 from pipeline.core.records import Chain, InputRow, RolloutOutcome, RowLocation, SampledSolution, Solution, Totals
-from pipeline.core.schemas import LEARNED
+from pipeline.core.schemas import LEARNED, SAME_IN_3
 from pipeline.core.tables import sampled_solutions
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
 from pipeline.estimators.tree import trials_of
 from pipeline.storage.commits import UNIT, Commit, CommitChain, CommitState, commit_name, resolve, shards_in_use
 from pipeline.storage.shards import ShardRecord
+from pipeline.storage.stored_labels import is_former
 
 _MAKE_AGAIN = "make the labels again with `relabel`"
 _LAST_DIGITS = 1e-9
@@ -181,6 +182,8 @@ class _Proof:
         self._prove_labels(stored.labels, labelled, facts, basis.estimator, state, self._where, self._remedy)
         if basis.edition is not None:
             self._prove_edition(unit_id, basis.edition, verifier, labelled, facts)
+        elif stored.labels is not None:
+            self._ledger.former_labels += is_former(stored.labels.column_names)
 
     def _prove_log(
         self,
@@ -231,6 +234,9 @@ class _Proof:
     ) -> None:
         if stored is not None and chains:
             computed = labels_of(chains, trials_of(facts.values()), estimator, state)
+            if is_former(stored.column_names):
+                same = [name for name in computed.column_names if name in SAME_IN_3]
+                stored, computed = stored.select(same), computed.select(same)
             self._ledger.faults(Check.LABELS, where, _label_faults(stored, computed), remedy)
 
     def _prove_edition(
@@ -247,6 +253,7 @@ class _Proof:
         if None in tables.values():
             return
         labels, verdicts = tables.get("labels"), tables.get("verdicts")
+        self._ledger.former_labels += labels is not None and is_former(labels.column_names)
         states = [table for name, table in tables.items() if name in LEARNED and table is not None]
         chains = [] if labels is None else stored_chains(labels)
         same = own if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in own]

@@ -3,14 +3,14 @@
 `allocation` decides what to sample. `learning` learns from the run how values change along chains. This module computes the
 values of all prefixes of a chain from all rollouts of its problem.
 
-Posterior mean, sd and interval are those of the posterior distribution of a value, given all evidence and the chains of the
-run. Averaged over the run they are calibrated under any stopping rule, because the rule does not enter a posterior. For one
-fixed value they are biased towards the typical value.
+`value`, `value_sd`, the interval and `p_above` are mean, standard deviation, quantiles and upper tail of the posterior
+distribution of a value, given all evidence and the chains of the run. Averaged over the run they are calibrated under any
+stopping rule, because the rule does not enter a posterior. For one fixed value they are biased towards the typical value.
 
-`value` is unbiased for every single prefix: correct / graded over the first round of the prefix with a graded rollout. Whether
-there was such a round, and its size, was decided from other prefixes alone, before any outcome of this prefix was known. Later
-rounds depend on these outcomes, so correct / graded over all rounds is biased. The price is a higher variance, V(1 - V)/n for
-a smaller n.
+`unbiased_value` is unbiased for every single prefix: correct / graded over the first round of the prefix with a graded
+rollout. Whether there was such a round, and its size, was decided from other prefixes alone, before any outcome of this prefix
+was known. Later rounds depend on these outcomes, so correct / graded over all rounds is biased. The price is a higher variance,
+V(1 - V)/n for a smaller n.
 
 This holds exactly if whether a rollout can be graded does not depend on whether it is correct, and if a round that was
 interrupted is completed before the next decision: which of its rollouts are finished depends on their length.
@@ -100,9 +100,9 @@ def _along(
         before = node
     if chain.outcome is not None:
         last = steps[-1]
-        assert last.posterior_mean is not None
+        assert last.value is not None
         end = fixed.terminal_value(chain.outcome, config.threshold)
-        steps.append(replace(end, advantage=float(chain.outcome) - last.posterior_mean, advantage_sd=last.posterior_sd))
+        steps.append(replace(end, advantage=float(chain.outcome) - last.value, advantage_sd=last.value_sd))
     return steps
 
 
@@ -113,13 +113,13 @@ def _value(node: int, have: Trials, said: _Decision, config: EstimatorConfig) ->
     if config.interval is not Interval.posterior:
         low, high = interval(first.correct, first.graded, config) if first.graded else (None, None)
     return StepValue(
-        value=first.correct / first.graded if first.graded else None,
-        value_rollouts=first.graded,
+        value=said.mean[node],
+        value_sd=math.sqrt(said.variance[node]),
         low=low,
         high=high,
-        posterior_mean=said.mean[node],
-        posterior_sd=math.sqrt(said.variance[node]),
-        above=said.above[node],
+        p_above=said.above[node],
+        unbiased_value=first.correct / first.graded if first.graded else None,
+        unbiased_rollouts=first.graded,
         origin=Origin.MEASURED if first.graded else Origin.IMPLIED,
         counts=have.counts,
     )
