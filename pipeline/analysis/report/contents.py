@@ -16,6 +16,7 @@ from pipeline.analysis.report.plan_check import (
 )
 from pipeline.analysis.report.run_data import EXAMPLES, RunData
 from pipeline.analysis.report.run_report import TEXT, cut, last_activity, missing_costs, unlikely_text
+from pipeline.analysis.report.warnings import warning_lines
 from pipeline.core.forecast import Forecast
 from pipeline.core.formatting import format_count, format_number, format_percent, format_range, format_unfinished
 
@@ -31,7 +32,11 @@ def build_page(
         title=found.run_dir,
         kind=KIND,
         facts=_facts(found),
-        banners=(*banners, *_banners(found), *(f"{words}." for words in missing_costs(found))),
+        banners=(
+            *banners,
+            *_banners(found),
+            *(f"{words}." for words in (*warning_lines(found.steps), *missing_costs(found))),
+        ),
         tiles=tuple(_tiles(found)),
         sections=tuple(section for section in sections if section),
         inset=inset,

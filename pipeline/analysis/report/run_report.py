@@ -15,6 +15,7 @@ from pipeline.analysis.report.aggregates import UnlikelyOutcomes, in_all
 from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings
 from pipeline.analysis.report.run_data import RunData, load_run_data, staged_input
 from pipeline.analysis.report.terminal import print_lines
+from pipeline.analysis.report.warnings import warning_lines
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import Absent, StepvalueError, UsageError
 from pipeline.core.forecast import Forecast, decode_forecast
@@ -89,6 +90,7 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
         *_labels(found),
         *_unlikely(found),
         *_verdicts(found),
+        *(f"warning   {words}" for words in warning_lines(found.steps)),
         *_planned(found, plan, other),
         *_damaged(found),
     ]

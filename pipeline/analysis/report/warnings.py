@@ -1,0 +1,100 @@
+"""What a user of the labels should know before training on them: labels 0 that only repeat outcomes, and rollouts whose
+grading depends on the answer. Pure; `steps` is the table of `aggregates.steps_of`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from pipeline.core.formatting import format_count, format_percent
+from pipeline.core.records import Origin
+from pipeline.core.statistics import Floats, Interval, jackknife, ratio, sums_of
+
+MOSTLY = 0.5
+"""A larger share of the labels 0 at ends of chains is worth a warning."""
+LEAST_DIFFERENCE = 0.02
+"""A smaller difference between shares of ungraded rollouts biases values by less than rollouts can show."""
+HALF = 0.5
+"""Values up to this are low."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UngradedRollouts:
+    """Shares of ungraded rollouts of prefixes with low and with other values, their difference with its interval, and the mean
+    of c/n over prefixes as graded, and if all ungraded rollouts were incorrect or correct."""
+
+    low: float
+    high: float
+    difference: Interval
+    mean: float
+    all_wrong: float
+    all_right: float
+
+    @property
+    def depends_on_values(self) -> bool:
+        """Whether rollouts of prefixes with low values are ungraded more often, or less often, than others."""
+        wide = self.difference.value is not None and abs(self.difference.value) >= LEAST_DIFFERENCE
+        return wide and self.difference.has_value
+
+
+def zeros_at_ends(steps: pl.DataFrame) -> tuple[int, int]:
+    """The number of labels 0 at ends of chains, which only repeat the outcome, and of all labels 0."""
+    zeros = steps.filter(pl.col("label") == 0)
+    return zeros.filter(pl.col("origin") == Origin.TERMINAL.value).height, zeros.height
+
+
+def ungraded_rollouts(steps: pl.DataFrame) -> UngradedRollouts | None:
+    """None where no rollout is ungraded, or where no prefix has a low value, or none another one.
+
+    The interval is that of the jackknife over chains (`core.statistics`): rollouts of one problem are ungraded together, for
+    example if its known answer is slow to compare.
+    """
+    sampled = steps.filter(pl.col("counts") & (_issued() > 0)).drop_nulls("value")
+    if not sampled["n_ungraded"].sum():
+        return None
+    low = (sampled["value"] <= HALF).to_numpy().astype(np.float64)
+    ungraded = sampled["n_ungraded"].to_numpy().astype(np.float64)
+    issued = sampled.select(_issued()).to_series().to_numpy().astype(np.float64)
+    if not 0 < low.sum() < len(low):
+        return None
+    chains = np.unique(sampled["chain"].to_numpy(), return_inverse=True)[1]
+    sums = sums_of(chains, [low * ungraded, low * issued, (1 - low) * ungraded, (1 - low) * issued])
+
+    def difference(sums: Floats) -> Floats:
+        return ratio(sums[..., :2]) - ratio(sums[..., 2:])
+
+    total = sums.sum(axis=0)
+    correct = sampled["n_correct"].to_numpy().astype(np.float64)
+    graded = issued > ungraded
+    return UngradedRollouts(
+        low=float(total[0] / total[1]),
+        high=float(total[2] / total[3]),
+        difference=jackknife(sums, difference),
+        mean=float((correct[graded] / (issued - ungraded)[graded]).mean()) if graded.any() else float("nan"),
+        all_wrong=float((correct / issued).mean()),
+        all_right=float(((correct + ungraded) / issued).mean()),
+    )
+
+
+def warning_lines(steps: pl.DataFrame) -> Iterator[str]:
+    """Sentences for the terminal and the page; nothing where there is nothing to warn of."""
+    ends, zeros = zeros_at_ends(steps)
+    if ends > MOSTLY * zeros:
+        yield (
+            f"{ends:,} of {format_count(zeros, 'label')} 0 belong to last steps and only repeat the outcome of their chain. "
+            "Trainers learn little from them about where errors are. Train on values instead (target=soft), or make more "
+            "labels 0 with `relabel`, estimator.rule=threshold and a higher estimator.threshold"
+        )
+    found = ungraded_rollouts(steps)
+    if found is not None and found.depends_on_values:
+        yield (
+            f"{format_percent(found.low)} of the rollouts of prefixes with values up to {HALF:g} are ungraded, but "
+            f"{format_percent(found.high)} of the others: whether a rollout can be graded depends on its answer, and values "
+            f"are biased. Their mean is {found.mean:.2f}; it would be {found.all_wrong:.2f} if all ungraded rollouts were "
+            f"incorrect, and {found.all_right:.2f} if all were correct. Raise grader.deadline_seconds and `regrade`"
+        )
+
+
+def _issued() -> pl.Expr:
+    return pl.col("n_rollouts") + pl.col("n_ungraded")

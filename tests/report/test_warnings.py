@@ -1,0 +1,78 @@
+"""Warnings about labels, against runs whose truth is known."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.analysis.report.warnings import ungraded_rollouts, warning_lines, zeros_at_ends
+from pipeline.estimators.tree import Floats
+
+CHAINS, STEPS = 150, 5
+
+
+def run(lost_if_wrong: float, lost_if_right: float, seed: int = 0, rollouts: int = 8) -> tuple[pl.DataFrame, Floats]:
+    """Prefixes with known values, whose rollouts are lost to the grader with these probabilities."""
+    random = np.random.default_rng(seed)
+    truth = random.random((CHAINS, STEPS))
+    right = random.random((CHAINS, STEPS, rollouts)) < truth[:, :, None]
+    lost = random.random(right.shape) < np.where(right, lost_if_right, lost_if_wrong)
+    graded, correct = (~lost).sum(axis=2).ravel(), (right & ~lost).sum(axis=2).ravel()
+    frame = pl.DataFrame(
+        {
+            "chain": np.repeat(np.arange(CHAINS), STEPS),
+            "value": np.where(graded > 0, correct / np.maximum(graded, 1), 0.5),
+            "n_correct": correct,
+            "n_rollouts": graded,
+            "n_ungraded": rollouts - graded,
+            "counts": True,
+            "label": None,
+            "origin": "measured",
+        },
+        schema_overrides={"label": pl.Int8},
+    )
+    return frame, truth
+
+
+@pytest.mark.parametrize(("wrong", "right"), [(0.35, 0.05), (0.05, 0.35), (0.1, 0.0)])
+def test_grading_that_depends_on_the_answer_is_detected_and_bounded(wrong: float, right: float) -> None:
+    steps, truth = run(wrong, right)
+    found = ungraded_rollouts(steps)
+    assert found is not None
+    assert found.depends_on_values
+    assert (found.low > found.high) == (wrong > right)
+    assert found.all_wrong - 0.02 <= truth.mean() <= found.all_right + 0.02
+    assert abs(found.mean - truth.mean()) > 0.01
+    (line,) = warning_lines(steps)
+    assert "depends on its answer" in line
+
+
+def test_grading_that_fails_by_chance_alone_is_rarely_reported() -> None:
+    false_alarms = 0
+    for seed in range(100):
+        found = ungraded_rollouts(run(0.2, 0.2, seed)[0])
+        assert found is not None
+        false_alarms += found.depends_on_values
+    assert false_alarms <= 10
+
+
+def test_nothing_is_said_of_a_run_without_ungraded_rollouts_or_with_nothing_else() -> None:
+    assert ungraded_rollouts(run(0.0, 0.0)[0]) is None
+    assert ungraded_rollouts(run(1.0, 1.0)[0]) is None
+    assert list(warning_lines(run(0.0, 0.0)[0])) == []
+    assert list(warning_lines(run(1.0, 1.0)[0])) == []
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 6), st.integers(0, 6), st.integers(0, 3))
+def test_labels_0_that_are_mostly_ends_are_reported(ends: int, inner: int, good: int) -> None:
+    steps, _ = run(0.0, 0.0)
+    labels = [0] * (ends + inner) + [1] * good
+    origins = ["terminal"] * ends + ["measured"] * (inner + good)
+    labelled = steps.head(len(labels)).with_columns(
+        label=pl.Series(labels, dtype=pl.Int8), origin=pl.Series(origins, dtype=pl.String)
+    )
+    assert zeros_at_ends(labelled) == (ends, ends + inner)
+    said = [line for line in warning_lines(labelled) if "only repeat the outcome" in line]
+    assert bool(said) == (ends > inner)
