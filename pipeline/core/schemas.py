@@ -7,7 +7,7 @@ import pyarrow as pa
 SCHEMA_VERSION = 4
 READABLE_SCHEMAS = (3, SCHEMA_VERSION)
 """The schema versions of run directories that this version continues. They have the same log. Labels and what an
-estimator has learned are made anew from it (`FORMER_SCHEMAS`)."""
+estimator has learned are made again from it (`FORMER_SCHEMAS`)."""
 
 _ENUM = pa.dictionary(pa.int8(), pa.string())
 _STRINGS = pa.list_(pa.string())
