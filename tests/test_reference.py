@@ -110,7 +110,7 @@ def test_all_help_has_the_default_and_the_values_of_other_options(capsys: pytest
     assert main(["label", "--help-all"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert " estimator.rule = threshold any threshold " in text
-    assert " turns values into labels. With estimator=bisect, first_success or fixed: any. " in text
+    assert " How values become labels. With estimator=bisect, first_success or fixed: any. " in text
 
 
 NO_SETTINGS = re.compile(r"[\w.]+\.(json|jsonl|html|py|md|parquet|yaml|gz|zst)")

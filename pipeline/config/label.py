@@ -248,7 +248,7 @@ class EstimatorConfig(ChosenSettings):
     confidence: Annotated[float, Range(gt=0, lt=1), RELABEL] = 0.95
     """The coverage of the interval."""
     rule: Annotated[LabelRule, RELABEL] = LabelRule.any
-    """The rule that turns values into labels."""
+    """How values become labels."""
     threshold: Annotated[float, Range(ge=0, lt=1), RELABEL] = 0.5
     """A step counts as good if its value is above this; rule=relative: this share of the value of the bare problem."""
     certainty: Annotated[float, Range(gt=0.5, lt=1), RELABEL] = 0.95
@@ -257,6 +257,16 @@ class EstimatorConfig(ChosenSettings):
     """rule=three_class: a step above the threshold is neutral if its value fell by more than this from the step before."""
     after_error: Annotated[AfterError, RELABEL] = AfterError.keep
     """The labels of the steps after a chain's first bad step."""
+
+    JOINT: ClassVar[bool] = False
+    """Whether the estimator knows how the values of a chain depend on each other."""
+
+    def check(self) -> None:
+        if self.rule is LabelRule.first_error and not self.JOINT:
+            raise ValueError(
+                f"estimator.rule=first_error needs to know how the values of a chain depend on each other, which "
+                f"estimator.name={self.name} does not: take estimator=pooled, in `relabel` too, or another rule"
+            )
 
     def check_complete(self, sampling: SamplingConfig) -> None:
         """Raise ValueError for settings that conflict with `sampling`."""

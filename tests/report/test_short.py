@@ -14,12 +14,6 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import FOLDER
 from tests.audit.runs import labelled
 
-WARNING = (
-    "warning   4 of 5 labels 0 belong to last steps and only repeat the outcome of their chain. Trainers learn little from "
-    "them about where errors are. Train on values instead (target=soft), or make more labels 0 with `relabel`, "
-    "estimator.rule=threshold and a higher estimator.threshold"
-)
-
 
 def test_the_short_form_of_an_oracle_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_dir = labelled(tmp_path)
@@ -36,7 +30,7 @@ tokens    1,313 in rollouts, 148 in sampled solutions
 values    0 ▂·····▅······▃·····█ 1  a histogram, last steps left out; mean value 0.83 in right chains, 0.67 in wrong chains
 steps     15 = 13 good + 1 bad + 1 uncertain (6.7 %); not counted: 8 last steps of chains, with the outcome as value
 rule      any: a step is good if one of its rollouts is correct, else bad
-{WARNING}
+outcomes  1 of 7 chains have p_outcome below 0.1: the value before the last step makes their outcome unlikely (0 right, 1 wrong)
 report    {(run_dir / "report.html").as_uri()}
 """
     )
