@@ -60,13 +60,13 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
     tracker = tracker_for(config.run.track)
     fingerprint = policy_for(config.policy).fingerprint()
     watch(Status(stage="reading the input"))
-    facts = identity(config, input_digest(config.data.path), fingerprint)
-    budget = budget_from_plan(config.budget, facts, config) if config.budget else None
-    storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(facts)))
+    run_identity = identity(config, input_digest(config.data.path), fingerprint)
+    budget = budget_from_plan(config.budget, run_identity, config) if config.budget else None
+    storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(run_identity)))
     config = replace(config, run_dir=storage.run_dir)
-    check_claim(storage, facts)
+    check_claim(storage, run_identity)
     with hold_lock(storage, lock=config.run.lock) as alone:
-        damaged = claim(storage, facts, alone=alone)
+        damaged = claim(storage, run_identity, alone=alone)
         if budget is not None:
             storage.replace(PLAN, encode_forecast(budget))
         limit = None if budget is None else budget.limit
@@ -74,7 +74,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
             tracking(tracker, config, storage.run_dir, watch) as tracked,
             heartbeat(storage, config.plan.gpu_hour_price, tracked) as beat,
         ):
-            summary = label_held(config, storage, facts, hiring, beat, stop, run, limit=limit)
+            summary = label_held(config, storage, run_identity, hiring, beat, stop, run, limit=limit)
         spent = summary.totals.tokens + summary.totals.solution_tokens
         return replace(
             summary,
@@ -86,7 +86,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
 def label_held(
     config: LabelConfig,
     storage: Storage,
-    facts: dict[str, object],
+    run_identity: dict[str, object],
     hiring: Hiring,
     watch: Watcher,
     stop: StopSignal,
@@ -95,7 +95,7 @@ def label_held(
     limit: Limit | None = None,
 ) -> Summary:
     """`label` on a run directory that this driver has locked and claimed."""
-    staged, damaged_input = _staged(storage, config, facts, stop)
+    staged, damaged_input = _staged(storage, config, run_identity, stop)
     units = list(units_of(storage, staged))
     found, damaged = _repaired(storage, units)
     asked = _unit_targets(storage, config, units, found)
@@ -202,10 +202,10 @@ def _whose_labels(editions: CommitChain, wholes: Mapping[str, Commit]) -> str:
 
 
 def _staged(
-    storage: Storage, config: LabelConfig, facts: dict[str, object], stop: StopSignal
+    storage: Storage, config: LabelConfig, run_identity: dict[str, object], stop: StopSignal
 ) -> tuple[Commit, list[str]]:
     """The record of the staged input, and the names of its damaged files. The input is staged if no intact record exists."""
-    staged_id = str(facts[STAGED_INPUT])
+    staged_id = str(run_identity[STAGED_INPUT])
     found, damaged = repair(storage, _input_chain(storage, staged_id))
     known = resolve(found).whole
     if known:
@@ -219,7 +219,7 @@ def _staged(
         state=CommitState.WHOLE,
         shards=staged.shards,
         totals=staged.totals,
-        settings=settings_copy(facts),
+        settings=settings_copy(run_identity),
         seconds=staged.seconds,
     )
     if publish(storage, commit):

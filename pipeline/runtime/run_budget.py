@@ -37,14 +37,14 @@ def requested_beyond_identity(config: LabelConfig) -> dict[str, object]:
     return {**_ALWAYS_RECORDED, **flatten_settings("estimator", asked), "sampling.rollouts": config.sampling.rollouts}
 
 
-def budget_from_plan(path: str, facts: Mapping[str, object], config: LabelConfig) -> Forecast:
+def budget_from_plan(path: str, run_identity: Mapping[str, object], config: LabelConfig) -> Forecast:
     """The plan at `path`. Raises UsageError if it cannot be read or is for another run; the message names what differs."""
     try:
         forecast = decode_forecast(Path(path).read_bytes())
     except (OSError, ValueError) as error:
         cause = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"budget={path} is not a plan: {cause}; make one with `plan`") from error
-    wanted, planned = {**facts, **requested_beyond_identity(config)}, {**forecast.identity, **forecast.settings}
+    wanted, planned = {**run_identity, **requested_beyond_identity(config)}, {**forecast.identity, **forecast.settings}
     differing = [key for key in sorted({*wanted, *planned}) if wanted.get(key) != planned.get(key)]
     if differing:
         changes = "; ".join(f"{key} is {wanted.get(key)!r}, in the plan {planned.get(key)!r}" for key in differing[:5])

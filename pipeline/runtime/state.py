@@ -54,7 +54,7 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
     It also contains the hash of the input, versions, and the distribution of each plug-in.
     """
     learner = estimator_for(config.estimator).learner
-    facts: dict[str, object] = {
+    fields: dict[str, object] = {
         "input": input_digest,
         "policy_fingerprint": policy_fingerprint,
         "schema": SCHEMA_VERSION,
@@ -63,14 +63,14 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
         _PRIOR_VERSION: 1 if learner is None else learner.version,
     }
     for section in _SECTIONS:
-        facts.update(_facts_of(section, getattr(config, section)))
-    facts.update(policy_for(config.policy).identity())
+        fields.update(_identity_of(section, getattr(config, section)))
+    fields.update(policy_for(config.policy).identity())
     # The effective value of the setting; None if it is off, as in runs from before the setting existed.
-    facts["sampling.stop_at_answer"] = stops_at_answer(config) or None
-    return {**facts, STAGED_INPUT: _input_id(facts)}
+    fields["sampling.stop_at_answer"] = stops_at_answer(config) or None
+    return {**fields, STAGED_INPUT: _input_id(fields)}
 
 
-def _facts_of(section: str, settings: Any) -> dict[str, object]:
+def _identity_of(section: str, settings: Any) -> dict[str, object]:
     if section not in _REGISTRIES:
         return flatten_settings(section, identifying(settings))
     registry, name = _REGISTRIES[section], settings.chosen
@@ -81,17 +81,17 @@ def _facts_of(section: str, settings: Any) -> dict[str, object]:
     return {**_ALWAYS_RECORDED[section], **own}
 
 
-def _input_id(facts: dict[str, object]) -> str:
+def _input_id(fields: dict[str, object]) -> str:
     """Id of the staged input. It depends on the content of the input and on the settings for reading rows."""
     relevant = {
-        key: value for key, value in facts.items() if key == "input" or key.startswith(("data.", "grader.", "run."))
+        key: value for key, value in fields.items() if key == "input" or key.startswith(("data.", "grader.", "run."))
     }
     return content_id("input", json.dumps(relevant, sort_keys=True))
 
 
-def run_name(facts: dict[str, object]) -> str:
+def run_name(fields: dict[str, object]) -> str:
     """The folder name of a run, a hash of its identity."""
-    return content_id("run", json.dumps(facts, sort_keys=True))[:12]
+    return content_id("run", json.dumps(fields, sort_keys=True))[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

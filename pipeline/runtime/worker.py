@@ -123,7 +123,7 @@ class Worker:
         self._checker = checker_for(config.grader)
         self._labeller: UnitLabeller | None = None
         self._began = 0.0
-        self._journals: dict[UnitBuffer, None] = {}
+        self._buffers: dict[UnitBuffer, None] = {}
 
     async def start(self) -> str:
         """Load the policy and return its identity. Raises PolicyError."""
@@ -144,7 +144,7 @@ class Worker:
 
     async def _label_unit(self, task: UnitTask, labeller: UnitLabeller, started: float) -> Receipt:
         rows, buffer = await self._opened(task)
-        self._journals[buffer] = None
+        self._buffers[buffer] = None
         try:
             while (whole := buffer.done) is None:
                 result = await labeller.label(rows, buffer, task.probe)
@@ -159,7 +159,7 @@ class Worker:
                     learned_from=0 if result.state is None else result.state.chains,
                 )
         finally:
-            del self._journals[buffer]
+            del self._buffers[buffer]
         return Receipt(
             unit_id=task.unit.unit_id,
             whole=True,
@@ -198,7 +198,7 @@ class Worker:
 
     async def drain(self) -> None:
         """Commit all finished rollouts. Raises StoreError."""
-        for buffer in list(self._journals):
+        for buffer in list(self._buffers):
             await buffer.flush()
 
     async def stop(self) -> None:

@@ -49,7 +49,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_dir(whole_run: Path, tmp_path: Path) -> Path:
     (tmp_path / "rows.jsonl").write_bytes((whole_run.parent / "rows.jsonl").read_bytes())
     run_dir = copied(whole_run, tmp_path)
-    # What is only told is not proved.
+    # What a start only reports is not proved.
     shutil.rmtree(run_dir / STARTS)
     return run_dir
 

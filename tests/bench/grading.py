@@ -103,7 +103,7 @@ def _time(taken: Sequence[Times]) -> list[Mark]:
     )
     extraction = [nanoseconds / 1e3 for nanoseconds in best.extraction]
     print(f"  extraction: p50 {quantile(extraction, 0.5):.1f} µs, p99 {quantile(extraction, 0.99):.1f} µs")
-    print(f"  the memo alone answers {100 * mean(best.repeated):.1f} % (same gold, same answer as before)")
+    print(f"  the cache alone answers {100 * mean(best.repeated):.1f} % (same gold, same answer as before)")
     print(f"  {'after extraction':<18}{'outputs':>8}{'<= 5 µs':>9}{'mean µs':>9}{'no child':>10}{'their mean µs':>15}")
     for name, repeats in (("all", True), ("without repeats", False)):
         row = decisions(best, repeats=repeats)

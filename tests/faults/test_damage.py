@@ -114,7 +114,7 @@ def test_what_is_damaged_is_set_aside_and_redone(
         assert noticed(mine.run_dir) == set()
 
 
-def test_damaged_labels_are_never_handed_out(copy: Scene) -> None:
+def test_damaged_labels_are_never_returned(copy: Scene) -> None:
     flip(sorted((copy.run_dir / "labels").iterdir())[0], random.Random(0))
     with pytest.raises(StoreError, match="start `label` on this run directory again"):
         list(label_frames(LocalStorage(copy.run_dir)))

@@ -23,7 +23,7 @@ from tests.audit.runs import copied, files, labelled
 from tests.conftest import write_rows
 from tests.settings import EstimatorChange, GraderChange, grader_settings
 
-# Every completion of the oracle says that "the work is done" before it tells its answer.
+# Every completion of the oracle says that "the work is done" before it states its answer.
 TAKES_IS = GraderChange(answer_pattern="work (is)")
 
 

@@ -124,6 +124,6 @@ def test_what_has_become_void_is_forgotten(tmp_path: Path) -> None:
         repair(storage, chain(storage, UNIT, UNIT_ID))
         opened.add_rollout(rollout(1, "new"))
         await opened.flush()
-        assert set(opened.facts) == {rollout_id(PREFIX_ID, 1)}
+        assert set(opened.outcomes) == {rollout_id(PREFIX_ID, 1)}
 
     asyncio.run(work())

@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_read_for_now_is_no_damage() -> None:
     world.loop.close()
 
 
-def test_a_file_made_anew_under_the_name_it_had_counts_again(tmp_path: Path) -> None:
+def test_a_file_made_again_under_the_name_it_had_counts_again(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     log = UnitLog(storage, UNIT_ID)
     log.read()

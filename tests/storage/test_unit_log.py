@@ -249,7 +249,7 @@ KERNEL = ShardRecord(
 LATER = replace(KERNEL, sha256="f" * 64)
 
 
-@pytest.mark.parametrize("offered", [(), (KERNEL,)], ids=["the shipped kernel", "a learnt kernel"])
+@pytest.mark.parametrize("offered", [(), (KERNEL,)], ids=["the shipped kernel", "a learned kernel"])
 def test_a_unit_goes_on_with_the_kernel_that_it_began_with(tmp_path: Path, offered: tuple[ShardRecord, ...]) -> None:
     storage = LocalStorage(tmp_path)
     first = UnitLog(storage, UNIT_ID, 0, offered)

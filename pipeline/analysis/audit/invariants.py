@@ -155,22 +155,22 @@ def draw_faults(
 def totals_of(
     chains: Collection[AuditedChain],
     asked: Mapping[str, Sequence[Measurement]],
-    facts: Collection[RolloutOutcome],
+    outcomes: Collection[RolloutOutcome],
     drawn: Iterable[SampledSolution],
     rejected_rows: int,
 ) -> Totals:
     """The totals of a whole unit, computed from its log."""
-    verdicts = Counter(outcome.verdict for outcome in facts if outcome.finish is not Finish.ABORT)
-    finishes = Counter(outcome.finish for outcome in facts)
-    measured = {outcome.prefix_id for outcome in facts}
+    verdicts = Counter(outcome.verdict for outcome in outcomes if outcome.finish is not Finish.ABORT)
+    finishes = Counter(outcome.finish for outcome in outcomes)
+    measured = {outcome.prefix_id for outcome in outcomes}
     return Totals(
         used=-rejected_rows,
         rejected=rejected_rows,
         problems=len({proven.chain.problem.problem_id for proven in chains}),
         chains=len(chains),
         prefixes=len(asked),
-        rollouts=len(facts),
-        tokens=sum(outcome.n_tokens for outcome in facts),
+        rollouts=len(outcomes),
+        tokens=sum(outcome.n_tokens for outcome in outcomes),
         correct=verdicts[Verdict.CORRECT],
         incorrect=verdicts[Verdict.INCORRECT],
         no_answer=verdicts[Verdict.NO_ANSWER],

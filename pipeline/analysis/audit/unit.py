@@ -175,18 +175,18 @@ class _Proof:
         self._ledger.count(Check.LABELS, len(chains))
         if self._ledger.faults(Check.LABELS, self._where, faults, self._remedy):
             return
-        facts = rollout_outcomes_of(stored.rollouts)
-        self._prove_log(chains, [chain.outcome for chain in labelled], facts, basis.estimator)
+        rollout_outcomes = rollout_outcomes_of(stored.rollouts)
+        self._prove_log(chains, [chain.outcome for chain in labelled], rollout_outcomes, basis.estimator)
         state = _state(basis.estimator, stored.states)
-        self._prove_labels(stored.labels, labelled, facts, basis.estimator, state, self._where, self._remedy)
+        self._prove_labels(stored.labels, labelled, rollout_outcomes, basis.estimator, state, self._where, self._remedy)
         if basis.edition is not None:
-            self._prove_edition(unit_id, basis.edition, verifier, labelled, facts)
+            self._prove_edition(unit_id, basis.edition, verifier, labelled, rollout_outcomes)
 
     def _prove_log(
         self,
         chains: Sequence[AuditedChain],
         outcomes: Sequence[bool | None],
-        facts: Mapping[str, RolloutOutcome],
+        rollout_outcomes: Mapping[str, RolloutOutcome],
         estimator: Estimator,
     ) -> None:
         stored, ledger = self._stored, self._ledger
@@ -196,22 +196,22 @@ class _Proof:
         ledger.count(Check.ROLLOUTS, len(logged))
         rollouts = self._whole.unit_target.rollouts
         shapes = [chain.shape(outcome) for chain, outcome in zip(chains, outcomes, strict=True)]
-        sampled = {outcome.prefix_id for outcome in facts.values()}
+        sampled = {outcome.prefix_id for outcome in rollout_outcomes.values()}
         without = {
             prefix
             for prefix, locations in asked.items()
             if prefix not in sampled and any(location in stored.too_long for location in locations)
         }
-        trials = trials_of(facts.values())
+        trials = trials_of(rollout_outcomes.values())
         faults = [
             *id_faults(logged, asked, stored.too_long, estimator.rollout_range(rollouts), spare=ends),
             *missing_work_faults(shapes, trials, without, rollouts, estimator),
             *(() if stored.mended else needless_faults(trials, estimator)),
-            *_later_faults(stored.later, facts),
+            *_later_faults(stored.later, rollout_outcomes),
         ]
         ledger.faults(Check.ROLLOUTS, self._where, faults, self._remedy)
         totals = replace(
-            totals_of(chains, asked, facts.values(), stored.drawn, len(stored.rejected)),
+            totals_of(chains, asked, rollout_outcomes.values(), stored.drawn, len(stored.rejected)),
             too_long=len(without),
             spent=self._whole.totals.spent,
         )
@@ -223,14 +223,14 @@ class _Proof:
         self,
         stored: pa.Table | None,
         chains: Sequence[Chain],
-        facts: Mapping[str, RolloutOutcome],
+        rollout_outcomes: Mapping[str, RolloutOutcome],
         estimator: Estimator,
         state: Any,
         where: str,
         remedy: str,
     ) -> None:
         if stored is not None and chains:
-            computed = labels_of(chains, trials_of(facts.values()), estimator, state)
+            computed = labels_of(chains, trials_of(rollout_outcomes.values()), estimator, state)
             self._ledger.faults(Check.LABELS, where, _label_faults(stored, computed), remedy)
 
     def _prove_edition(
@@ -239,7 +239,7 @@ class _Proof:
         edition: CurrentEdition,
         verifier: FileVerifier,
         own: Sequence[Chain],
-        facts: Mapping[str, RolloutOutcome],
+        rollout_outcomes: Mapping[str, RolloutOutcome],
     ) -> None:
         by_unit = (edition.labels, edition.states, edition.verdicts)
         named = [shard for shards in by_unit for shard in shards.get(unit_id, ())]
@@ -254,11 +254,11 @@ class _Proof:
         if found != same:
             fault = f"its labels of unit {unit_id} belong to other chains than the run's own labels"
             self._ledger.fault(Check.LABELS, edition.name, fault, _MAKE_AGAIN)
-        elif verdicts is not None and verdicts["rollout_id"].to_pylist() != sorted(facts):
+        elif verdicts is not None and verdicts["rollout_id"].to_pylist() != sorted(rollout_outcomes):
             fault = f"its verdicts of unit {unit_id} are not exactly one per rollout"
             self._ledger.fault(Check.ROLLOUTS, edition.name, fault, _MAKE_AGAIN)
         else:
-            judged, state = with_verdicts(facts, verdicts), _state(edition.estimator, states)
+            judged, state = with_verdicts(rollout_outcomes, verdicts), _state(edition.estimator, states)
             self._prove_labels(labels, chains, judged, edition.estimator, state, edition.name, _MAKE_AGAIN)
 
 
@@ -282,12 +282,12 @@ def _logged(rollouts: pa.Table) -> Iterator[LoggedId]:
         yield LoggedId(rollout_id=rollout, prefix_id=prefix, issue_index=issue)
 
 
-def _later_faults(later: Sequence[pa.Table], facts: Mapping[str, RolloutOutcome]) -> Iterator[str]:
+def _later_faults(later: Sequence[pa.Table], rollout_outcomes: Mapping[str, RolloutOutcome]) -> Iterator[str]:
     """Faults of rollouts committed after the whole record. They begin an extension, so none may exist already."""
     found = Counter(row.rollout_id for table in later for row in _logged(table))
     for rollout, count in found.items():
-        if count > 1 or rollout in facts:
-            yield f"rollout {rollout} is stored {count + (rollout in facts)} times"
+        if count > 1 or rollout in rollout_outcomes:
+            yield f"rollout {rollout} is stored {count + (rollout in rollout_outcomes)} times"
 
 
 def _differing_totals(recorded: Totals, counted: Totals) -> str:

@@ -186,8 +186,8 @@ def _judged(log: pl.DataFrame, storage: Storage, later: Sequence[ShardRecord]) -
     """The rollouts with the verdicts `later` of an edition in run_dir of the log's; unchanged if the edition has none."""
     if not later:
         return log
-    anew = _tables(storage, later, ["rollout_id", "verdict"])
-    return log.drop("verdict").join(anew, on="rollout_id", how="left", validate="1:1")
+    regraded = _tables(storage, later, ["rollout_id", "verdict"])
+    return log.drop("verdict").join(regraded, on="rollout_id", how="left", validate="1:1")
 
 
 def _counted(log: pl.DataFrame) -> pl.DataFrame:

@@ -1,5 +1,5 @@
-"""A run as its driver lives through it: the real driver, crew and records, and many workers that answer a unit when an engine
-would be done with it. Nothing of this grows with rollouts: the driver knows units only.
+"""A run as its driver lives through it: the real driver, scheduler and records, and many workers that answer a unit when
+an engine would be done with it. Nothing of this grows with rollouts: the driver knows units only.
 
 The records of whole units are those of a real run, the files that they name are not there. What workers do is not counted.
 Not covered: what Ray takes to carry a message, which `make bench` counts.
@@ -63,9 +63,9 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lived:
-    """A run of so many `units` and `replicas`, labelled in `seconds` of the virtual clock, where the engines had `busy_seconds`
-    of work each. `messages` are calls of workers. `grown_mib`: how much more memory the driver took at its most than before it
-    began."""
+    """A run of `units` units on `replicas` workers, labelled in `seconds` of the virtual clock, where the engines had
+    `busy_seconds` of work each. `messages` are calls of workers. `grown_mib`: how much more memory the
+    driver took at its most than before it began."""
 
     units: int
     replicas: int
@@ -100,9 +100,9 @@ def live(units: int, replicas: int, unit_seconds: float = UNIT_SECONDS) -> Lived
     with tempfile.TemporaryDirectory(prefix="stepvalue-scale-") as folder:
         storage = LocalStorage(Path(folder) / "run", QuickDisk())
         config = compose_label(["data.path=none", f"run_dir={storage.run_dir}", "policy=oracle"])
-        facts = identity(config, "no input")
-        claim(storage, facts)
-        _stage(storage, str(facts[STAGED_INPUT]), units)
+        run_identity = identity(config, "no input")
+        claim(storage, run_identity)
+        _stage(storage, str(run_identity[STAGED_INPUT]), units)
         outside = _Outside()
         clock = [time.process_time()]
 
@@ -121,7 +121,7 @@ def live(units: int, replicas: int, unit_seconds: float = UNIT_SECONDS) -> Lived
                 publish(storage, _whole(task))
             clock.append(time.process_time())
 
-        summary = label_held(config, storage, facts, hiring, lambda _: None, StopSignal(), run=run)
+        summary = label_held(config, storage, run_identity, hiring, lambda _: None, StopSignal(), run=run)
         clock.append(time.process_time())
     began, first, last, recorded, ended = clock
     return Lived(
