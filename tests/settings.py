@@ -38,7 +38,7 @@ def grader_settings(kind: str = "math", **own: Any) -> Any:
 
 def rule_labels(root: StepValue, steps: Sequence[StepValue], settings: EstimatorConfig) -> tuple[int | None, ...]:
     """What the rule of an estimator's settings makes of its values."""
-    return step_labels(root, steps, settings, estimator_for(settings).value_column)
+    return step_labels(root, steps, settings)
 
 
 def deciding(config: LabelConfig) -> tuple[Estimator, int]:

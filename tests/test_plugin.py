@@ -245,8 +245,8 @@ def torn(site: Path, folder: Path, line: str, *words: str) -> subprocess.Complet
         ),
         (
             "    def values(self, *given):\n"
-            "        return [[replace(one, posterior_mean=float('nan')) for one in each] for each in super().values(*given)]",
-            "failed in values: posterior_mean must be a probability or None, but is nan",
+            "        return [[replace(one, value=float('nan')) for one in each] for each in super().values(*given)]",
+            "failed in values: value must be a probability or None, but is nan",
         ),
     ],
 )

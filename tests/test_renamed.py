@@ -74,6 +74,9 @@ def test_what_was_recorded_with_old_names_is_read() -> None:
         "neutral": "uncertain",
         "seed": 1,
     }
+    for recorded in (None, "posterior_mean", "value"):
+        assert current_settings("train", {"soft": recorded}) == {"soft": "value"}
+    assert current_settings("train", {"soft": "unbiased_value"}) == {"soft": "unbiased_value"}
 
 
 def test_run_directories_keep_their_names() -> None:

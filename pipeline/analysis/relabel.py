@@ -41,6 +41,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.shards import ASIDE, ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
+from pipeline.storage.stored_labels import has_former_labels
 from pipeline.storage.stored_run import StoredRun, finished_run, refuse_unfinished
 from pipeline.storage.units import UnitRef
 
@@ -92,13 +93,14 @@ def _edited(
     named: Settings,
     judging: Callable[[Settings], AbstractContextManager[Judging]],
 ) -> RelabelResult:
-    """Make a new edition with the `named` settings, unless they are those of the current labels."""
+    """Make a new edition with the `named` settings, unless they are those of the current labels and these have the present
+    columns."""
     storage = storage_at(config.run_dir)
     refuse_unfinished(storage)
     with hold_lock(storage, lock=config.lock):
         run = finished_run(storage)
         settings = {**run.settings, **named}
-        if settings == run.settings:
+        if settings == run.settings and not has_former_labels(storage, run):
             # Complete a move that a crash has interrupted.
             arrange_labels(storage, current_label_files(run.wholes, run.edition))
             return RelabelResult(run_dir=storage.run_dir)

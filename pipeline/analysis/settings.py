@@ -107,8 +107,8 @@ class AgreeConfig(Settings):
     column: str | None = None
     """The column with the human label. It holds the first wrong step, counted from 0, or -1 for none; or a rating (1, 0, -1)
     for each step. null: `label` or `first_error`; the ratings or tags for data.layout=prm800k and math_shepherd."""
-    soft: ValueColumn | None = None
-    """The column of step values. null: `value` for labels of estimator=fixed, else `posterior_mean`."""
+    soft: ValueColumn = ValueColumn.value
+    """The column of step values: the best estimate, or the unbiased one, which is noisier."""
     thresholds: Annotated[list[float], Range(ge=0, lt=1)] = field(default_factory=lambda: list(EIGHTHS))
     """Each threshold is compared with the human labels: a step is good if its value is above it."""
     neutral: Neutral = Neutral.good

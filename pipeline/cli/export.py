@@ -25,7 +25,7 @@ EXPORT = Command(
     examples=(
         "export run_dir=out format=trl out=data/trl tokenizer=Qwen/Qwen3-8B",
         "export run_dir=out format=openrlhf target=soft out=soft",
-        "export run_dir=out format=parquet columns=[problem,steps,posterior_mean] out=data/values",
+        "export run_dir=out format=parquet columns=[problem,steps,value] out=data/values",
         "export run_dir=out format=preference out=data/pairs 'decontaminate.paths=[math500.jsonl]'",
     ),
     notes="""\

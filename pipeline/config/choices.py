@@ -58,8 +58,10 @@ class Sandbox(Enum):
 class ValueColumn(Enum):
     """The column of `labels` that is used as the value of a step."""
 
-    posterior_mean = "posterior_mean"
     value = "value"
+    """The best estimate."""
+    unbiased_value = "unbiased_value"
+    """The estimate that is unbiased for every single prefix, but noisier, and null for some prefixes."""
 
 
 class Aggregation(Enum):
@@ -83,6 +85,7 @@ class LabelRule(Enum):
     relative = "relative"
     posterior = "posterior"
     three_class = "three_class"
+    first_error = "first_error"
 
 
 class AfterError(Enum):

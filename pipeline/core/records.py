@@ -244,18 +244,21 @@ class ChainShape:
 class StepValue:
     """The estimate for one prefix; all probabilities are in [0, 1].
 
-    `value`: the unbiased estimate from the first `value_rollouts` graded rollouts; None without such rollouts. `above`: the
-    posterior probability that the true value is above `estimator.threshold`. `advantage`: the posterior mean of V_k - V_(k-1),
-    `advantage_sd`: its standard deviation; both are None for the bare problem.
+    `value`: the best estimate. `value_sd`: the posterior standard deviation of the true value. `p_above`: the posterior
+    probability that the true value is above `estimator.threshold`. `p_lost`: that it is not above the threshold here and at all
+    later steps of the chain; known for estimator.rule=first_error. `unbiased_value`: an estimate that is unbiased for every
+    single prefix, from `unbiased_rollouts` graded rollouts; None without such rollouts, and for an estimator that has none.
+    `advantage`: the best estimate of V_k - V_(k-1), `advantage_sd`: its standard deviation; both are None for the bare problem.
     """
 
     value: float | None
-    value_rollouts: int
-    low: float | None
-    high: float | None
-    posterior_mean: float | None
-    posterior_sd: float | None
-    above: float | None
+    value_sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_above: float | None = None
+    p_lost: float | None = None
+    unbiased_value: float | None = None
+    unbiased_rollouts: int = 0
     origin: Origin
     counts: Counts
     advantage: float | None = None
@@ -286,11 +289,15 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainValues:
-    """The estimates for a chain of K steps: the value of the bare problem, K step values and K labels."""
+    """The estimates for a chain of K steps: the value of the bare problem, K step values and K labels.
+
+    `p_outcome`: the probability of the chain's own outcome, given the value before its last step; None if one is unknown.
+    """
 
     root: StepValue
     steps: tuple[StepValue, ...]
     labels: tuple[int | None, ...]
+    p_outcome: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

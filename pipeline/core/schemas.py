@@ -4,7 +4,10 @@ from typing import Any
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+READABLE_SCHEMAS = (3, SCHEMA_VERSION)
+"""The schema versions of run directories that this version continues. They have the same log. Labels and what an
+estimator has learned are made again from it (`FORMER_SCHEMAS`)."""
 
 _ENUM = pa.dictionary(pa.int8(), pa.string())
 _STRINGS = pa.list_(pa.string())
@@ -99,15 +102,16 @@ KERNELS = pa.schema(
 
 PER_PREFIX: list[tuple[str, pa.DataType]] = [
     ("value", pa.float64()),
-    ("value_rollouts", pa.int32()),
+    ("value_sd", pa.float64()),
+    ("low", pa.float64()),
+    ("high", pa.float64()),
+    ("p_above", pa.float64()),
+    ("unbiased_value", pa.float64()),
+    ("unbiased_rollouts", pa.int32()),
     ("n_correct", pa.int32()),
     ("n_rollouts", pa.int32()),
     ("n_ungraded", pa.int32()),
     ("n_truncated", pa.int32()),
-    ("low", pa.float64()),
-    ("high", pa.float64()),
-    ("posterior_mean", pa.float64()),
-    ("posterior_sd", pa.float64()),
     ("origin", pa.string()),
 ]
 PER_STEP: list[tuple[str, pa.DataType]] = [("advantage", pa.float64()), ("advantage_sd", pa.float64())]
@@ -127,6 +131,7 @@ LABELS = pa.schema(
         _required("prefix_ids", _STRINGS),
         _optional("final_answer", pa.string()),
         _optional("outcome", pa.bool_()),
+        _optional("p_outcome", pa.float64()),
         *(_required(name, pa.list_(kind)) for name, kind in (*PER_PREFIX, *PER_STEP)),
         _required("label", pa.list_(pa.int8())),
         *(_optional(f"root_{name}", kind) for name, kind in PER_PREFIX),
@@ -146,6 +151,48 @@ STATES = pa.schema(
     ]
 )
 """The state that an estimator has learned, as JSON."""
+
+_VALUES_3: list[tuple[str, pa.DataType]] = [
+    ("value", pa.float64()),
+    ("value_rollouts", pa.int32()),
+    ("n_correct", pa.int32()),
+    ("n_rollouts", pa.int32()),
+    ("n_ungraded", pa.int32()),
+    ("n_truncated", pa.int32()),
+    ("low", pa.float64()),
+    ("high", pa.float64()),
+    ("posterior_mean", pa.float64()),
+    ("posterior_sd", pa.float64()),
+    ("origin", pa.string()),
+]
+_NOT_IN_3 = {"p_outcome", *(f"{at}{name}" for at in ("", "root_") for name, _ in PER_PREFIX)}
+_FIRST_OF_PREFIX, _FIRST_OF_ROOT = "value", "root_value"
+
+
+def _labels_3() -> pa.Schema:
+    fields: list[pa.Field[Any]] = []
+    for field in LABELS:
+        if field.name == _FIRST_OF_PREFIX:
+            fields += [_required(name, pa.list_(kind)) for name, kind in _VALUES_3]
+        elif field.name == _FIRST_OF_ROOT:
+            fields += [_optional(f"root_{name}", kind) for name, kind in _VALUES_3]
+        elif field.name not in _NOT_IN_3:
+            fields.append(field)
+    return pa.schema(fields)
+
+
+LABELS_3 = _labels_3()
+"""The columns of `labels` in runs of schema 3."""
+KERNELS_3 = pa.schema([field for field in KERNELS if field.name != "reproduced"])
+"""The columns of `kernels` in runs of schema 3."""
+FORMER_SCHEMAS = {"labels": LABELS_3, "kernels": KERNELS_3}
+"""The tables of runs of schema 3 that had other columns than now."""
+SAME_IN_3 = frozenset(LABELS.names) & frozenset(LABELS_3.names) - {
+    *("value", "root_value", "advantage", "advantage_sd", "label"),
+}
+"""Columns that have the same meaning in `labels` of schema 3."""
+COUNTED_IN_3 = SAME_IN_3 - {"low", "high", "root_low", "root_high"}
+"""Those of them that follow from the log alone, not from what an estimator has learned."""
 
 SCHEMAS = {
     "inputs": INPUTS,

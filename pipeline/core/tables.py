@@ -233,6 +233,7 @@ def labels_table(
             "prefix_ids": [list(chain.prefix_ids) for chain in chains],
             "final_answer": [None if chain.final_answer is None else storable(chain.final_answer) for chain in chains],
             "outcome": [chain.outcome for chain in chains],
+            "p_outcome": [found.p_outcome for found in values],
             **per_step,
             "label": [list(found.labels) for found in values],
             **root,

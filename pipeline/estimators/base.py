@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, ClassVar, Protocol, Self
 
-from pipeline.config.choices import BudgetUnit, ValueColumn
+from pipeline.config.choices import BudgetUnit
 from pipeline.config.fields import in_common
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, StepValue, Trials
@@ -98,8 +98,6 @@ class Estimator(Protocol):
 
     Config: ClassVar[type[EstimatorConfig]] = EstimatorConfig
     """Its settings: a subclass of `EstimatorConfig`, whose defaults are its default interval and label rule."""
-    value_column: ClassVar[ValueColumn] = ValueColumn.posterior_mean
-    """The column of `labels` that holds its estimate. Label rules and reports use it."""
     needs: ClassVar[frozenset[Need]] = frozenset(Need)
     """What it needs of a log that another estimator sampled."""
     stops_early: ClassVar[bool] = False
@@ -112,6 +110,8 @@ class Estimator(Protocol):
     """Whether its requests can be derived from the log alone, so that `audit` can verify them."""
     counts_are_shares: ClassVar[bool] = False
     """Whether n_correct of n_rollouts has (nearly) binomial noise, which `report` uses to compare two runs."""
+    value_is_share: ClassVar[bool] = False
+    """Whether `value` is n_correct of n_rollouts, so that the counts alone determine it and its noise."""
     learner: ClassVar[Learner | None] = None
 
     settings: EstimatorConfig
@@ -140,7 +140,7 @@ class Estimator(Protocol):
     ) -> tuple[int | None, ...]:
         """The labels of a chain's K steps by the label rule of the settings, before `after_error` is applied."""
         root, *steps = values
-        return step_labels(root, steps, self.settings, self.value_column)
+        return step_labels(root, steps, self.settings)
 
     def is_finished(self, trials: Trials) -> bool:
         """Whether no further rollout of a prefix counts, whatever its outcome. Used if `stops_early`."""
@@ -196,9 +196,9 @@ def objection(sampled: Estimator, wanted: Estimator) -> str | None:
 
 
 LABELS = (0, 1, 2, None)
-_SHARES = ("value", "low", "high", "posterior_mean", "above")
+_SHARES = ("value", "low", "high", "p_above", "p_lost", "unbiased_value")
 """Fields of a `StepValue` that are probabilities or None."""
-_SPREADS = ("posterior_sd", "advantage_sd")
+_SPREADS = ("value_sd", "advantage_sd")
 
 
 def wrong_rollouts(found: Any, problems: Sequence[Tree], *_rest: object, **_named: object) -> str:

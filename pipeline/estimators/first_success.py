@@ -1,7 +1,8 @@
 """The first_success estimator: it samples a prefix until `successes` rollouts are correct, or until all N are issued.
 
 Labels of the rule `any` have exactly the same distribution as with N rollouts for every prefix, for 1/V rollouts instead of N.
-Values stay unbiased (`paths.unbiased_value`) but are less precise than those of N rollouts, because they use fewer.
+`value` is the posterior mean. `unbiased_value` (`paths.unbiased_value`) is less precise than that of N rollouts, because it
+uses fewer.
 
 Up to `batch` rollouts run at once. Only the order of issue counts, never the order of completion: the rule stops at the first
 rollout in that order that completes the `successes`. Rollouts issued after it do not count and need not finish, so labels do
@@ -106,7 +107,7 @@ def measured_value(trials: Trials, config: StoppingConfig) -> StepValue:
 
     A log may contain more rollouts. Those after the stopping point count only for `tokens` and `truncated`, which report the
     cost. The posterior is as in `fixed`: it does not depend on the stopping rule. The interval is exact under the rule, or
-    Jeffreys'. The value may lie outside the interval.
+    Jeffreys'. The unbiased value may lie outside the interval.
     """
     stop = _stop(trials.outcomes, config)
     graded = stop.boundaries[-1] if stop.boundaries else 0
@@ -117,8 +118,9 @@ def measured_value(trials: Trials, config: StoppingConfig) -> StepValue:
         low, high = stopping_interval(stop.boundaries, config.successes, stop.correct, config.confidence)
     else:
         low, high = jeffreys(stop.correct, graded, config.confidence)
-    value = unbiased_value(stop.boundaries, config.successes, stop.correct)
-    return replace(fixed.measured_value(counts, config), value=value, low=low, high=high)
+    unbiased = unbiased_value(stop.boundaries, config.successes, stop.correct)
+    found = fixed.posterior_value(counts, config)
+    return replace(found, low=low, high=high, unbiased_value=unbiased, unbiased_rollouts=graded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,9 @@ It is unbiased for P(correct | prefix) if whether a rollout can be graded does n
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pipeline.config.choices import ValueColumn
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators.base import Estimator, Need, RolloutRange
@@ -20,11 +20,11 @@ class Fixed(Estimator):
     """See the module."""
 
     Config = FixedConfig
-    value_column = ValueColumn.value
     needs = frozenset({Need.EVERY_PREFIX, Need.FREE_COUNTS})
     one_round = True
     replayable = True
     counts_are_shares = True
+    value_is_share = True
 
     def next_rollouts(
         self, problems: Sequence[Tree], trials: Mapping[str, Trials], rollouts: int, state: Any
@@ -73,42 +73,40 @@ def rollouts_owed(trials: Trials, rollouts: int) -> int:
 
 
 def measured_value(counts: Counts, config: EstimatorConfig) -> StepValue:
-    """Value, interval and posterior of a sampled prefix.
+    """The value correct / graded of a sampled prefix, for a number of rollouts that does not depend on their outcomes.
 
-    The posterior is Beta(c + 1/2, n - c + 1/2), from Jeffreys' prior and this prefix's rollouts alone. Without graded rollouts
-    all estimates are None and the origin is `unmeasured`.
+    `value_sd` and `p_above` are those of the posterior Beta(c + 1/2, n - c + 1/2), from Jeffreys' prior and this prefix's
+    rollouts alone. Without graded rollouts all estimates are None and the origin is `unmeasured`.
     """
     correct, graded = counts.correct, counts.graded
     if graded == 0:
         return unmeasured_value(counts)
     low, high = interval(correct, graded, config)
-    mean, sd = beta_moments(correct, graded)
     return StepValue(
         value=correct / graded,
-        value_rollouts=graded,
+        value_sd=beta_moments(correct, graded)[1],
         low=low,
         high=high,
-        posterior_mean=mean,
-        posterior_sd=sd,
-        above=above(correct, graded, config.threshold),
+        p_above=above(correct, graded, config.threshold),
+        unbiased_value=correct / graded,
+        unbiased_rollouts=graded,
         origin=Origin.MEASURED,
         counts=counts,
     )
 
 
+def posterior_value(counts: Counts, config: EstimatorConfig) -> StepValue:
+    """The same with the posterior mean as value and without an unbiased value, for a number of rollouts that depends on their
+    outcomes: correct / graded is biased then, but a posterior does not depend on when sampling stopped."""
+    if counts.graded == 0:
+        return unmeasured_value(counts)
+    mean, _ = beta_moments(counts.correct, counts.graded)
+    return replace(measured_value(counts, config), value=mean, unbiased_value=None, unbiased_rollouts=0)
+
+
 def unmeasured_value(counts: Counts) -> StepValue:
     """The value of a prefix without any evidence: all estimates are None."""
-    return StepValue(
-        value=None,
-        value_rollouts=0,
-        low=None,
-        high=None,
-        posterior_mean=None,
-        posterior_sd=None,
-        above=None,
-        origin=Origin.UNMEASURED,
-        counts=counts,
-    )
+    return StepValue(value=None, origin=Origin.UNMEASURED, counts=counts)
 
 
 def terminal_value(outcome: bool, threshold: float) -> StepValue:
@@ -116,12 +114,11 @@ def terminal_value(outcome: bool, threshold: float) -> StepValue:
     value = float(outcome)
     return StepValue(
         value=value,
-        value_rollouts=0,
+        value_sd=0.0,
         low=value,
         high=value,
-        posterior_mean=value,
-        posterior_sd=0.0,
-        above=float(value > threshold),
+        p_above=float(value > threshold),
+        unbiased_value=value,
         origin=Origin.TERMINAL,
         counts=Counts(),
     )

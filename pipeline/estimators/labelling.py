@@ -10,7 +10,7 @@ from pipeline.core.records import Chain, ChainShape, ChainValues, Problem, Rollo
 from pipeline.core.tables import labels_table, rollout_outcomes
 from pipeline.data.steps import step_texts
 from pipeline.estimators.base import Estimator
-from pipeline.estimators.labels import after_error, rule_name
+from pipeline.estimators.labels import after_error, p_outcome, rule_name
 
 _COLUMNS = (
     "chain_id",
@@ -75,6 +75,7 @@ def chain_values(
             root=values[0],
             steps=tuple(values[1:]),
             labels=after_error(estimator.labels(chain, trials, values), estimator.settings),
+            p_outcome=p_outcome(chain.outcome, values),
         )
         for chain, values in zip(chains, found, strict=True)
     ]

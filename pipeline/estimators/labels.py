@@ -8,18 +8,23 @@
                else uncertain.
 `three_class`  0 when the value <= threshold. Of the other steps, those that lose more than `neutral` relative to the step
                before are neutral (2): they lower the chance of success but do not end it.
+`first_error`  0 for the step from which on the value probably stays at `threshold` or below (P >= 1/2) until the chain ends
+               wrong; 1 for the steps before it, and for all steps of a right chain; uncertain after it. All steps are uncertain
+               where the value was probably never above the threshold: the policy cannot do the problem, whatever the steps are.
 
-The value is that of the estimator (`Estimator.value_column`): the unbiased value for the fixed estimator, the posterior mean
-for the others. Where sampling stops early, the unbiased value of one prefix is often 0 or 1 (first_success: 0 after a first
-success at the second rollout) or missing (pooled). `any` uses the rollouts themselves with every estimator.
+The value is `StepValue.value`. `any` uses the rollouts themselves with every estimator.
+
+A step is uncertain under every rule where neither its own prefix nor the prefix before or after it in the chain has a graded
+rollout: its value then rests on what is usual in the run and not on evidence of its own. The end of a chain with an outcome
+counts as evidence.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from pipeline.config.choices import AfterError, LabelRule, ValueColumn
+from pipeline.config.choices import AfterError, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import Origin, StepValue
 
@@ -29,20 +34,20 @@ NEUTRAL = 2
 
 _IN_LABEL_RULE = {AfterError.uncertain: "undecided", AfterError.negative: "negative"}
 """The names in the column `label_rule` of run directories."""
+_PROBABLY = 0.5
 ROUNDING = 1e-9
 """Tolerance for losses equal to `neutral`: 0.8 - 0.7 > 0.1 in floating point."""
 
 
-def step_labels(
-    root: StepValue, steps: Sequence[StepValue], config: EstimatorConfig, column: ValueColumn
-) -> tuple[int | None, ...]:
-    """One label per step, each by the rule alone. A step without the value that the rule needs is uncertain (None). `column` is
-    the estimate that the rule uses (`Estimator.value_column`)."""
-
-    def value(step: StepValue) -> float | None:
-        return step.value if column is ValueColumn.value else step.posterior_mean
-
-    return tuple(_label(root, before, step, config, value) for before, step in pairwise((root, *steps)))
+def step_labels(root: StepValue, steps: Sequence[StepValue], config: EstimatorConfig) -> tuple[int | None, ...]:
+    """One label per step, each by the rule alone. A step without the value that the rule needs is uncertain (None), and so is
+    one without evidence near it, see the module."""
+    values = (root, *steps)
+    evidence = [step.origin is Origin.TERMINAL or step.counts.graded > 0 for step in values]
+    return tuple(
+        _label(root, before, step, config) if any(evidence[index : index + 3]) else None
+        for index, (before, step) in enumerate(pairwise(values))
+    )
 
 
 def after_error(labels: Sequence[int | None], config: EstimatorConfig) -> tuple[int | None, ...]:
@@ -64,7 +69,7 @@ def rule_name(config: EstimatorConfig) -> str:
             return f"posterior>{config.threshold:g}@{config.certainty:g}{rest}"
         case LabelRule.three_class:
             return f"three_class>{config.threshold:g}-{config.neutral:g}{rest}"
-        case LabelRule.threshold | LabelRule.relative:
+        case LabelRule.threshold | LabelRule.relative | LabelRule.first_error:
             return f"{config.rule.value}>{config.threshold:g}{rest}"
 
 
@@ -86,6 +91,11 @@ def describe_rule(config: EstimatorConfig) -> str:
             )
         case LabelRule.threshold:
             text = f"a step is good if its value is above {threshold}, else bad"
+        case LabelRule.first_error:
+            text = (
+                f"the step from which on the value probably stays at {threshold} or below is bad, steps before it are good, "
+                "later ones uncertain; so are all steps of a chain whose value was probably never above it"
+            )
         case LabelRule.relative:
             text = f"a step is good if its value is above {threshold} times the value of the bare problem, else bad"
     after = ""
@@ -95,28 +105,23 @@ def describe_rule(config: EstimatorConfig) -> str:
     return f"{config.rule.value}: {text}{after}"
 
 
-def _label(
-    root: StepValue,
-    before: StepValue,
-    step: StepValue,
-    config: EstimatorConfig,
-    value_of: Callable[[StepValue], float | None],
-) -> int | None:
-    value = value_of(step)
+def _label(root: StepValue, before: StepValue, step: StepValue, config: EstimatorConfig) -> int | None:
+    value = step.value
     match config.rule:
         case LabelRule.any:
             return _any_right(step)
         case LabelRule.posterior:
-            return _certain(step.above, config.certainty)
+            return _certain(step.p_above, config.certainty)
         case LabelRule.threshold:
             return None if value is None else int(value > config.threshold)
         case LabelRule.relative:
-            base = value_of(root)
-            if value is None or base is None or not _any_right(root):
+            if value is None or root.value is None or not _any_right(root):
                 return None
-            return int(value > config.threshold * base)
+            return int(value > config.threshold * root.value)
         case LabelRule.three_class:
-            return _three_class(value_of(before), value, config)
+            return _three_class(before.value, value, config)
+        case LabelRule.first_error:
+            return _first_error(root.p_lost, before.p_lost, step.p_lost)
 
 
 def _any_right(step: StepValue) -> int | None:
@@ -133,6 +138,15 @@ def _certain(above: float | None, certainty: float) -> int | None:
     return NEGATIVE if 1 - above >= certainty else None
 
 
+def _first_error(root: float | None, before: float | None, lost: float | None) -> int | None:
+    """`p_lost` of the bare problem, of the prefix before the step, and of the one with it. It never decreases along a chain."""
+    if root is None or before is None or lost is None or root >= _PROBABLY:
+        return None
+    if lost < _PROBABLY:
+        return POSITIVE
+    return NEGATIVE if before < _PROBABLY else None
+
+
 def _three_class(before: float | None, value: float | None, config: EstimatorConfig) -> int | None:
     if value is None:
         return None
@@ -143,14 +157,26 @@ def _three_class(before: float | None, value: float | None, config: EstimatorCon
     return NEUTRAL if before - value > config.neutral + ROUNDING else POSITIVE
 
 
+def p_outcome(outcome: bool | None, values: Sequence[StepValue]) -> float | None:
+    """The probability of a chain's own outcome, given the value before its last step. `values`: its K + 1 values. None without
+    an outcome or that value.
+
+    A small one is a surprise: a right answer by luck, or a slip at the end.
+    """
+    before = values[-2].value
+    if outcome is None or before is None:
+        return None
+    return before if outcome else 1 - before
+
+
 def with_advantages(values: Sequence[StepValue]) -> list[StepValue]:
     """The values with advantages, for prefixes with independent posteriors: their variances add up."""
     return [values[0], *(_advantage(before, after) for before, after in pairwise(values))]
 
 
 def _advantage(before: StepValue, after: StepValue) -> StepValue:
-    means = before.posterior_mean, after.posterior_mean
-    sds = before.posterior_sd, after.posterior_sd
-    if means[0] is None or means[1] is None or sds[0] is None or sds[1] is None:
+    if before.value is None or after.value is None or before.value_sd is None or after.value_sd is None:
         return after
-    return replace(after, advantage=means[1] - means[0], advantage_sd=math.hypot(sds[0], sds[1]))
+    return replace(
+        after, advantage=after.value - before.value, advantage_sd=math.hypot(before.value_sd, after.value_sd)
+    )

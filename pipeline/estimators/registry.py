@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from pipeline.config.choices import ValueColumn
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import complete_settings
 from pipeline.core.registry import Registry
@@ -31,8 +30,3 @@ def estimator_for(settings: EstimatorConfig) -> "Estimator":
     the settings."""
     usable: Estimator = ESTIMATORS.create(settings.name, complete_settings(settings, ESTIMATORS))
     return usable
-
-
-def value_column(asked: ValueColumn | None, estimator: str) -> ValueColumn:
-    """The requested column, or else the column from which the estimator's labels are made."""
-    return asked if asked is not None else ESTIMATORS.load(estimator).value_column

@@ -138,7 +138,7 @@ class ExportConfig(Settings):
     """The target of a step: its label, its value, or its counts of rollouts. null: soft for format=scan, labels unchanged for
     format=parquet, else hard."""
     soft: ValueColumn | None = None
-    """The column of step values. null: `value` for labels of estimator=fixed, else `posterior_mean`."""
+    """The column of step values: the best estimate, or the unbiased one, which is noisier. null: `value`."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
     """A step is good if its value is above this. `soft` names the column of the value. null: the run's labels count."""
     uncertain: UncertainSteps | None = None

@@ -12,7 +12,6 @@ from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Origin
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE
-from pipeline.estimators.registry import value_column
 from pipeline.export.example import StepTarget, TrainingExample, display_name
 from pipeline.export.formats.base import Format
 from pipeline.export.settings import ExportConfig, NeutralSteps, TargetKind, UncertainSteps
@@ -44,7 +43,7 @@ class LabelRow(NamedTuple):
     steps: list[str]
     label: list[int | None]
     value: list[float | None]
-    posterior_mean: list[float | None]
+    unbiased_value: list[float | None]
     n_correct: list[int]
     n_rollouts: list[int]
     origin: list[str]
@@ -53,7 +52,7 @@ class LabelRow(NamedTuple):
     estimator: str
 
 
-VALUES = ("value", "posterior_mean")
+VALUES = ("value", "unbiased_value")
 COUNTS = ("n_correct", "n_rollouts", "origin")
 PLACE = ("prefix_ids", "root_prefix_id")
 SOMETIMES = (*VALUES, *COUNTS, *PLACE)
@@ -61,10 +60,10 @@ SOMETIMES = (*VALUES, *COUNTS, *PLACE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetChoice:
-    """The settings of an export after defaults are applied. If `soft` is None, the column depends on each row's estimator."""
+    """The settings of an export after defaults are applied."""
 
     target: TargetKind
-    soft: ValueColumn | None
+    soft: ValueColumn
     threshold: float | None
     uncertain: UncertainSteps
     neutral: NeutralSteps | None
@@ -106,7 +105,7 @@ def target_choice(config: ExportConfig, layout: Format) -> TargetChoice:
         )
     return TargetChoice(
         target=target,
-        soft=config.soft,
+        soft=config.soft or ValueColumn.value,
         threshold=config.threshold,
         uncertain=uncertain,
         neutral=config.neutral or (NeutralSteps.keep if layout.neutral else None),
@@ -175,9 +174,9 @@ def hard_labels(row: LabelRow, choice: TargetChoice) -> list[int | None]:
     return [instead if label == NEUTRAL else label for label in row.label]
 
 
-def soft_values(row: LabelRow, column: ValueColumn | None) -> list[float | None]:
-    """The value of every step, from `column` or, if that is None, from the default column of the row's estimator."""
-    return row.value if value_column(column, row.estimator) is ValueColumn.value else row.posterior_mean
+def soft_values(row: LabelRow, column: ValueColumn) -> list[float | None]:
+    """The value of every step, from `column`."""
+    return row.value if column is ValueColumn.value else row.unbiased_value
 
 
 def _targets(row: LabelRow, choice: TargetChoice, hard: list[int | None]) -> list[StepTarget]:

@@ -37,7 +37,7 @@ from pipeline.storage.editions import arrange_labels, current_edition, current_l
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.repair import repair
-from pipeline.storage.run_record import STAGED_INPUT, check_claim, claim, settings_copy
+from pipeline.storage.run_record import STAGED_INPUT, check_claim, claim, settings_copy, with_recorded_schema
 from pipeline.storage.starts import PLAN, read_starts
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, unit_rows, units_of
@@ -64,6 +64,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
     budget = budget_from_plan(config.budget, run_identity, config) if config.budget else None
     storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(run_identity)))
     config = replace(config, run_dir=storage.run_dir)
+    run_identity = with_recorded_schema(storage, run_identity)
     check_claim(storage, run_identity)
     with hold_lock(storage, lock=config.run.lock) as alone:
         damaged = claim(storage, run_identity, alone=alone)

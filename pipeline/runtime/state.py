@@ -11,7 +11,7 @@ from pipeline.config.recorded_settings import complete_settings, flatten_setting
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.core.registry import Registry
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.schemas import READABLE_SCHEMAS, SCHEMA_VERSION
 from pipeline.engines.registry import ENGINES, policy_for
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.graders.registry import GRADERS, grader_version
@@ -90,8 +90,9 @@ def _input_id(fields: dict[str, object]) -> str:
 
 
 def run_name(fields: dict[str, object]) -> str:
-    """The folder name of a run, a hash of its identity."""
-    return content_id("run", json.dumps(fields, sort_keys=True))[:12]
+    """The folder name of a run, a hash of its identity. It has the oldest schema that this version continues, so that the same
+    command finds the run of an earlier version."""
+    return content_id("run", json.dumps({**fields, "schema": READABLE_SCHEMAS[0]}, sort_keys=True))[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

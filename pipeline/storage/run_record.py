@@ -6,6 +6,7 @@ from enum import Enum, auto
 
 from pipeline.config.recorded_settings import RUN_RECORD, change_lines
 from pipeline.core.errors import Absent, RunConflict, StoreError, Unreachable
+from pipeline.core.schemas import READABLE_SCHEMAS
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, chains, checksum
 from pipeline.storage.lock import MARKER
 from pipeline.storage.shards import set_aside_damaged
@@ -15,6 +16,7 @@ NAME = RUN_RECORD
 _CHECK = "check"
 _OF_RECORDS = "chain_id"
 """A key of commit records, which have the same kind of checksum."""
+SCHEMA = "schema"
 STAGED_INPUT = "staged_input"
 """Key of the id under which the input of the run is committed."""
 
@@ -26,6 +28,20 @@ class _Found(Enum):
     OURS = auto()
     OURS_WITHOUT_RECORD = auto()
     UNUSED = auto()
+
+
+def with_recorded_schema(storage: Storage, identity: Mapping[str, object]) -> dict[str, object]:
+    """The identity with the schema of the run in the directory, where this version continues runs of that schema. If the
+    record is lost, the schema is that of the copy with the staged input."""
+    try:
+        recorded = recorded_identity(storage).get(SCHEMA)
+    except Unreachable:
+        raise
+    except StoreError:
+        copies = _copies(storage)
+        fitting = (known for known in READABLE_SCHEMAS if settings_copy({**identity, SCHEMA: known}) in copies)
+        recorded = next(fitting, None)
+    return {**identity, SCHEMA: next((known for known in READABLE_SCHEMAS if known == recorded), identity.get(SCHEMA))}
 
 
 def check_claim(storage: Storage, identity: Mapping[str, object]) -> None:
@@ -75,10 +91,10 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
     differing = [key for key in sorted({*recorded, *identity}) if recorded.get(key) != identity.get(key)]
     if not differing:
         return _Found.OURS
-    if recorded.get("schema") != identity.get("schema"):
+    if recorded.get(SCHEMA) != identity.get(SCHEMA):
         raise RunConflict(
-            f"{storage.run_dir} was written with schema {recorded.get('schema')}, but this version of stepvalue uses "
-            f"{identity.get('schema')}: continue with the version that wrote it, or use another run_dir"
+            f"{storage.run_dir} was written with schema {recorded.get(SCHEMA)}, but this version of stepvalue uses "
+            f"{identity.get(SCHEMA)}: continue with the version that wrote it, or use another run_dir"
         )
     if alone and not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
         return _Found.UNUSED
@@ -108,7 +124,7 @@ def recorded_identity(storage: Storage) -> dict[str, object]:
     except (ValueError, AttributeError, TypeError) as error:
         raise StoreError(_damaged(storage, str(error))) from error
     # Runs of schema 1 have no checksum and are recognized by their schema.
-    if check != checksum(fields) and not (check is None and fields.get("schema") == 1):
+    if check != checksum(fields) and not (check is None and fields.get(SCHEMA) == 1):
         raise StoreError(_damaged(storage, "it does not match its checksum"))
     if _OF_RECORDS in fields:
         raise StoreError(_damaged(storage, "it is another file under this name"))

@@ -1,19 +1,44 @@
-"""The labels of a run directory as polars frames, read through its commit records."""
+"""The labels of a run directory as polars frames, read through its commit records.
+
+Labels of a run of schema 3 have other columns. They are refused where one of the columns that changed is asked for; `relabel`
+makes labels with the present columns.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
 
+from pipeline.core.errors import UsageError
+from pipeline.core.schemas import LABELS_3, SAME_IN_3, SCHEMA_VERSION
 from pipeline.storage.editions import current_shards
-from pipeline.storage.shards import read_shard
+from pipeline.storage.run_record import SCHEMA
+from pipeline.storage.shards import verified_file
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, stored_run
 
 
+class FormerLabels(UsageError):
+    """A run has labels with the columns of schema 3."""
+
+
+def is_former(columns: Sequence[str]) -> bool:
+    """Whether a label file with these columns was written by a version with schema 3."""
+    return list(columns) == LABELS_3.names
+
+
+def has_former_labels(storage: Storage, run: StoredRun) -> bool:
+    """Whether any of the current label files has the columns of schema 3. Raises StoreError for a damaged file."""
+    if run.identity.get(SCHEMA) == SCHEMA_VERSION:
+        return False
+    files = (shard for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
+    return any(is_former(verified_file(storage, shard).schema_arrow.names) for shard in files)
+
+
 def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """The current labels: one frame per complete unit that has labels, in the order of the input. All chains of a problem are
-    in one frame. `columns`: the columns to read. Raises as `stored_run` does, and StoreError for a damaged file."""
+    in one frame. `columns`: the columns to read. Raises as `stored_run` does, StoreError for a damaged file, and
+    FormerLabels."""
     yield from frames_of(storage, stored_run(storage), columns)
 
 
@@ -22,10 +47,23 @@ def frames_of(storage: Storage, run: StoredRun, columns: Sequence[str] | None = 
     current = current_shards(run.wholes, run.edition)
     for unit in run.units:
         for shard in current.get(unit.unit_id, ()):
-            yield pl.DataFrame(read_shard(storage, shard, columns))
+            file = verified_file(storage, shard)
+            if is_former(file.schema_arrow.names) and not SAME_IN_3.issuperset(
+                LABELS_3.names if columns is None else columns
+            ):
+                raise FormerLabels(_refusal(storage, run))
+            yield pl.DataFrame(file.read(columns=None if columns is None else list(columns), use_threads=False))
 
 
 def rows_of(storage: Storage, run: StoredRun, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Like `frames_of`, row by row as dicts of column name -> value."""
     for frame in frames_of(storage, run, columns):
         yield from frame.iter_rows(named=True)
+
+
+def _refusal(storage: Storage, run: StoredRun) -> str:
+    finish = "finish it with `label`, then " if run.incomplete else ""
+    return (
+        f"{storage.run_dir} has labels with the columns of schema 3, but this version of stepvalue reads those of schema "
+        f"{SCHEMA_VERSION}: {finish}`relabel run_dir={storage.run_dir}` makes new ones, without a model"
+    )

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.formatting import format_unfinished
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.schemas import READABLE_SCHEMAS, SCHEMA_VERSION
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, Commit, CommitChain, chain, chains, refuse_damage, resolve
 from pipeline.storage.editions import current_edition, edition_chain, edition_settings, repaired_editions
-from pipeline.storage.run_record import NAME, STAGED_INPUT, recorded_identity
+from pipeline.storage.run_record import NAME, SCHEMA, STAGED_INPUT, recorded_identity
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, units_of
 
@@ -90,9 +90,9 @@ def readable_identity(storage: Storage) -> dict[str, object]:
     """The run's recorded identity. Raises UsageError for a directory without a run of this version, StoreError."""
     refuse_no_run(storage)
     identity = recorded_identity(storage)
-    if identity.get("schema") != SCHEMA_VERSION:
+    if identity.get(SCHEMA) not in READABLE_SCHEMAS:
         raise UsageError(
-            f"{storage.run_dir} was written with schema {identity.get('schema')}, but this version of stepvalue uses "
+            f"{storage.run_dir} was written with schema {identity.get(SCHEMA)}, but this version of stepvalue uses "
             f"{SCHEMA_VERSION}: use the version that wrote it"
         )
     return identity

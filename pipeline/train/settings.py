@@ -38,7 +38,7 @@ class Weight(Enum):
     none = "none"
     """All steps have weight 1."""
     confidence = "confidence"
-    """1 - 4 posterior_sd^2. The variance of a probability is at most 1/4; the weight is the share of it that the rollouts have
+    """1 - 4 value_sd^2. The variance of a probability is at most 1/4; the weight is the share of it that the rollouts have
     removed."""
 
 
@@ -67,9 +67,9 @@ class TrainConfig(Settings):
     loss: Loss = Loss.hard
     """The loss of a step: against its label, its value, or its counts of rollouts."""
     weight: Weight = Weight.none
-    """The weight of a step in the loss: 1, or more for a value with a smaller posterior_sd."""
-    soft: ValueColumn | None = None
-    """The column of step values. null: `value` for labels of estimator=fixed, else `posterior_mean`."""
+    """The weight of a step in the loss: 1, or more for a value with a smaller value_sd."""
+    soft: ValueColumn = ValueColumn.value
+    """The column of step values: the best estimate, or the unbiased one, which is noisier."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
     """A step is good if its value is above this. `soft` names the column of the value. null: the run's labels count."""
     neutral: TrainNeutral | None = None

@@ -7,7 +7,6 @@ from typing import Any
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Origin
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE
-from pipeline.estimators.registry import value_column
 from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
 
 COLUMNS = (
@@ -17,8 +16,8 @@ COLUMNS = (
     "steps",
     "outcome",
     "value",
-    "posterior_mean",
-    "posterior_sd",
+    "unbiased_value",
+    "value_sd",
     "n_correct",
     "n_rollouts",
     "origin",
@@ -72,7 +71,7 @@ def _terminal(outcome: bool) -> StepTarget:
 
 
 def _step_target(row: Mapping[str, Any], index: int, config: TrainConfig) -> StepTarget:
-    value = row[value_column(config.soft, row["estimator"]).value][index]
+    value = row[config.soft.value][index]
     label = _label(row["label"][index], value, config)
     terminal = row["origin"][index] == Origin.TERMINAL.value
     return StepTarget(
@@ -80,7 +79,7 @@ def _step_target(row: Mapping[str, Any], index: int, config: TrainConfig) -> Ste
         value=value,
         correct=int(row["outcome"]) if terminal else row["n_correct"][index],
         rollouts=1 if terminal else row["n_rollouts"][index],
-        weight=_weight(row["posterior_sd"][index], config),
+        weight=_weight(row["value_sd"][index], config),
     )
 
 
@@ -97,7 +96,7 @@ def _label(label: int | None, value: float | None, config: TrainConfig) -> int |
     return None if config.neutral is None else _NEUTRAL[config.neutral]
 
 
-def _weight(posterior_sd: float | None, config: TrainConfig) -> float:
-    if config.weight is Weight.none or posterior_sd is None:
+def _weight(sd: float | None, config: TrainConfig) -> float:
+    if config.weight is Weight.none or sd is None:
         return 1.0
-    return min(1.0, max(0.0, 1.0 - 4.0 * posterior_sd**2))
+    return min(1.0, max(0.0, 1.0 - 4.0 * sd**2))

@@ -76,11 +76,11 @@ FORGERIES = [
     ("bisect", "rollouts", one_behind_a_right_one, Check.ROLLOUTS, "had enough correct rollouts"),
     ("bisect", "rollouts", one_behind_all, Check.ROLLOUTS, "was never planned"),
     ("pooled", "rollouts", without_one_in_the_middle, Check.ROLLOUTS, "is missing"),
-    ("pooled", "rollouts", lambda rows: [row | {"round": 0} for row in rows], Check.LABELS, "in value"),
-    ("pooled", "kernels", lambda rows: [row | {"start": [9.0] * len(row["start"])} for row in rows], Check.LABELS, "mean"),
+    ("pooled", "rollouts", lambda rows: [row | {"round": 0} for row in rows], Check.LABELS, "in unbiased_value"),
+    ("pooled", "kernels", lambda rows: [row | {"start": [9.0] * len(row["start"])} for row in rows], Check.LABELS, "value_sd"),
     ("pooled", "kernels", lambda rows: [row | {"prior": 0} for row in rows], Check.ROLLOUTS, "invalid content"),
     ("pooled", "labels", lambda rows: [row | {"label": [1] * len(row["label"])} for row in rows], Check.LABELS, "in label"),
-    ("pooled", "labels", lambda rows: [row | {"root_posterior_sd": 0.1} for row in rows], Check.LABELS, "posterior_sd"),
+    ("pooled", "labels", lambda rows: [row | {"root_value_sd": 0.1} for row in rows], Check.LABELS, "value_sd"),
 ]  # fmt: skip
 
 

@@ -23,7 +23,6 @@ from pipeline.analysis.compare.flips import label_flips
 from pipeline.analysis.compare.frames import COLUMNS, common, frames
 from pipeline.analysis.compare.run import compare_runs as compare_runs
 from pipeline.analysis.compare.shift import noise, shift
-from pipeline.config.choices import ValueColumn
 from pipeline.core.records import Problem
 from pipeline.core.statistics import Floats
 from pipeline.engines import oracle
@@ -159,7 +158,7 @@ def _report_million() -> None:
     assert sides[1] is not None
     found = common(sides[0], sides[1])
     sampled = estimator("fixed")
-    shift(found, ValueColumn.value, ValueColumn.value)
+    shift(found)
     noise(found, sampled, sampled)
     label_flips(found, sampled, sampled)
     print(

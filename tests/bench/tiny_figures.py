@@ -83,8 +83,12 @@ def lines(found: Sampled, known: Truth) -> Iterator[str]:
     yield f"  {'':<34}" + "".join(f"{f'{low:g}..{high:g}':>16}" for low, high in pairwise(BINS))
     usual = found.passed_on[USUAL_TARGET]
     for name, values, rollouts in (
-        ("pooled, passed on", _stacked(usual, "value"), _stacked(usual, "value_rollouts")),
-        ("pooled, from the prior", _stacked(found.from_prior, "value"), _stacked(found.from_prior, "value_rollouts")),
+        ("pooled, passed on", _stacked(usual, "unbiased"), _stacked(usual, "unbiased_rollouts")),
+        (
+            "pooled, from the prior",
+            _stacked(found.from_prior, "unbiased"),
+            _stacked(found.from_prior, "unbiased_rollouts"),
+        ),
         (f"fixed N={FIXED}", found.fixed.value, found.fixed.graded),
     ):
         of_bins = biases(values, rollouts, known)

@@ -29,10 +29,10 @@ def counted(problems: Sequence[int], right_a: Sequence[int], right_b: Sequence[i
         moments = [beta_moments(each, n) for each in right]
         sides |= {
             f"value_{side}": [each / n for each in right],
-            f"value_rollouts_{side}": [n] * len(right),
+            f"unbiased_{side}": [each / n for each in right],
+            f"unbiased_rollouts_{side}": [n] * len(right),
             f"correct_{side}": list(right),
             f"rollouts_{side}": [n] * len(right),
-            f"mean_{side}": [mean for mean, _ in moments],
             f"sd_{side}": [sd for _, sd in moments],
         }
     ids = [f"prefix {at}" for at in range(len(problems))]
@@ -50,8 +50,8 @@ def counted(problems: Sequence[int], right_a: Sequence[int], right_b: Sequence[i
             "problem": pl.Int64,
             "position": pl.Int32,
             **{
-                f"{name}_{side}": pl.Int64 if name in ("value_rollouts", "correct", "rollouts") else pl.Float64
-                for name in ("value", "value_rollouts", "correct", "rollouts", "mean", "sd")
+                f"{name}_{side}": pl.Int64 if name in ("unbiased_rollouts", "correct", "rollouts") else pl.Float64
+                for name in ("value", "sd", "unbiased", "unbiased_rollouts", "correct", "rollouts")
                 for side in "ab"
             },
         },
@@ -93,19 +93,19 @@ def label_row(chain: str, problem: str, ids: Sequence[str], **more: Any) -> dict
         "prefix_ids": list(ids),
         "label": [1] * n,
         "value": [0.5] * (n - 1) + [1.0],
-        "value_rollouts": [2] * (n - 1) + [0],
+        "value_sd": [0.25] * (n - 1) + [0.0],
+        "unbiased_value": [0.5] * (n - 1) + [1.0],
+        "unbiased_rollouts": [2] * (n - 1) + [0],
         "n_correct": [1] * (n - 1) + [0],
         "n_rollouts": [2] * (n - 1) + [0],
-        "posterior_mean": [0.5] * (n - 1) + [1.0],
-        "posterior_sd": [0.25] * (n - 1) + [0.0],
         "origin": ["measured"] * (n - 1) + ["terminal"],
         "root_prefix_id": f"root of {problem}",
         "root_value": 0.5,
-        "root_value_rollouts": 2,
+        "root_value_sd": 0.25,
+        "root_unbiased_value": 0.5,
+        "root_unbiased_rollouts": 2,
         "root_n_correct": 1,
         "root_n_rollouts": 2,
-        "root_posterior_mean": 0.5,
-        "root_posterior_sd": 0.25,
         "root_origin": "measured",
     }
     return {**row, **more}

@@ -16,14 +16,13 @@ from pipeline.analysis.compare.comparison import verdict
 from pipeline.analysis.compare.flips import label_flips, rule_of_counts
 from pipeline.analysis.compare.frames import Common
 from pipeline.analysis.compare.shift import Z, beyond_by_chance, noise, right_of_b, shift
-from pipeline.config.choices import LabelRule, ValueColumn
+from pipeline.config.choices import LabelRule
 from pipeline.estimators.registry import estimator_for
 from tests.compare.synthetic import counted, sampled, truths
 from tests.settings import estimator, estimator_settings
 
 ANY = estimator_settings("fixed", rule=LabelRule.any)
 SAMPLED = estimator_for(ANY)
-VALUE = ValueColumn.value
 N_A, N_B = 8, 5
 
 rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, N_A), st.integers(0, N_B)), min_size=1, max_size=40)
@@ -37,7 +36,7 @@ def both_ways(drawn: list[tuple[int, int, int]]) -> tuple[Common, Common]:
 @settings(max_examples=30)
 @given(rows)
 def test_exchanged_runs_shift_the_other_way(drawn: list[tuple[int, int, int]]) -> None:
-    there, back = (shift(found, VALUE, VALUE) for found in both_ways(drawn))
+    there, back = (shift(found) for found in both_ways(drawn))
     assert (there.mean_a, there.mean_b, there.equal) == (back.mean_b, back.mean_a, back.equal)
     assert there.shift.value == pytest.approx(-(back.shift.value or 0), abs=1e-12)
     assert there.pearson.value == pytest.approx(back.pearson.value)
@@ -90,7 +89,7 @@ def test_where_nothing_has_changed_noise_explains_it() -> None:
     noisy, flipped, moved = (
         noise(found, estimator("fixed"), estimator("fixed")),
         label_flips(found, SAMPLED, SAMPLED),
-        shift(found, VALUE, VALUE),
+        shift(found),
     )
     assert not noisy.excess.has_value
     assert not moved.shift.has_value
@@ -106,7 +105,7 @@ def test_where_nothing_has_changed_noise_explains_it() -> None:
 
 def test_intervals_end_where_no_shift_can_be() -> None:
     few = counted([0, 1], [0, 8], [8, 8], 8, 8)
-    moved, noisy = shift(few, VALUE, VALUE), noise(few, estimator("fixed"), estimator("fixed"))
+    moved, noisy = shift(few), noise(few, estimator("fixed"), estimator("fixed"))
     assert (moved.shift.value, moved.shift.low, moved.shift.high) == (0.5, -1, 1)
     assert [part.shift.low for part in moved.by_position] == [None, None]
     assert noisy.excess.high == 1
@@ -116,7 +115,7 @@ def test_a_shift_is_found_as_large_as_it_is() -> None:
     truth, problems = truths(1000, 4, seed=3)
     other = np.clip(truth - 0.08, 0, 1)
     found = sampled(truth, other, problems, 8, 4, seed=4)
-    moved = shift(found, VALUE, VALUE)
+    moved = shift(found)
     assert moved.shift.low is not None
     assert moved.shift.high is not None
     assert moved.shift.low < (other - truth).mean() < moved.shift.high < 0
@@ -132,7 +131,7 @@ def test_movements_both_ways_are_reported_though_they_cancel_out() -> None:
     truth, problems = truths(500, 4, seed=5)
     other = np.random.default_rng(6).permutation(truth)
     found = sampled(truth, other, problems, 8, 8, seed=7)
-    moved, noisy = shift(found, VALUE, VALUE), noise(found, estimator("fixed"), estimator("fixed"))
+    moved, noisy = shift(found), noise(found, estimator("fixed"), estimator("fixed"))
     assert not moved.shift.has_value
     assert noisy.excess.has_value
     assert noisy.correlation.value == pytest.approx(np.corrcoef(truth, other)[0, 1], abs=0.05)
@@ -210,7 +209,7 @@ def became(a: int | None, b: int | None) -> str:
 def test_nothing_in_common_has_no_figures() -> None:
     nothing = counted([], [], [], 8, 8)
     moved, noisy, flipped = (
-        shift(nothing, VALUE, VALUE),
+        shift(nothing),
         noise(nothing, estimator("fixed"), estimator("fixed")),
         label_flips(nothing, SAMPLED, SAMPLED),
     )

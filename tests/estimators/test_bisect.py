@@ -138,7 +138,7 @@ def test_values_are_measured_where_there_are_rollouts_and_implied_elsewhere() ->
         else:
             assert value.origin is Origin.IMPLIED
             assert value.counts == Counts()
-            assert (value.value, value.low, value.posterior_mean, value.above) == (None,) * 4
+            assert (value.unbiased_value, value.value, value.low, value.p_above) == (None,) * 4
     assert (end.origin, end.value) == (Origin.TERMINAL, 0)
 
 

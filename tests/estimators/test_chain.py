@@ -43,23 +43,23 @@ def test_each_prefix_has_the_value_of_its_own_rollouts_and_the_end_its_outcome(n
     config = estimator_settings(name)
     found = labelled(config, outcome)
     for prefix, value in zip(("root", "a", "b", "c"), (found.root, *found.steps), strict=False):
-        assert (value.value, value.low, value.above) == (
+        assert (value.value, value.low, value.p_above) == (
             alone(prefix, config).value,
             alone(prefix, config).low,
-            alone(prefix, config).above,
+            alone(prefix, config).p_above,
         )
     assert found.steps[-1].origin is (Origin.UNMEASURED if outcome is None else Origin.TERMINAL)
     assert found.labels == (1, 0, 1, None if outcome is None else int(outcome))
 
 
 @pytest.mark.parametrize("name", ["fixed", "first_success"])
-def test_a_step_advances_by_the_difference_of_posterior_means(name: str) -> None:
+def test_a_step_advances_by_the_difference_of_values(name: str) -> None:
     found = labelled(estimator_settings(name), outcome=True)
     assert found.root.advantage is None
     for before, after in pairwise((found.root, *found.steps)):
-        assert before.posterior_mean is not None
-        assert after.posterior_mean is not None
-        assert after.advantage == after.posterior_mean - before.posterior_mean
+        assert before.value is not None
+        assert after.value is not None
+        assert after.advantage == after.value - before.value
 
 
 def test_a_search_labels_by_what_it_found() -> None:
@@ -67,7 +67,7 @@ def test_a_search_labels_by_what_it_found() -> None:
     shape = ChainShape(prefix_ids=tuple(LOG), outcome=False)
     found = labelled(config, outcome=False)
     assert found.labels == bisect.labels(shape, TRIALS) == (1, 0, 0, 0)
-    assert [value.value for value in (found.root, *found.steps)] == [0.0, 1.0, 0.0, 0.0, 0.0]
+    assert [value.unbiased_value for value in (found.root, *found.steps)] == [0.0, 1.0, 0.0, 0.0, 0.0]
     assert labelled(config, outcome=True).labels == (1, 1, 1, 1)
 
 

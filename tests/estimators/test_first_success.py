@@ -66,7 +66,7 @@ def test_the_value_is_unbiased_whichever_rollouts_are_not_graded(
 ) -> None:
     mean = 0.0
     for fate in fates(pattern):
-        value = measured_value(trials(sampled(fate, config)), config).value
+        value = measured_value(trials(sampled(fate, config)), config).unbiased_value
         assert value is not None
         mean += float(probability(fate, p)) * value
     assert mean == pytest.approx(float(p), abs=1e-12)
@@ -106,7 +106,7 @@ def test_a_log_of_all_n_is_cut_where_sampling_would_have_stopped(
     of_cut = measured_value(trials(cut), config)
     assert replace(found, counts=of_cut.counts) == of_cut
     assert found.counts == replace(of_cut.counts, tokens=10 * len(fate), truncated=fate.count(None))
-    assert of_cut.counts.graded == of_cut.value_rollouts
+    assert of_cut.counts.graded == of_cut.unbiased_rollouts
 
 
 @given(
@@ -180,9 +180,9 @@ def test_a_label_costs_as_many_rollouts_as_a_cut_geometric_law_says(rollouts: in
 )
 def test_values_by_hand(outcomes: Outcomes, value: float, interval: tuple[float, float]) -> None:
     found = measured_value(trials(outcomes), estimator_settings(NAME))
-    assert found.value == value
+    assert found.unbiased_value == value
     assert (found.low, found.high) == pytest.approx(interval)
-    assert found.value_rollouts == len(outcomes) - outcomes.count(None)
+    assert found.unbiased_rollouts == len(outcomes) - outcomes.count(None)
     assert found.origin is Origin.MEASURED
 
 
@@ -190,12 +190,8 @@ def test_values_by_hand(outcomes: Outcomes, value: float, interval: tuple[float,
 def test_the_posterior_does_not_know_why_sampling_stopped(fate: list[bool | None], config: FirstSuccessConfig) -> None:
     issued = sampled(tuple(fate), config)
     counted = sampled(tuple(fate), replace(config, batch=1))
-    found, alone = measured_value(trials(issued), config), fixed.measured_value(counts_of(counted), config)
-    assert (found.posterior_mean, found.posterior_sd, found.above) == (
-        alone.posterior_mean,
-        alone.posterior_sd,
-        alone.above,
-    )
+    found, alone = measured_value(trials(issued), config), fixed.posterior_value(counts_of(counted), config)
+    assert (found.value, found.value_sd, found.p_above) == (alone.value, alone.value_sd, alone.p_above)
 
 
 @pytest.mark.parametrize("interval", [Interval.jeffreys, Interval.posterior])

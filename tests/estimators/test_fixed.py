@@ -7,7 +7,7 @@ from scipy.stats import beta, binom
 
 from pipeline.config.choices import Interval
 from pipeline.core.records import Counts, Origin, Trials
-from pipeline.estimators.fixed import measured_value, rollouts_owed, terminal_value
+from pipeline.estimators.fixed import measured_value, posterior_value, rollouts_owed, terminal_value
 from pipeline.estimators.intervals import clopper_pearson, jeffreys
 from tests import strategies as our
 from tests.settings import estimator_settings
@@ -20,7 +20,7 @@ def test_the_value_is_unbiased(n: int, p: float) -> None:
     """Over all outcomes c of n rollouts, each with its binomial probability, the mean value is p itself."""
     mean = 0.0
     for c in range(n + 1):
-        value = measured_value(Counts(correct=c, graded=n), CONFIG).value
+        value = measured_value(Counts(correct=c, graded=n), CONFIG).unbiased_value
         assert value is not None
         mean += float(binom.pmf(c, n, p)) * value
     assert mean == pytest.approx(p, abs=1e-9)
@@ -34,7 +34,7 @@ def test_only_graded_rollouts_count(counts: tuple[int, int], ungraded: int, trun
     found = measured_value(given_counts, CONFIG)
     assert found.counts == given_counts
     assert (found.value, found.low, found.high) == (bare.value, bare.low, bare.high)
-    assert found.value == correct / graded
+    assert found.value == found.unbiased_value == correct / graded
     assert found.origin is Origin.MEASURED
 
 
@@ -42,10 +42,13 @@ def test_only_graded_rollouts_count(counts: tuple[int, int], ungraded: int, trun
 def test_the_posterior_is_jeffreys_beta(counts: tuple[int, int]) -> None:
     correct, graded = counts
     posterior = beta(correct + 0.5, graded - correct + 0.5)
-    found = measured_value(Counts(correct=correct, graded=graded), CONFIG)
-    assert found.posterior_mean == pytest.approx(posterior.mean())
-    assert found.posterior_sd == pytest.approx(posterior.std())
-    assert found.above == pytest.approx(posterior.sf(CONFIG.threshold), abs=1e-12)
+    found = posterior_value(Counts(correct=correct, graded=graded), CONFIG)
+    assert found.value == pytest.approx(posterior.mean())
+    assert (found.unbiased_value, found.unbiased_rollouts) == (None, 0)
+    share = measured_value(Counts(correct=correct, graded=graded), CONFIG)
+    assert (share.value_sd, share.p_above) == (found.value_sd, found.p_above)
+    assert found.value_sd == pytest.approx(posterior.std())
+    assert found.p_above == pytest.approx(posterior.sf(CONFIG.threshold), abs=1e-12)
 
 
 @given(our.counts, st.sampled_from([0.8, 0.95]))
@@ -56,15 +59,15 @@ def test_the_interval_is_the_one_that_was_asked_for(counts: tuple[int, int], con
             Counts(correct=correct, graded=graded), estimator_settings("fixed", interval=name, confidence=confidence)
         )
         assert (found.low, found.high) == rule(correct, graded, confidence)
-        assert found.value_rollouts == graded
+        assert found.unbiased_rollouts == graded
 
 
 @pytest.mark.parametrize("interval", Interval)
 def test_where_nothing_was_graded_there_is_no_value(interval: Interval) -> None:
     counts = Counts(ungraded=8, truncated=3, tokens=80)
     found = measured_value(counts, estimator_settings("fixed", interval=interval))
-    assert (found.value, found.low, found.high) == (None, None, None)
-    assert (found.posterior_mean, found.posterior_sd, found.above) == (None, None, None)
+    assert (found.value, found.low, found.high, found.unbiased_value) == (None,) * 4
+    assert (found.value_sd, found.p_above, found.unbiased_rollouts) == (None, None, 0)
     assert found.origin is Origin.UNMEASURED
     assert found.counts == counts
 
@@ -72,8 +75,8 @@ def test_where_nothing_was_graded_there_is_no_value(interval: Interval) -> None:
 @pytest.mark.parametrize("outcome", [True, False])
 def test_a_whole_chain_is_worth_its_own_outcome(outcome: bool) -> None:
     found = terminal_value(outcome, 0.5)
-    assert {found.value, found.low, found.high, found.posterior_mean, found.above} == {float(outcome)}
-    assert found.posterior_sd == 0
+    assert {found.value, found.low, found.high, found.unbiased_value, found.p_above} == {float(outcome)}
+    assert found.value_sd == 0
     assert found.origin is Origin.TERMINAL
     assert found.counts == Counts()
 

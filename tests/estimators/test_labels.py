@@ -22,9 +22,9 @@ def worth(correct: int, graded: int = 8) -> StepValue:
     return measured_value(Counts(correct=correct, graded=graded), estimator_settings("fixed"))
 
 
-def believed(mean: float, value: float | None = None, correct: int = 1) -> StepValue:
-    """A step value whose unbiased value and posterior mean are far apart."""
-    return replace(worth(correct), value=value, posterior_mean=mean)
+def believed(value: float, unbiased: float | None = None, correct: int = 1) -> StepValue:
+    """A step value whose unbiased value and best estimate are far apart."""
+    return replace(worth(correct), value=value, unbiased_value=unbiased)
 
 
 UNMEASURED = worth(0, 0)
@@ -72,29 +72,29 @@ def test_rules_at_their_boundaries(
 @pytest.mark.parametrize("name", ["fixed", *SEQUENTIAL])
 def test_the_posterior_decides_where_it_is_certain(name: str, above: float | None, label: int | None) -> None:
     config = estimator_settings(name, rule=LabelRule.posterior, certainty=0.9)
-    assert rule_labels(UNMEASURED, [replace(worth(4), above=above)], config) == (label,)
+    assert rule_labels(UNMEASURED, [replace(worth(4), p_above=above)], config) == (label,)
 
 
 @pytest.mark.parametrize("name", SEQUENTIAL)
 @pytest.mark.parametrize(
     ("rule", "root", "step", "label"),
     [
-        (LabelRule.any, believed(0.9), believed(0.01, value=0.0, correct=1), 1),
-        (LabelRule.any, believed(0.9), believed(0.99, value=1.0, correct=0), 0),
-        (LabelRule.any, believed(0.9), replace(UNMEASURED, posterior_mean=0.9, origin=Origin.IMPLIED), None),
-        (LabelRule.threshold, UNMEASURED, believed(0.51, value=0.0), 1),
-        (LabelRule.threshold, UNMEASURED, believed(0.5, value=1.0), 0),
+        (LabelRule.any, believed(0.9), believed(0.01, unbiased=0.0, correct=1), 1),
+        (LabelRule.any, believed(0.9), believed(0.99, unbiased=1.0, correct=0), 0),
+        (LabelRule.any, believed(0.9), replace(UNMEASURED, value=0.9, origin=Origin.IMPLIED), None),
+        (LabelRule.threshold, UNMEASURED, believed(0.51, unbiased=0.0), 1),
+        (LabelRule.threshold, UNMEASURED, believed(0.5, unbiased=1.0), 0),
         (LabelRule.threshold, UNMEASURED, UNMEASURED, None),
-        (LabelRule.relative, believed(0.6, value=1.0), believed(0.31, value=0.0), 1),
-        (LabelRule.relative, believed(0.6, value=0.0), believed(0.29, value=1.0), 0),
+        (LabelRule.relative, believed(0.6, unbiased=1.0), believed(0.31, unbiased=0.0), 1),
+        (LabelRule.relative, believed(0.6, unbiased=0.0), believed(0.29, unbiased=1.0), 0),
         (LabelRule.relative, believed(0.1, correct=0), believed(0.9), None),
-        (LabelRule.relative, replace(UNMEASURED, posterior_mean=0.5), believed(0.9), None),
-        (LabelRule.three_class, believed(0.9, value=0.0), believed(0.7, value=0.0), NEUTRAL),
-        (LabelRule.three_class, believed(0.8, value=1.0), believed(0.7, value=0.0), POSITIVE),
-        (LabelRule.three_class, believed(0.8, value=1.0), believed(0.5, value=1.0), NEGATIVE),
+        (LabelRule.relative, replace(UNMEASURED, value=0.5), believed(0.9), None),
+        (LabelRule.three_class, believed(0.9, unbiased=0.0), believed(0.7, unbiased=0.0), NEUTRAL),
+        (LabelRule.three_class, believed(0.8, unbiased=1.0), believed(0.7, unbiased=0.0), POSITIVE),
+        (LabelRule.three_class, believed(0.8, unbiased=1.0), believed(0.5, unbiased=1.0), NEGATIVE),
     ],
 )
-def test_where_sampling_stops_early_rules_look_at_the_posterior_mean(
+def test_rules_look_at_the_best_estimate_and_not_at_the_unbiased_one(
     name: str, rule: LabelRule, root: StepValue, step: StepValue, label: int | None
 ) -> None:
     assert rule_labels(root, [step], estimator_settings(name, rule=rule)) == (label,)
@@ -107,13 +107,17 @@ def test_each_step_is_compared_with_the_one_before_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["fixed", *SEQUENTIAL])
-@pytest.mark.parametrize("rule", LabelRule)
+@pytest.mark.parametrize("rule", [rule for rule in LabelRule if rule is not LabelRule.first_error])
 def test_the_end_of_a_chain_is_labelled_by_its_outcome(rule: LabelRule, name: str) -> None:
     ends = [terminal_value(True, 0.5), terminal_value(False, 0.5)]
     assert rule_labels(worth(4), ends, estimator_settings(name, rule=rule)) == (1, 0)
 
 
-configs = st.builds(EstimatorConfig, rule=st.sampled_from(LabelRule), threshold=st.floats(0, 0.99))
+configs = st.builds(
+    EstimatorConfig,
+    rule=st.sampled_from([rule for rule in LabelRule if rule is not LabelRule.first_error]),
+    threshold=st.floats(0, 0.99),
+)
 values = our.counts.map(lambda counts: worth(*counts)) | st.just(UNMEASURED)
 
 
@@ -128,8 +132,8 @@ def test_one_label_per_step_and_none_only_where_it_must_be(
         if step.value is None or rootless:
             assert label is None
         elif config.rule is LabelRule.posterior:
-            assert step.above is not None
-            assert (label is None) == (max(step.above, 1 - step.above) < config.certainty)
+            assert step.p_above is not None
+            assert (label is None) == (max(step.p_above, 1 - step.p_above) < config.certainty)
         elif config.rule is LabelRule.three_class and before.value is None:
             assert label == (NEGATIVE if step.value <= config.threshold else None)
         else:

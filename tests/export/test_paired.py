@@ -85,9 +85,9 @@ def maker(**changes: Any) -> PairRows:
     return made
 
 
-def test_values_are_those_of_the_estimator_and_labels_those_of_the_threshold() -> None:
-    good = label_row([1], chain_id="good", steps=["A"], value=[0.6], posterior_mean=[0.3], estimator="pooled")
-    bad = label_row([1], chain_id="bad", steps=["B"], value=[0.1], posterior_mean=[0.2], outcome=False)
+def test_values_are_best_estimates_and_labels_those_of_the_threshold() -> None:
+    good = label_row([1], chain_id="good", steps=["A"], value=[0.3], unbiased_value=[0.6])
+    bad = label_row([1], chain_id="bad", steps=["B"], value=[0.1], unbiased_value=[0.2], outcome=False)
     assert [made.left_out for made in maker()([good, bad])] == [NO_PAIR, NO_PAIR]
     (made,) = maker(threshold=0.25)([good, bad])
     assert made.row is not None

@@ -62,11 +62,11 @@ def test_the_last_step_of_a_finished_chain_counts_as_one_trial() -> None:
     assert example([1, 0], row, target=TargetKind.counts).targets == [(2, 8), (0, 1)]
 
 
-def test_soft_values_are_those_that_the_estimator_is_about() -> None:
-    row = {"value": [1.0], "posterior_mean": [0.7]}
-    assert example([1], row, target=TargetKind.soft).targets == [1.0]
-    assert example([1], row | {"estimator": "pooled"}, target=TargetKind.soft).targets == [0.7]
-    assert example([1], row, target=TargetKind.soft, soft=ValueColumn.posterior_mean).targets == [0.7]
+def test_soft_values_are_best_estimates_unless_unbiased_ones_are_asked_for() -> None:
+    row = {"value": [0.7], "unbiased_value": [1.0]}
+    for estimator in ("fixed", "pooled"):
+        assert example([1], row | {"estimator": estimator}, target=TargetKind.soft).targets == [0.7]
+    assert example([1], row, target=TargetKind.soft, soft=ValueColumn.unbiased_value).targets == [1.0]
 
 
 def test_a_threshold_makes_new_labels() -> None:

@@ -240,6 +240,8 @@ REFUSED = (
     "export run_dir=x format=lightgbm out=y",
     "export run_dir=x format=trl out=y validation=1",
     "export run_dir=x format=parquet out=y columns=value",
+    "export run_dir=x format=parquet out=y columns=[posterior_mean]",
+    "export run_dir=x format=qwen out=y target=soft soft=posterior_mean",
     "train run_dir=x model=m",
     "grade input=",
     "grade data=sample",

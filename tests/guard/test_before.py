@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.core.schemas import SCHEMA_VERSION
 from tests.guard.digests import settings
 from tests.guard.old import BEFORE, OLD, SETTINGS, all_used, copied, placed
 from tests.guard.record import stored
@@ -38,13 +39,13 @@ def test_commands_make_the_same_of_an_old_run(name: str, found: Found) -> None:
 def test_a_new_run_with_the_same_command_is_the_same_run(name: str, found: Found) -> None:
     new = found[f"{name} new"]
     confined(new)
-    assert new["settings"] == settings(BEFORE / name)
+    assert new["settings"] == {**settings(BEFORE / name), "schema": SCHEMA_VERSION}
     for kind in ("labels", "rollouts", "inputs"):
-        assert found[name]["label"][kind] == new[kind]
+        assert found[name]["upgrade"][kind] == new[kind]
 
 
 def test_what_was_stopped_becomes_what_was_not(found: Found) -> None:
-    assert found["stopped"]["label"]["labels"] == found["fixed"]["label"]["labels"]
+    assert found["stopped"]["upgrade"]["labels"] == found["fixed"]["upgrade"]["labels"]
 
 
 def test_another_run_is_reported_from_an_old_one(terminal: Terminal, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def agreement(files: Files, train: Mapping[str, Exercise], test: Mapping[str, Ex
     labels = pl.read_parquet(files.train_run / "labels" / "*.parquet")
     prm, orm = (pl.read_parquet(files.scores(target)) for target in ("step", "outcome"))
     return [
-        f"labels of {labels.height:,} chains: {_of_steps(labels, 'posterior_mean', train)}",
+        f"labels of {labels.height:,} chains: {_of_steps(labels, 'value', train)}",
         f"PRM on {prm.height:,} held-out chains: {_of_steps(prm, 'step_scores', test)}",
         f"last scores against outcomes: AUC {_shown(_of_outcomes(prm))} by the PRM, {_shown(_of_outcomes(orm))} by the ORM",
     ]

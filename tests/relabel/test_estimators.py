@@ -17,7 +17,7 @@ from tests.runtime.in_process import label_in_process
 from tests.settings import EstimatorChange, GraderChange
 
 ROWS = sums(3)
-VALUES = ["chain_id", "value", "posterior_mean", "posterior_sd", "low", "high", "root_posterior_mean", "advantage"]
+VALUES = ["chain_id", "value", "value_sd", "low", "high", "unbiased_value", "root_value", "advantage"]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def kernels(folder: Path) -> list[int]:
 
 
 def mean_of(found: pl.DataFrame) -> float:
-    means: list[float] = found["posterior_mean"].explode().to_list()
+    means: list[float] = found["value"].explode().to_list()
     return sum(means) / len(means)
 
 
@@ -57,7 +57,7 @@ def test_a_full_log_serves_estimators_that_would_have_asked_for_less(
     assert own["estimator"].unique().to_list() == [name]
     assert own["label"].equals(expected["label"])
     if name == "first_success":
-        for column in ("value", "low", "high", "n_correct", "n_rollouts", "posterior_mean"):
+        for column in ("value", "low", "high", "n_correct", "n_rollouts", "unbiased_value"):
             assert own[column].equals(expected[column]), column
 
 
@@ -69,15 +69,15 @@ def test_a_full_log_serves_the_pooled_estimator(runs: dict[str, Path], tmp_path:
     assert kernels(tmp_path) == [4, 6]
     after = labels(tmp_path)
     assert after["n_rollouts"].equals(before["n_rollouts"])
-    assert after["value"].equals(before["value"])
-    assert not after["posterior_mean"].equals(before["posterior_mean"])
+    assert after["unbiased_value"].equals(before["unbiased_value"])
+    assert not after["value"].equals(before["value"])
 
 
 @pytest.mark.parametrize("sampled", ["first_success", "bisect"])
 def test_any_log_serves_the_pooled_estimator(runs: dict[str, Path], tmp_path: Path, sampled: str) -> None:
     copied(runs[sampled] / "run", tmp_path)
     relabelled(tmp_path, EstimatorChange(name="pooled", interval=Interval.posterior))
-    assert labels(tmp_path)["posterior_mean"].explode().null_count() == 0
+    assert labels(tmp_path)["value"].explode().null_count() == 0
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,14 @@ def _prefix(draw: st.DrawFn) -> dict[str, Any]:
         "n_truncated": draw(st.integers(0, graded + ungraded)),
         "low": mean / 2,
         "high": (1 + mean) / 2,
-        "posterior_mean": mean,
         "origin": "measured",
         "label": draw(st.sampled_from([0, 1, 2, None])),
     }
+
+
+def p_outcome(outcome: bool | None, values: list[float | None]) -> float | None:
+    before = values[-2]
+    return None if outcome is None or before is None else before if outcome else 1 - before
 
 
 @st.composite
@@ -39,9 +43,10 @@ def _chain(draw: st.DrawFn, number: int, problem: int, roots: list[dict[str, Any
     if outcome is not None:
         end = float(outcome)
         steps[-1] |= {"n_correct": 0, "n_rollouts": 0, "n_ungraded": 0, "n_truncated": 0, "value": end, "low": end,
-                      "high": end, "posterior_mean": end, "origin": "terminal"}  # fmt: skip
+                      "high": end, "origin": "terminal"}  # fmt: skip
     return {
         "outcome": outcome,
+        "p_outcome": p_outcome(outcome, [roots[problem]["value"], *(step["value"] for step in steps)]),
         "root_prefix_id": f"{problem}",
         "prefix_ids": [f"{problem}-{number}-{step}" for step in range(len(steps))],
         **{name: [step[name] for step in steps] for name in steps[0]},

@@ -18,8 +18,7 @@ OUTCOME = {True: "right", False: "wrong", None: "open"}
 
 def shown(row: dict[str, Any]) -> list[float | None]:
     """The values of the bare problem and of every step that the report must show."""
-    name = "value" if row["estimator"] == "fixed" else "posterior_mean"
-    return [row[f"root_{name}"], *row[name]]
+    return [row["root_value"], *row["value"]]
 
 
 def before_end(row: dict[str, Any], of_steps: list[Any]) -> list[Any]:
@@ -165,3 +164,14 @@ def test_a_verdict_of_what_was_stopped_is_not_reported() -> None:
     )
     counts = aggregates.verdict_counts(log)
     assert counts.rows() == [("no_answer", 7, 700), ("correct", 5, 50), ("aborted", 2, 3)]
+
+
+@FEW
+@given(label_rows())
+def test_a_surprise_is_an_outcome_that_the_value_before_the_last_step_makes_unlikely(rows: Rows) -> None:
+    _, chains = tables(rows)
+    found = aggregates.unlikely_outcomes(chains)
+    known = [(row["outcome"], row["p_outcome"]) for row in rows if row["p_outcome"] is not None]
+    assert found.chains == len(known)
+    assert found.right == sum(outcome and chance < aggregates.UNLIKELY for outcome, chance in known)
+    assert found.wrong == sum(not outcome and chance < aggregates.UNLIKELY for outcome, chance in known)

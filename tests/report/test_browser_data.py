@@ -73,6 +73,7 @@ def chain(name: str, values: list[float | None], sds: list[float] | None = None)
         gold="",
         answer=None,
         outcome=None,
+        p_outcome=None,
         root=root,
         steps=tuple(steps),
     )

@@ -71,13 +71,12 @@ def test_a_chain_is_shown_step_by_step() -> None:
     assert line_of(text, "So 3.") == "3 So 3. 1.00 ██████████ terminal -"
 
 
-def test_of_an_estimator_that_stops_early_the_posterior_mean_is_shown() -> None:
-    """Its unbiased value comes from one or two rollouts, and is missing if a prefix has none."""
+def test_the_best_estimate_is_shown_for_a_prefix_without_rollouts_too() -> None:
     text = shown(
         chain(
             estimator="pooled",
-            root_posterior_mean=0.4,
-            posterior_mean=[0.31, 0.72, 1.0],
+            root_value=0.4,
+            value=[0.31, 0.72, 1.0],
             low=[0.1, 0.5, 1.0],
             high=[0.6, 0.9, 1.0],
             label=[None, 2, 1],

@@ -73,7 +73,7 @@ def test_no_rollout_at_all_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_target_that_its_budget_cannot_meet_leaves_chains_uncertain(tmp_path: Path) -> None:
     summary = labelled(tmp_path, sums(3), "estimator=pooled", "estimator.target_sd=0.001")
     assert summary.totals.spent == summary.totals.chains == 6
-    assert labels(tmp_path)["posterior_sd"].explode().null_count() == 0
+    assert labels(tmp_path)["value_sd"].explode().null_count() == 0
 
 
 @every_estimator
@@ -87,7 +87,7 @@ def test_policies_that_are_always_wrong_or_always_right(tmp_path: Path, name: st
         measured = [label for label, origin in zip(row["label"], row["origin"], strict=True) if origin == "measured"]
         taken_to_be_right = name == "bisect" and row["outcome"]
         assert set(measured) <= {1 if taken_to_be_right else int(value), None}
-        assert all(mean is None or abs(mean - value) < 0.35 for mean in row["posterior_mean"][:-1])
+        assert all(mean is None or abs(mean - value) < 0.35 for mean in row["value"][:-1])
 
 
 class HurriedJudge(AsyncGrader):
@@ -116,4 +116,4 @@ def test_graders_that_run_out_of_time(tmp_path: Path, name: str, kind: type[Asyn
     assert (totals.ungraded == totals.rollouts) is (kind is LateJudge)
     if kind is LateJudge:
         measured = [row for row in labels(tmp_path).to_dicts() if row["outcome"] is not None]
-        assert all(value is None for row in measured for value in row["value"][:-1])
+        assert all(value is None for row in measured for value in row["unbiased_value"][:-1])

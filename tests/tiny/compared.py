@@ -32,10 +32,10 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """Arrays (P,) of what one labelling says; `value` is NaN where `value_rollouts` is 0. `tokens` (C,) are a chain's."""
+    """Arrays (P,) of what one labelling says; `unbiased` is NaN where `unbiased_rollouts` is 0. `tokens` (C,) are a chain's."""
 
-    value: Floats
-    value_rollouts: Ints
+    unbiased: Floats
+    unbiased_rollouts: Ints
     mean: Floats
     sd: Floats
     low: Floats
@@ -47,7 +47,7 @@ class Printed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extremes:
-    """How far one labelling as a whole is off: median and root mean square of posterior_mean - V, and right rollouts above
+    """How far one labelling as a whole is off: median and root mean square of value - V, and right rollouts above
     the expected number, in standard deviations.
 
     The last one is a martingale, whoever chose how many rollouts there are, and so has variance 1.
@@ -63,7 +63,7 @@ BOUNDS = Extremes(median_error=0.05, rms_error=0.2, surplus=5.0)
 far they may go; `python -m tests.tiny.simulated 4000` does: 0.024, 0.155 and 3.6 at most, with standard deviations of 0.003,
 0.014 and 1. With all values 0.1 too high or too low the median is beyond 0.07, and with chains read from their ends, or one
 prefix late, the root mean square beyond 0.25. (The median, because the errors of lost prefixes, nearly half of all, are small;
-the sum of squares over what posterior_sd claims has too long a tail.)"""
+the sum of squares over what value_sd claims has too long a tail.)"""
 
 
 def truth() -> Truth:
@@ -93,10 +93,10 @@ def shown(labels: pl.DataFrame) -> Printed:
         return [entry for row in rows for entry in (row[f"root_{name}"], *row[name][:-1])]
 
     return Printed(
-        value=np.array(column("value"), dtype=float),
-        value_rollouts=np.array(column("value_rollouts")),
-        mean=np.array(column("posterior_mean"), dtype=float),
-        sd=np.array(column("posterior_sd"), dtype=float),
+        unbiased=np.array(column("unbiased_value"), dtype=float),
+        unbiased_rollouts=np.array(column("unbiased_rollouts")),
+        mean=np.array(column("value"), dtype=float),
+        sd=np.array(column("value_sd"), dtype=float),
         low=np.array(column("low"), dtype=float),
         high=np.array(column("high"), dtype=float),
         correct=np.array(column("n_correct")),

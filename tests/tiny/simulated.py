@@ -43,10 +43,10 @@ def simulated(known: Truth, seed: int) -> Printed:
     steps = [step for chain in values for step in (chain.root, *chain.steps[:-1])]
     counts = [have.get(name, Trials()).counts for name in names]
     return Printed(
-        value=np.array([step.value for step in steps], dtype=float),
-        value_rollouts=np.array([step.value_rollouts for step in steps]),
-        mean=np.array([step.posterior_mean for step in steps], dtype=float),
-        sd=np.array([step.posterior_sd for step in steps], dtype=float),
+        unbiased=np.array([step.unbiased_value for step in steps], dtype=float),
+        unbiased_rollouts=np.array([step.unbiased_rollouts for step in steps]),
+        mean=np.array([step.value for step in steps], dtype=float),
+        sd=np.array([step.value_sd for step in steps], dtype=float),
         low=np.array([step.low for step in steps], dtype=float),
         high=np.array([step.high for step in steps], dtype=float),
         correct=np.array([count.correct for count in counts]),

@@ -34,8 +34,8 @@ def labellings(known: Truth, rollouts: int) -> list[Printed]:
     tokens = np.bincount(known.chain, rollouts * known.tokens).astype(int)
     return [
         Printed(
-            value=mean,
-            value_rollouts=np.full(len(mean), rollouts),
+            unbiased=mean,
+            unbiased_rollouts=np.full(len(mean), rollouts),
             mean=mean,
             sd=nothing,
             low=nothing,

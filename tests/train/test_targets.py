@@ -15,9 +15,9 @@ ROW: dict[str, Any] = {
     "problem": "What is 1 + 1?",
     "steps": ["a", "b", "c", "d"],
     "outcome": False,
-    "value": [0.75, 0.0, None, 0.0],
-    "posterior_mean": [0.7, 0.1, 0.05, 0.0],
-    "posterior_sd": [0.1, 0.5, None, 0.0],
+    "value": [0.7, 0.1, 0.05, 0.0],
+    "unbiased_value": [0.75, 0.0, None, 0.0],
+    "value_sd": [0.1, 0.5, None, 0.0],
     "n_correct": [6, 0, 0, 0],
     "n_rollouts": [8, 8, 0, 0],
     "origin": ["measured", "measured", "implied", "terminal"],
@@ -36,15 +36,15 @@ def test_the_row_has_the_columns_that_are_read() -> None:
 
 def test_classes_are_the_runs_own_unless_a_threshold_decides() -> None:
     assert [target.label for target in targets()] == [1, 0, None, 0]
-    assert [target.label for target in targets(threshold=0.8)] == [0, 0, None, 0]
-    assert [target.label for target in targets(threshold=0.0)] == [1, 0, None, 0]
-    assert [target.label for target in targets(threshold=0.08, soft=ValueColumn.posterior_mean)] == [1, 1, 0, 0]
+    assert [target.label for target in targets(threshold=0.8)] == [0, 0, 0, 0]
+    assert [target.label for target in targets(threshold=0.08)] == [1, 1, 0, 0]
+    assert [target.label for target in targets(threshold=0.0, soft=ValueColumn.unbiased_value)] == [1, 0, None, 0]
 
 
-def test_values_come_from_the_column_that_suits_the_estimator() -> None:
-    assert [target.value for target in targets()] == ROW["value"]
-    assert [target.value for target in targets({"estimator": "pooled"})] == ROW["posterior_mean"]
-    assert [target.value for target in targets({"estimator": "pooled"}, soft=ValueColumn.value)] == ROW["value"]
+def test_values_are_best_estimates_unless_unbiased_ones_are_asked_for() -> None:
+    for estimator in ("fixed", "pooled"):
+        assert [target.value for target in targets({"estimator": estimator})] == ROW["value"]
+    assert [target.value for target in targets(soft=ValueColumn.unbiased_value)] == ROW["unbiased_value"]
 
 
 def test_a_chains_own_outcome_is_one_rollout_and_no_rollouts_are_none() -> None:

@@ -34,7 +34,6 @@ from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Origin
 from pipeline.core.statistics import Resampling
 from pipeline.data.rows import input_files, read_rows
-from pipeline.estimators.registry import value_column
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 from pipeline.storage.storage import Storage
@@ -44,7 +43,7 @@ from pipeline.storage.stored_run import StoredRun, readable_run
 MAX_LISTED = 100
 """The largest number of unusable rows that the JSON report lists."""
 _COLUMNS = (
-    "source_id", "problem", "steps", "value", "posterior_mean", "origin", "label", "outcome",
+    "source_id", "problem", "steps", "value", "unbiased_value", "origin", "label", "outcome",
     "estimator", "label_rule", "policy",
 )  # fmt: skip
 
@@ -169,17 +168,16 @@ def _humans(config: AgreeConfig) -> tuple[list[HumanChain], list[Unusable]]:
     return humans, unusable
 
 
-def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> tuple[LabelProvenance, list[ModelChain]]:
+def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn) -> tuple[LabelProvenance, list[ModelChain]]:
     """All labelled chains of the run. Raises UsageError for a run without any."""
     rows = rows_of(storage, run, _COLUMNS)
     first = next(rows, None)
     if first is None:
         raise UsageError(f"{storage.run_dir} holds no labels: see its rejects/, or wait until `label` has written some")
-    column = value_column(soft, first["estimator"])
     made = LabelProvenance(
-        estimator=first["estimator"], label_rule=first["label_rule"], policy=first["policy"], soft=column.value
+        estimator=first["estimator"], label_rule=first["label_rule"], policy=first["policy"], soft=soft.value
     )
-    return made, [_labelled_chain(row, column) for row in chain((first,), rows)]
+    return made, [_labelled_chain(row, soft) for row in chain((first,), rows)]
 
 
 def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> ModelChain:

@@ -16,12 +16,12 @@ import pyarrow as pa
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable, UsageError
 from pipeline.core.ids import is_our_name, record_parts
-from pipeline.core.schemas import SCHEMA_VERSION, SCHEMAS
+from pipeline.core.schemas import FORMER_SCHEMAS, READABLE_SCHEMAS, SCHEMA_VERSION, SCHEMAS
 from pipeline.storage.commits import EDITION, INPUT, UNIT, CommitChain, chains, commit_name, encode_commit
 from pipeline.storage.commits import FOLDER as COMMITS
 from pipeline.storage.editions import LABELS
 from pipeline.storage.lock import MARKER
-from pipeline.storage.run_record import NAME, STAGED_INPUT, encode_identity, recorded_identity, settings_copy
+from pipeline.storage.run_record import NAME, SCHEMA, STAGED_INPUT, encode_identity, recorded_identity, settings_copy
 from pipeline.storage.shards import ASIDE, DAMAGED, ShardRecord, notes_of, verified_file
 from pipeline.storage.starts import ADVISORY
 from pipeline.storage.starts import FOLDER as STARTS
@@ -64,11 +64,13 @@ class Finding:
 
 @dataclass(slots=True)
 class Ledger:
-    """`looked_at`: number of things that each check has examined. `owed`: ids of unfinished units."""
+    """`looked_at`: number of things that each check has examined. `owed`: ids of unfinished units. `former_labels`:
+    number of current label files with the columns of schema 3, whose values are not checked."""
 
     looked_at: Counter[Check] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     owed: list[str] = field(default_factory=list)
+    former_labels: int = 0
 
     def count(self, check: Check, number: int = 1) -> None:
         self.looked_at[check] += number
@@ -104,9 +106,9 @@ def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
         ledger.fault(Check.SETTINGS, NAME, "is missing or damaged", f"{_LABEL_AGAIN}, with the same settings")
         lost = [copy for copy in copies.values() if copy]
         return {key: json.loads(value) for key, value in lost[-1]} if lost else None
-    if identity.get("schema") != SCHEMA_VERSION:
+    if identity.get(SCHEMA) not in READABLE_SCHEMAS:
         raise UsageError(
-            f"{storage.run_dir} was written with schema {identity.get('schema')}, but this version has schema "
+            f"{storage.run_dir} was written with schema {identity.get(SCHEMA)}, but this version has schema "
             f"{SCHEMA_VERSION}: audit it with the version of stepvalue that wrote it"
         )
     if storage.read(NAME) != encode_identity(identity):
@@ -173,7 +175,8 @@ class FileVerifier:
         try:
             file = verified_file(self._storage, shard)
             groups = [file.read_row_group(group, use_threads=False) for group in range(file.num_row_groups)]
-            same = file.schema_arrow.equals(SCHEMAS[shard.table], check_metadata=False)
+            expected = SCHEMAS[shard.table], FORMER_SCHEMAS.get(shard.table, SCHEMAS[shard.table])
+            same = any(file.schema_arrow.equals(schema, check_metadata=False) for schema in expected)
             fault = "" if same else f"has another schema than the table {shard.table}"
         except Absent:
             if may_lack:

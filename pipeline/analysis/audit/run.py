@@ -68,7 +68,8 @@ _WHAT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """The result of an audit. `units`: number of units of the input; `owed` of them are unfinished."""
+    """The result of an audit. `units`: number of units of the input; `owed` of them are unfinished. `former_labels`: see
+    `Ledger`."""
 
     run_dir: str
     looked_at: Mapping[Check, int]
@@ -77,6 +78,7 @@ class AuditReport:
     owed: int
     orphans: Orphans
     pruned: int = 0
+    former_labels: int = 0
 
     @property
     def sound(self) -> bool:
@@ -116,6 +118,11 @@ def audit_lines(report: AuditReport) -> Iterator[str]:
         faults = f"; {format_count(wrong[check], 'fault')}, see below" if wrong[check] else ""
         verb = "" if report.sound else "checked: "
         yield f"{check.value:<10} {verb}{counted}{what}{faults}"
+    if report.former_labels:
+        yield (
+            f"{'':<10} {format_count(report.former_labels, 'label file')} with the columns of schema 3, whose values are not "
+            "computed again; `relabel` makes labels with the present columns"
+        )
     left = report.orphans
     if report.pruned:
         yield f"pruned     {format_count(report.pruned, 'file')} that no record needed"
@@ -163,6 +170,7 @@ class _Audit:
             units=self._units,
             owed=len(ledger.owed),
             orphans=found,
+            former_labels=ledger.former_labels,
         )
 
     def _basis(self, settings: Settings, wholes: Mapping[str, Commit], edition: Commit | None) -> Basis | None:

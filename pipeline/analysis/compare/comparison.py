@@ -37,15 +37,14 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of the runs. `soft`: the column that its labels are made from. `owed`: how many of its `units` have no labels yet.
-    `rollouts`, `tokens`: of its finished units, without chains that the policy sampled. `on_common`: graded rollouts of common
-    prefixes. `counts_are_shares`: see `estimators.base`."""
+    """One of the runs. `owed`: how many of its `units` have no labels yet. `rollouts`, `tokens`: of its finished units, without
+    chains that the policy sampled. `on_common`: graded rollouts of common prefixes. `counts_are_shares`: see
+    `estimators.base`."""
 
     run_dir: str
     policy: str
     estimator: str
     label_rule: str
-    soft: str
     units: int
     owed: int
     chains: int
@@ -60,8 +59,7 @@ class Side:
 class RunPrefix:
     """The estimates of one run for a prefix."""
 
-    value: float | None
-    mean: float
+    value: float
     sd: float
     correct: int
     rollouts: int
@@ -69,7 +67,7 @@ class RunPrefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedPrefix:
-    """A prefix whose posterior mean differs much between the runs. `distance`: the difference in standard deviations of both
+    """A prefix whose value differs much between the runs. `distance`: the difference in standard deviations of both
     posteriors together.
 
     `last`: its last step; None for the bare problem. `name`: of its chain.

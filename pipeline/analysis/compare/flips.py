@@ -16,7 +16,7 @@ import polars as pl
 
 from pipeline.analysis.compare.frames import Common
 from pipeline.analysis.compare.shift import right_of_b
-from pipeline.config.choices import AfterError, LabelRule, ValueColumn
+from pipeline.config.choices import AfterError, LabelRule
 from pipeline.core.records import Counts
 from pipeline.core.statistics import Interval, mean, within
 from pipeline.estimators.base import Estimator
@@ -126,7 +126,7 @@ def _follows_counts(estimator: Estimator) -> bool:
     """Whether a label depends only on the counts of its own prefix, and their number on no outcome."""
     settings = estimator.settings
     by_counts = settings.rule in _BY_COUNTS and settings.after_error is AfterError.keep
-    return estimator.one_round and estimator.value_column is ValueColumn.value and by_counts
+    return estimator.one_round and estimator.value_is_share and by_counts
 
 
 def rule_of_counts(estimator: Estimator) -> Callable[[int, int], int | None]:
@@ -136,6 +136,6 @@ def rule_of_counts(estimator: Estimator) -> Callable[[int, int], int | None]:
     @cache
     def label(correct: int, graded: int) -> int | None:
         step = measured_value(Counts(correct=correct, graded=graded), estimator.settings)
-        return step_labels(step, [step], estimator.settings, estimator.value_column)[0]
+        return step_labels(step, [step], estimator.settings)[0]
 
     return label

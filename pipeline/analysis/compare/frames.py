@@ -6,7 +6,7 @@
 | `steps` | a step of a chain | `chain_id`, `position` (from 1), `prefix_id`, `label`, `terminal` |
 | `prefixes` | a distinct prefix | `prefix_id`, `problem_id`, `position` (0: the bare problem), and estimates |
 
-Estimates are `value`, `value_rollouts`, `mean` and `sd` (of the posterior), and `correct` of `rollouts` graded ones.
+Estimates are `value` with `sd`, `unbiased` from `unbiased_rollouts` rollouts, and `correct` of `rollouts` graded ones.
 
 Two kinds of prefixes are left out, because no rollouts inform about them: the last step of a chain with an outcome, whose value
 is the outcome, and unmeasured prefixes. All chains of a problem are in one frame of labels, so a prefix that is distinct in its
@@ -27,11 +27,11 @@ from pipeline.core.records import Origin
 
 _OF_PREFIX = {
     "value": "value",
-    "value_rollouts": "value_rollouts",
+    "value_sd": "sd",
+    "unbiased_value": "unbiased",
+    "unbiased_rollouts": "unbiased_rollouts",
     "n_correct": "correct",
     "n_rollouts": "rollouts",
-    "posterior_mean": "mean",
-    "posterior_sd": "sd",
     "origin": "origin",
 }
 COLUMNS = (
@@ -41,7 +41,7 @@ COLUMNS = (
 """Columns of labels that the frames are made from."""
 _BETWEEN_STEPS = "\x1f"
 _KNOWN = (Origin.MEASURED.value, Origin.IMPLIED.value)
-_SEEN = ("value", "value_rollouts", "correct", "rollouts", "mean", "sd")
+_SEEN = ("value", "sd", "unbiased", "unbiased_rollouts", "correct", "rollouts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,9 +114,9 @@ def scatter(found: Comparison) -> Figure | None:
         alt.Chart(rows_of(cells))
         .mark_rect(fill=ACCENT)
         .encode(
-            x=alt.X("a:Q", title=f"{found.a.soft} in a", scale=unit),
+            x=alt.X("a:Q", title="value in a", scale=unit),
             x2="to_a:Q",
-            y=alt.Y("b:Q", title=f"{found.b.soft} in b", scale=unit),
+            y=alt.Y("b:Q", title="value in b", scale=unit),
             y2="to_b:Q",
             opacity=alt.Opacity("prefixes:Q", scale=alt.Scale(type="log", range=[0.12, 1]), legend=None),
         )
@@ -221,7 +221,7 @@ def _moved(found: Comparison) -> tuple[Section, ...]:
             anchor="moved",
             heading="Prefixes that moved most",
             intro=(
-                "At most one prefix per problem. For each run: posterior mean ± standard deviation, correct / graded rollouts. "
+                "At most one prefix per problem. For each run: value ± standard deviation, correct / graded rollouts. "
                 "The difference is in standard deviations. Among many prefixes, some differ much by chance."
             ),
             tables=(tables.moved_prefixes(found),),

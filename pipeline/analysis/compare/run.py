@@ -21,16 +21,15 @@ from pipeline.analysis.compare.comparison import (
 )
 from pipeline.analysis.compare.flips import label_flips
 from pipeline.analysis.compare.frames import COLUMNS, Common, Frames, common, frames
-from pipeline.analysis.compare.shift import SHORT, noise, shift
+from pipeline.analysis.compare.shift import noise, shift
 from pipeline.analysis.report.run_report import readable
-from pipeline.config.choices import ValueColumn
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.records import Totals
 from pipeline.estimators.base import Estimator
-from pipeline.estimators.registry import ESTIMATORS, estimator_for, value_column
+from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import frames_of
@@ -51,10 +50,6 @@ class _Run:
     stored: StoredRun
     frames: Frames
     made: Mapping[str, str]
-
-    @property
-    def soft(self) -> ValueColumn:
-        return value_column(None, self.made["estimator"])
 
     @property
     def settings(self) -> Settings:
@@ -85,10 +80,10 @@ def compare_runs(run_dirs: tuple[str, str]) -> Comparison:
         differing=differing_settings(a.settings, b.settings),
         overlap=found.overlap,
         other_answers=other_answers,
-        shift=shift(found, a.soft, b.soft),
+        shift=shift(found),
         noise=noise(found, a.estimator, b.estimator),
         flips=label_flips(found, a.estimator, b.estimator),
-        bins=_bins(found, a.soft, b.soft),
+        bins=_bins(found),
         moved=_moved(found, a),
     )
 
@@ -110,7 +105,6 @@ def _side(run: _Run, found: Common, side: str) -> Side:
     return Side(
         run_dir=run.run_dir,
         **run.made,
-        soft=run.soft.value,
         units=len(run.stored.units),
         owed=run.stored.incomplete,
         chains=len(run.frames.chains),
@@ -122,8 +116,8 @@ def _side(run: _Run, found: Common, side: str) -> Side:
     )
 
 
-def _bins(found: Common, soft_a: ValueColumn, soft_b: ValueColumn) -> Bins:
-    columns = (f"{SHORT[soft_a]}_a", f"{SHORT[soft_b]}_b")
+def _bins(found: Common) -> Bins:
+    columns = ("value_a", "value_b")
     bins = [(pl.col(name) * BINS).cast(pl.Int32).clip(0, BINS - 1).alias(name) for name in columns]
     counts = [[0] * BINS for _ in range(BINS)]
     for i, j, number in found.prefixes.drop_nulls(columns).select(bins).group_by(columns).len().iter_rows():
@@ -132,9 +126,9 @@ def _bins(found: Common, soft_a: ValueColumn, soft_b: ValueColumn) -> Bins:
 
 
 def _moved(found: Common, a: _Run) -> tuple[MovedPrefix, ...]:
-    distance = (pl.col("mean_b") - pl.col("mean_a")).abs() / (pl.col("sd_a") ** 2 + pl.col("sd_b") ** 2).sqrt()
+    distance = (pl.col("value_b") - pl.col("value_a")).abs() / (pl.col("sd_a") ** 2 + pl.col("sd_b") ** 2).sqrt()
     farthest = (
-        found.prefixes.drop_nulls(("mean_a", "mean_b"))
+        found.prefixes.drop_nulls(("value_a", "value_b"))
         .with_columns(distance.alias("distance"))
         .filter(pl.col("distance").is_finite() & (pl.col("distance") > 0))
         .sort("distance", "prefix_id", descending=(True, False))
@@ -181,7 +175,7 @@ def _moved_one(row: Mapping[str, Any], text: _Text) -> MovedPrefix:
 
 
 def _seen(row: Mapping[str, Any], side: str) -> RunPrefix:
-    return RunPrefix(**{name: row[f"{name}_{side}"] for name in ("value", "mean", "sd", "correct", "rollouts")})
+    return RunPrefix(**{name: row[f"{name}_{side}"] for name in ("value", "sd", "correct", "rollouts")})
 
 
 def _other_answers(a: _Run, b: _Run) -> int:

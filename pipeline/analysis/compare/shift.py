@@ -1,10 +1,10 @@
 """How the values of two runs differ over the prefixes that have a value in both, how much of the difference sampling noise
 explains, and how much remains. Pure.
 
-**Shift.** Shifts use the column `value`, which is unbiased for every single prefix under every estimator, also if sampling
-stops early. A mean over many prefixes averages out noise, but not bias. `posterior_mean` is shrunk towards usual values, and by
-different amounts under two estimators, so the mean of its differences could shift although nothing changed. Correlations use
-the column that labels are made from (`value` for `fixed`, else `posterior_mean`), because a model is trained on that one.
+**Shift.** Shifts use the column `unbiased_value`, which is unbiased for every single prefix, also if sampling stops early. A
+mean over many prefixes averages out noise, but not bias. `value` may be shrunk towards usual values, and by different amounts
+under two estimators, so the mean of its differences could shift although nothing changed. Correlations use `value`, because
+labels are made from it and a model is trained on it.
 
 **Beyond noise.** Let c of the n_a + n_b graded rollouts of a prefix in both runs be correct, and p = c / (n_a + n_b). If
 nothing changed, the difference between the shares of correct rollouts has a standard deviation of about
@@ -19,9 +19,8 @@ figures are left out.
 
 **Correlation without noise.** This is Spearman's correction for attenuation (1904). The noise of two runs is independent, so
 the covariance of their unbiased values is that of the true values V. It is divided by the standard deviations of the true
-values instead of the estimated ones: Var V = Var(value) - mean(p (1 - p) / (n - 1)) for `fixed`, from two rollouts on, and
-Var V = Var(posterior_mean) + mean(posterior_sd^2) for `pooled`, which holds for its posteriors on average (law of total
-variance).
+values instead of the estimated ones: Var V = Var(unbiased_value) - mean(p (1 - p) / (n - 1)) for `fixed`, from two rollouts on,
+and Var V = Var(value) + mean(value_sd^2) for `pooled`, which holds for its posteriors on average (law of total variance).
 """
 
 import math
@@ -34,7 +33,6 @@ from scipy.special import gammaln
 from scipy.stats import rankdata
 
 from pipeline.analysis.compare.frames import Common
-from pipeline.config.choices import ValueColumn
 from pipeline.core.statistics import Floats, Interval, Ints, jackknife, mean, sums_of, within
 from pipeline.estimators.base import Estimator
 
@@ -42,8 +40,6 @@ _SINGLE = 8
 """Up to this, each position is a range of its own. After it, a range ends at each power of two."""
 _LEAST_VARIANCE = 1e-18
 """A smaller variance is rounding error: all values are the same."""
-SHORT = {ValueColumn.value: "value", ValueColumn.posterior_mean: "mean"}
-"""Columns of `Common` by columns of labels."""
 Z = 1.96
 _ROUNDING = 1e-9
 _FEWEST_ROLLOUTS = 2
@@ -77,14 +73,13 @@ class Shift:
     spearman: float | None
 
 
-def shift(found: Common, soft_a: ValueColumn, soft_b: ValueColumn) -> Shift:
-    """`soft_a`, `soft_b`: the columns to correlate."""
-    rows = found.prefixes.drop_nulls(("value_a", "value_b"))
-    problems, a, b = _ints(rows["problem"]), _floats(rows["value_a"]), _floats(rows["value_b"])
+def shift(found: Common) -> Shift:
+    rows = found.prefixes.drop_nulls(("unbiased_a", "unbiased_b"))
+    problems, a, b = _ints(rows["problem"]), _floats(rows["unbiased_a"]), _floats(rows["unbiased_b"])
     first, last = _ranges(_ints(rows["position"]))
-    both = found.prefixes.drop_nulls((f"{SHORT[soft_a]}_a", f"{SHORT[soft_b]}_b"))
-    soft = _floats(both[f"{SHORT[soft_a]}_a"]), _floats(both[f"{SHORT[soft_b]}_b"])
-    ranks = np.asarray(rankdata(soft[0])), np.asarray(rankdata(soft[1]))
+    both = found.prefixes.drop_nulls(("value_a", "value_b"))
+    values = _floats(both["value_a"]), _floats(both["value_b"])
+    ranks = np.asarray(rankdata(values[0])), np.asarray(rankdata(values[1]))
     of_both = _ints(both["problem"])
     return Shift(
         prefixes=len(rows),
@@ -104,7 +99,7 @@ def shift(found: Common, soft_a: ValueColumn, soft_b: ValueColumn) -> Shift:
             if (here := first == start).any()
         ),
         correlated=len(both),
-        pearson=correlation(of_both, *soft),
+        pearson=correlation(of_both, *values),
         spearman=correlation(of_both, *ranks).value,
     )
 
@@ -219,7 +214,7 @@ def _correlation_of_truths(
     rows = prefixes.filter(pl.all_horizontal(known))
     if not len(rows):
         return 0, Interval()
-    a, b = (_centred(rows[f"value_{side}"]) for side in "ab")
+    a, b = (_centred(rows[f"unbiased_{side}"]) for side in "ab")
     columns = [np.ones(len(rows)), a, b, a * b]
     for side, estimator in (("a", estimator_a), ("b", estimator_b)):
         columns.extend(_truth(rows, side, estimator))
@@ -228,19 +223,19 @@ def _correlation_of_truths(
 
 
 def _known(side: str, estimator: Estimator) -> pl.Expr:
-    if estimator.value_column is ValueColumn.value:
-        return pl.col(f"value_rollouts_{side}") >= _FEWEST_ROLLOUTS
-    return pl.col(f"value_{side}").is_not_null() & pl.col(f"sd_{side}").is_not_null()
+    if estimator.value_is_share:
+        return pl.col(f"unbiased_rollouts_{side}") >= _FEWEST_ROLLOUTS
+    return pl.col(f"unbiased_{side}").is_not_null() & pl.col(f"sd_{side}").is_not_null()
 
 
 def _truth(rows: pl.DataFrame, side: str, estimator: Estimator) -> tuple[Floats, Floats]:
     """Per row, an estimate of the true value, and its square corrected for noise. Their means give the variance of true
     values."""
-    if estimator.value_column is ValueColumn.value:
-        value, n = rows[f"value_{side}"].to_numpy(), rows[f"value_rollouts_{side}"].to_numpy()
-        centred = _centred(rows[f"value_{side}"])
-        return centred, centred**2 - value * (1 - value) / (n - 1)
-    centred = _centred(rows[f"mean_{side}"])
+    if estimator.value_is_share:
+        share, n = rows[f"unbiased_{side}"].to_numpy(), rows[f"unbiased_rollouts_{side}"].to_numpy()
+        centred = _centred(rows[f"unbiased_{side}"])
+        return centred, centred**2 - share * (1 - share) / (n - 1)
+    centred = _centred(rows[f"value_{side}"])
     return centred, centred**2 + rows[f"sd_{side}"].to_numpy() ** 2
 
 

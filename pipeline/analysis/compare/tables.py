@@ -39,10 +39,13 @@ def settings_table(found: Comparison) -> Table:
 def values_table(found: Comparison) -> Table:
     shift, noise = found.shift, found.noise
     rows = [
-        (f"mean of a, of {format_count(shift.prefixes, 'prefix')} with a value in both", _number(shift.mean_a)),
+        (
+            f"mean of a, of {format_count(shift.prefixes, 'prefix')} with an unbiased value in both",
+            _number(shift.mean_a),
+        ),
         ("mean of b", _number(shift.mean_b)),
         ("b - a", format_interval(shift.shift)),
-        (f"correlation ({_softs(found)})", format_interval(shift.pearson, "")),
+        ("correlation", format_interval(shift.pearson, "")),
         ("... of ranks", _number(shift.spearman)),
     ]
     if noise.correlation.value is not None:
@@ -163,10 +166,6 @@ def format_span(first: int, last: int) -> str:
     return f"{first}" if first == last else f"{first}-{last}"
 
 
-def _softs(found: Comparison) -> str:
-    return found.a.soft if found.a.soft == found.b.soft else f"{found.a.soft} of a, {found.b.soft} of b"
-
-
 def _share(found: Comparison) -> str:
     flipped = found.flips.flipped
     if flipped.value is None:
@@ -191,7 +190,7 @@ def _cut(text: str) -> str:
 
 
 def _seen(seen: RunPrefix) -> str:
-    return f"{seen.mean:.2f} ± {seen.sd:.2f}, {seen.correct}/{seen.rollouts}"
+    return f"{seen.value:.2f} ± {seen.sd:.2f}, {seen.correct}/{seen.rollouts}"
 
 
 def _number(value: float | None) -> str:

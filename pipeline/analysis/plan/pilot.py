@@ -10,13 +10,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.plan.expected import BelievedValues
-from pipeline.config.label import LabelConfig
+from pipeline.config.label import EstimatorConfig, LabelConfig
+from pipeline.config.recorded_settings import chosen_settings
 from pipeline.core.forecast import Range
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Status, Summary
 from pipeline.core.records import InputRow, RolloutOutcome, SampledSolution, Totals, Trials
 from pipeline.core.tables import rollout_outcomes, sampled_solutions
 from pipeline.engines.registry import policy_for
+from pipeline.estimators.intervals import beta_moments
+from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import Tree, trials_of
 from pipeline.runtime.driver import Hiring, label_held
 from pipeline.runtime.stop import StopSignal
@@ -169,15 +172,17 @@ def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, Believed
         tokens[outcome.prefix_id] += outcome.n_tokens
     mean_tokens = sum(tokens.values()) / max(1, sum(issued.values()))
     values: dict[str, tuple[float, float]] = {}
-    columns = ["root_prefix_id", "prefix_ids"]
-    columns += [f"{at}{name}" for at in ("root_", "") for name in ("posterior_mean", "posterior_sd")]
+    estimator = estimator_for(chosen_settings(run.settings, EstimatorConfig, ESTIMATORS))
+    names = ("value", "value_sd", "n_correct", "n_rollouts")
+    columns = ["root_prefix_id", "prefix_ids", *(f"{at}{name}" for at in ("root_", "") for name in names)]
     for row in rows_of(storage, run, columns):
         prefixes = [row["root_prefix_id"], *row["prefix_ids"]]
-        means = [row["root_posterior_mean"], *row["posterior_mean"]]
-        sds = [row["root_posterior_sd"], *row["posterior_sd"]]
-        for prefix, mean, sd in zip(prefixes, means, sds, strict=True):
-            if mean is not None and sd is not None:
-                values[prefix] = mean, sd
+        of_prefixes = zip(*([row[f"root_{name}"], *row[name]] for name in names), strict=True)
+        for prefix, (value, sd, correct, rollouts) in zip(prefixes, of_prefixes, strict=True):
+            if value is not None and sd is not None:
+                # A share of 0 or 1 would say that the prefix always fails or succeeds.
+                share = estimator.value_is_share and rollouts
+                values[prefix] = beta_moments(correct, rollouts) if share else (value, sd)
     usual = sum(mean for mean, _ in values.values()) / max(1, len(values))
     return {
         prefix: BelievedValues(

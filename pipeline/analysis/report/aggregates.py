@@ -11,9 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.config.choices import ValueColumn
 from pipeline.core.records import Finish, Origin
-from pipeline.estimators.registry import value_column
 
 VALUE_BINS = 20
 DROP_BINS = 20
@@ -21,13 +19,15 @@ POSITION_BINS = 10
 WIDTH_BINS = 20
 ROLLOUT_BINS = 16
 """The most bins. Where no prefix has this many rollouts, each number of rollouts has its own bin."""
+UNLIKELY = 0.1
+"""An outcome with a smaller `p_outcome` is a surprise."""
 OUTCOMES = ("right", "wrong", "open")
 LABELS = {1: "good", 0: "bad", 2: "neutral", None: "uncertain"}
 _SAMPLED = pl.col("n_rollouts") + pl.col("n_ungraded")
 _LABEL_ORDER = (list(LABELS.values()), list(range(len(LABELS))))
-_LISTS = ("value", "n_correct", "n_rollouts", "n_ungraded", "n_truncated", "low", "high", "posterior_mean", "origin")
+_LISTS = ("value", "n_correct", "n_rollouts", "n_ungraded", "n_truncated", "low", "high", "origin")
 COLUMNS = (
-    "outcome", "root_prefix_id", "prefix_ids", *_LISTS, "label", *(f"root_{name}" for name in _LISTS),
+    "outcome", "p_outcome", "root_prefix_id", "prefix_ids", *_LISTS, "label", *(f"root_{name}" for name in _LISTS),
     "estimator", "label_rule", "policy",
 )  # fmt: skip
 """Columns of a label row that are read."""
@@ -48,23 +48,30 @@ class Step:
     mean_wrong: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnlikelyOutcomes:
+    """Of the `chains` with a `p_outcome`: how many right and how many wrong ones have one below `UNLIKELY`."""
+
+    chains: int
+    right: int
+    wrong: int
+
+
 def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
     """One row per chain and prefix, in order; step 0 is the bare problem. `labels` must hold all chains of its problems.
 
-    `chain` counts from `first_chain`; `steps` is the number of its steps. `value` comes from the estimator's value column
-    (`Estimator.value_column`), null if it has none. `label` is null for step 0 and for uncertain steps. `drop` is the decrease
-    of the value from the prefix before. `counts` is true on the first row of each distinct prefix that was, or could have been,
-    sampled; sums over prefixes use these rows.
+    `chain` counts from `first_chain`; `steps` is the number of its steps. `label` is null for step 0 and for
+    uncertain steps. `drop` is the decrease of the value from the prefix before. `counts` is true on the first row of each
+    distinct prefix that was, or could have been, sampled; sums over prefixes use these rows.
     """
     numbered = labels.select(COLUMNS).with_row_index("chain", first_chain).with_columns(pl.col("chain").cast(pl.UInt32))
     numbered = numbered.with_columns(steps=pl.col("prefix_ids").list.len().cast(pl.UInt16))
-    shown = pl.col("estimator").is_in(by_value(numbered["estimator"]))
-    shared = ["chain", "steps", "outcome"]
+    shared = ["chain", "steps", "outcome", "p_outcome"]
     roots = numbered.select(
         *shared,
         pl.lit(0, pl.UInt16).alias("step"),
         pl.col("root_prefix_id").alias("prefix_id"),
-        pl.when(shown).then("root_value").otherwise("root_posterior_mean").alias("value"),
+        pl.col("root_value").alias("value"),
         *(pl.col(f"root_{name}").cast(kind).alias(name) for name, kind in _KEPT.items()),
         pl.lit(None, pl.Int8).alias("label"),
         pl.col("root_origin").alias("origin"),
@@ -73,7 +80,7 @@ def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
         *shared,
         pl.int_ranges(1, pl.col("steps").cast(pl.Int64) + 1).cast(pl.List(pl.UInt16)).alias("step"),
         pl.col("prefix_ids").alias("prefix_id"),
-        pl.when(shown).then("value").otherwise("posterior_mean").alias("value"),
+        "value",
         *_KEPT,
         "label",
         "origin",
@@ -87,21 +94,16 @@ def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
 
 
 def chains_of(steps: pl.DataFrame) -> pl.DataFrame:
-    """One row per chain: its `outcome`, the number of its `steps`, and the largest decrease of its value at a step (`drop`). It
-    is null if no two adjacent values are known, and negative if the value only rises."""
+    """One row per chain: its `outcome` and `p_outcome`, the number of its `steps`, and the largest decrease of its value at a
+    step (`drop`). It is null if no two adjacent values are known, and negative if the value only rises."""
     return steps.group_by("chain", maintain_order=True).agg(
-        pl.col("outcome").first(), pl.col("steps").first(), pl.col("drop").max()
+        pl.col("outcome", "p_outcome", "steps").first(), pl.col("drop").max()
     )
 
 
 def makers_of(labels: pl.DataFrame) -> pl.DataFrame:
     """Number of `chains` by policy, estimator and label rule."""
     return labels.group_by("policy", "estimator", "label_rule").agg(chains=pl.len())
-
-
-def by_value(estimators: pl.Series) -> list[str]:
-    """The estimators whose estimate is in the column `value`."""
-    return [name for name in estimators.unique().to_list() if value_column(None, name) is ValueColumn.value]
 
 
 def in_all(steps: pl.DataFrame) -> Step:
@@ -192,6 +194,13 @@ def widths(steps: pl.DataFrame) -> pl.DataFrame:
         ((pl.col("bin") + 1) / WIDTH_BINS).alias("high"),
         "prefixes",
     )
+
+
+def unlikely_outcomes(chains: pl.DataFrame) -> UnlikelyOutcomes:
+    known = chains.drop_nulls("p_outcome")
+    unlikely = known.filter(pl.col("p_outcome") < UNLIKELY)
+    right = int(unlikely["outcome"].sum())
+    return UnlikelyOutcomes(chains=known.height, right=right, wrong=unlikely.height - right)
 
 
 def outcome_counts(chains: pl.DataFrame) -> pl.DataFrame:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import polars as pl
 
 from pipeline.analysis.report import aggregates, figures
-from pipeline.analysis.report.aggregates import by_value
 from pipeline.analysis.report.page import Figure, Inset, Page, Section, Table, Tile
 from pipeline.analysis.report.plan_check import (
     PlannedAmount,
@@ -16,7 +15,7 @@ from pipeline.analysis.report.plan_check import (
     starts_without_price,
 )
 from pipeline.analysis.report.run_data import EXAMPLES, RunData
-from pipeline.analysis.report.run_report import TEXT, cut, last_activity, missing_costs
+from pipeline.analysis.report.run_report import TEXT, cut, last_activity, missing_costs, unlikely_text
 from pipeline.analysis.report.warnings import warning_lines
 from pipeline.core.forecast import Forecast
 from pipeline.core.formatting import format_count, format_number, format_percent, format_range, format_unfinished
@@ -144,7 +143,7 @@ def _tiles(found: RunData) -> list[Tile]:
             Tile(
                 name="Mean value",
                 value=" / ".join("-" if mean is None else f"{mean:.2f}" for _, mean in means),
-                note=f"of the steps of right / wrong chains, last steps left out; {_shown(found)}",
+                note="of the steps of right / wrong chains, last steps left out",
             )
         )
     if (hours := device_hours(found.starts)) is not None:
@@ -173,8 +172,9 @@ def _token_note(found: RunData, labelled: int) -> str:
     return "; ".join(parts)
 
 
-def _shown(found: RunData) -> str:
-    return "unbiased estimates" if by_value(found.makers["estimator"]) else "posterior means"
+def _unlikely(found: RunData) -> str:
+    counted = aggregates.unlikely_outcomes(found.chains)
+    return f" {unlikely_text(counted)}: lucky answers and slips at the end." if counted.chains else ""
 
 
 def _values(found: RunData) -> Section | None:
@@ -183,9 +183,10 @@ def _values(found: RunData) -> Section | None:
         "values",
         "Values and labels",
         "The value of a step is the share of the policy's continuations from this step that reach the correct answer. The "
-        f"values shown are {_shown(found)}. The outcome of a chain is right or wrong by the answer it states, or open if that "
-        "cannot be graded. The last step of a right or wrong chain takes its value and label from the outcome. It says nothing "
-        "about the policy, and is left out unless a figure says otherwise.",
+        "values shown are best estimates, the column value of labels/. The outcome of a chain is right or wrong by the answer "
+        "it states, or open if that cannot be graded. The last step of a right or wrong chain takes its value and label from "
+        "the outcome. It says nothing about the policy, and is left out unless a figure says otherwise."
+        f"{_unlikely(found)}",
         figures.values(aggregates.value_counts(steps), "value"),
         figures.by_position(aggregates.value_by_position(steps)),
         figures.drops(aggregates.drop_counts(found.chains)),

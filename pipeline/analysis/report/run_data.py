@@ -31,7 +31,7 @@ from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.starts import Start, read_starts
 from pipeline.storage.storage import Storage, sha256_of
-from pipeline.storage.stored_labels import frames_of, label_frames
+from pipeline.storage.stored_labels import FormerLabels, frames_of, label_frames
 from pipeline.storage.stored_run import StoredRun
 
 _LOG = ["rollout_id", "step_index", "finish", "verdict", "n_tokens"]
@@ -104,9 +104,13 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
 
 
 def first_chains(storage: Storage, count: int) -> list[dict[str, object]]:
-    """The first `count` label rows; chains of one problem are adjacent."""
+    """The first `count` label rows; chains of one problem are adjacent. Empty for labels of an earlier version."""
     rows = (row for frame in label_frames(storage) for row in frame.iter_rows(named=True))
-    return list(islice(rows, count))
+    try:
+        return list(islice(rows, count))
+    except FormerLabels:
+        # The lines of the report, which follow, say what to do.
+        return []
 
 
 def reject_counts(storage: Storage) -> dict[str, int]:

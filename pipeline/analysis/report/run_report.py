@@ -11,7 +11,7 @@ from rich.console import Console
 
 from pipeline.analysis.current_labels import current_labels, label_rule
 from pipeline.analysis.report import aggregates
-from pipeline.analysis.report.aggregates import in_all
+from pipeline.analysis.report.aggregates import UnlikelyOutcomes, in_all
 from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings
 from pipeline.analysis.report.run_data import RunData, load_run_data, staged_input
 from pipeline.analysis.report.terminal import print_lines
@@ -28,11 +28,11 @@ from pipeline.core.formatting import (
     format_unfinished,
     printable,
 )
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.schemas import READABLE_SCHEMAS
 from pipeline.storage.commits import FOLDER, UNIT
 from pipeline.storage.editions import edition_chain
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.run_record import recorded_identity
+from pipeline.storage.run_record import SCHEMA, recorded_identity
 from pipeline.storage.starts import DONE, FAILED, INTERRUPTED, PLAN, REPORT
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, refuse_no_run, stored_run
@@ -80,7 +80,7 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
-    """Unfinished units, values, labels, verdicts and the plan: what `terminal.totals_lines` does not say.
+    """Unfinished units, values, labels, unlikely outcomes, verdicts and the plan: what `terminal.totals_lines` does not say.
 
     `other`: the settings in which plan and run differ.
     """
@@ -88,6 +88,7 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
         *_owed(found),
         *_values(found),
         *_labels(found),
+        *_unlikely(found),
         *_verdicts(found),
         *(f"warning   {words}" for words in warning_lines(found.steps)),
         *_planned(found, plan, other),
@@ -128,7 +129,7 @@ def readable(storage: Storage) -> StoredRun:
     refuse_no_run(storage)
     identity = recorded_identity(storage)
     begun = any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER))
-    if begun or identity.get("schema") != SCHEMA_VERSION or staged_input(storage, identity):
+    if begun or identity.get(SCHEMA) not in READABLE_SCHEMAS or staged_input(storage, identity):
         return stored_run(storage)
     return StoredRun(identity=identity, units=(), wholes={}, editions=edition_chain(storage))
 
@@ -231,6 +232,19 @@ def _labels(found: RunData) -> list[str]:
         f"steps     {'; not counted: '.join(filter(None, [text, ends]))}",
         *(f"{name:<10}{words}" for name, words in made),
     ]
+
+
+def _unlikely(found: RunData) -> list[str]:
+    counted = aggregates.unlikely_outcomes(found.chains)
+    return [f"outcomes  {unlikely_text(counted)}"] if counted.right + counted.wrong else []
+
+
+def unlikely_text(counted: UnlikelyOutcomes) -> str:
+    """How many chains have an unlikely outcome."""
+    return (
+        f"{counted.right + counted.wrong:,} of {counted.chains:,} chains have p_outcome below {aggregates.UNLIKELY:g}: the "
+        f"value before the last step makes their outcome unlikely ({counted.right:,} right, {counted.wrong:,} wrong)"
+    )
 
 
 def _verdicts(found: RunData) -> list[str]:

@@ -28,7 +28,6 @@ from pipeline.core.formatting import (
 from pipeline.core.hardware import Hardware, Throughput
 from pipeline.core.progress import Pace, RelabelResult, Status, Summary, pace
 from pipeline.core.records import Totals
-from pipeline.estimators.registry import value_column
 from pipeline.storage.starts import ProgressHistory
 
 _BAR = 10
@@ -118,18 +117,14 @@ def panel(status: Status, pace: Pace, seconds: float, price: float | None, *, wi
 
 
 def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
-    """Print one block per chain: the text, value, interval, counts and label of each step.
-
-    The value comes from the estimator's value column (`Estimator.value_column`).
-    """
+    """Print one block per chain: the text, value, interval, counts and label of each step."""
     problem = None
     for chain in chains:
-        shown = value_column(None, chain["estimator"]).value
         if chain["problem_id"] != problem:
             problem = chain["problem_id"]
             console.print()
             console.print(Text(_plain(chain["problem"]), style="bold"))
-            root = _estimate(chain[f"root_{shown}"], chain["root_low"], chain["root_high"])
+            root = _estimate(chain["root_value"], chain["root_low"], chain["root_high"])
             console.print(
                 Text(f"answer {_plain(chain['gold_answer'])}; value before step 1: {root}, ")
                 + Text(_counts(chain["root_n_correct"], chain["root_n_rollouts"]))
@@ -145,7 +140,7 @@ def print_chains(console: Console, chains: Sequence[Mapping[str, Any]]) -> None:
         table.add_column("text", overflow="fold", min_width=24, ratio=1)
         for name in ("value", "interval", "correct", "label"):
             table.add_column(name, no_wrap=True)
-        columns = ("steps", shown, "low", "high", "n_correct", "n_rollouts", "label", "origin")
+        columns = ("steps", "value", "low", "high", "n_correct", "n_rollouts", "label", "origin")
         for index, entry in enumerate(zip(*(chain[name] for name in columns), strict=True), start=1):
             text, value, low, high, correct, rollouts, label, origin = entry
             mark, colour = _RULES[label]

@@ -3,14 +3,14 @@
 `allocation` decides what to sample. `learning` learns from the run how values change along chains. This module computes the
 values of all prefixes of a chain from all rollouts of its problem.
 
-Posterior mean, sd and interval are those of the posterior distribution of a value, given all evidence and the chains of the
-run. Averaged over the run they are calibrated under any stopping rule, because the rule does not enter a posterior. For one
-fixed value they are biased towards the typical value.
+`value`, `value_sd`, the interval and `p_above` are mean, standard deviation, quantiles and upper tail of the posterior
+distribution of a value, given all evidence and the chains of the run. Averaged over the run they are calibrated under any
+stopping rule, because the rule does not enter a posterior. For one fixed value they are biased towards the typical value.
 
-`value` is unbiased for every single prefix: correct / graded over the first round of the prefix with a graded rollout. Whether
-there was such a round, and its size, was decided from other prefixes alone, before any outcome of this prefix was known. Later
-rounds depend on these outcomes, so correct / graded over all rounds is biased. The price is a higher variance, V(1 - V)/n for
-a smaller n.
+`unbiased_value` is unbiased for every single prefix: correct / graded over the first round of the prefix with a graded
+rollout. Whether there was such a round, and its size, was decided from other prefixes alone, before any outcome of this prefix
+was known. Later rounds depend on these outcomes, so correct / graded over all rounds is biased. The price is a higher variance,
+V(1 - V)/n for a smaller n.
 
 This holds exactly if whether a rollout can be graded does not depend on whether it is correct, and if a round that was
 interrupted is completed before the next decision: which of its rollouts are finished depends on their length.
@@ -26,7 +26,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from pipeline.config.choices import BudgetUnit, Interval
+from pipeline.config.choices import BudgetUnit, Interval, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import fixed
@@ -37,7 +37,7 @@ from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimators.pooled.kernel import Kernel, transition_model
 from pipeline.estimators.pooled.learning import KernelLearner
-from pipeline.estimators.pooled.posterior import Posterior, posterior
+from pipeline.estimators.pooled.posterior import Posterior, lost_probabilities, posterior
 from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import NONE, Ints, Tree, counts_of, trees_of
 
@@ -50,11 +50,20 @@ def values(
     if not trees:
         return []
     forest = forest_of(trees, trials)
-    said = _Decision(posterior(forest, transition_model(kernel)), config)
+    moving = transition_model(kernel)
+    said = _Decision(posterior(forest, moving), config)
     by_chain: dict[ChainShape, list[StepValue]] = {}
     for tree, numbers in zip(trees, forest.numbers, strict=True):
         for chain, path in zip(tree.chains, tree.paths, strict=True):
             by_chain[chain] = _along(chain, numbers[path], forest.parents, trials, said, config)
+    if config.rule is LabelRule.first_error:
+        lost = lost_probabilities(forest, moving, config.threshold)
+        paths = [
+            numbers[path].tolist() for tree, numbers in zip(trees, forest.numbers, strict=True) for path in tree.paths
+        ]
+        shapes = [chain for tree in trees for chain in tree.chains]
+        for chain, path, found in zip(shapes, paths, lost, strict=True):
+            by_chain[chain] = _with_lost(by_chain[chain], chain.outcome, [found[node] for node in path])
     return [by_chain[chain] for chain in chains]
 
 
@@ -100,10 +109,15 @@ def _along(
         before = node
     if chain.outcome is not None:
         last = steps[-1]
-        assert last.posterior_mean is not None
+        assert last.value is not None
         end = fixed.terminal_value(chain.outcome, config.threshold)
-        steps.append(replace(end, advantage=float(chain.outcome) - last.posterior_mean, advantage_sd=last.posterior_sd))
+        steps.append(replace(end, advantage=float(chain.outcome) - last.value, advantage_sd=last.value_sd))
     return steps
+
+
+def _with_lost(steps: Sequence[StepValue], outcome: bool | None, lost: Sequence[float]) -> list[StepValue]:
+    known = [*lost, *([float(not outcome)] if outcome is not None else [])]
+    return [replace(step, p_lost=min(max(p, 0.0), 1.0)) for step, p in zip(steps, known, strict=True)]
 
 
 def _value(node: int, have: Trials, said: _Decision, config: EstimatorConfig) -> StepValue:
@@ -113,13 +127,13 @@ def _value(node: int, have: Trials, said: _Decision, config: EstimatorConfig) ->
     if config.interval is not Interval.posterior:
         low, high = interval(first.correct, first.graded, config) if first.graded else (None, None)
     return StepValue(
-        value=first.correct / first.graded if first.graded else None,
-        value_rollouts=first.graded,
+        value=said.mean[node],
+        value_sd=math.sqrt(said.variance[node]),
         low=low,
         high=high,
-        posterior_mean=said.mean[node],
-        posterior_sd=math.sqrt(said.variance[node]),
-        above=said.above[node],
+        p_above=said.above[node],
+        unbiased_value=first.correct / first.graded if first.graded else None,
+        unbiased_rollouts=first.graded,
         origin=Origin.MEASURED if first.graded else Origin.IMPLIED,
         counts=have.counts,
     )

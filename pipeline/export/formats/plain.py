@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from pipeline.config.renamed import COLUMNS as RENAMED
 from pipeline.core.errors import UsageError
 from pipeline.core.schemas import LABELS
 from pipeline.core.suggestions import choice_hint
@@ -108,6 +109,8 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
     if twice:
         raise UsageError(f"columns: {twice} is named twice")
     unknown = [column for column in config.columns if column not in LABELS.names]
+    if unknown and unknown[0] in RENAMED:
+        raise UsageError(f"columns: {unknown[0]} is now called {RENAMED[unknown[0]]}; give that name")
     if unknown:
         raise UsageError(f"columns: labels have no column {unknown[0]}: {choice_hint(unknown[0], LABELS.names)}")
     for key in ("uncertain", "neutral", "after_error", "threshold", "soft"):

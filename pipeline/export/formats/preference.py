@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.export.base import Exporter, ExportRow, Plan, marks_of
 from pipeline.export.example import LabelCounts
@@ -236,7 +237,7 @@ class PairExporter(Exporter):
         marks = marks_of(config, Marks(separator=SEPARATOR))
         choice = TargetChoice(
             target=TargetKind.hard,
-            soft=config.soft,
+            soft=config.soft or ValueColumn.value,
             threshold=config.threshold,
             uncertain=UncertainSteps.ignore,
             neutral=config.neutral or NeutralSteps.keep,

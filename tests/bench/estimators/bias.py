@@ -59,13 +59,18 @@ def biases(part: int) -> list[Bias]:
     drawn = Rollouts(family, chains, seed)
     block = drawn.first(ISSUED)
     found = [
-        bias("pooled", replay(chains, drawn, pooled(USUAL_TARGET), rollouts=8, unit=UNIT).value, chains, block.outcomes)
+        bias(
+            "pooled",
+            replay(chains, drawn, pooled(USUAL_TARGET), rollouts=8, unit=UNIT).unbiased,
+            chains,
+            block.outcomes,
+        )
     ]
     fewer = chains_of(family, FEWER_CHAINS, seed)
     of_fewer = Rollouts(family, fewer, seed)
     said = replay(fewer, of_fewer, _first_success(2, batch=3), rollouts=8, unit=UNIT)
     rule = "first_success, successes=2, batch=3"
-    found.append(bias(rule, said.value, fewer, of_fewer.first(CONTROLS).outcomes))
+    found.append(bias(rule, said.unbiased, fewer, of_fewer.first(CONTROLS).outcomes))
     # The controls themselves: that they are fair is measured, not assumed.
     value = (block.outcomes[:, :, :ISSUED] == RIGHT).mean(axis=2)
     found.append(bias(f"fixed, N={ISSUED}, no controls", value, chains, block.outcomes, controlled=False))

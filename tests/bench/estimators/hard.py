@@ -69,7 +69,7 @@ def hard_labels(family_name: str, steps: int) -> list[HardLabels]:
 def judged(chains: Chains, said: Replayed, family: str, method: str) -> HardLabels:
     truth = chains.values
     fixed = method.startswith("fixed")
-    mean = np.where(np.isnan(said.value), 0.5, said.value) if fixed else said.mean
+    mean = np.where(np.isnan(said.unbiased), 0.5, said.unbiased) if fixed else said.mean
     labels = np.array([[np.nan if label is None else label for label in row[:-1]] for row in said.labels], dtype=float)
     bad = truth[:, 1:] <= BAD
     rows, at = falls(truth)

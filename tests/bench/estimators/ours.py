@@ -35,7 +35,7 @@ class Replayed:
     `decision_seconds`: CPU time of all decisions. `last_round`: the rounds that the slowest unit took.
     """
 
-    value: Floats
+    unbiased: Floats
     mean: Floats
     sd: Floats
     low: Floats
@@ -99,9 +99,9 @@ def replay(chains: Chains, drawn: Rollouts, config: EstimatorConfig, *, rollouts
         values += chain_values(together, ledger.trials, estimator_for(config), kernel)
     counts = [[ledger.trials.get(prefix, Trials()) for prefix in chain.prefix_ids[:-1]] for chain in shapes(chains)]
     return Replayed(
-        value=_column(values, "value"),
-        mean=_column(values, "posterior_mean"),
-        sd=_column(values, "posterior_sd"),
+        unbiased=_column(values, "unbiased_value"),
+        mean=_column(values, "value"),
+        sd=_column(values, "value_sd"),
         low=_column(values, "low"),
         high=_column(values, "high"),
         rollouts=np.array([[len(trials.outcomes) for trials in chain] for chain in counts]),

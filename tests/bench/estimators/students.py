@@ -78,7 +78,7 @@ def targets_of(chains: Chains, drawn: Rollouts) -> dict[str, Floats]:
         "pooled, soft (default of train)": _soft(chains, pooled.mean),
         "pooled, hard (default rule)": _hard(pooled),
         "pooled, hard, rule=posterior": _hard(said[LabelRule.posterior]),
-        "fixed N=8, soft": _soft(chains, fixed.value)[:paid],
+        "fixed N=8, soft": _soft(chains, fixed.unbiased)[:paid],
         "fixed N=8, hard (any)": _hard(fixed)[:paid],
         "true values": _soft(chains, chains.values),
     }

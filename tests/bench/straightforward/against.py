@@ -115,9 +115,8 @@ def pipeline(folder: Path, known: Truth, *overrides: str) -> Run:
     done = watched([*command, *overrides])
     table = pl.read_parquet(run_dir / "labels" / "*.parquet")
     copies = [shown(part) for part in _copies(table)]
-    fixed = "estimator=fixed" in overrides
     labelled = Labelled(
-        value=np.array([each.value if fixed else each.mean for each in copies]),
+        value=np.array([each.mean for each in copies]),
         correct=np.array([each.correct for each in copies]),
         graded=np.array([each.graded for each in copies]),
         tokens=int(table["rollout_tokens"].sum()),

@@ -83,13 +83,11 @@ class Thompson(Estimator):
         a, b = self._posterior(counts, state)
         tail = (1 - self.settings.confidence) / 2
         return StepValue(
-            value=counts.correct / counts.graded,
-            value_rollouts=counts.graded,
+            value=a / (a + b),
+            value_sd=math.sqrt(a * b / ((a + b) ** 2 * (a + b + 1))),
             low=float(betaincinv(a, b, tail)),
             high=float(betaincinv(a, b, 1 - tail)),
-            posterior_mean=a / (a + b),
-            posterior_sd=math.sqrt(a * b / ((a + b) ** 2 * (a + b + 1))),
-            above=float(betaincc(a, b, self.settings.threshold)),
+            p_above=float(betaincc(a, b, self.settings.threshold)),
             origin=Origin.MEASURED,
             counts=counts,
         )

@@ -104,6 +104,7 @@ def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
                     "problem": problems[chain.problem],
                     "gold": chain.gold,
                     "answer": chain.answer,
+                    "p_outcome": _rounded(chain.p_outcome),
                     "texts": [step.text for step in chain.steps],
                     "labels": [step.label for step in chain.steps],
                     # The bare problem comes first.

@@ -134,7 +134,9 @@ async function chainBody(place, view) {
   const fact = (name, ...value) => facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, ...value)));
   fact("correct answer", prose(chain.gold));
   fact("chain's answer", chain.answer === null ? "none stated" : prose(chain.answer));
-  fact("outcome", OUTCOMES[view.index.outcomes[place]][0]);
+  const outcome = OUTCOMES[view.index.outcomes[place]][0];
+  const before = "by the value before the last step";
+  fact("outcome", chain.p_outcome === null ? outcome : `${outcome}, probability ${fixed(chain.p_outcome)} ${before}`);
   fact("chain_id", element("code", {}, view.index.ids[place]));
   const steps = chain.values.map((_, at) => step(chain, at, place, view));
   return [

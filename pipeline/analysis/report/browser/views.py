@@ -1,9 +1,8 @@
 """What the chain browser shows: which chains, which data of each, and which rollouts of its prefixes. Pure.
 
 A page holds as many chains, and as much of their texts, as its size limit allows (`sample`). A chain is shown as a record of
-its row of `labels` with texts cut (`chain_view`). As in the terminal, its values are the unbiased values of the fixed
-estimator, or the posterior means of estimators that stop early. Examples of rollouts are chosen for each prefix, and for as
-many prefixes as the size limit allows (`rollout_examples`, `affordable`).
+its row of `labels` with texts cut (`chain_view`). Examples of rollouts are chosen for each prefix, and for as many prefixes as
+the size limit allows (`rollout_examples`, `affordable`).
 """
 
 import math
@@ -17,15 +16,22 @@ import polars as pl
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import UNGRADED, Finish, Verdict
-from pipeline.estimators.registry import value_column
 
 _PER_PREFIX = (
-    *("value", "low", "high", "posterior_mean", "posterior_sd"),
+    *("value", "value_sd", "low", "high"),
     *("n_correct", "n_rollouts", "n_ungraded", "n_truncated", "origin"),
 )
 COLUMNS = (
     *("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "root_prefix_id", "prefix_ids"),
-    *("final_answer", "outcome", "estimator", "label", *_PER_PREFIX, *(f"root_{name}" for name in _PER_PREFIX)),
+    *(
+        "final_answer",
+        "outcome",
+        "p_outcome",
+        "estimator",
+        "label",
+        *_PER_PREFIX,
+        *(f"root_{name}" for name in _PER_PREFIX),
+    ),
 )
 """Columns of `labels` that are read."""
 SHORT_CHARACTERS = 200
@@ -69,7 +75,8 @@ class StepView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainView:
-    """A chain. `root` is its bare problem. `outcome`: whether its own answer is correct, None if that is unknown."""
+    """A chain. `root` is its bare problem. `outcome`: whether its own answer is correct, None if that is unknown.
+    `p_outcome`: the probability of this outcome, given the value before the last step."""
 
     chain_id: str
     problem_id: str
@@ -78,6 +85,7 @@ class ChainView:
     gold: str
     answer: str | None
     outcome: bool | None
+    p_outcome: float | None
     root: StepView
     steps: tuple[StepView, ...]
 
@@ -143,7 +151,6 @@ def sample(sizes: Iterable[Size], most: int) -> ChainSample:
 
 def chain_view(row: Mapping[str, Any], characters: int) -> ChainView:
     """The chain of a row of `labels` with `COLUMNS`. Texts are cut at `characters`."""
-    value = value_column(None, row["estimator"]).value
     return ChainView(
         chain_id=row["chain_id"],
         problem_id=row["problem_id"],
@@ -152,9 +159,10 @@ def chain_view(row: Mapping[str, Any], characters: int) -> ChainView:
         gold=cut(row["gold_answer"], SHORT_CHARACTERS),
         answer=None if row["final_answer"] is None else cut(row["final_answer"], SHORT_CHARACTERS),
         outcome=row["outcome"],
-        root=_step(row["root_prefix_id"], "", None, {name: row[f"root_{name}"] for name in _PER_PREFIX}, value),
+        p_outcome=row["p_outcome"],
+        root=_step(row["root_prefix_id"], "", None, {name: row[f"root_{name}"] for name in _PER_PREFIX}),
         steps=tuple(
-            _step(prefix_id, cut(text, characters), label, dict(zip(_PER_PREFIX, found, strict=True)), value)
+            _step(prefix_id, cut(text, characters), label, dict(zip(_PER_PREFIX, found, strict=True)))
             for prefix_id, text, label, *found in zip(
                 row["prefix_ids"], row["steps"], row["label"], *(row[name] for name in _PER_PREFIX), strict=True
             )
@@ -262,14 +270,14 @@ def _fitting(wanted: Iterable[tuple[int, Size]], limit: int) -> Iterator[int]:
         yield position
 
 
-def _step(prefix_id: str, text: str, label: int | None, found: Mapping[str, Any], value: str) -> StepView:
+def _step(prefix_id: str, text: str, label: int | None, found: Mapping[str, Any]) -> StepView:
     return StepView(
         prefix_id=prefix_id,
         text=text,
-        value=found[value],
+        value=found["value"],
         low=found["low"],
         high=found["high"],
-        sd=found["posterior_sd"],
+        sd=found["value_sd"],
         n_correct=found["n_correct"],
         n_rollouts=found["n_rollouts"],
         n_ungraded=found["n_ungraded"],

@@ -1,0 +1,135 @@
+"""What the columns of values have to do with each other under every estimator."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.config.choices import LabelRule
+from pipeline.core.records import ChainShape, ChainValues, Origin, StepValue, Trials
+from pipeline.estimators.base import ANSWERS
+from pipeline.estimators.intervals import beta_moments
+from pipeline.estimators.labelling import chain_values
+from pipeline.estimators.labels import rule_name
+from pipeline.estimators.registry import ESTIMATORS, estimator_for
+from pipeline.estimators.tree import counts_of
+from tests.settings import estimator_settings
+
+NAMES = tuple(ESTIMATORS.ours)
+WITH_RULES = tuple(name for name in NAMES if name != "bisect")
+THRESHOLDS = (np.arange(50) + 0.5) / 50
+"""The midpoints of an even partition of 0 to 1."""
+ROUNDING = 0.02
+"""The sums over THRESHOLDS stand for integrals, and the values of `pooled` for intervals."""
+PREFIXES = ("root", "a", "b", "c")
+ended = st.sampled_from([True, False])
+logs = st.lists(st.lists(st.booleans(), max_size=6).map(tuple), min_size=4, max_size=4)
+
+
+def labelled(name: str, log: list[tuple[bool, ...]], outcome: bool | None, **own: Any) -> ChainValues:
+    """A chain of four steps, of which `log` has the outcomes of rollouts of the first prefixes, in one round each."""
+    trials = {
+        prefix: Trials(
+            outcomes=outcomes, rounds=(len(outcomes),), reached=(None,) * len(outcomes), counts=counts_of(outcomes)
+        )
+        for prefix, outcomes in zip(PREFIXES, log, strict=False)
+        if outcomes
+    }
+    chain = ChainShape(prefix_ids=(*PREFIXES, "end"), outcome=outcome)
+    estimator = estimator_for(estimator_settings(name, **own))
+    state = None if estimator.learner is None else estimator.learner.initial()
+    (found,) = chain_values([chain], trials, estimator, state)
+    assert not ANSWERS["values"]([[found.root, *found.steps]], [chain])
+    return found
+
+
+def posterior_mean(name: str, step: StepValue) -> float:
+    """The mean of the posterior that `value_sd` and `p_above` belong to."""
+    if name == "fixed" and step.origin is Origin.MEASURED:
+        return beta_moments(step.counts.correct, step.counts.graded)[0]
+    assert step.value is not None
+    return step.value
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=10)
+@given(log=logs, outcome=ended)
+def test_p_above_has_the_mean_and_the_sd_of_the_value(name: str, log: list[tuple[bool, ...]], outcome: bool) -> None:
+    """Mean and variance of a number between 0 and 1 are integrals of P(V > t): of 1 and of 2t."""
+    by_threshold = [labelled(name, log, outcome, threshold=float(threshold)) for threshold in THRESHOLDS]
+    for at in range(len(PREFIXES)):
+        steps = [(found.root, *found.steps)[at] for found in by_threshold]
+        if steps[0].value is None:
+            assert {(step.value_sd, step.p_above, step.unbiased_value) for step in steps} == {(None, None, None)}
+            continue
+        above = np.array([step.p_above for step in steps], dtype=float)
+        mean = posterior_mean(name, steps[0])
+        assert (np.diff(above) <= 1e-12).all()
+        assert above.mean() == pytest.approx(mean, abs=ROUNDING)
+        variance = (2 * THRESHOLDS * above).mean() - above.mean() ** 2
+        assert steps[0].value_sd == pytest.approx(np.sqrt(max(variance, 0.0)), abs=ROUNDING)
+        assert len({(step.value, step.value_sd, step.low, step.high, step.unbiased_value) for step in steps}) == 1
+
+
+@given(log=logs, outcome=st.sampled_from([True, False, None]))
+def test_the_value_of_fixed_is_its_unbiased_value(log: list[tuple[bool, ...]], outcome: bool | None) -> None:
+    found = labelled("fixed", log, outcome)
+    for step in (found.root, *found.steps):
+        assert step.value == step.unbiased_value
+        if step.origin is Origin.MEASURED:
+            assert step.value == step.counts.correct / step.counts.graded
+            assert step.unbiased_rollouts == step.counts.graded
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(log=logs, outcome=st.sampled_from([True, False, None]))
+def test_p_outcome_is_what_the_value_before_the_last_step_says_of_the_outcome(
+    name: str, log: list[tuple[bool, ...]], outcome: bool | None
+) -> None:
+    found = labelled(name, log, outcome)
+    before = found.steps[-2].value
+    if outcome is None or before is None:
+        assert found.p_outcome is None
+    else:
+        assert found.p_outcome == (before if outcome else 1 - before)
+
+
+def test_of_a_chain_of_one_step_the_bare_problem_is_before_the_last_step() -> None:
+    trials = {"root": Trials(outcomes=(True,) * 3 + (False,), rounds=(4,), counts=counts_of((True,) * 3 + (False,)))}
+    chain = ChainShape(prefix_ids=("root", "end"), outcome=False)
+    (found,) = chain_values([chain], trials, estimator_for(estimator_settings("fixed")), None)
+    assert found.p_outcome == 0.25
+
+
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [
+        (rule, name)
+        for rule in LabelRule
+        for name in WITH_RULES
+        if rule is not LabelRule.first_error or name == "pooled"
+    ],
+)
+@settings(max_examples=20)
+@given(log=logs, outcome=st.sampled_from([True, False, None]))
+def test_a_step_has_a_label_only_with_evidence_in_it_or_beside_it(
+    rule: LabelRule, name: str, log: list[tuple[bool, ...]], outcome: bool | None
+) -> None:
+    found = labelled(name, log, outcome, rule=rule)
+    evidence = [*map(bool, log), outcome is not None]
+    for at, (step, label) in enumerate(zip(found.steps, found.labels, strict=True), start=1):
+        if not any(evidence[at - 1 : at + 2]):
+            assert label is None, rule_name(estimator_settings(name, rule=rule))
+            assert (step.value is None) is (name != "pooled")
+
+
+def test_one_rollout_beside_a_step_is_enough_for_a_label_of_pooled() -> None:
+    own: dict[str, Any] = {"rule": LabelRule.threshold, "threshold": 0.1}
+    nothing: tuple[bool, ...] = ()
+    assert labelled("pooled", [nothing] * 4, None, **own).labels == (None,) * 4
+    seen = labelled("pooled", [nothing, nothing, (True,), nothing], None, **own)
+    assert [label is None for label in seen.labels] == [False, False, False, True]
+    ended = labelled("pooled", [nothing] * 4, outcome=True, **own)
+    assert [label is None for label in ended.labels] == [True, True, False, False]
