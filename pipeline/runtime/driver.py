@@ -32,7 +32,17 @@ from pipeline.runtime.state import RunState, identity, run_name, state_of
 from pipeline.runtime.stop import INTERRUPTED, StopSignal
 from pipeline.runtime.track.tracking import tracker_for, tracking
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
-from pipeline.storage.commits import INPUT, UNIT, Commit, CommitChain, CommitState, chains, log_totals, publish, resolve
+from pipeline.storage.commits import (
+    INPUT,
+    UNIT,
+    Commit,
+    CommitState,
+    RecordSequence,
+    log_totals,
+    publish,
+    record_sequences,
+    resolve,
+)
 from pipeline.storage.editions import arrange_labels, current_edition, current_label_files, repaired_editions
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
@@ -122,7 +132,7 @@ def label_held(
             run(scheduler.work_off())
             seconds = scheduler.seconds_starting, scheduler.seconds_labelling
             speed = scheduler.throughput
-    after = state_of(units, _chains(storage), asked) if before.jobs else before
+    after = state_of(units, _sequences(storage), asked) if before.jobs else before
     if after.jobs:
         raise StoreError(
             f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
@@ -188,7 +198,7 @@ def _ended_politely() -> Iterator[None]:
         raise Interrupted(INTERRUPTED) from error
 
 
-def _whose_labels(editions: CommitChain, wholes: Mapping[str, Commit]) -> str:
+def _whose_labels(editions: RecordSequence, wholes: Mapping[str, Commit]) -> str:
     """A note for the user if the current labels come from an edition, or no longer do; else an empty text."""
     current = current_edition(editions, wholes)
     if current is not None:
@@ -207,7 +217,7 @@ def _staged(
 ) -> tuple[Commit, list[str]]:
     """The record of the staged input, and the names of its damaged files. The input is staged if no intact record exists."""
     staged_id = str(run_identity[STAGED_INPUT])
-    found, damaged = repair(storage, _input_chain(storage, staged_id))
+    found, damaged = repair(storage, _input_sequence(storage, staged_id))
     known = resolve(found).whole
     if known:
         return known, damaged
@@ -215,7 +225,7 @@ def _staged(
         staged = stage(storage, staged_id, config.data, config.run, checker, stop.check)
     commit = Commit(
         kind=INPUT,
-        chain_id=staged_id,
+        sequence_id=staged_id,
         number=found.length,
         state=CommitState.WHOLE,
         shards=staged.shards,
@@ -225,42 +235,42 @@ def _staged(
     )
     if publish(storage, commit):
         return commit, damaged
-    raced = resolve(_input_chain(storage, staged_id)).whole
+    raced = resolve(_input_sequence(storage, staged_id)).whole
     if raced is None:
         raise RunConflict(f"another job works on {storage.run_dir}: wait for it, or choose another run_dir")
     return raced, damaged
 
 
-def _input_chain(storage: Storage, staged_id: str) -> CommitChain:
-    found = {each.chain_id: each for each in chains(storage, INPUT)}
-    return found.get(staged_id) or CommitChain(kind=INPUT, chain_id=staged_id)
+def _input_sequence(storage: Storage, staged_id: str) -> RecordSequence:
+    found = {each.sequence_id: each for each in record_sequences(storage, INPUT)}
+    return found.get(staged_id) or RecordSequence(kind=INPUT, sequence_id=staged_id)
 
 
-def _chains(storage: Storage) -> dict[str, CommitChain]:
-    return {found.chain_id: found for found in chains(storage, UNIT)}
+def _sequences(storage: Storage) -> dict[str, RecordSequence]:
+    return {found.sequence_id: found for found in record_sequences(storage, UNIT)}
 
 
 def _unit_targets(
-    storage: Storage, config: LabelConfig, units: Sequence[UnitRef], found: Mapping[str, CommitChain]
+    storage: Storage, config: LabelConfig, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]
 ) -> dict[str, UnitTarget]:
     """The target of each unit, by unit id. The number of chains is only counted if the run has a budget."""
     estimator = estimator_for(config.estimator)
     budgeted = estimator.budget is not None and estimator.budget.run is not None
     spent = {}
     for unit in units:
-        chain = found.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id)
+        sequence = found.get(unit.unit_id) or RecordSequence(kind=UNIT, sequence_id=unit.unit_id)
         rows = unit_rows(storage, unit) if budgeted else ()
         spent[unit.unit_id] = UnitSpending(
             chains=sum(1 if row.solution else config.sampling.solutions for row in rows),
-            logged=log_totals(chain),
-            whole=resolve(chain).whole,
+            logged=log_totals(sequence),
+            whole=resolve(sequence).whole,
         )
     return unit_targets(estimator, config.sampling.rollouts, spent)
 
 
-def _repaired(storage: Storage, units: list[UnitRef]) -> tuple[dict[str, CommitChain], list[str]]:
-    """The commit chains of the units with every file checked, and the names of the damaged files, which are set aside."""
-    found = _chains(storage)
+def _repaired(storage: Storage, units: list[UnitRef]) -> tuple[dict[str, RecordSequence], list[str]]:
+    """The record sequences of the units with every file checked, and the names of the damaged files, which are set aside."""
+    found = _sequences(storage)
     damaged: list[str] = []
     for unit in units:
         if unit.unit_id in found:

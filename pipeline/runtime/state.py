@@ -19,7 +19,7 @@ from pipeline.runtime.answer_ending import stops_at_answer
 from pipeline.runtime.problem_budget import meets_target
 from pipeline.runtime.worker import LearnedState, learned_state_of
 from pipeline.runtime.worker_handle import Job
-from pipeline.storage.commits import UNIT, Commit, CommitChain, log_totals, resolve
+from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_totals, resolve
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.units import UnitRef
 
@@ -97,7 +97,7 @@ def run_name(fields: dict[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """The state of a run, from the commit chains of its units.
+    """The state of a run, from the record sequences of its units.
 
     `jobs`: the units that need work. `wholes`: the records of whole units, by unit id. `totals`: the sum over whole units.
     `logged`: counts of all committed rollouts, including those of unfinished units. `learned`: the state of the estimator that
@@ -112,22 +112,22 @@ class RunState:
 
 
 def state_of(
-    units: Iterable[UnitRef], chains: Mapping[str, CommitChain], unit_targets: Mapping[str, UnitTarget]
+    units: Iterable[UnitRef], sequences: Mapping[str, RecordSequence], unit_targets: Mapping[str, UnitTarget]
 ) -> RunState:
     """The state of a run. `unit_targets`: the target of each unit, by unit id. The jobs are in the order of the input."""
     jobs: list[Job] = []
     wholes: dict[str, Commit] = {}
     totals = logged = Totals()
     for unit in units:
-        chain = chains.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id)
-        found = resolve(chain)
+        sequence = sequences.get(unit.unit_id) or RecordSequence(kind=UNIT, sequence_id=unit.unit_id)
+        found = resolve(sequence)
         whole = found.whole
         unit_target = unit_targets[unit.unit_id]
         if whole is None or not meets_target(whole, unit_target):
-            jobs.append(Job(unit=unit, known_length=chain.length, unit_target=unit_target))
+            jobs.append(Job(unit=unit, known_length=sequence.length, unit_target=unit_target))
         if whole is not None:
             totals += whole.totals
             wholes[unit.unit_id] = whole
-        logged += log_totals(chain)
+        logged += log_totals(sequence)
     learned = max(filter(None, map(learned_state_of, wholes.values())), key=lambda each: each.chains, default=None)
     return RunState(jobs=tuple(jobs), wholes=wholes, totals=totals, logged=logged, learned=learned)

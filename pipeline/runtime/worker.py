@@ -46,7 +46,7 @@ class LearnedState:
 class UnitTask:
     """A unit to label up to its target, as a whole or only the part that `probe` names.
 
-    `known_length`: number of records in the unit's commit chain that the driver knows. A unit that has not begun uses the state
+    `known_length`: number of the unit's commit records that the driver knows. A unit that has not begun uses the state
     `learned` for its decisions.
     """
 

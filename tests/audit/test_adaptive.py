@@ -13,7 +13,7 @@ from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import rollout_id
 from pipeline.core.schemas import SCHEMAS
-from pipeline.storage.commits import UNIT, chains, resolve
+from pipeline.storage.commits import UNIT, record_sequences, resolve
 from tests.audit.runs import copied
 from tests.audit.test_damage import Forger
 from tests.runtime.adaptive import log, proved, settings, sums
@@ -118,7 +118,7 @@ def test_pruning_keeps_kernels_that_other_units_began_with(tmp_path: Path) -> No
     for target in (0.3, 0.2):
         label_in_process(settings(tmp_path, ROWS, *asked, f"estimator.target_sd={target}"))
     storage = Forger(tmp_path / "run").storage
-    resolved = [resolve(found) for found in chains(storage, UNIT)]
+    resolved = [resolve(found) for found in record_sequences(storage, UNIT)]
     bases = {shard.file for found in resolved for shard in found.base}
     assert bases
     assert not bases & {shard.file for found in resolved if found.whole for shard in found.whole.shards}

@@ -28,7 +28,7 @@ from pipeline.runtime.intake import stage
 from pipeline.runtime.problem_budget import unit_target_of
 from pipeline.runtime.state import identity
 from pipeline.runtime.worker import LearnedState, UnitTask, Worker
-from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, chain, resolve
+from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, record_sequence, resolve
 from pipeline.storage.editions import LABELS
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
@@ -115,7 +115,7 @@ def _staged(storage: LocalStorage, config: LabelConfig) -> Commit:
     staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
     with checker_for(config.grader) as checker:
         staged = stage(storage, staged_id, config.data, config.run, checker)
-    return Commit(kind=INPUT, chain_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
+    return Commit(kind=INPUT, sequence_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ class _Again:
 
 
 def _table(storage: LocalStorage, unit_id: str, name: str) -> pl.DataFrame:
-    whole = resolve(chain(storage, UNIT, unit_id)).whole
+    whole = resolve(record_sequence(storage, UNIT, unit_id)).whole
     assert whole is not None
     tables = [pl.from_arrow(read_shard(storage, shard)) for shard in whole.shards if shard.table == name]
     return pl.concat([table for table in tables if isinstance(table, pl.DataFrame)])

@@ -14,7 +14,7 @@ from pipeline.estimators.pooled.learning import kernel_of
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import measured_prefixes, trials_of
 from pipeline.runtime.problem_budget import meets_target, unit_target_of
-from pipeline.storage.commits import UNIT, Commit, CommitChain, chains, resolve
+from pipeline.storage.commits import UNIT, Commit, RecordSequence, record_sequences, resolve
 from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, unit_rows
@@ -50,9 +50,9 @@ class Claim:
 
 def faults_of(storage: Storage, units: Sequence[UnitRef], claim: Claim) -> Iterator[str]:
     """Whatever contradicts the claim."""
-    there = {found.chain_id: found for found in chains(storage, UNIT)}
+    there = {found.sequence_id: found for found in record_sequences(storage, UNIT)}
     for unit in units:
-        found = resolve(there.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id))
+        found = resolve(there.get(unit.unit_id) or RecordSequence(kind=UNIT, sequence_id=unit.unit_id))
         if found.whole is None or not meets_target(found.whole, unit_target_of(*deciding(claim.config))):
             yield f"success, but unit {unit.unit_id} is not whole"
             continue
@@ -61,7 +61,7 @@ def faults_of(storage: Storage, units: Sequence[UnitRef], claim: Claim) -> Itera
 
 def wholes(storage: Storage) -> list[Commit]:
     """The record that completes each unit that is whole."""
-    return [whole for found in chains(storage, UNIT) if (whole := resolve(found).whole)]
+    return [whole for found in record_sequences(storage, UNIT) if (whole := resolve(found).whole)]
 
 
 def labels_of(storage: Storage, whole: Commit) -> list[dict[str, Any]]:

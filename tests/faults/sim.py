@@ -21,7 +21,7 @@ from pipeline.runtime.driver import label_held
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
-from pipeline.storage.commits import INPUT, chains, resolve
+from pipeline.storage.commits import INPUT, record_sequences, resolve
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import check_claim, claim
 from pipeline.storage.units import UnitRef, units_of
@@ -117,7 +117,7 @@ class Scenario:
 
     def units(self, storage: LocalStorage) -> list[UnitRef]:
         """The units of the staged input, which has to be there."""
-        (staged,) = chains(storage, INPUT)
+        (staged,) = record_sequences(storage, INPUT)
         whole = resolve(staged).whole
         assert whole is not None
         return list(units_of(storage, whole))
@@ -131,7 +131,7 @@ class Scenario:
             labels = [label for whole in found for label in labels_of(play.storage, whole)]
             self.references[target] = Reference(
                 labels={label["chain_id"]: label for label in labels},
-                rollouts={whole.chain_id: whole.totals.rollouts for whole in found},
+                rollouts={whole.sequence_id: whole.totals.rollouts for whole in found},
             )
             self._requests[target] = sorted({request for request, _ in play.answers.given})
         return self._requests[target]

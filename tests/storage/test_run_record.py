@@ -30,8 +30,10 @@ def started(run_dir: Path) -> LocalStorage:
     """A run that has committed its input and a unit."""
     storage = LocalStorage(run_dir)
     claim(storage, IDENTITY)
-    staged = Commit(kind=INPUT, chain_id="2" * 20, number=0, state=CommitState.WHOLE, settings=settings_copy(IDENTITY))
-    for commit in (staged, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE)):
+    staged = Commit(
+        kind=INPUT, sequence_id="2" * 20, number=0, state=CommitState.WHOLE, settings=settings_copy(IDENTITY)
+    )
+    for commit in (staged, Commit(kind=UNIT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE)):
         assert publish(storage, commit)
     return storage
 
@@ -157,7 +159,7 @@ def test_the_remedy_comes_first_and_what_follows_from_one_choice_is_one_line(tmp
     }
     storage = LocalStorage(tmp_path)
     claim(storage, oracle)
-    publish(storage, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE))
+    publish(storage, Commit(kind=UNIT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE))
     other = IDENTITY | {"policy.kind": "hf", "policy.model": "m", "sampling.rollouts": 9, "staged_input": "2"}
     with pytest.raises(RunConflict) as caught:
         claim(storage, other)

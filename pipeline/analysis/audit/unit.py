@@ -29,7 +29,7 @@ from pipeline.core.tables import sampled_solutions
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
 from pipeline.estimators.tree import trials_of
-from pipeline.storage.commits import UNIT, Commit, CommitChain, CommitState, commit_name, resolve, shards_in_use
+from pipeline.storage.commits import UNIT, Commit, CommitState, RecordSequence, commit_name, resolve, shards_in_use
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.stored_labels import is_former
 
@@ -75,37 +75,37 @@ class _Stored:
 def prove_unit(
     unit_id: str,
     rows: Sequence[InputRow] | None,
-    chain: CommitChain,
+    sequence: RecordSequence,
     basis: Basis,
     verifier: FileVerifier,
     ledger: Ledger,
 ) -> None:
     """Find the faults of a unit. `rows` is None if the input is damaged; then only the unit's files are checked."""
-    tables = _tables(chain, verifier, ledger)
-    whole = resolve(chain).whole
+    tables = _tables(sequence, verifier, ledger)
+    whole = resolve(sequence).whole
     if whole is None:
         ledger.owed.append(unit_id)
         return
-    if rows is None or any(shard not in tables for shard in shards_in_use(chain)):
+    if rows is None or any(shard not in tables for shard in shards_in_use(sequence)):
         return
     remedy = f"move commits/unit-{unit_id}-* away and start `label` again, which labels the unit again"
     where = commit_name(whole)
     try:
-        _Proof(rows, whole, _stored(whole, chain, tables), where, remedy, ledger).prove(unit_id, basis, verifier)
+        _Proof(rows, whole, _stored(whole, sequence, tables), where, remedy, ledger).prove(unit_id, basis, verifier)
     except (KeyError, ValueError, TypeError, IndexError) as error:
         # Only a forged checksum lets such content through, and it can break anything.
         ledger.fault(Check.ROLLOUTS, where, f"names files with invalid content ({error!r})", remedy)
 
 
-def _tables(chain: CommitChain, verifier: FileVerifier, ledger: Ledger) -> dict[ShardRecord, pa.Table]:
-    """The intact files that the commit chain names and has not declared void. Also checks the totals of each part record."""
+def _tables(sequence: RecordSequence, verifier: FileVerifier, ledger: Ledger) -> dict[ShardRecord, pa.Table]:
+    """The intact files that the record sequence names and has not declared void. Also checks the totals of each part record."""
     tables: dict[ShardRecord, pa.Table] = {}
-    for shard in shards_in_use(chain):
+    for shard in shards_in_use(sequence):
         table = verifier.table(shard, remedy_for(UNIT))
         if table is not None:
             tables[shard] = table
-    void = {name for commit in chain.commits for name in commit.void}
-    for commit in chain.commits:
+    void = {name for commit in sequence.commits for name in commit.void}
+    for commit in sequence.commits:
         own = [shard for shard in commit.shards if shard.file not in void]
         found = {shard: _superseded(shard, tables, verifier) for shard in own}
         if commit.state is CommitState.PART and own and all(table is not None for table in found.values()):
@@ -124,7 +124,7 @@ def _superseded(shard: ShardRecord, tables: Mapping[ShardRecord, pa.Table], veri
     return verifier.superseded_table(shard)
 
 
-def _stored(whole: Commit, chain: CommitChain, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
+def _stored(whole: Commit, sequence: RecordSequence, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
     def tables_of(name: str) -> list[pa.Table]:
         return [tables[shard] for shard in whole.shards if shard.table == name]
 
@@ -142,7 +142,7 @@ def _stored(whole: Commit, chain: CommitChain, tables: Mapping[ShardRecord, pa.T
         too_long=Counter((location, index) for location, index in rejects if index is not None),
         labels=pa.concat_tables(labels) if labels else None,
         states=[table for name in LEARNED for table in tables_of(name)],
-        mended=any(commit.void for commit in chain.commits),
+        mended=any(commit.void for commit in sequence.commits),
     )
 
 

@@ -30,7 +30,7 @@ from pipeline.core.formatting import (
 )
 from pipeline.core.schemas import READABLE_SCHEMAS
 from pipeline.storage.commits import FOLDER, UNIT
-from pipeline.storage.editions import edition_chain
+from pipeline.storage.editions import edition_sequence
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import SCHEMA, recorded_identity
 from pipeline.storage.starts import DONE, FAILED, INTERRUPTED, PLAN, REPORT
@@ -131,7 +131,7 @@ def readable(storage: Storage) -> StoredRun:
     begun = any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER))
     if begun or identity.get(SCHEMA) not in READABLE_SCHEMAS or staged_input(storage, identity):
         return stored_run(storage)
-    return StoredRun(identity=identity, units=(), wholes={}, editions=edition_chain(storage))
+    return StoredRun(identity=identity, units=(), wholes={}, editions=edition_sequence(storage))
 
 
 def setting_names(settings: Sequence[str]) -> str:

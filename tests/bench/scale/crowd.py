@@ -199,7 +199,7 @@ def _whole(task: UnitTask) -> Commit:
     unit_id = task.unit.unit_id
     return Commit(
         kind=UNIT,
-        chain_id=unit_id,
+        sequence_id=unit_id,
         number=0,
         state=CommitState.WHOLE,
         shards=tuple(_shard(table, unit_id) for table in ("rollouts", LABELS, KERNELS)),
@@ -224,7 +224,7 @@ def _stage(storage: Storage, input_id: str, units: int) -> None:
     rows = [[_row(number)] for number in range(units)]
     files = [rows[start : start + UNITS_PER_FILE] for start in range(0, units, UNITS_PER_FILE)]
     shards = [write_units(storage, content_id("inputs", str(number)), file) for number, file in enumerate(files)]
-    publish(storage, Commit(kind=INPUT, chain_id=input_id, number=0, state=CommitState.WHOLE, shards=tuple(shards)))
+    publish(storage, Commit(kind=INPUT, sequence_id=input_id, number=0, state=CommitState.WHOLE, shards=tuple(shards)))
 
 
 def _row(number: int) -> InputRow:
