@@ -26,7 +26,7 @@ from pipeline.graders.registry import checker_for
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.intake import stage
 from pipeline.runtime.problem_budget import UnitSpending, unit_targets
-from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspending
+from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspent_note
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.state import RunState, identity, run_name, state_of
 from pipeline.runtime.stop import INTERRUPTED, StopSignal
@@ -90,7 +90,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
         return replace(
             summary,
             damaged=(*damaged, *summary.damaged),
-            overspent="" if limit is None else overspending(limit, spent),
+            overspent="" if limit is None else overspent_note(limit, spent),
         )
 
 
@@ -112,7 +112,7 @@ def label_held(
     asked = _unit_targets(storage, config, units, found)
     before = state_of(units, found, asked)
     failpoint("driver.planned")
-    watch = partial(_behind, before.logged, watch)
+    watch = partial(_with_earlier_counts, before.logged, watch)
     watch(Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs)))
     seconds = (0.0, 0.0)
     speed = None
@@ -184,7 +184,7 @@ def _limited(
     return watch_spending, replace(config, progress_seconds=min(config.progress_seconds, LOOK_SECONDS))
 
 
-def _behind(logged: Totals, watch: Watcher, status: Status) -> None:
+def _with_earlier_counts(logged: Totals, watch: Watcher, status: Status) -> None:
     """Pass on a status of this start, together with the counts of earlier starts."""
     watch(replace(status, rollouts_before=logged.rollouts, tokens_before=logged.tokens))
 

@@ -135,7 +135,7 @@ def _owed(status: Status) -> float:
     return max(0.0, status.rollouts_expected * status.tokens / status.rollouts - status.generated)
 
 
-def overspending(limit: Limit, tokens: int) -> str:
+def overspent_note(limit: Limit, tokens: int) -> str:
     """A note for the user if a finished run with `tokens` tokens exceeded its limit; else an empty text."""
     if limit.tokens is None or tokens <= limit.tokens:
         return ""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.config.fields import identifying
+from pipeline.config.fields import identity_settings
 from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import complete_settings, flatten_settings
 from pipeline.core.ids import content_id
@@ -72,9 +72,9 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
 
 def _identity_of(section: str, settings: Any) -> dict[str, object]:
     if section not in _REGISTRIES:
-        return flatten_settings(section, identifying(settings))
-    registry, name = _REGISTRIES[section], settings.chosen
-    own = flatten_settings(section, identifying(complete_settings(settings, registry)))
+        return flatten_settings(section, identity_settings(settings))
+    registry, name = _REGISTRIES[section], settings.implementation
+    own = flatten_settings(section, identity_settings(complete_settings(settings, registry)))
     plugin = registry.plugin(name)
     if plugin is not None:
         return {**own, f"{section}.plugin": str(plugin)}

@@ -23,7 +23,7 @@ from pipeline.engines.roofline import common
 from pipeline.estimators.labelling import labels_of
 from pipeline.estimators.registry import estimator_for
 from pipeline.graders.registry import checker_for, grader_version
-from pipeline.runtime.answer_ending import ending
+from pipeline.runtime.answer_ending import ending_for
 from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult, UnitSettings
 from pipeline.runtime.unit_buffer import UnitBuffer
 from pipeline.storage.commits import Commit
@@ -246,7 +246,7 @@ def learned_state_of(whole: Commit) -> LearnedState | None:
 
 def engine_for(config: LabelConfig, *, cpus: int, attempt: int) -> Engine:
     """The engine of the policy. `cpus`: CPU cores of the worker. `attempt`: number of the worker in its slot, from 1."""
-    return open_engine(config.policy, config.sampling, ending(config), Surroundings(cpus=cpus, attempt=attempt))
+    return open_engine(config.policy, config.sampling, ending_for(config), Surroundings(cpus=cpus, attempt=attempt))
 
 
 def unit_settings(config: LabelConfig) -> UnitSettings:

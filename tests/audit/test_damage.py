@@ -106,13 +106,13 @@ def test_truncated_and_swapped_files_are_found(run_dir: Path) -> None:
 
 
 def test_missing_files_are_found_where_they_are_needed(run_dir: Path) -> None:
-    needless = set(audit(AuditConfig(run_dir=str(run_dir))).orphans.garbage)
+    garbage = set(audit(AuditConfig(run_dir=str(run_dir))).orphans.garbage)
     data = {name: content for name, content in files(run_dir).items() if kind_of(name) == "data"}
     for name in data:
         (run_dir / name).unlink()
-    needed = {Path(name).name for name in data.keys() - needless}
+    needed = {Path(name).name for name in data.keys() - garbage}
     # A part may have the name of the file that it went into.
-    others = {Path(name).name for name in needless} - needed
+    others = {Path(name).name for name in garbage} - needed
     assert needed <= named(run_dir)
     assert not others & named(run_dir)
 

@@ -211,7 +211,9 @@ class Orphans:
 
 def find_orphans(storage: Storage, needed: Collection[str], current_labels: Collection[str]) -> Orphans:
     """Files in the directory that are neither `needed` nor records."""
-    garbage = [name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished(folder)]
+    garbage = [
+        name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished_files(folder)
+    ]
     garbage += storage.names(DAMAGED)
     foreign = [name for name in storage.names("") if name not in {NAME, MARKER, COMMITS, DAMAGED, *_FOLDERS, *ADVISORY}]
     foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]

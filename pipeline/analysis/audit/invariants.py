@@ -129,10 +129,10 @@ def missing_work_faults(
             yield f"prefix {prefix} lacks {format_count(count, 'rollout')}"
 
 
-def needless_faults(trials: Mapping[str, Trials], estimator: Estimator) -> Iterator[str]:
+def surplus_faults(trials: Mapping[str, Trials], estimator: Estimator) -> Iterator[str]:
     """Rollouts that were never planned because their prefix had enough correct ones, as texts."""
     for prefix, have in trials.items():
-        issue = estimator.needless(have)
+        issue = estimator.surplus_rollout(have)
         if issue is not None:
             yield f"rollout {rollout_id(prefix, issue)} was never planned: its prefix had enough correct rollouts"
 

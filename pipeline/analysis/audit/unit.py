@@ -18,8 +18,8 @@ from pipeline.analysis.audit.invariants import (
     expected_chains,
     id_faults,
     missing_work_faults,
-    needless_faults,
     sampled_prefixes,
+    surplus_faults,
     totals_of,
 )
 from pipeline.core.formatting import format_count
@@ -215,7 +215,7 @@ class _Proof:
         faults = [
             *id_faults(logged, asked, stored.too_long, estimator.rollout_range(rollouts), spare=ends),
             *missing_work_faults(shapes, trials, without, rollouts, estimator),
-            *(() if stored.mended else needless_faults(trials, estimator)),
+            *(() if stored.mended else surplus_faults(trials, estimator)),
             *_later_faults(stored.later, rollout_outcomes),
         ]
         ledger.faults(Check.ROLLOUTS, self._where, faults, self._remedy)

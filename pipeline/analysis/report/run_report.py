@@ -49,19 +49,19 @@ _ENDS = {DONE: "ended normally", INTERRUPTED: "was interrupted", FAILED: "failed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """`beside`: planned and actual amounts; empty without a plan. `other`: the settings in which plan and run differ.
+    """`planned_amounts`: planned and actual amounts; empty without a plan. `other`: the settings in which plan and run differ.
     `banners`: why the plan is ignored, or must be read with care."""
 
     run: StoredRun
     found: RunData
-    beside: tuple[PlannedAmount, ...]
+    planned_amounts: tuple[PlannedAmount, ...]
     other: tuple[str, ...]
     banners: tuple[str, ...]
 
     @property
     def short(self) -> list[str]:
         """The lines after the totals."""
-        return short_lines(self.found, self.beside, self.other)
+        return short_lines(self.found, self.planned_amounts, self.other)
 
 
 def read_run(storage: Storage, plan: str | None) -> RunReport:
@@ -72,11 +72,11 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
     found = load_run_data(storage, run, forecast)
     steps = in_all(found.steps).steps
     totals = found.totals + found.unfinished
-    beside = compare_with_plan(forecast, totals, steps=steps, starts=found.starts) if forecast else ()
+    planned_amounts = compare_with_plan(forecast, totals, steps=steps, starts=found.starts) if forecast else ()
     other = differing_settings(forecast, run.identity) if forecast else ()
     if other:
         banners = (*banners, f"The plan is for another run: {setting_names(other)}.")
-    return RunReport(run=run, found=found, beside=beside, other=other, banners=banners)
+    return RunReport(run=run, found=found, planned_amounts=planned_amounts, other=other, banners=banners)
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
