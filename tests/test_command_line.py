@@ -392,7 +392,7 @@ def test_a_run_dir_of_another_run_names_what_differs(tmp_path: Path, capsys: Pri
     storage = LocalStorage(tmp_path / "run")
     other = compose_label(["policy=oracle", "sampling.temperature=0.5", *FILLED])
     claim(storage, identity(other, "other input"))
-    publish(storage, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE))
+    publish(storage, Commit(kind=UNIT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE))
     assert main(label(tmp_path / "rows.jsonl", tmp_path / "run")) == 2
     first, *differences = capsys.readouterr().err.splitlines()
     assert "use another run_dir, or give the settings of that run again" in first

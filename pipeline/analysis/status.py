@@ -23,15 +23,15 @@ from pipeline.storage.commits import (
     INPUT,
     UNIT,
     Commit,
-    CommitChain,
-    chain,
-    chain_lengths,
+    RecordSequence,
     log_totals,
     record,
+    record_sequence,
     resolve,
+    sequence_lengths,
 )
 from pipeline.storage.commits import CommitState as CommitState
-from pipeline.storage.editions import current_edition, edition_chain, edition_command, edition_settings
+from pipeline.storage.editions import current_edition, edition_command, edition_sequence, edition_settings
 from pipeline.storage.objects import each
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
@@ -134,7 +134,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         [observe_start(start, now) for start in starts], finished=units is not None and len(found.wholes) >= units
     )
     start = condition.seen and condition.seen.start
-    editions = edition_chain(storage)
+    editions = edition_sequence(storage)
     edition = current_edition(editions, found.wholes)
     planned, fault = _planned(storage)
     return RunStatus(
@@ -296,8 +296,8 @@ class _UnitState:
 
 def read_committed(storage: Storage, staged_id: str) -> CommittedState:
     """Sum up the commits. Raises StoreError if the directory cannot be read."""
-    found = chain(storage, INPUT, staged_id)
-    units = list(each(storage, partial(_unit, storage), chain_lengths(storage, UNIT).items()))
+    found = record_sequence(storage, INPUT, staged_id)
+    units = list(each(storage, partial(_unit, storage), sequence_lengths(storage, UNIT).items()))
     wholes = {unit.unit_id: unit.whole for unit in units if unit.whole is not None}
     return CommittedState(
         staged=resolve(found).whole,
@@ -321,15 +321,15 @@ def _unit(storage: Storage, named: tuple[str, int]) -> _UnitState:
     last = record(storage, UNIT, unit_id, length - 1)
     if last is not None and last.state is CommitState.WHOLE:
         return _UnitState(unit_id=unit_id, whole=last)
-    return _of_chain(chain(storage, UNIT, unit_id, length))
+    return _of_chain(record_sequence(storage, UNIT, unit_id, length))
 
 
-def _of_chain(found: CommitChain) -> _UnitState:
+def _of_chain(found: RecordSequence) -> _UnitState:
     whole = resolve(found).whole
     logged = log_totals(found)
     totals = whole.totals if whole else Totals()
     return _UnitState(
-        unit_id=found.chain_id,
+        unit_id=found.sequence_id,
         whole=whole,
         unfinished=Totals(rollouts=logged.rollouts - totals.rollouts, tokens=logged.tokens - totals.tokens),
         unreadable=found.unreadable,

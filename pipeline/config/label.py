@@ -214,7 +214,7 @@ class SamplingConfig(Settings):
     solutions: Annotated[int, Range(ge=1, le=1000)] = 4
     """Number of chains that the policy samples for each row without a chain."""
     keep: Keep = Keep.all
-    """Which problems with sampled chains are kept: all, or only those with correct and incorrect chains (mixed)."""
+    """Which problems with sampled chains are kept: all, or only those with right and wrong chains (mixed)."""
 
 
 @dataclass(kw_only=True, slots=True)

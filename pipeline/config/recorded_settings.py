@@ -83,7 +83,7 @@ def complete_settings(settings: C, registry: Registry[Any]) -> C:
 
     Raises UsageError if the implementation is not installed, and ValueError if it does not accept the settings.
     """
-    schema: type[C] = registry.settings(settings.chosen)
+    schema: type[C] = registry.settings(settings.implementation)
     return as_type(settings, schema)
 
 

@@ -1,6 +1,6 @@
 """Editions: labels that are made later from the log of a finished run, with another rule or other verdicts.
 
-All editions of a run directory are in one chain of commit records. The record of an edition names label files for all units
+All editions of a run directory are in one record sequence. The record of an edition names label files for all units
 (and verdict files if the verdicts are new), the settings, and the log from which the labels were made. The last edition has the
 current labels as long as the log is unchanged. When the run has grown since, the labels of `label` count again.
 
@@ -14,13 +14,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.ids import content_id
 from pipeline.core.schemas import LEARNED
-from pipeline.storage.commits import EDITION, Commit, CommitChain, CommitState, chains, resolve
+from pipeline.storage.commits import EDITION, Commit, CommitState, RecordSequence, record_sequences, resolve
 from pipeline.storage.repair import repair
 from pipeline.storage.shards import ASIDE, ShardRecord
 from pipeline.storage.storage import Storage
 
-EDITION_CHAIN = content_id("edition")
-"""Id of the chain of editions, one per run directory."""
+EDITION_SEQUENCE = content_id("edition")
+"""Id of the sequence of editions, one per run directory."""
 LABELS = "labels"
 VERDICTS = "verdicts"
 _LOG = "log"
@@ -33,13 +33,13 @@ def log_digest(wholes: Mapping[str, Commit]) -> str:
 
 
 def new_edition(
-    editions: CommitChain, wholes: Mapping[str, Commit], settings: Settings, shards: Sequence[ShardRecord]
+    editions: RecordSequence, wholes: Mapping[str, Commit], settings: Settings, shards: Sequence[ShardRecord]
 ) -> Commit:
     """The record of the next edition."""
     recorded = {**settings, _LOG: log_digest(wholes)}
     return Commit(
         kind=EDITION,
-        chain_id=EDITION_CHAIN,
+        sequence_id=EDITION_SEQUENCE,
         number=editions.length,
         state=CommitState.WHOLE,
         shards=tuple(shards),
@@ -52,13 +52,13 @@ def edition_settings(edition: Commit) -> dict[str, object]:
     return {key: json.loads(value) for key, value in edition.settings if key != _LOG}
 
 
-def current_edition(editions: CommitChain, wholes: Mapping[str, Commit]) -> Commit | None:
+def current_edition(editions: RecordSequence, wholes: Mapping[str, Commit]) -> Commit | None:
     """The edition with the current labels. None where these are the run's own, or where a file of the edition is void."""
     last = resolve(editions).whole
     return last if last and (_LOG, json.dumps(log_digest(wholes))) in last.settings else None
 
 
-def edition_command(edition: Commit, editions: CommitChain, identity: Settings) -> str:
+def edition_command(edition: Commit, editions: RecordSequence, identity: Settings) -> str:
     """The command that made an edition: `regrade` if it changed verdicts or settings of the grader, else `relabel`.
 
     A record does not name its command, so the edition is compared with the labels that it was made from: those of the edition
@@ -120,17 +120,17 @@ def arrange_labels(storage: Storage, current: Collection[str]) -> list[str]:
     return others
 
 
-def edition_chain(storage: Storage) -> CommitChain:
-    """The chain of editions, without repair."""
-    return next(chains(storage, EDITION), CommitChain(kind=EDITION, chain_id=EDITION_CHAIN))
+def edition_sequence(storage: Storage) -> RecordSequence:
+    """The sequence of editions, without repair."""
+    return next(record_sequences(storage, EDITION), RecordSequence(kind=EDITION, sequence_id=EDITION_SEQUENCE))
 
 
-def repaired_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[CommitChain, list[str]]:
-    """Repair the chain of editions, see `repair`. Returns the chain and the names of damaged files. Needs the lock.
+def repaired_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[RecordSequence, list[str]]:
+    """Repair the sequence of editions, see `repair`. Returns the sequence and the names of damaged files. Needs the lock.
 
     Missing files of editions that are not current are ignored.
     """
-    editions = edition_chain(storage)
+    editions = edition_sequence(storage)
     if editions.unreadable or current_edition(editions, wholes):
         return repair(storage, editions)
     return editions, []

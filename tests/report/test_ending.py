@@ -22,7 +22,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Full(LocalStorage):
-    """Has no room for a page."""
+    """Is too full for a page."""
 
     def replace(self, name: str, data: bytes) -> None:
         raise StoreError(f"{self.run_dir}/{name} cannot be written: no space left\x1b[31m")

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.ids import content_id
-from pipeline.storage.commits import EDITION, UNIT, Commit, CommitChain, CommitState
+from pipeline.storage.commits import EDITION, UNIT, Commit, CommitState, RecordSequence
 from pipeline.storage.editions import (
-    EDITION_CHAIN,
+    EDITION_SEQUENCE,
     current_edition,
     current_label_files,
     current_shards,
@@ -31,18 +31,18 @@ def shard(table: str, unit_id: str, content: str) -> ShardRecord:
 
 def whole(unit_id: str, number: int = 0) -> Commit:
     shards = (shard("rollouts", unit_id, "a"), shard("labels", unit_id, "a"))
-    return Commit(kind=UNIT, chain_id=unit_id, number=number, state=CommitState.WHOLE, shards=shards)
+    return Commit(kind=UNIT, sequence_id=unit_id, number=number, state=CommitState.WHOLE, shards=shards)
 
 
 WHOLES = {unit_id: whole(unit_id) for unit_id in UNITS}
-NONE = CommitChain(kind=EDITION, chain_id=EDITION_CHAIN)
+NONE = RecordSequence(kind=EDITION, sequence_id=EDITION_SEQUENCE)
 
 
-def added(editions: CommitChain, commit: Commit) -> CommitChain:
+def added(editions: RecordSequence, commit: Commit) -> RecordSequence:
     return replace(editions, commits=(*editions.commits, commit), length=editions.length + 1)
 
 
-def edition(editions: CommitChain, content: str, *, verdicts: bool = False) -> CommitChain:
+def edition(editions: RecordSequence, content: str, *, verdicts: bool = False) -> RecordSequence:
     tables = ("labels", "verdicts") if verdicts else ("labels",)
     shards = [shard(table, unit_id, content) for unit_id in UNITS for table in tables]
     return added(editions, new_edition(editions, WHOLES, SETTINGS, shards))
@@ -91,7 +91,7 @@ def test_a_run_that_has_grown_since_has_its_own_labels() -> None:
 def test_a_damaged_edition_is_none_and_an_older_one_does_not_come_back() -> None:
     editions = edition(edition(NONE, "b"), "c")
     lost = shard("labels", UNITS[1], "c").file
-    word = Commit(kind=EDITION, chain_id=EDITION_CHAIN, number=2, state=CommitState.VOID, void=(lost,))
+    word = Commit(kind=EDITION, sequence_id=EDITION_SEQUENCE, number=2, state=CommitState.VOID, void=(lost,))
     assert current_edition(added(editions, word), WHOLES) is None
     again = edition(added(editions, word), "c")
     current = current_edition(again, WHOLES)

@@ -24,7 +24,16 @@ from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
 from pipeline.core.records import UNGRADED, Finish, Totals, Verdict
 from pipeline.core.schemas import LABELS, REJECTS, ROLLOUTS
-from pipeline.storage.commits import INPUT, UNIT, Commit, chain, chain_lengths, chains, log_totals, resolve
+from pipeline.storage.commits import (
+    INPUT,
+    UNIT,
+    Commit,
+    log_totals,
+    record_sequence,
+    record_sequences,
+    resolve,
+    sequence_lengths,
+)
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.objects import each
 from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
@@ -119,7 +128,7 @@ def reject_counts(storage: Storage) -> dict[str, int]:
     """Number of rejected rows by reason, most frequent first."""
     counts: Counter[str] = Counter()
     staged = staged_input(storage, recorded_identity(storage))
-    for commit in [staged, *(resolve(found).whole for found in chains(storage, UNIT))]:
+    for commit in [staged, *(resolve(found).whole for found in record_sequences(storage, UNIT))]:
         for shard in commit.shards if commit else ():
             if shard.table == "rejects":
                 table = read_shard(storage, shard)
@@ -130,7 +139,7 @@ def reject_counts(storage: Storage) -> dict[str, int]:
 
 def staged_input(storage: Storage, identity: Settings) -> Commit | None:
     """The commit record of the input; None if no row of it was usable, or if it was not read to its end yet."""
-    return resolve(chain(storage, INPUT, str(identity.get(STAGED_INPUT)))).whole
+    return resolve(record_sequence(storage, INPUT, str(identity.get(STAGED_INPUT)))).whole
 
 
 def _unfinished(storage: Storage, run: StoredRun) -> Totals:
@@ -140,10 +149,10 @@ def _unfinished(storage: Storage, run: StoredRun) -> Totals:
         whole = run.wholes.get(unit_id)
         if whole and whole.number == lengths.get(unit_id, 0) - 1:
             return Totals()
-        logged, known = log_totals(chain(storage, UNIT, unit_id)), whole.totals if whole else Totals()
+        logged, known = log_totals(record_sequence(storage, UNIT, unit_id)), whole.totals if whole else Totals()
         return Totals(rollouts=logged.rollouts - known.rollouts, tokens=logged.tokens - known.tokens)
 
-    lengths = chain_lengths(storage, UNIT)
+    lengths = sequence_lengths(storage, UNIT)
     return sum(each(storage, beyond, [unit.unit_id for unit in run.units if unit.unit_id in lengths]), Totals())
 
 
@@ -192,8 +201,8 @@ def _judged(log: pl.DataFrame, storage: Storage, later: Sequence[ShardRecord]) -
     """The rollouts with the verdicts `later` of an edition in run_dir of the log's; unchanged if the edition has none."""
     if not later:
         return log
-    anew = _tables(storage, later, ["rollout_id", "verdict"])
-    return log.drop("verdict").join(anew, on="rollout_id", how="left", validate="1:1")
+    regraded = _tables(storage, later, ["rollout_id", "verdict"])
+    return log.drop("verdict").join(regraded, on="rollout_id", how="left", validate="1:1")
 
 
 def _counted(log: pl.DataFrame) -> pl.DataFrame:

@@ -31,7 +31,7 @@ from pipeline.core.formatting import (
 from pipeline.core.records import UNGRADED
 from pipeline.core.schemas import READABLE_SCHEMAS
 from pipeline.storage.commits import FOLDER, UNIT
-from pipeline.storage.editions import edition_chain
+from pipeline.storage.editions import edition_sequence
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import SCHEMA, recorded_identity
 from pipeline.storage.starts import DONE, FAILED, INTERRUPTED, PLAN, REPORT
@@ -50,19 +50,19 @@ _ENDS = {DONE: "ended normally", INTERRUPTED: "was interrupted", FAILED: "failed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """`beside`: planned and actual amounts; empty without a plan. `other`: the settings in which plan and run differ.
+    """`planned_amounts`: planned and actual amounts; empty without a plan. `other`: the settings in which plan and run differ.
     `banners`: why the plan is ignored, or must be read with care."""
 
     run: StoredRun
     found: RunData
-    beside: tuple[PlannedAmount, ...]
+    planned_amounts: tuple[PlannedAmount, ...]
     other: tuple[str, ...]
     banners: tuple[str, ...]
 
     @property
     def short(self) -> list[str]:
         """The lines after the totals."""
-        return short_lines(self.found, self.beside, self.other)
+        return short_lines(self.found, self.planned_amounts, self.other)
 
 
 def read_run(storage: Storage, plan: str | None) -> RunReport:
@@ -73,11 +73,11 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
     found = load_run_data(storage, run, forecast)
     steps = in_all(found.steps).steps
     totals = found.totals + found.unfinished
-    beside = compare_with_plan(forecast, totals, steps=steps, starts=found.starts) if forecast else ()
+    planned_amounts = compare_with_plan(forecast, totals, steps=steps, starts=found.starts) if forecast else ()
     other = differing_settings(forecast, run.identity) if forecast else ()
     if other:
         banners = (*banners, f"The plan is for another run: {setting_names(other)}.")
-    return RunReport(run=run, found=found, beside=beside, other=other, banners=banners)
+    return RunReport(run=run, found=found, planned_amounts=planned_amounts, other=other, banners=banners)
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
@@ -133,7 +133,7 @@ def readable(storage: Storage) -> StoredRun:
     begun = any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER))
     if begun or identity.get(SCHEMA) not in READABLE_SCHEMAS or staged_input(storage, identity):
         return stored_run(storage)
-    return StoredRun(identity=identity, units=(), wholes={}, editions=edition_chain(storage))
+    return StoredRun(identity=identity, units=(), wholes={}, editions=edition_sequence(storage))
 
 
 def setting_names(settings: Sequence[str]) -> str:

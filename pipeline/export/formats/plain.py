@@ -92,7 +92,7 @@ class ParquetExporter(LayoutExporter):
     def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
         return _labels_as_they_are(config) if config.target is None else super().plan(config, encoder)
 
-    def useless(self, config: ExportConfig) -> dict[str, str]:
+    def ineffective_settings(self, config: ExportConfig) -> dict[str, str]:
         found = {
             "tokenizer": "format=parquet has no trainer, so nothing is checked; leave it out",
             "separator": "format=parquet stores steps as lists; leave it out",
