@@ -98,7 +98,7 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
     if checkpoint is not None:
         progress(f"resumes from {checkpoint}")
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    metrics = trainer.validated()
+    metrics = trainer.validate()
     if trainer.is_world_process_zero():
         model.save_pretrained(out)
         tokenizer.save_pretrained(out)
