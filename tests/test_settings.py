@@ -27,7 +27,10 @@ SHARED = {
     "neutral": st.floats(0, 1),
     "after_error": st.sampled_from(AfterError),
 }
-RULED: dict[str, Any] = {**SHARED, "rule": st.sampled_from(LabelRule)}
+RULED: dict[str, Any] = {
+    **SHARED,
+    "rule": st.sampled_from(sorted(set(LabelRule) - {LabelRule.first_error}, key=lambda rule: rule.value)),
+}
 STOPS: dict[str, Any] = {"batch": st.integers(1, 1000)}
 BUDGETS: dict[str, Any] = {
     "target_sd": st.floats(0.01, 0.5),

@@ -85,6 +85,7 @@ class LabelRule(Enum):
     relative = "relative"
     posterior = "posterior"
     three_class = "three_class"
+    first_error = "first_error"
 
 
 class AfterError(Enum):

@@ -258,6 +258,16 @@ class EstimatorConfig(ChosenSettings):
     after_error: Annotated[AfterError, RELABEL] = AfterError.keep
     """The labels of the steps after a chain's first bad step."""
 
+    JOINT: ClassVar[bool] = False
+    """Whether the estimator knows how the values of a chain depend on each other."""
+
+    def check(self) -> None:
+        if self.rule is LabelRule.first_error and not self.JOINT:
+            raise ValueError(
+                f"estimator.rule=first_error needs to know how the values of a chain depend on each other, which "
+                f"estimator.name={self.name} does not: take estimator=pooled, in `relabel` too, or another rule"
+            )
+
     def check_complete(self, sampling: SamplingConfig) -> None:
         """Raise ValueError for settings that conflict with `sampling`."""
 

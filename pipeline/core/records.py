@@ -245,7 +245,8 @@ class StepValue:
     """The estimate for one prefix; all probabilities are in [0, 1].
 
     `value`: the best estimate. `value_sd`: the posterior standard deviation of the true value. `p_above`: the posterior
-    probability that the true value is above `estimator.threshold`. `unbiased_value`: an estimate that is unbiased for every
+    probability that the true value is above `estimator.threshold`. `p_lost`: that it is not above the threshold here and at all
+    later steps of the chain; known for estimator.rule=first_error. `unbiased_value`: an estimate that is unbiased for every
     single prefix, from `unbiased_rollouts` graded rollouts; None without such rollouts, and for an estimator that has none.
     `advantage`: the best estimate of V_k - V_(k-1), `advantage_sd`: its standard deviation; both are None for the bare problem.
     """
@@ -255,6 +256,7 @@ class StepValue:
     low: float | None = None
     high: float | None = None
     p_above: float | None = None
+    p_lost: float | None = None
     unbiased_value: float | None = None
     unbiased_rollouts: int = 0
     origin: Origin

@@ -6,8 +6,8 @@ import pyarrow as pa
 
 SCHEMA_VERSION = 4
 READABLE_SCHEMAS = (3, SCHEMA_VERSION)
-"""The schema versions of run directories that this version continues. They differ in the columns of `labels` alone, so all but
-the labels of an older one can be used as it is."""
+"""The schema versions of run directories that this version continues. They have the same log. Labels and what an
+estimator has learned are made again from it (`FORMER_SCHEMAS`)."""
 
 _ENUM = pa.dictionary(pa.int8(), pa.string())
 _STRINGS = pa.list_(pa.string())
@@ -183,10 +183,16 @@ def _labels_3() -> pa.Schema:
 
 LABELS_3 = _labels_3()
 """The columns of `labels` in runs of schema 3."""
+KERNELS_3 = pa.schema([field for field in KERNELS if field.name != "reproduced"])
+"""The columns of `kernels` in runs of schema 3."""
+FORMER_SCHEMAS = {"labels": LABELS_3, "kernels": KERNELS_3}
+"""The tables of runs of schema 3 that had other columns than now."""
 SAME_IN_3 = frozenset(LABELS.names) & frozenset(LABELS_3.names) - {
     *("value", "root_value", "advantage", "advantage_sd", "label"),
 }
 """Columns that have the same meaning in `labels` of schema 3."""
+COUNTED_IN_3 = SAME_IN_3 - {"low", "high", "root_low", "root_high"}
+"""Those of them that follow from the log alone, not from what an estimator has learned."""
 
 SCHEMAS = {
     "inputs": INPUTS,

@@ -196,7 +196,7 @@ def objection(sampled: Estimator, wanted: Estimator) -> str | None:
 
 
 LABELS = (0, 1, 2, None)
-_SHARES = ("value", "low", "high", "p_above", "unbiased_value")
+_SHARES = ("value", "low", "high", "p_above", "p_lost", "unbiased_value")
 """Fields of a `StepValue` that are probabilities or None."""
 _SPREADS = ("value_sd", "advantage_sd")
 

@@ -8,6 +8,9 @@
                else uncertain.
 `three_class`  0 when the value <= threshold. Of the other steps, those that lose more than `neutral` relative to the step
                before are neutral (2): they lower the chance of success but do not end it.
+`first_error`  0 for the step from which on the value probably stays at `threshold` or below (P >= 1/2) until the chain ends
+               wrong; 1 for the steps before it, and for all steps of a right chain; uncertain after it. All steps are uncertain
+               where the value was probably never above the threshold: the policy cannot do the problem, whatever the steps are.
 
 The value is `StepValue.value`. `any` uses the rollouts themselves with every estimator.
 
@@ -31,6 +34,7 @@ NEUTRAL = 2
 
 _IN_LABEL_RULE = {AfterError.uncertain: "undecided", AfterError.negative: "negative"}
 """The names in the column `label_rule` of run directories."""
+_PROBABLY = 0.5
 ROUNDING = 1e-9
 """Tolerance for losses equal to `neutral`: 0.8 - 0.7 > 0.1 in floating point."""
 
@@ -65,7 +69,7 @@ def rule_name(config: EstimatorConfig) -> str:
             return f"posterior>{config.threshold:g}@{config.certainty:g}{rest}"
         case LabelRule.three_class:
             return f"three_class>{config.threshold:g}-{config.neutral:g}{rest}"
-        case LabelRule.threshold | LabelRule.relative:
+        case LabelRule.threshold | LabelRule.relative | LabelRule.first_error:
             return f"{config.rule.value}>{config.threshold:g}{rest}"
 
 
@@ -87,6 +91,11 @@ def describe_rule(config: EstimatorConfig) -> str:
             )
         case LabelRule.threshold:
             text = f"a step is good if its value is above {threshold}, else bad"
+        case LabelRule.first_error:
+            text = (
+                f"the step from which on the value probably stays at {threshold} or below is bad, steps before it are good, "
+                "later ones uncertain; so are all steps of a chain whose value was probably never above it"
+            )
         case LabelRule.relative:
             text = f"a step is good if its value is above {threshold} times the value of the bare problem, else bad"
     after = ""
@@ -111,6 +120,8 @@ def _label(root: StepValue, before: StepValue, step: StepValue, config: Estimato
             return int(value > config.threshold * root.value)
         case LabelRule.three_class:
             return _three_class(before.value, value, config)
+        case LabelRule.first_error:
+            return _first_error(root.p_lost, before.p_lost, step.p_lost)
 
 
 def _any_right(step: StepValue) -> int | None:
@@ -125,6 +136,15 @@ def _certain(above: float | None, certainty: float) -> int | None:
     if above >= certainty:
         return POSITIVE
     return NEGATIVE if 1 - above >= certainty else None
+
+
+def _first_error(root: float | None, before: float | None, lost: float | None) -> int | None:
+    """`p_lost` of the bare problem, of the prefix before the step, and of the one with it. It never decreases along a chain."""
+    if root is None or before is None or lost is None or root >= _PROBABLY:
+        return None
+    if lost < _PROBABLY:
+        return POSITIVE
+    return NEGATIVE if before < _PROBABLY else None
 
 
 def _three_class(before: float | None, value: float | None, config: EstimatorConfig) -> int | None:

@@ -1,7 +1,7 @@
 """Settings of the built-in estimators. They import no numerical code, so that a command line is checked quickly."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 from annotated_types import Interval as Range
@@ -61,6 +61,7 @@ position of an error is often uncertain by a step."""
 
 @dataclass(kw_only=True, slots=True)
 class PooledConfig(EstimatorConfig):
+    JOINT: ClassVar[bool] = True
     name: Annotated[str, RELABEL] = "pooled"
     goal: Annotated[Goal, FREE] = Goal.train
     """train: rollouts go where they tell most about the values. locate: where they tell most about values and their changes, to

@@ -20,7 +20,7 @@ from tests.bench.synthetic.engine import SyntheticEngine
 from tests.bench.synthetic.language import QUESTIONS, WORDINGS, problem_of, state_of, step_text, step_tokens
 from tests.bench.synthetic.policy import LEVELS, Policy, exact_values
 
-ON_POLICY = ("jump", "smooth", "length", "flaky")
+ON_POLICY = ("jump", "smooth", "fatal", "length", "flaky")
 # Of a normal variable. The seed is fixed, so the test either always passes or always fails.
 FAR = 4.0
 

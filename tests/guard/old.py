@@ -53,7 +53,8 @@ OLD = {
             extended="sampling.rollouts=12",
             anew=True,
         ),
-        Old(name="default", settings=f"{SETTINGS} run.unit_problems=4", extended="sampling.rollouts=12", anew=True),
+        # `label` refuses it: the estimator of these settings, `pooled`, has another prior now.
+        Old(name="default", settings=f"{SETTINGS} run.unit_problems=4"),
         Old(name="first_success", settings=f"{SETTINGS} estimator=first_success run.unit_problems=4"),
         Old(name="bisect", settings=f"{SETTINGS} estimator=bisect run.unit_problems=4"),
         Old(name="stopped", settings=f"{SETTINGS} estimator=fixed run.unit_problems=2", stopped=True),

@@ -121,7 +121,7 @@ def test_a_new_rule_leaves_the_values_of_a_pooled_run_as_they_are(runs: dict[str
     relabelled(tmp_path, EstimatorChange(rule=LabelRule.threshold, threshold=0.95))
     after = labels(tmp_path)
     assert after.select(VALUES).equals(before.select(VALUES))
-    assert before["label_rule"].unique().to_list() == ["posterior>0.1@0.95"]
+    assert before["label_rule"].unique().to_list() == ["threshold>0.1"]
     assert after["label_rule"].unique().to_list() == ["threshold>0.95"]
     assert not after["label"].equals(before["label"])
     assert kernels(tmp_path) == learned

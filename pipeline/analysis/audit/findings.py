@@ -16,7 +16,7 @@ import pyarrow as pa
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable, UsageError
 from pipeline.core.ids import is_our_name, record_parts
-from pipeline.core.schemas import LABELS_3, READABLE_SCHEMAS, SCHEMA_VERSION, SCHEMAS
+from pipeline.core.schemas import FORMER_SCHEMAS, READABLE_SCHEMAS, SCHEMA_VERSION, SCHEMAS
 from pipeline.storage.commits import EDITION, INPUT, UNIT, CommitChain, chains, commit_name, encode_commit
 from pipeline.storage.commits import FOLDER as COMMITS
 from pipeline.storage.editions import LABELS
@@ -175,7 +175,7 @@ class FileVerifier:
         try:
             file = verified_file(self._storage, shard)
             groups = [file.read_row_group(group, use_threads=False) for group in range(file.num_row_groups)]
-            expected = (SCHEMAS[shard.table], *([LABELS_3] if shard.table == LABELS else []))
+            expected = SCHEMAS[shard.table], FORMER_SCHEMAS.get(shard.table, SCHEMAS[shard.table])
             same = any(file.schema_arrow.equals(schema, check_metadata=False) for schema in expected)
             fault = "" if same else f"has another schema than the table {shard.table}"
         except Absent:

@@ -120,8 +120,8 @@ def audit_lines(report: AuditReport) -> Iterator[str]:
         yield f"{check.value:<10} {verb}{counted}{what}{faults}"
     if report.former_labels:
         yield (
-            f"{'':<10} {report.former_labels:,} label files have the columns of schema 3: their values are not computed again; "
-            "`relabel` makes labels with the present columns"
+            f"{'':<10} {format_count(report.former_labels, 'label file')} with the columns of schema 3, whose values are not "
+            "computed again; `relabel` makes labels with the present columns"
         )
     left = report.orphans
     if report.pruned:

@@ -24,7 +24,7 @@ from pipeline.analysis.audit.invariants import (
 )
 from pipeline.core.formatting import format_count
 from pipeline.core.records import Chain, InputRow, RolloutOutcome, RowLocation, SampledSolution, Solution, Totals
-from pipeline.core.schemas import LEARNED, SAME_IN_3
+from pipeline.core.schemas import COUNTED_IN_3, LEARNED
 from pipeline.core.tables import sampled_solutions
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
@@ -146,12 +146,17 @@ def _stored(whole: Commit, chain: CommitChain, tables: Mapping[ShardRecord, pa.T
     )
 
 
-def _state(estimator: Estimator, tables: Sequence[pa.Table]) -> Any:
-    """The state that an estimator had learned, from the state tables of a unit. None for an estimator that does not learn."""
+def _is_former(labels: pa.Table | None) -> bool:
+    return labels is not None and is_former(labels.column_names)
+
+
+def _state(estimator: Estimator, tables: Sequence[pa.Table], *, former: bool) -> Any:
+    """The state that an estimator had learned, from the state tables of a unit. None for an estimator that does not learn. With
+    `former` labels it is the initial state, because nothing that depends on it is compared."""
     learner = estimator.learner
     if learner is None:
         return None
-    return learner.from_table(tables[0]) if tables else learner.initial()
+    return learner.from_table(tables[0]) if tables and not former else learner.initial()
 
 
 class _Proof:
@@ -178,12 +183,13 @@ class _Proof:
             return
         facts = rollout_outcomes_of(stored.rollouts)
         self._prove_log(chains, [chain.outcome for chain in labelled], facts, basis.estimator)
-        state = _state(basis.estimator, stored.states)
+        former = _is_former(stored.labels)
+        state = _state(basis.estimator, stored.states, former=former)
         self._prove_labels(stored.labels, labelled, facts, basis.estimator, state, self._where, self._remedy)
         if basis.edition is not None:
             self._prove_edition(unit_id, basis.edition, verifier, labelled, facts)
-        elif stored.labels is not None:
-            self._ledger.former_labels += is_former(stored.labels.column_names)
+        else:
+            self._ledger.former_labels += former
 
     def _prove_log(
         self,
@@ -235,7 +241,7 @@ class _Proof:
         if stored is not None and chains:
             computed = labels_of(chains, trials_of(facts.values()), estimator, state)
             if is_former(stored.column_names):
-                same = [name for name in computed.column_names if name in SAME_IN_3]
+                same = [name for name in computed.column_names if name in COUNTED_IN_3]
                 stored, computed = stored.select(same), computed.select(same)
             self._ledger.faults(Check.LABELS, where, _label_faults(stored, computed), remedy)
 
@@ -253,7 +259,8 @@ class _Proof:
         if None in tables.values():
             return
         labels, verdicts = tables.get("labels"), tables.get("verdicts")
-        self._ledger.former_labels += labels is not None and is_former(labels.column_names)
+        former = _is_former(labels)
+        self._ledger.former_labels += former
         states = [table for name, table in tables.items() if name in LEARNED and table is not None]
         chains = [] if labels is None else stored_chains(labels)
         same = own if verdicts is None else [replace(chain, final_answer=None, outcome=None) for chain in own]
@@ -265,7 +272,7 @@ class _Proof:
             fault = f"its verdicts of unit {unit_id} are not exactly one per rollout"
             self._ledger.fault(Check.ROLLOUTS, edition.name, fault, _MAKE_AGAIN)
         else:
-            judged, state = with_verdicts(facts, verdicts), _state(edition.estimator, states)
+            judged, state = with_verdicts(facts, verdicts), _state(edition.estimator, states, former=former)
             self._prove_labels(labels, chains, judged, edition.estimator, state, edition.name, _MAKE_AGAIN)
 
 

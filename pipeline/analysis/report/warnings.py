@@ -13,6 +13,8 @@ from pipeline.core.statistics import Floats, Interval, jackknife, ratio, sums_of
 
 MOSTLY = 0.5
 """A larger share of the labels 0 at ends of chains is worth a warning."""
+LEAST_ZEROS = 20
+"""Of fewer labels 0 nothing is said: most of a handful may be ends by chance."""
 LEAST_DIFFERENCE = 0.02
 """A smaller difference between shares of ungraded rollouts biases values by less than rollouts can show."""
 HALF = 0.5
@@ -87,7 +89,7 @@ def warning_lines(steps: pl.DataFrame) -> Iterator[str]:
             "settings of the grader and `regrade`"
         )
     ends, zeros = zeros_at_ends(steps)
-    if ends > MOSTLY * zeros:
+    if zeros >= LEAST_ZEROS and ends > MOSTLY * zeros:
         yield (
             f"{ends:,} of {format_count(zeros, 'label')} 0 belong to last steps and only repeat the outcome of their chain. "
             "Trainers learn little from them about where errors are. Train on values instead (target=soft), or make more "

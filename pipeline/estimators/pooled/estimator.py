@@ -26,7 +26,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from pipeline.config.choices import BudgetUnit, Interval
+from pipeline.config.choices import BudgetUnit, Interval, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import fixed
@@ -37,7 +37,7 @@ from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimators.pooled.kernel import Kernel, transition_model
 from pipeline.estimators.pooled.learning import KernelLearner
-from pipeline.estimators.pooled.posterior import Posterior, posterior
+from pipeline.estimators.pooled.posterior import Posterior, lost_probabilities, posterior
 from pipeline.estimators.settings import PooledConfig
 from pipeline.estimators.tree import NONE, Ints, Tree, counts_of, trees_of
 
@@ -50,11 +50,20 @@ def values(
     if not trees:
         return []
     forest = forest_of(trees, trials)
-    said = _Decision(posterior(forest, transition_model(kernel)), config)
+    moving = transition_model(kernel)
+    said = _Decision(posterior(forest, moving), config)
     by_chain: dict[ChainShape, list[StepValue]] = {}
     for tree, numbers in zip(trees, forest.numbers, strict=True):
         for chain, path in zip(tree.chains, tree.paths, strict=True):
             by_chain[chain] = _along(chain, numbers[path], forest.parents, trials, said, config)
+    if config.rule is LabelRule.first_error:
+        lost = lost_probabilities(forest, moving, config.threshold)
+        paths = [
+            numbers[path].tolist() for tree, numbers in zip(trees, forest.numbers, strict=True) for path in tree.paths
+        ]
+        shapes = [chain for tree in trees for chain in tree.chains]
+        for chain, path, found in zip(shapes, paths, lost, strict=True):
+            by_chain[chain] = _with_lost(by_chain[chain], chain.outcome, [found[node] for node in path])
     return [by_chain[chain] for chain in chains]
 
 
@@ -104,6 +113,11 @@ def _along(
         end = fixed.terminal_value(chain.outcome, config.threshold)
         steps.append(replace(end, advantage=float(chain.outcome) - last.value, advantage_sd=last.value_sd))
     return steps
+
+
+def _with_lost(steps: Sequence[StepValue], outcome: bool | None, lost: Sequence[float]) -> list[StepValue]:
+    known = [*lost, *([float(not outcome)] if outcome is not None else [])]
+    return [replace(step, p_lost=min(max(p, 0.0), 1.0)) for step, p in zip(steps, known, strict=True)]
 
 
 def _value(node: int, have: Trials, said: _Decision, config: EstimatorConfig) -> StepValue:

@@ -81,6 +81,11 @@ def _quantile(mass: Floats, tail: Floats) -> Floats:
 
 def mass_above(mass: Floats, threshold: float) -> Floats:
     """P(V > threshold) of each row. The end points count as exactly 0 and 1."""
+    return np.asarray(np.minimum(mass @ share_above(threshold), 1.0))
+
+
+def share_above(threshold: float) -> Floats:
+    """The share of the interval of each grid point that is above the threshold, (POINTS,)."""
     share = np.clip((EDGES[1:] - threshold) / _WIDTHS, 0.0, 1.0)
     share[0], share[-1] = 0.0, 1.0
-    return np.asarray(np.minimum(mass @ share, 1.0))
+    return np.asarray(share)

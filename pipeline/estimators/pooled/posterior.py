@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.estimators.pooled.forest import Forest
-from pipeline.estimators.pooled.grid import GRID, LEAST, POINTS, exp_scaled, likelihood, mass_above
+from pipeline.estimators.pooled.grid import GRID, LEAST, POINTS, exp_scaled, likelihood, mass_above, share_above
 from pipeline.estimators.pooled.kernel import TransitionModel
 from pipeline.estimators.pooled.reproduction import ANGLES, KINDS, factor, learned_counts
-from pipeline.estimators.tree import UNKNOWN, Flags, Floats, Ints
+from pipeline.estimators.tree import ROOT, UNKNOWN, Flags, Floats, Ints
 
 LARGE_FALL = 0.2
 """A value that decreases by at least this at one step has a large fall."""
@@ -59,6 +59,28 @@ def _falls(forest: Forest, moving: TransitionModel, found: "_Evidence") -> Float
     wrong = forest.ends[forest.right == 0]
     np.maximum.at(falls, wrong, mass_above(found.mass[wrong], LARGE_FALL))
     return falls
+
+
+def lost_probabilities(forest: Forest, moving: TransitionModel, threshold: float) -> list[dict[int, float]]:
+    """For each chain, by node from its end to the root: the probability that the values of this node and of all later ones of
+    the chain are at most `threshold`, and that the chain is not right.
+
+    Along a chain the posterior is a Markov chain whose steps are `step * below`, normalized, so this is a backward recursion.
+    """
+    found = _downward(forest, moving)
+    low = 1 - share_above(threshold)
+    own = {node: index for index, node in enumerate(forest.taken.nodes.tolist())}
+    chains: list[dict[int, float]] = []
+    for end, right in zip(forest.ends.tolist(), forest.right.tolist(), strict=True):
+        node, stays = end, low * (right != 1)
+        lost: dict[int, float] = {}
+        while node != ROOT:
+            lost[node] = float(found.mass[node] @ stays)
+            ahead = (found.own_steps[own[node]] if node in own else moving.step) * found.below[node]
+            stays = low * (ahead @ stays) / ahead.sum(axis=1)
+            node = int(forest.parents[node])
+        chains.append(lost)
+    return chains
 
 
 def expected_moves(forest: Forest, moving: TransitionModel) -> tuple[Floats, Floats, Floats]:

@@ -25,8 +25,6 @@ from tests.bench.estimators.students import students, students_table
 FOLDER = Path("runs/bench-estimators")
 PROCESSES = 2
 SHOWN_STEPS = 16
-JUDGED = ("jump", "smooth", "fatal", "off_policy")
-"""The families on which hard labels and students are judged."""
 
 
 def main() -> int:
@@ -42,8 +40,8 @@ def main() -> int:
         longest_first = sorted(((family, steps) for family in FAMILIES for steps in STEPS), key=lambda job: -job[1])
         biases_under_way = [pool.submit(biases, part) for part in range(PARTS)]
         cells_under_way = {job: pool.submit(measure, *job) for job in longest_first}
-        hard_under_way = [pool.submit(hard_labels, family, steps) for family in JUDGED for steps in HARD_STEPS]
-        students_under_way = [pool.submit(students, family) for family in JUDGED]
+        hard_under_way = [pool.submit(hard_labels, family, steps) for family in FAMILIES for steps in HARD_STEPS]
+        students_under_way = [pool.submit(students, family) for family in FAMILIES]
         savings_under_way = [pool.submit(saving, family) for family in FAMILIES]
         clock_under_way = pool.submit(compared, pooled(USUAL_TARGET), rollouts=CEILING)
         found_biases = together([job.result() for job in biases_under_way])
