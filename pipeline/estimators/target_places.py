@@ -11,6 +11,8 @@ from pipeline.estimators.labels import NEGATIVE
 
 HALF = 0.5
 """Fewer inner steps with a target than this share, or more labels 0 at ends of chains, are worth a warning."""
+LEAST_ZEROS = 20
+"""Of fewer labels 0 nothing is said: most of a handful may be ends by chance."""
 
 
 class TargetPlaces(NamedTuple):
@@ -56,7 +58,7 @@ def place_warnings(places: TargetPlaces, *, what: str, instead: str) -> Iterator
             f"few inner steps have a {what}: {places.known:,} of {places.inner:,}. Inner steps are all but the ends of chains, "
             f"which repeat outcomes. Trainers learn nothing from a step without a {what}. {instead}"
         )
-    if places.bad_at_ends > HALF * places.bad:
+    if places.bad >= LEAST_ZEROS and places.bad_at_ends > HALF * places.bad:
         yield (
             f"{places.bad_at_ends:,} of {format_count(places.bad, 'label')} 0 belong to last steps and only repeat the outcome "
             f"of their chain. Trainers learn little from them about where errors are. {instead}, or make more labels 0 with a "

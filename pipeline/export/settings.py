@@ -136,8 +136,8 @@ class ExportConfig(Settings):
     file: FileType | None = None
     """The type of file. null: the one that the format's trainer reads."""
     target: TargetKind | None = None
-    """The target of a step: its label (hard), its value (soft), or its counts of rollouts. null: soft if the released trainer
-    takes values, else hard; with format=parquet, the columns of `labels` unchanged, which hold all three."""
+    """The target of a step: its label, its value, or its counts of rollouts. null: soft if the released trainer takes values,
+    else hard; with format=parquet, the columns of `labels` unchanged, which hold all three."""
     soft: ValueColumn | None = None
     """The column of step values: the best estimate, or the unbiased one, which is noisier. null: `value`."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None

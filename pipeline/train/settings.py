@@ -66,7 +66,7 @@ class TrainConfig(Settings):
     target: TrainTarget = TrainTarget.step
     """The kind of model: a process reward model, which scores every step, or an outcome reward model."""
     loss: Loss = Loss.soft
-    """The loss of a step: against its value (soft), its label (hard), or its counts of rollouts."""
+    """The loss of a step: against its label, its value, or its counts of rollouts."""
     weight: Weight = Weight.none
     """The weight of a step in the loss: 1, or more for a value with a smaller value_sd."""
     soft: ValueColumn = ValueColumn.value

@@ -28,9 +28,10 @@ def warned(places: TargetPlaces) -> list[str]:
         (TargetPlaces(inner=10, known=5), []),
         (TargetPlaces(inner=10, known=4), ["few"]),
         (TargetPlaces(inner=0, known=0), []),
-        (TargetPlaces(inner=9, known=9, bad=4, bad_at_ends=2), []),
-        (TargetPlaces(inner=9, known=9, bad=4, bad_at_ends=3), ["3"]),
-        (TargetPlaces(inner=10, known=0, bad=4, bad_at_ends=4), ["few", "4"]),
+        (TargetPlaces(inner=90, known=90, bad=40, bad_at_ends=20), []),
+        (TargetPlaces(inner=90, known=90, bad=40, bad_at_ends=21), ["21"]),
+        (TargetPlaces(inner=90, known=90, bad=19, bad_at_ends=19), []),
+        (TargetPlaces(inner=10, known=0, bad=20, bad_at_ends=20), ["few", "20"]),
     ],
 )
 def test_less_than_half_is_worth_a_warning(places: TargetPlaces, lines: list[str]) -> None:
@@ -38,7 +39,7 @@ def test_less_than_half_is_worth_a_warning(places: TargetPlaces, lines: list[str
 
 
 def test_warnings_name_the_target_that_is_missing_and_a_better_one() -> None:
-    places = TargetPlaces(inner=10, known=1, bad=2, bad_at_ends=2)
+    places = TargetPlaces(inner=10, known=1, bad=20, bad_at_ends=20)
     few, ends = place_warnings(places, what="value", instead="Train on labels")
     assert few.startswith("few inner steps have a value: 1 of 10.")
     assert few.endswith("from a step without a value. Train on labels")

@@ -10,7 +10,7 @@ from pipeline.runtime.async_grader import AsyncGrader
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
 
-PROBLEMS = 12
+PROBLEMS = 44
 LOW, HIGH = 0.02, 0.97
 
 
