@@ -67,7 +67,10 @@ def _dispatch(arguments: list[str]) -> int:
         write_out((completion_script if name == COMPLETION else completion_lines)(rest))
         return 0
     if name not in COMMANDS:
-        raise UsageError(f"there is no command {name!r}: {choice_hint(name, list(COMMANDS))} (-h explains them)")
+        from pipeline.cli.complete import COMPLETION
+
+        known = [*COMMANDS, COMPLETION]
+        raise UsageError(f"there is no command {name!r}: {choice_hint(name, known)} (-h explains them)")
     # Hydra is imported here because it loads slowly and the list of commands does not need it.
     from pipeline.cli.compose import compose
 

@@ -19,7 +19,7 @@ _ARGUMENTS = (
 
 
 def chromium() -> webdriver.Chrome:
-    """A browser that is started anew, and keeps logs of its console and its requests. Whoever asks for it ends it (`quit`)."""
+    """A browser that is newly started, and keeps logs of its console and its requests. Whoever asks for it ends it (`quit`)."""
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
     for argument in _ARGUMENTS:

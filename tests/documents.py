@@ -23,7 +23,7 @@ from pipeline.cli.reference import command_settings
 
 ROOT = Path(__file__).parents[1]
 HISTORY = "CHANGELOG.md"
-"""It tells what was: its commands and links are those of earlier versions."""
+"""Its commands and links are those of earlier versions."""
 PLACEHOLDERS = frozenset({"key", "group", "setting"})
 """`key=value` and its like speak of no setting."""
 

@@ -30,7 +30,7 @@ def readmes(root: Path = ROOT) -> list[Path]:
 
 
 def mapped(file: Path) -> str:
-    """A document with its map made anew. Raises ValueError where it has no place for it, or two."""
+    """A document with its map made again. Raises ValueError where it has no place for it, or two."""
     text = file.read_text("utf-8")
     if len(_REGION.findall(text)) != 1 or text.count(BEGIN) != 1:
         raise ValueError(f"{file} {_UNMARKED}")

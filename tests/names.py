@@ -18,7 +18,7 @@ from pipeline.export.registry import EXPORTS
 from pipeline.graders.registry import GRADERS
 
 REGISTRIES: tuple[Registry[Any], ...] = (ESTIMATORS, GRADERS, ENGINES, EXPORTS)
-CHOSEN_BY = {"name", "kind", "format", "estimator", "policy", "grader", "chosen"}
+CHOSEN_BY = {"name", "kind", "format", "estimator", "policy", "grader", "implementation"}
 """What a name would be compared with: `config.name`, `row["estimator"]`."""
 _LOOKS_UP = {"getattr", "get"}
 _PLAIN = {"str", "lower", "strip", "casefold"}

@@ -1,4 +1,4 @@
-"""An S3-compatible server on the loopback interface, in a thread of the test's process, that can be told to misbehave."""
+"""An S3-compatible server on the loopback interface, in a thread of the test's process, that misbehaves on request."""
 
 import logging
 import threading
@@ -18,7 +18,7 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 @dataclass
 class ObjectServer:
     """`written` and `deleted`: paths of all requests that had this effect, in order; `refused`: of puts for a name that was
-    taken. `lost_answers`: so many of the next puts take effect and are answered with an error."""
+    taken. `lost_answers`: the number of the next puts that take effect and are answered with an error."""
 
     port: int = 0
     written: list[str] = field(default_factory=list)

@@ -128,7 +128,7 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["lable"], ["there is no command 'lable'", "did you mean label?", f"{', '.join(COMMANDS)} ("]),
+        (["lable"], ["there is no command 'lable'", "did you mean label?", f"{', '.join(COMMANDS)}, completion ("]),
         (["grade", "inptu=x"], ["no setting inptu", "did you mean input?"]),
         (["grade", "procceses=2"], ["no setting procceses", "did you mean grader.processes?"]),
         (["grade", "grader.processes=0"], ["grader.processes=0 is out of range"]),
@@ -392,11 +392,11 @@ def test_a_run_dir_of_another_run_names_what_differs(tmp_path: Path, capsys: Pri
     storage = LocalStorage(tmp_path / "run")
     other = compose_label(["policy=oracle", "sampling.temperature=0.5", *FILLED])
     claim(storage, identity(other, "other input"))
-    publish(storage, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE))
+    publish(storage, Commit(kind=UNIT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE))
     assert main(label(tmp_path / "rows.jsonl", tmp_path / "run")) == 2
     first, *differences = capsys.readouterr().err.splitlines()
     assert "use another run_dir, or give the settings of that run again" in first
-    assert differences[0].startswith('  input was "other input", now ')
+    assert differences[0].startswith('  data.path (content) was "other input", now ')
     assert differences[1:] == ["  sampling.temperature was 0.5, now 1.0"]
     assert not ray.is_initialized()
 

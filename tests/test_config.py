@@ -31,7 +31,7 @@ from pipeline.engines.oracle import OracleConfig
 from pipeline.engines.settings import DeviceConfig, HfConfig, OpenAiConfig
 from pipeline.estimators.settings import FirstSuccessConfig, PooledConfig
 from pipeline.graders.settings import CodeConfig, MathConfig
-from pipeline.runtime.answer_ending import ending, stops_at_answer
+from pipeline.runtime.answer_ending import ending_for, stops_at_answer
 from tests.settings import grader_settings, policy_settings
 
 SCHEMAS = [
@@ -288,7 +288,7 @@ def test_completions_of_base_models_end_at_their_answer_unless_reported(
 ) -> None:
     config = LabelConfig(policy=policy, grader=grader, sampling=SamplingConfig(stop_at_answer=asked))
     assert stops_at_answer(config) is stops
-    found: Any = ending(config)
+    found: Any = ending_for(config)
     assert (found is not None) is stops
     assert found is None or (found.pattern and found.pattern.pattern) == grader.answer_pattern
 

@@ -36,7 +36,7 @@ STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
                    verdicts=Verdicts(correct=700, incorrect=790, no_answer=10, truncated=3), device_seconds=1800.0),
             STEADY,
             30,
-            "labelling 0:00:30 | units 1 of 3 finished | prefixes 9 of 40 done, in units begun | "
+            "labelling 0:00:30 | units 1 of 3 finished | prefixes 9 of 40 done, of the units begun | "
             "rollouts 1,500 of 4,500 expected so far | 3,000 tokens/s, 2,900 since the start | "
             "128 running, 70 waiting, 2 waiting for the grader | 47 % correct, 53 % incorrect, 0.7 % no answer | "
             "cut 0.2 % of rollouts, by sampling.max_tokens | money 1.50 for 0.50 device hours | left about 0:01:00",
@@ -47,7 +47,7 @@ STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
             Pace(recent=3.0, overall=3.0),
             3600 * 26 + 59,
             "labelling 26:00:59 | units 0 of 1 finished | rollouts 12 | 3 tokens/s, 3 since the start | "
-            "hardware 71 % of the tokens/s that it allows at most | 0 running, 0 waiting | "
+            "hardware 71 % of the hardware's upper bound | 0 running, 0 waiting | "
             "0.0 % correct, 0.0 % incorrect, 92 % ungraded, 8.3 % aborted | cut 0.0 % of rollouts, by sampling.max_tokens",
         ),
     ],

@@ -12,7 +12,7 @@ EMPTY = f"# It\n\n{BEGIN}\n{END}\n\nAfter it.\n"
 
 @pytest.mark.parametrize("file", readmes(), ids=lambda file: file.parent.name)
 def test_a_map_is_what_the_docstrings_say(file: Path) -> None:
-    assert file.read_text("utf-8") == mapped(file), "make it anew: python -m tests.maps"
+    assert file.read_text("utf-8") == mapped(file), "make it again: python -m tests.maps"
 
 
 def test_every_module_is_on_a_map() -> None:

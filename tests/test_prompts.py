@@ -76,7 +76,7 @@ def test_a_problem_that_looks_like_a_template_stays_as_it_is() -> None:
 
 
 class TwoVoices(ByteTokenizer):
-    """Tells a document's beginning (300) from a conversation (400) and from text that goes on."""
+    """Distinguishes a document's beginning (300) from a conversation (400) and from text that goes on."""
 
     def encode_plain(self, text: str) -> list[int]:
         return [300, *self.encode(text)]

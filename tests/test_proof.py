@@ -166,7 +166,7 @@ def test_every_bare_problem_has_its_draws_once() -> None:
 
 
 verdicts = st.sampled_from(Verdict)
-facts = st.lists(
+outcomes = st.lists(
     st.builds(
         RolloutOutcome,
         prefix_id=our.hex_ids,
@@ -180,7 +180,7 @@ facts = st.lists(
 )
 
 
-@given(facts, st.integers(0, 3))
+@given(outcomes, st.integers(0, 3))
 def test_totals_add_up(found: list[RolloutOutcome], rejected: int) -> None:
     chains = list(expected_chains([row(1, 2), row(2, 3)], [], ()))
     wanted = sampled_prefixes(chains, [True, True])

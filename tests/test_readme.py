@@ -57,7 +57,7 @@ def test_a_document_names_what_is_there(each: Document, check: Any) -> None:
     assert check(each) == []
 
 
-def test_every_door_has_its_table() -> None:
+def test_every_extension_point_has_its_table() -> None:
     assert {key for each in DOCUMENTS for key, _ in tables(each)} >= TABLES
 
 

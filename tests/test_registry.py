@@ -107,7 +107,7 @@ def test_nobody_outside_a_registry_asks_for_a_name() -> None:
         'x = row.get("estimator") == "pooled"',
         'x = str(config.format).lower() == "trl"',
         'x = "oracle" == policy.kind',
-        'x = config.chosen == "pooled"',
+        'x = config.implementation == "pooled"',
         'x = {"pooled": 1}[config.name]',
         "match config:\n    case PooledConfig():\n        pass",
         "x = isinstance(config, (settings.HfConfig, EmbeddedConfig))",
@@ -143,7 +143,7 @@ def test_ours_are_what_the_registry_asks_for(registry: Registry[type], kinds: tu
         found = registry.load(name)
         assert set(kinds) & set(found.__mro__)
         settings = found.Config()  # type: ignore[attr-defined]
-        assert settings.chosen == name
+        assert settings.implementation == name
         assert registry.plugin(name) is None
 
 

@@ -80,7 +80,7 @@ def test_what_was_recorded_with_old_names_is_read() -> None:
 
 
 def test_run_directories_keep_their_names() -> None:
-    record = json.loads(encode_commit(Commit(kind=UNIT, chain_id="0" * 20, number=0, state=CommitState.PART)))
-    assert {"goal", "learnt_from"} <= set(record)
+    record = json.loads(encode_commit(Commit(kind=UNIT, sequence_id="0" * 20, number=0, state=CommitState.PART)))
+    assert {"chain_id", "goal", "learnt_from"} <= set(record)
     assert "undecided" in record["totals"]
     assert rule_name(EstimatorConfig(after_error=AfterError.uncertain)).endswith(",undecided_after_error")

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.cli import COMMANDS
 from pipeline.cli.reference import command_settings
-from pipeline.core.suggestions import MOST_GUESSES, choice_hint, nearest_keys
+from pipeline.core.suggestions import MOST_GUESSES, MOST_NAMES, NEAREST_NAMES, choice_hint, nearest_keys
 
 LABEL, TRAIN, RELABEL, EXPORT = (
     [setting.key for _, found in command_settings(COMMANDS[name]) for setting in found]
@@ -41,3 +41,11 @@ def test_the_nearest_keys(key: str, keys: list[str], guesses: list[str]) -> None
 def test_a_hint_begins_with_the_near_name_and_has_all_names() -> None:
     assert choice_hint("poold", ["fixed", "pooled"]) == "did you mean pooled? There are fixed, pooled"
     assert choice_hint("best", ["bisect", "fixed"]) == "choose from bisect, fixed"
+
+
+def test_of_many_names_only_the_nearest_are_listed() -> None:
+    names = ["label", "labels", "labelling", "chain_id", "problem_id", *(f"other{n}" for n in range(MOST_NAMES))]
+    assert choice_hint("lable", names).startswith("did you mean label? The nearest of the 29 names are label, labels, ")
+    far = choice_hint("xyz", names)
+    assert far.startswith("the nearest of the 29 names are ")
+    assert far.count(", ") == NEAREST_NAMES - 1

@@ -18,8 +18,10 @@ def label_rule(settings: Settings) -> str:
         return str(settings.get("estimator.rule", "unknown"))
 
 
-def current_labels(rule: str, edition: int | None) -> Iterator[tuple[str, str]]:
-    """Names and texts for the screen: the rule, and the edition unless the labels are those of `label` itself."""
+def current_labels(rule: str, edition: int | None, command: str) -> Iterator[tuple[str, str]]:
+    """Names and texts for the screen: the rule, and the edition unless the labels are those of `label` itself.
+
+    `command`: the command that made the edition."""
     yield "rule", rule
     if edition is not None:
-        yield "edition", f"{edition}, made later from the run's rollouts by `relabel` or `regrade`"
+        yield "edition", f"{edition}, made by `{command}`"

@@ -168,9 +168,9 @@ class _Writer:
             return
         unit = self._stored(self._run.wholes[ref.unit_id], old, self._table(verdicts))
         judged = self._judge(unit)
-        facts = rollout_outcomes_of(unit.rollouts)
-        before = with_verdicts(facts, unit.verdicts)
-        after = before if judged.verdicts is unit.verdicts else with_verdicts(facts, judged.verdicts)
+        outcomes = rollout_outcomes_of(unit.rollouts)
+        before = with_verdicts(outcomes, unit.verdicts)
+        after = before if judged.verdicts is unit.verdicts else with_verdicts(outcomes, judged.verdicts)
         trials = trials_of(after.values())
         state = self._state(ref, judged.chains, trials, same_verdicts=after is before)
         new = labels_of(judged.chains, trials, self._estimator, state)

@@ -23,15 +23,15 @@ from pipeline.storage.commits import (
     INPUT,
     UNIT,
     Commit,
-    CommitChain,
-    chain,
-    chain_lengths,
+    RecordSequence,
     log_totals,
     record,
+    record_sequence,
     resolve,
+    sequence_lengths,
 )
 from pipeline.storage.commits import CommitState as CommitState
-from pipeline.storage.editions import current_edition, edition_chain, edition_settings
+from pipeline.storage.editions import current_edition, edition_command, edition_sequence, edition_settings
 from pipeline.storage.objects import each
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
@@ -97,7 +97,8 @@ class RunStatus:
     `units` is None while their number is unknown. `totals`: of the input and of `units_done` whole units. `unfinished`:
     committed rollouts and tokens of the other units. `unreadable`: names of damaged records. `damaged_starts`: names of damaged
     files of starts, whose cost is not in `spent`. `rule`: the label rule in words, empty while no
-    unit is whole. `edition`: the number of the current edition; None: the labels are those of `label` itself. `pace`: of the
+    unit is whole. `edition`: the number of the current edition; None: the labels are those of `label` itself.
+    `edition_command`: the command that made the edition, empty without one. `pace`: of the
     start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read.
     """
 
@@ -111,6 +112,7 @@ class RunStatus:
     damaged_starts: tuple[str, ...]
     rule: str
     edition: int | None
+    edition_command: str
     pace: Pace
     spent: RunCost
     planned: Forecast | None
@@ -132,7 +134,8 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         [observe_start(start, now) for start in starts], finished=units is not None and len(found.wholes) >= units
     )
     start = condition.seen and condition.seen.start
-    edition = current_edition(edition_chain(storage), found.wholes)
+    editions = edition_sequence(storage)
+    edition = current_edition(editions, found.wholes)
     planned, fault = _planned(storage)
     return RunStatus(
         run_dir=storage.run_dir,
@@ -145,6 +148,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         damaged_starts=read.damaged,
         rule=label_rule(edition_settings(edition) if edition else identity) if found.wholes else "",
         edition=edition.number if edition else None,
+        edition_command=edition_command(edition, editions, identity) if edition else "",
         pace=pace(start.samples, start.status.rollouts_expected) if start else Pace(),
         spent=_spent(starts),
         planned=planned,
@@ -190,7 +194,7 @@ def lines(status: RunStatus) -> Iterator[str]:
         solutions = f", {totals.solution_tokens:,} in sampled solutions" if totals.solution_tokens else ""
         yield _line("tokens", f"{tokens:,} in rollouts{solutions}")
     if status.rule:
-        for name, words in current_labels(status.rule, status.edition):
+        for name, words in current_labels(status.rule, status.edition, status.edition_command):
             yield _line(name, printable(words))
     yield from _now(status)
     yield from _cost(status)
@@ -292,8 +296,8 @@ class _UnitState:
 
 def read_committed(storage: Storage, staged_id: str) -> CommittedState:
     """Sum up the commits. Raises StoreError if the directory cannot be read."""
-    found = chain(storage, INPUT, staged_id)
-    units = list(each(storage, partial(_unit, storage), chain_lengths(storage, UNIT).items()))
+    found = record_sequence(storage, INPUT, staged_id)
+    units = list(each(storage, partial(_unit, storage), sequence_lengths(storage, UNIT).items()))
     wholes = {unit.unit_id: unit.whole for unit in units if unit.whole is not None}
     return CommittedState(
         staged=resolve(found).whole,
@@ -317,15 +321,15 @@ def _unit(storage: Storage, named: tuple[str, int]) -> _UnitState:
     last = record(storage, UNIT, unit_id, length - 1)
     if last is not None and last.state is CommitState.WHOLE:
         return _UnitState(unit_id=unit_id, whole=last)
-    return _of_chain(chain(storage, UNIT, unit_id, length))
+    return _of_chain(record_sequence(storage, UNIT, unit_id, length))
 
 
-def _of_chain(found: CommitChain) -> _UnitState:
+def _of_chain(found: RecordSequence) -> _UnitState:
     whole = resolve(found).whole
     logged = log_totals(found)
     totals = whole.totals if whole else Totals()
     return _UnitState(
-        unit_id=found.chain_id,
+        unit_id=found.sequence_id,
         whole=whole,
         unfinished=Totals(rollouts=logged.rollouts - totals.rollouts, tokens=logged.tokens - totals.tokens),
         unreadable=found.unreadable,

@@ -221,7 +221,7 @@ def _refuse_unusable(registry: Registry[Any], name: str) -> None:
 def _chosen(command: Command, section: str, written: Mapping[str, str]) -> str:
     """Which implementation a section is for: the one that is named, else the default."""
     named = named_implementation(section, written)
-    return _of_option(section, usual_options(command)[section]) if named is None else named
+    return implementation_of(section, usual_options(command)[section]) if named is None else named
 
 
 def named_implementation(section: str, written: Mapping[str, str]) -> str | None:
@@ -230,7 +230,7 @@ def named_implementation(section: str, written: Mapping[str, str]) -> str | None
     if (key := f"{section}.{base.CHOSEN_BY}") in written and not _by_group(base):
         return written[key]
     if section in written:
-        return _of_option(section, written[section])
+        return implementation_of(section, written[section])
     choosing = _choosing(section)
     return next((name for key, name in choosing.items() if key in written), None)
 
@@ -256,7 +256,7 @@ def usual_options(command: Command) -> dict[str, str]:
     return {group: str(option) for each in defaults if isinstance(each, dict) for group, option in each.items()}
 
 
-def _of_option(section: str, option: str) -> str:
+def implementation_of(section: str, option: str) -> str:
     """The implementation of a group's option. Its file names it; without a file, the option is the name of a plug-in."""
     base, _ = REGISTRIES[section]
     file = conf_folder() / section / f"{option}.yaml"

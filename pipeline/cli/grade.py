@@ -1,4 +1,4 @@
-"""The command `grade`: reads answers as JSON lines and writes them with their verdicts."""
+"""The command `grade`: its help, examples and settings; `grade_lines` does the work."""
 
 from pipeline.cli.command import Command
 from pipeline.config.label import GradeConfig

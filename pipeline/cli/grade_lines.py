@@ -1,4 +1,4 @@
-"""The `grade` command: reads JSON lines and writes them with verdicts in the same order.
+"""Grades a file of JSON lines: writes each line with its verdict, in the same order.
 
 Verdicts that take microseconds are made in this process. The others are made by `grader.processes` threads, each of which waits
 for a child process. An output file appears under its name when it is complete. Lines to standard output or a pipe are flushed

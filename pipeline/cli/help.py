@@ -10,7 +10,7 @@ from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command
 from pipeline.cli.complete import COMPLETION, SUMMARY
 from pipeline.cli.compose import offered_groups, usual_options
-from pipeline.cli.reference import Setting, as_text, command_settings, section_meanings
+from pipeline.cli.reference import NO_DEFAULT, Setting, as_text, command_settings, section_meanings
 from pipeline.core.sentences import first_sentence
 
 COLUMNS = 80
@@ -110,7 +110,9 @@ def _most_used(command: Command) -> Iterator[tuple[str, str]]:
         if command.chooses is not None and command.chooses[0] == key:
             names = command.chooses[1].names()
         choices = f" ({', '.join(names)})" if names else ""
-        yield f"{key}={setting.default}", f"{first_sentence(setting.meaning)[:-1]}{choices}."
+        # The usual option does without it, if only others have it.
+        needless = setting.default == NO_DEFAULT and setting.of and defaults[key.partition(".")[0]] not in setting.of
+        yield f"{key}={'' if needless else setting.default}", f"{first_sentence(setting.meaning)[:-1]}{choices}."
 
 
 def _null(option: str) -> str:

@@ -9,7 +9,7 @@ import ast
 import dataclasses
 import inspect
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -19,7 +19,8 @@ from typing import Any, Union, get_args, get_origin
 
 from pipeline.cli import COMMANDS
 from pipeline.cli.command import Command
-from pipeline.cli.compose import REGISTRIES, conf_folder, options_of
+from pipeline.cli.compose import REGISTRIES, conf_folder, options_of, usual_options
+from pipeline.cli.defaults import Defaults, OtherDefault, defaults_of
 from pipeline.config.changes import Change
 from pipeline.config.fields import FREE, RELABEL, Mark, SettingInfo, describe_settings
 
@@ -35,6 +36,10 @@ one command, `python -m pipeline COMMAND --cfg job` the values that it would run
 A setting is written `key=value`. `group=option` sets all values of the file `group/option.yaml` in this folder. A setting with
 the default `???` is required.
 
+The column *default* has the value that a command uses where nothing is given: each group then has the option marked
+*(default)* on its page. Other options of a group may set other values; these follow with the option. A long value is cut
+(`...`), and `--cfg job` prints all of it.
+
 **F** marks a setting that does not belong to a run's identity: it may differ between starts of a run. **R** marks a setting
 that `relabel` or `regrade` may change on a finished run. All other settings of `label` are fixed for a run.
 """
@@ -44,6 +49,7 @@ _GROUP_INTRODUCTION = """\
 [All settings](../README.md) explains the marks **F** and **R**. `python -m pipeline.cli.reference` generates this page.
 """
 INDEX = "README.md"
+_CUT = "..."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +57,7 @@ class Setting:
     """One setting: its dotted key, its possible values in words, its default in YAML, and its meaning.
 
     `of`: the implementations that have it, where not all of its section have. `choices`: all values, where they are names.
+    `others`: its values with options of groups that are not the usual ones.
     """
 
     key: str
@@ -60,6 +67,7 @@ class Setting:
     marks: frozenset[Mark]
     of: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
+    others: tuple[OtherDefault, ...] = ()
 
 
 def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
@@ -111,6 +119,18 @@ def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tup
 
     Raises UsageError for a plug-in that cannot be used.
     """
+    defaults = defaults_of(command, plugins=plugins)
+    for section, found in _schema_settings(command, plugins):
+        yield section, [_with_default(setting, defaults) for setting in found]
+
+
+def _with_default(setting: Setting, defaults: Defaults) -> Setting:
+    found = defaults.default_of(setting.key, setting.of)
+    return dataclasses.replace(setting, default=_short(found.value), others=found.others) if found else setting
+
+
+def _schema_settings(command: Command, plugins: bool) -> Iterator[tuple[str, Sequence[Setting]]]:
+    """As `command_settings`, with the defaults of the schemas."""
     sections: list[tuple[str, Sequence[Setting]]] = []
     for each in describe_settings(command.schema):
         if not dataclasses.is_dataclass(each.kind):
@@ -149,19 +169,31 @@ def as_text(command: Command, width: int = 100) -> str:
             of = f" ({' and '.join(setting.of)} only)" if setting.of else ""
             lines.append(f"  {setting.key} = {setting.default}{of}")
             text = ". ".join(text for text in (setting.values, setting.meaning) if text)
+            text += "".join(map(_other_default, setting.others))
             lines += textwrap.wrap(text, width, initial_indent="      ", subsequent_indent="      ")
         lines.append("")
     return "\n".join(lines)
 
 
+def _other_default(other: OtherDefault) -> str:
+    """A sentence on the value with other options, after a blank."""
+    *first, last = other.options
+    options = f"{', '.join(first)} or {last}" if first else last
+    value = _short(other.value)
+    return f" With {other.group}={options}: {value}{'' if value.endswith(_CUT) else '.'}"
+
+
 def pages() -> dict[str, str]:
     """Path below `conf/` -> text. A group has a page in its folder; all other settings are on the page of `conf/`."""
     commands = ""
-    found_in: dict[str, dict[tuple[Setting, ...], list[str]]] = {}
+    found_in: dict[str, dict[tuple[Setting, ...], _Variant]] = {}
     for command in COMMANDS.values():
-        for section, found in command_settings(command):
+        schemas = _schema_settings(command, plugins=False)
+        for (section, found), (_, plain) in zip(command_settings(command), schemas, strict=True):
             if section:
-                found_in.setdefault(section, {}).setdefault(tuple(found), []).append(command.name)
+                # Commands with other usual options share a table; the first one's defaults are in it.
+                variant = found_in.setdefault(section, {}).setdefault(tuple(plain), _Variant(found=found))
+                variant.names.append(command.name)
             else:
                 commands += (
                     f"\n## `{command.name}`\n\n{command.summary[:1].upper()}{command.summary[1:]}.\n\n{_table(found)}"
@@ -169,11 +201,11 @@ def pages() -> dict[str, str]:
     made: dict[str, str] = {}
     rows = others = ""
     for section, variants in found_in.items():
-        used = ", ".join(f"`{name}`" for names in variants.values() for name in names)
-        tables = "".join(
-            f"\n## Section `{section}` of {', '.join(f'`{name}`' for name in names)}\n\n{_table(found)}"
-            for found, names in variants.items()
-        )
+        used = ", ".join(f"`{name}`" for variant in variants.values() for name in variant.names)
+        tables = ""
+        for variant in variants.values():
+            names = ", ".join(f"`{name}`" for name in variant.names)
+            tables += f"\n## Section `{section}` of {names}\n\n{_table(variant.found, section)}"
         if (conf_folder() / section).is_dir():
             page = f"{section}/{INDEX}"
             options = f"\n## Options\n\n{_options(section)}"
@@ -185,6 +217,14 @@ def pages() -> dict[str, str]:
     return {INDEX: f"{_INTRODUCTION}{groups}{commands}{others}", **made}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Variant:
+    """A section's settings, and the commands that have them."""
+
+    found: Sequence[Setting]
+    names: list[str] = dataclasses.field(default_factory=list)
+
+
 def _section_meaning(section: str) -> str:
     """What a group of settings is for, from the first command that has it."""
     return next(found for command in COMMANDS.values() if (found := section_meanings(command).get(section)))
@@ -192,19 +232,48 @@ def _section_meaning(section: str) -> str:
 
 def _options(section: str) -> str:
     """A table of the options of a group: the purpose of each, and the settings that it sets."""
+    usual: dict[str, list[str]] = {}
+    for command in COMMANDS.values():
+        if section in (options := usual_options(command)):
+            usual.setdefault(options[section], []).append(command.name)
     rows = []
     for file in sorted((conf_folder() / section).glob("*.yaml")):
         sets = "; ".join(f"`{key}: {_short(value)}`" for key, value in options_of(file, section).items())
-        rows.append(f"| `{section}={file.stem}` | {_cell(_comment(file))} | {_cell(sets)} |\n")
+        mark = _default_mark(usual, file.stem)
+        rows.append(f"| `{section}={file.stem}`{mark} | {_cell(_comment(file))} | {_cell(sets)} |\n")
     return "".join(["| option | is for | sets |\n|---|---|---|\n", *rows])
 
 
-def _table(found: Sequence[Setting]) -> str:
+def _default_mark(usual: Mapping[str, Sequence[str]], option: str) -> str:
+    """What a table says beside an option that commands take by default. `usual`: such options, and the commands."""
+    if option not in usual:
+        return ""
+    if usual[option] is max(usual.values(), key=len):
+        return " (default)"
+    return f" (default of {', '.join(f'`{name}`' for name in usual[option])})"
+
+
+def _table(found: Sequence[Setting], section: str = "") -> str:
     rows = []
     for setting in found:
-        cells = (f"`{setting.key}`", setting.values, f"`{setting.default}`", _meaning(setting), _marks(setting))
+        cells = (
+            f"`{setting.key}`",
+            setting.values,
+            _defaults_cell(setting, section),
+            _meaning(setting),
+            _marks(setting),
+        )
         rows.append(f"| {' | '.join(map(_cell, cells))} |\n")
     return "".join(["| key | values | default | meaning | |\n|---|---|---|---|---|\n", *rows])
+
+
+def _defaults_cell(setting: Setting, section: str) -> str:
+    """The default, and the values with other options. Options of another group than the section have the group's name."""
+    parts = [f"`{setting.default}`"]
+    for each in setting.others:
+        named = [option if each.group == section else f"{each.group}={option}" for option in each.options]
+        parts.append(f"`{_short(each.value)}` with {', '.join(f'`{name}`' for name in named)}")
+    return "; ".join(parts)
 
 
 def _marks(setting: Setting) -> str:
@@ -299,7 +368,7 @@ def _written(value: object) -> str:
 
 def _short(value: object, most: int = 60) -> str:
     text = _written(value)
-    return text if len(text) <= most else text[: most - 3] + "..."
+    return text if len(text) <= most else text[: most - len(_CUT)] + _CUT
 
 
 def _cell(text: str) -> str:

@@ -96,7 +96,7 @@ SCORE = Command(
         "score model=prm data=processbench data.path=cases.jsonl out=scores.jsonl",
     ),
     notes="""\
-Rows need no known answer; where they have one, the column `outcome` says whether the chain's own answer is right.
+Rows need no known answer; where they have one, the column `outcome` says whether the chain is right.
 """,
     most_used=(
         "model",

@@ -73,7 +73,7 @@ class ChosenSettings(Settings):
         return str(getattr(cls(), cls.CHOSEN_BY))
 
     @property
-    def chosen(self) -> str:
+    def implementation(self) -> str:
         """The name of the implementation that these settings choose."""
         return str(getattr(self, self.CHOSEN_BY))
 
@@ -163,7 +163,7 @@ def marked_settings(schema: type, mark: Mark) -> list[str]:
     return [field.name for field in describe_settings(schema) if mark in field.marks]
 
 
-def identifying(settings: Settings) -> dict[str, object]:
+def identity_settings(settings: Settings) -> dict[str, object]:
     """The settings of a section that are part of a run's identity; inner sections as dicts, without their FREE settings."""
     found: dict[str, object] = {}
     for field in describe_settings(type(settings)):
@@ -191,7 +191,7 @@ def in_common(settings: Any, schema: Any) -> dict[str, Any]:
 
 def _plain(value: object) -> object:
     if isinstance(value, Settings):
-        return identifying(value)
+        return identity_settings(value)
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value

@@ -191,7 +191,7 @@ class PromptConfig(Settings):
 class SamplingConfig(Settings):
     SECTION: ClassVar[str] = "sampling"
     rollouts: Annotated[int, Range(ge=1, le=99_999), FREE] = 8
-    """Rollouts (sampled completions) per prefix; estimator=pooled: the mean over prefixes, some of which get more."""
+    """Rollouts (sampled completions) per prefix; estimator=pooled: the most that prefixes get on average."""
     temperature: Annotated[float, Ge(0)] = 1.0
     """Sampling temperature; 0: greedy decoding."""
     top_p: Annotated[float, Range(gt=0, le=1)] = 1.0
@@ -205,7 +205,7 @@ class SamplingConfig(Settings):
     stop: list[str] = field(default_factory=list)
     """Texts at which a completion ends."""
     stop_at_answer: Annotated[bool | None, FREE] = None
-    """true: a completion ends after the line that states its final answer (see `graders.math.answered`).
+    """true: a completion ends after the line that states its final answer, in a form that the grader reads.
 
     null: true with policy.prompt.style=plain and without grader.answer_pattern, except with policy=openai. A base model does
     not stop after its answer. It goes on with a problem of its own, whose answer would be taken for the answer to this problem.
@@ -214,7 +214,7 @@ class SamplingConfig(Settings):
     solutions: Annotated[int, Range(ge=1, le=1000)] = 4
     """Number of chains that the policy samples for each row without a chain."""
     keep: Keep = Keep.all
-    """Which problems with sampled chains are kept: all, or only those with correct and incorrect chains (mixed)."""
+    """Which problems with sampled chains are kept: all, or only those with right and wrong chains (mixed)."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -248,7 +248,7 @@ class EstimatorConfig(ChosenSettings):
     confidence: Annotated[float, Range(gt=0, lt=1), RELABEL] = 0.95
     """The coverage of the interval."""
     rule: Annotated[LabelRule, RELABEL] = LabelRule.any
-    """The rule that turns values into labels."""
+    """How values become labels."""
     threshold: Annotated[float, Range(ge=0, lt=1), RELABEL] = 0.5
     """A step counts as good if its value is above this; rule=relative: this share of the value of the bare problem."""
     certainty: Annotated[float, Range(gt=0.5, lt=1), RELABEL] = 0.95

@@ -17,6 +17,13 @@ RUN_RECORD = "run.json"
 Settings = Mapping[str, object]
 _PLUGIN = "plugin"
 """The key that records which plug-in an implementation comes from; see `core.registry`."""
+SETTING_NAMES: Mapping[str, str] = {
+    "input": "data.path (content)",
+    "policy_fingerprint": "policy.model (weights)",
+    "kernel_prior": "estimator (version of its prior)",
+    "grader_version": "grader (version)",
+}
+"""Recorded values that are no settings -> what a message calls them."""
 _DERIVED = frozenset({"staged_input"})
 """Recorded hashes that follow from other recorded values."""
 _MOST_CHANGES = 8
@@ -76,7 +83,7 @@ def complete_settings(settings: C, registry: Registry[Any]) -> C:
 
     Raises UsageError if the implementation is not installed, and ValueError if it does not accept the settings.
     """
-    schema: type[C] = registry.settings(settings.chosen)
+    schema: type[C] = registry.settings(settings.implementation)
     return as_type(settings, schema)
 
 
@@ -94,7 +101,7 @@ def change_lines(before: Settings, now: Settings) -> list[str]:
     own = [key for key in differing if _section(key) not in changed]
     lines = []
     for key in [*changed.values(), *own][:_MOST_CHANGES]:
-        line = f"{key} was {_shown(before.get(key))}, now {_shown(now.get(key))}"
+        line = f"{SETTING_NAMES.get(key, key)} was {_shown(before.get(key))}, now {_shown(now.get(key))}"
         if follow := len(covered.get(_section(key), [key])) - 1:
             line += f", with {follow} other setting{'s' if follow > 1 else ''} of the {_section(key)}"
         lines.append(line)

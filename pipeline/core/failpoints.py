@@ -53,7 +53,7 @@ class _Trap:
     log: str = ""
     reached: Counter[str] = field(default_factory=Counter)
 
-    def spring(self, name: str) -> None:
+    def trigger(self, name: str) -> None:
         self.reached[name] += 1
         if self.log:
             with open(self.log, "a", encoding="utf-8") as log:
@@ -68,7 +68,7 @@ _trap: _Trap | None = None
 def failpoint(name: str) -> None:
     """Run the armed action if this point is due, and log the point if a log is armed. Raises what the action raises."""
     if _trap is not None:
-        _trap.spring(name)
+        _trap.trigger(name)
 
 
 def arm(environment: Mapping[str, str]) -> str:

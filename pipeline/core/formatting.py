@@ -13,13 +13,13 @@ def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tu
     if status.units:
         yield "units", f"{status.units_done:,} of {status.units:,} finished"
     if status.prefixes:
-        yield "prefixes", f"{status.prefixes_decided:,} of {status.prefixes:,} done, in units begun"
+        yield "prefixes", f"{status.prefixes_decided:,} of {status.prefixes:,} done, of the units begun"
     if status.rollouts or status.rollouts_before:
         yield "rollouts", _rollouts(status)
     if pace.overall is not None and status.rollouts:
         yield "speed", f"{pace.recent or 0:,.0f} tokens/s, {pace.overall or 0:,.0f} since the start"
         if status.share_of_bound is not None:
-            yield "hardware", f"{format_percent(status.share_of_bound)} of the tokens/s that it allows at most"
+            yield "hardware", f"{format_percent(status.share_of_bound)} of the hardware's upper bound"
     if status.rollouts or status.load.running or status.load.waiting:
         yield "requests", _requests(status)
     if status.rollouts:

@@ -68,7 +68,7 @@ class Throughput:
     hardware needs for this decoding at this batch and context, divided by the time that it took. `prefill_share`: the same for
     the computed prompts, in addition to `share`. Both are None if `hardware` is not known well enough. `prefill_ratio`:
     computed prompt tokens divided by distinct prompt tokens; None if unknown. `idle`: share of the engines' request slots, over
-    time, that were empty while no request waited; `tail`: the part of `idle` after the last unit was handed out. `grading`:
+    time, that were empty while no request waited; `tail`: the part of `idle` after the last unit was given out. `grading`:
     time spent on verdicts divided by the time of the engines.
     """
 

@@ -10,7 +10,7 @@ import re
 ID_DIGITS = 20
 _SAFE_NAME = re.compile(r"[a-z]+-[0-9a-f]{20}-([0-9a-f]{12}\.parquet|[0-9]{5}\.json)")
 MAX_NUMBER = 99_999
-"""Largest number of a record in its chain."""
+"""Largest number of a record in its sequence."""
 
 
 def content_id(*parts: str) -> str:
@@ -33,17 +33,17 @@ def shard_name(kind: str, unit_id: str, sha256: str) -> str:
     return _safe(f"{kind}-{unit_id}-{sha256[:12]}.parquet")
 
 
-def record_name(kind: str, chain_id: str, number: int) -> str:
-    """`kind-chain-number.json`. Raises ValueError as `shard_name` does, and for a number above `MAX_NUMBER`."""
-    return _safe(f"{kind}-{chain_id}-{number:05d}.json")
+def record_name(kind: str, sequence_id: str, number: int) -> str:
+    """`kind-sequence-number.json`. Raises ValueError as `shard_name` does, and for a number above `MAX_NUMBER`."""
+    return _safe(f"{kind}-{sequence_id}-{number:05d}.json")
 
 
 def record_parts(name: str) -> tuple[str, str, int] | None:
-    """The inverse of `record_name`: kind, chain and number; None for any other name."""
+    """The inverse of `record_name`: kind, sequence and number; None for any other name."""
     if not name.endswith(".json") or not is_our_name(name):
         return None
-    kind, chain_id, number = name.removesuffix(".json").split("-")
-    return kind, chain_id, int(number)
+    kind, sequence_id, number = name.removesuffix(".json").split("-")
+    return kind, sequence_id, int(number)
 
 
 def is_our_name(name: str) -> bool:

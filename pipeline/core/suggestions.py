@@ -4,13 +4,21 @@ import difflib
 from collections.abc import Sequence
 
 MOST_GUESSES = 3
+MOST_NAMES = 24
+"""Of more names than that, an error message has only the nearest."""
+NEAREST_NAMES = 5
 _NEAR = 0.75
 """The least similarity (`SequenceMatcher.ratio`) of a near miss: `inptu` and `input` have 0.8, `rule` and `run` 0.57."""
 
 
 def choice_hint(name: str, names: Sequence[str]) -> str:
-    """The end of an error message about an unknown name: the nearest name, if one is near, and all names."""
+    """The end of an error message about an unknown name: the nearest name, if one is near, and all names, or of many names
+    those that are the most like it."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=_NEAR)
+    if len(names) > MOST_NAMES:
+        nearest = difflib.get_close_matches(name, names, n=NEAREST_NAMES, cutoff=0.0)
+        found = f"the nearest of the {len(names)} names are {', '.join(nearest)}"
+        return f"did you mean {near[0]}? T{found[1:]}" if near else found
     return f"did you mean {near[0]}? There are {', '.join(names)}" if near else f"choose from {', '.join(names)}"
 
 

@@ -111,7 +111,7 @@ def _file_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | Re
             yield from _line_rows(path)
 
 
-def _place(path: Path, line: int) -> RowLocation:
+def _location(path: Path, line: int) -> RowLocation:
     return RowLocation(file=str(path).encode("utf-8", "replace").decode(), line=line)
 
 
@@ -130,7 +130,7 @@ def open_lines(path: Path) -> IO[bytes]:
 def _line_rows(path: Path) -> Iterator[tuple[RowLocation, Row | Reject]]:
     with open_lines(path) as stream:
         for number, line in numbered_lines(stream):
-            location = _place(path, number)
+            location = _location(path, number)
             yield location, _row(parse_object, line, location)
 
 
@@ -159,7 +159,7 @@ def _array_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | R
             f"{setting}: {path} begins like a JSON array but is not valid JSON: {error}; repair it"
         ) from error
     for number, value in enumerate(values, start=1):
-        location = _place(path, number)
+        location = _location(path, number)
         yield location, _row(as_object, value, location)
 
 
@@ -169,7 +169,7 @@ def _parquet_rows(path: Path) -> Iterator[tuple[RowLocation, Row | Reject]]:
         for batch in file.iter_batches(batch_size=_PARQUET_BATCH_ROWS):
             for index in range(batch.num_rows):
                 number += 1
-                location = _place(path, number)
+                location = _location(path, number)
                 yield location, _parquet_row(batch.slice(index, 1), location)
 
 

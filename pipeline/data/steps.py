@@ -89,7 +89,7 @@ def _cuts(text: str, splitter: Splitter, pattern: str | None) -> Iterator[int]:
     if splitter is Splitter.regex:
         if not pattern:
             raise ValueError("the regex splitter needs a pattern")
-        return _behind(re.compile(pattern))(text)
+        return _ends_of(re.compile(pattern))(text)
     return _CUTS[splitter](text)
 
 
@@ -103,7 +103,7 @@ def _outside(spans: list[tuple[int, int]], cuts: Iterator[int]) -> Iterator[int]
             yield cut
 
 
-def _behind(pattern: re.Pattern[str]) -> Callable[[str], Iterator[int]]:
+def _ends_of(pattern: re.Pattern[str]) -> Callable[[str], Iterator[int]]:
     return lambda text: (match.end() for match in pattern.finditer(text))
 
 
@@ -158,10 +158,10 @@ def _no_cuts(_text: str) -> Iterator[int]:
 
 
 _CUTS: dict[Splitter, Callable[[str], Iterator[int]]] = {
-    Splitter.newline: _behind(_LINE_END),
-    Splitter.blank_line: _behind(_BLANK_LINE),
+    Splitter.newline: _ends_of(_LINE_END),
+    Splitter.blank_line: _ends_of(_BLANK_LINE),
     Splitter.step_label: _before_labels,
     Splitter.sentence: _sentence_ends,
-    Splitter.math_shepherd: _behind(_AFTER_TAG),
+    Splitter.math_shepherd: _ends_of(_AFTER_TAG),
     Splitter.whole: _no_cuts,
 }

@@ -43,7 +43,7 @@ class Effort:
     """The work of all engines of a run during labelling, summed. All engines run on the same kind of hardware.
 
     `wall_seconds` is the duration of the run. `engine_seconds` is the time from when an engine is ready until it or the run
-    ends, summed over engines. `tail_seconds` is the part of `work.unfilled_seconds` after the last input was handed out; None
+    ends, summed over engines. `tail_seconds` is the part of `work.unfilled_seconds` after the last input was given out; None
     where it was not measured. `distinct_prompt` counts the tokens of all prompts, with shared beginnings counted once; 0: not
     counted. `grading_seconds` is the time of grading, summed over processes.
     """

@@ -26,7 +26,8 @@ class DeviceConfig(Settings):
 
     SECTION: ClassVar[str] = "policy.device"
     name: str = ""
-    """A known device (see `core.hardware`), or any name together with `bandwidth` and `flops`."""
+    """A known device, such as `H100 SXM`, `H200 SXM`, `A100 80GB SXM` or `L40S`, or any name together with `bandwidth` and
+    `flops`."""
     bandwidth: Annotated[float | None, Gt(0), Lt(math.inf)] = None
     """Memory bandwidth in bytes/s."""
     flops: Annotated[float | None, Gt(0), Lt(math.inf)] = None
@@ -53,7 +54,7 @@ class VllmConfig(PolicyConfig):
     tensor_parallel: Annotated[int | None, Ge(1), FREE] = None
     """GPUs per worker, all on one node. null: as few as the model needs."""
     memory_share: Annotated[float | None, Range(gt=0, le=1), FREE] = None
-    """Share of the GPU's memory that vLLM may use. null: a default, see `vllm.arguments`."""
+    """Share of the GPU's memory that vLLM may use. null: 0.9."""
     kv_cache_gib: Annotated[float, Gt(0), FREE] = 2.0
     """Memory of the KV cache in GiB, on a CPU."""
     max_num_seqs: Annotated[int | None, Ge(1), FREE] = None

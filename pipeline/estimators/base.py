@@ -150,7 +150,7 @@ class Estimator(Protocol):
         """The range of the number of rollouts of a prefix in a finished run."""
         return RolloutRange(least=0, most=MANY)
 
-    def needless(self, trials: Trials) -> int | None:
+    def surplus_rollout(self, trials: Trials) -> int | None:
         """The issue index of a prefix's first rollout that the estimator did not request. None where it requested all."""
         return None
 

@@ -34,7 +34,7 @@ class Stopping(Estimator):
     def is_finished(self, trials: Trials) -> bool:
         return has_stopped(trials, self.settings)
 
-    def needless(self, trials: Trials) -> int | None:
+    def surplus_rollout(self, trials: Trials) -> int | None:
         # After a damaged file was sampled again with other texts, rollouts after it may no longer be needed.
         right = accumulate(outcome is True for outcome in trials.outcomes)
         enough = next((issued for issued, count in enumerate(right, start=1) if count >= self.settings.successes), None)

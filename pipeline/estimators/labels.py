@@ -81,8 +81,8 @@ def describe_rule(config: EstimatorConfig) -> str:
             text = "a step is good if one of its rollouts is correct, else bad"
         case LabelRule.posterior:
             text = (
-                f"a step is good if P(V_k > {threshold}) is at least {config.certainty:g}, bad if P(V_k <= {threshold}) is, "
-                "else uncertain"
+                f"a step is good if P(V_k > {threshold}) is at least {config.certainty:g}, bad if P(V_k <= {threshold}) is at "
+                f"least {config.certainty:g}, else uncertain"
             )
         case LabelRule.three_class:
             text = (
@@ -161,7 +161,7 @@ def p_outcome(outcome: bool | None, values: Sequence[StepValue]) -> float | None
     """The probability of a chain's own outcome, given the value before its last step. `values`: its K + 1 values. None without
     an outcome or that value.
 
-    A small one is a surprise: a right answer by luck, or a slip at the end.
+    A small one is a surprise: a right chain by luck, or a slip at the end.
     """
     before = values[-2].value
     if outcome is None or before is None:

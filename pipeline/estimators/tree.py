@@ -104,14 +104,14 @@ def _links(chains: Sequence[ChainShape]) -> tuple[dict[str, str | None], dict[st
 NONE = Trials()
 
 
-def trials_of(facts: Iterable[RolloutOutcome]) -> dict[str, Trials]:
+def trials_of(outcomes: Iterable[RolloutOutcome]) -> dict[str, Trials]:
     """Trials by prefix id. A prefix without an outcome has no entry.
 
     Only rollouts without a gap before them in the order of issue count. Which rollouts after a gap are finished depends on
     their length, and so on whether they are correct.
     """
     by_prefix: dict[str, list[RolloutOutcome]] = {}
-    for outcome in facts:
+    for outcome in outcomes:
         by_prefix.setdefault(outcome.prefix_id, []).append(outcome)
     return {prefix_id: _trials(_without_gap(together)) for prefix_id, together in by_prefix.items()}
 
@@ -122,23 +122,23 @@ def counts_of(outcomes: Sequence[bool | None]) -> Counts:
     return Counts(correct=sum(graded), graded=len(graded), ungraded=len(outcomes) - len(graded))
 
 
-def _without_gap(facts: list[RolloutOutcome]) -> list[RolloutOutcome]:
-    facts.sort(key=lambda outcome: outcome.issue_index)
-    return [outcome for position, outcome in enumerate(facts) if outcome.issue_index == position]
+def _without_gap(outcomes: list[RolloutOutcome]) -> list[RolloutOutcome]:
+    outcomes.sort(key=lambda outcome: outcome.issue_index)
+    return [outcome for position, outcome in enumerate(outcomes) if outcome.issue_index == position]
 
 
-def _trials(facts: Sequence[RolloutOutcome]) -> Trials:
-    verdicts = [outcome.verdict for outcome in facts]
+def _trials(outcomes: Sequence[RolloutOutcome]) -> Trials:
+    verdicts = [outcome.verdict for outcome in outcomes]
     ungraded = sum(verdict in UNGRADED for verdict in verdicts)
     return Trials(
         outcomes=tuple(None if verdict in UNGRADED else verdict is Verdict.CORRECT for verdict in verdicts),
-        rounds=tuple(len(list(together)) for _, together in groupby(outcome.round for outcome in facts)),
-        reached=tuple(outcome.reached_prefix_id for outcome in facts),
+        rounds=tuple(len(list(together)) for _, together in groupby(outcome.round for outcome in outcomes)),
+        reached=tuple(outcome.reached_prefix_id for outcome in outcomes),
         counts=Counts(
             correct=verdicts.count(Verdict.CORRECT),
-            graded=len(facts) - ungraded,
+            graded=len(outcomes) - ungraded,
             ungraded=ungraded,
-            truncated=sum(outcome.finish is Finish.LENGTH for outcome in facts),
-            tokens=sum(outcome.n_tokens for outcome in facts),
+            truncated=sum(outcome.finish is Finish.LENGTH for outcome in outcomes),
+            tokens=sum(outcome.n_tokens for outcome in outcomes),
         ),
     )

@@ -70,11 +70,11 @@ class Exporter(Protocol):
         """Plan the export. Raises UsageError for settings that contradict each other."""
         ...
 
-    def useless(self, config: ExportConfig) -> Mapping[str, str]:
+    def ineffective_settings(self, config: ExportConfig) -> Mapping[str, str]:
         """Key -> reason, for given settings that have no effect. They are refused, because the user expects an effect."""
         return {}
 
-    def beside(self, config: ExportConfig, plan: Plan, files: Mapping[str, Path]) -> Mapping[str, str]:
+    def additional_files(self, config: ExportConfig, plan: Plan, files: Mapping[str, Path]) -> Mapping[str, str]:
         """Name -> text of additional files in the folder. `files`: split -> final path of its file of rows."""
         return {}
 

@@ -59,9 +59,9 @@ def with_own_settings(config: ExportConfig) -> ExportConfig:
     return config
 
 
-def refuse_useless(config: ExportConfig) -> None:
+def refuse_ineffective(config: ExportConfig) -> None:
     """Raise UsageError for a setting that has no effect together with the others, because the user expects an effect."""
-    for useless, text in (
+    for ineffective, text in (
         (
             config.max_length is not None and not config.tokenizer,
             "max_length: tokens are counted with a tokenizer; add tokenizer=...",
@@ -74,9 +74,9 @@ def refuse_useless(config: ExportConfig) -> None:
             config.decontaminate != DecontaminateConfig() and not config.decontaminate.paths,
             "decontaminate.column and .ngram have no effect without decontaminate.paths=[...]; add it",
         ),
-        *((True, f"{key}: {why}") for key, why in exporter_for(config).useless(config).items()),
+        *((True, f"{key}: {why}") for key, why in exporter_for(config).ineffective_settings(config).items()),
     ):
-        if useless:
+        if ineffective:
             raise UsageError(text)
 
 

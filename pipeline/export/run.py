@@ -21,7 +21,7 @@ from pipeline.export.base import ExportRow, Plan, refuse_torn_rows
 from pipeline.export.decontaminate import Match, contamination
 from pipeline.export.example import LabelCounts
 from pipeline.export.formats.tokens import load_encoder
-from pipeline.export.registry import EXPORTS, exporter_for, plan_of, refuse_useless, with_own_settings
+from pipeline.export.registry import EXPORTS, exporter_for, plan_of, refuse_ineffective, with_own_settings
 from pipeline.export.result import (
     CARD,
     LEFT_OUT,
@@ -64,8 +64,8 @@ def export(config: ExportConfig) -> ExportResult:
     StoreError.
     """
     config = with_own_settings(config)
-    refuse_useless(config)
-    out = _place(config)
+    refuse_ineffective(config)
+    out = _output_folder(config)
     plan = plan_of(config, load_encoder(config.tokenizer) if config.tokenizer else None)
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
@@ -84,7 +84,7 @@ def export(config: ExportConfig) -> ExportResult:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
         (folder / CARD).write_text(data_card(config, plan, exported, _made_with(run)), encoding="utf-8")
         files = {name.partition(".")[0]: out / name for name in exported.files}
-        for name, text in exporter_for(config).beside(config, plan, files).items():
+        for name, text in exporter_for(config).additional_files(config, plan, files).items():
             (folder / name).write_text(text, encoding="utf-8")
     invalid.unlink(missing_ok=True)
     return exported
@@ -269,7 +269,7 @@ def _left(made: ExportRow, kind: str, detail: str, *, fatal: bool = False) -> Fi
     return FirstLeftOut(chain_id=chain.chain_id, source_id=chain.source_id, kind=kind, detail=detail, fatal=fatal)
 
 
-def _place(config: ExportConfig) -> Path:
+def _output_folder(config: ExportConfig) -> Path:
     if "://" in config.out:
         raise UsageError(f"out={config.out}: an export is written to a local folder; copy it to a bucket afterwards")
     out = Path(config.out).expanduser().absolute()

@@ -106,7 +106,7 @@ class PairSpan(Enum):
     step = "step"
     """The step alone. A trainer that appends an end-of-text token, such as TRL's, then teaches the model to stop there."""
     rest = "rest"
-    """The step and the rest of a chain: one with a correct answer for `chosen`, one with a wrong answer for `rejected`."""
+    """The step and the rest of a chain: a right chain for `chosen`, a wrong chain for `rejected`."""
 
 
 @dataclass(kw_only=True, slots=True)

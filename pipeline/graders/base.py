@@ -39,10 +39,10 @@ class _Described(Protocol):
     Config: ClassVar[type[GraderConfig]] = GraderConfig
     """The settings: a subclass of `GraderConfig`, a dataclass, whose `kind` is the checker's name."""
     no_ending: ClassVar[str] = "does not say when a text has stated its answer"
-    """Why completions cannot end at their answer. An error prints this clause after the checker's name if `ending` is None."""
+    """Why completions cannot end at their answer. An error prints it after the checker's name if `ending_for` gives None."""
 
     @classmethod
-    def ending(cls, config: Any) -> Ending | None:
+    def ending_for(cls, config: Any) -> Ending | None:
         """Detects that a completion has stated its answer. None if this checker cannot detect it."""
         return None
 

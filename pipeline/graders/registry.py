@@ -21,7 +21,7 @@ GRADERS: Registry[type[Checker] | type[Grader]] = Registry(
         "math": "pipeline.graders.math.pool:MathChecker pipeline.graders.settings:MathConfig",
         "code": "pipeline.graders.code.checker:CodeChecker pipeline.graders.settings:CodeConfig",
     },
-    needs=("Config", "grade", "parses", "ending", "ends_by_default"),
+    needs=("Config", "grade", "parses", "ending_for", "ends_by_default"),
     answers="pipeline.graders.base:ANSWERS",
 )
 

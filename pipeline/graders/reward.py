@@ -1,11 +1,11 @@
-"""Reward functions for RL trainers: 1.0 if the final answer is correct, 0.0 if it is wrong or missing.
+"""Reward functions for RL trainers: 1.0 if the final answer is correct, 0.0 if it is incorrect or missing.
 
 `accuracy_reward` is a reward function for TRL's GRPO and RLOO trainers. `compute_score` is one for verl, which can also load it
 by the path of this file. Both use the default settings of the checker, and work in any thread, process or Ray actor.
 
-An answer that cannot be graded (unparseable, over_limit, timeout, crashed) is not wrong. TRL gets None for it and ignores this
-reward function for that sample. If it is the only reward function, the sample has no advantage and is left out of its group's
-mean (before TRL's pull request 5902 it counted as 0.0). verl has no such value and gets 0.0.
+An answer that cannot be graded (unparseable, over_limit, timeout, crashed) is not incorrect. TRL gets None for it and ignores
+this reward function for that sample. If it is the only reward function, the sample has no advantage and is left out of its
+group's mean (before TRL's pull request 5902 it counted as 0.0). verl has no such value and gets 0.0.
 Not covered: outputs that a token limit cut, because trainers do not report that; and other checker settings. For those, write a
 reward function that calls `grade`.
 """
@@ -30,7 +30,7 @@ def accuracy_reward(
     log_metric: Callable[[str, float], None] | None = None,
     **_columns: object,
 ) -> list[float | None]:
-    """One reward per completion: 1.0 if it is correct, 0.0 if it is wrong or has no answer, None if it cannot be graded.
+    """One reward per completion: 1.0 if it is correct, 0.0 if it is incorrect or has no answer, None if it cannot be graded.
 
     A completion is a text or a list of messages. Of a list, the last message by the assistant is graded; its content is a text
     or a list of parts. The golds are the data set's column `answer`, else `ground_truth`, else `solution`. They are texts,

@@ -16,7 +16,7 @@ def stops_at_answer(config: LabelConfig) -> bool:
     if asked is None:
         plain = config.policy.prompt.style is PromptStyle.plain
         return plain and policy.ends_at_answers and grader.ends_by_default(settings)
-    if asked and grader.ending(settings) is None:
+    if asked and grader.ending_for(settings) is None:
         raise UsageError(f"sampling.stop_at_answer=true: grader={config.grader.kind} {grader.no_ending}; leave it out")
     if asked and not policy.ends_at_answers:
         raise UsageError(
@@ -26,9 +26,9 @@ def stops_at_answer(config: LabelConfig) -> bool:
     return asked
 
 
-def ending(config: LabelConfig) -> Ending | None:
+def ending_for(config: LabelConfig) -> Ending | None:
     """The grader's test for a completion that has stated its answer; None if completions do not end there."""
     if not stops_at_answer(config):
         return None
-    found: Ending | None = grader_type(config.grader).ending(complete_settings(config.grader, GRADERS))
+    found: Ending | None = grader_type(config.grader).ending_for(complete_settings(config.grader, GRADERS))
     return found

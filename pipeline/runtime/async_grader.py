@@ -27,7 +27,7 @@ class AsyncGrader:
         self._checker = checker
         # A separate pool of threads, because the event loop's threads write the log at the same time.
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="judge")
-        self._places = asyncio.Semaphore(QUEUE)
+        self._capacity = asyncio.Semaphore(QUEUE)
         self.seconds = 0.0
         self.waiting = 0
 
@@ -38,26 +38,26 @@ class AsyncGrader:
         self.seconds += time.perf_counter() - began
         return grade
 
-    async def wait_for_slot(self) -> None:
-        """Wait for a slot in the queue. `in_time` releases it."""
-        await self._places.acquire()
+    async def wait_for_capacity(self) -> None:
+        """Wait until the queue can take one more completion. `in_time` makes its place free again."""
+        await self._capacity.acquire()
         self.waiting += 1
 
     async def in_time(self, problem: Problem, completion: Completion, stem: str) -> Grade:
-        """The grade of a completion for which `at_once` returned None. The caller must have a slot from `wait_for_slot`."""
+        """The grade of a completion for which `at_once` returned None. The caller has waited with `wait_for_capacity`."""
         text = stem + completion.text
         try:
             return await self._in_thread(lambda: grade_in_time(self._checker, problem.golds, text, completion.finish))
         finally:
             self.waiting -= 1
-            self._places.release()
+            self._capacity.release()
 
     async def grade(self, problem: Problem, completion: Completion, stem: str) -> Grade:
         """The grade of `stem` + completion, fast or slow."""
         grade = self.at_once(problem, completion, stem)
         if grade is not None:
             return grade
-        await self.wait_for_slot()
+        await self.wait_for_capacity()
         return await self.in_time(problem, completion, stem)
 
     async def outcome(self, problem: Problem, solution: Solution) -> tuple[str | None, bool | None]:

@@ -26,13 +26,23 @@ from pipeline.graders.registry import checker_for
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.intake import stage
 from pipeline.runtime.problem_budget import UnitSpending, unit_targets
-from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspending
+from pipeline.runtime.run_budget import LOOK_SECONDS, DeviceCost, Spending, Throttle, budget_from_plan, overspent_note
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.state import RunState, identity, run_name, state_of
 from pipeline.runtime.stop import INTERRUPTED, StopSignal
 from pipeline.runtime.track.tracking import tracker_for, tracking
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
-from pipeline.storage.commits import INPUT, UNIT, Commit, CommitChain, CommitState, chains, log_totals, publish, resolve
+from pipeline.storage.commits import (
+    INPUT,
+    UNIT,
+    Commit,
+    CommitState,
+    RecordSequence,
+    log_totals,
+    publish,
+    record_sequences,
+    resolve,
+)
 from pipeline.storage.editions import arrange_labels, current_edition, current_label_files, repaired_editions
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
@@ -60,14 +70,14 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
     tracker = tracker_for(config.run.track)
     fingerprint = policy_for(config.policy).fingerprint()
     watch(Status(stage="reading the input"))
-    facts = identity(config, input_digest(config.data.path), fingerprint)
-    budget = budget_from_plan(config.budget, facts, config) if config.budget else None
-    storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(facts)))
+    run_identity = identity(config, input_digest(config.data.path), fingerprint)
+    budget = budget_from_plan(config.budget, run_identity, config) if config.budget else None
+    storage = storage_at(config.run_dir or str(DEFAULT_FOLDER / run_name(run_identity)))
     config = replace(config, run_dir=storage.run_dir)
-    facts = with_recorded_schema(storage, facts)
-    check_claim(storage, facts)
+    run_identity = with_recorded_schema(storage, run_identity)
+    check_claim(storage, run_identity)
     with hold_lock(storage, lock=config.run.lock) as alone:
-        damaged = claim(storage, facts, alone=alone)
+        damaged = claim(storage, run_identity, alone=alone)
         if budget is not None:
             storage.replace(PLAN, encode_forecast(budget))
         limit = None if budget is None else budget.limit
@@ -75,19 +85,19 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
             tracking(tracker, config, storage.run_dir, watch) as tracked,
             heartbeat(storage, config.plan.gpu_hour_price, tracked) as beat,
         ):
-            summary = label_held(config, storage, facts, hiring, beat, stop, run, limit=limit)
+            summary = label_held(config, storage, run_identity, hiring, beat, stop, run, limit=limit)
         spent = summary.totals.tokens + summary.totals.solution_tokens
         return replace(
             summary,
             damaged=(*damaged, *summary.damaged),
-            overspent="" if limit is None else overspending(limit, spent),
+            overspent="" if limit is None else overspent_note(limit, spent),
         )
 
 
 def label_held(
     config: LabelConfig,
     storage: Storage,
-    facts: dict[str, object],
+    run_identity: dict[str, object],
     hiring: Hiring,
     watch: Watcher,
     stop: StopSignal,
@@ -96,13 +106,13 @@ def label_held(
     limit: Limit | None = None,
 ) -> Summary:
     """`label` on a run directory that this driver has locked and claimed."""
-    staged, damaged_input = _staged(storage, config, facts, stop)
+    staged, damaged_input = _staged(storage, config, run_identity, stop)
     units = list(units_of(storage, staged))
     found, damaged = _repaired(storage, units)
     asked = _unit_targets(storage, config, units, found)
     before = state_of(units, found, asked)
     failpoint("driver.planned")
-    watch = partial(_behind, before.logged, watch)
+    watch = partial(_with_earlier_counts, before.logged, watch)
     watch(Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs)))
     seconds = (0.0, 0.0)
     speed = None
@@ -122,7 +132,7 @@ def label_held(
             run(scheduler.work_off())
             seconds = scheduler.seconds_starting, scheduler.seconds_labelling
             speed = scheduler.throughput
-    after = state_of(units, _chains(storage), asked) if before.jobs else before
+    after = state_of(units, _sequences(storage), asked) if before.jobs else before
     if after.jobs:
         raise StoreError(
             f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
@@ -174,7 +184,7 @@ def _limited(
     return watch_spending, replace(config, progress_seconds=min(config.progress_seconds, LOOK_SECONDS))
 
 
-def _behind(logged: Totals, watch: Watcher, status: Status) -> None:
+def _with_earlier_counts(logged: Totals, watch: Watcher, status: Status) -> None:
     """Pass on a status of this start, together with the counts of earlier starts."""
     watch(replace(status, rollouts_before=logged.rollouts, tokens_before=logged.tokens))
 
@@ -188,7 +198,7 @@ def _ended_politely() -> Iterator[None]:
         raise Interrupted(INTERRUPTED) from error
 
 
-def _whose_labels(editions: CommitChain, wholes: Mapping[str, Commit]) -> str:
+def _whose_labels(editions: RecordSequence, wholes: Mapping[str, Commit]) -> str:
     """A note for the user if the current labels come from an edition, or no longer do; else an empty text."""
     current = current_edition(editions, wholes)
     if current is not None:
@@ -203,11 +213,11 @@ def _whose_labels(editions: CommitChain, wholes: Mapping[str, Commit]) -> str:
 
 
 def _staged(
-    storage: Storage, config: LabelConfig, facts: dict[str, object], stop: StopSignal
+    storage: Storage, config: LabelConfig, run_identity: dict[str, object], stop: StopSignal
 ) -> tuple[Commit, list[str]]:
     """The record of the staged input, and the names of its damaged files. The input is staged if no intact record exists."""
-    staged_id = str(facts[STAGED_INPUT])
-    found, damaged = repair(storage, _input_chain(storage, staged_id))
+    staged_id = str(run_identity[STAGED_INPUT])
+    found, damaged = repair(storage, _input_sequence(storage, staged_id))
     known = resolve(found).whole
     if known:
         return known, damaged
@@ -215,52 +225,52 @@ def _staged(
         staged = stage(storage, staged_id, config.data, config.run, checker, stop.check)
     commit = Commit(
         kind=INPUT,
-        chain_id=staged_id,
+        sequence_id=staged_id,
         number=found.length,
         state=CommitState.WHOLE,
         shards=staged.shards,
         totals=staged.totals,
-        settings=settings_copy(facts),
+        settings=settings_copy(run_identity),
         seconds=staged.seconds,
     )
     if publish(storage, commit):
         return commit, damaged
-    raced = resolve(_input_chain(storage, staged_id)).whole
+    raced = resolve(_input_sequence(storage, staged_id)).whole
     if raced is None:
         raise RunConflict(f"another job works on {storage.run_dir}: wait for it, or choose another run_dir")
     return raced, damaged
 
 
-def _input_chain(storage: Storage, staged_id: str) -> CommitChain:
-    found = {each.chain_id: each for each in chains(storage, INPUT)}
-    return found.get(staged_id) or CommitChain(kind=INPUT, chain_id=staged_id)
+def _input_sequence(storage: Storage, staged_id: str) -> RecordSequence:
+    found = {each.sequence_id: each for each in record_sequences(storage, INPUT)}
+    return found.get(staged_id) or RecordSequence(kind=INPUT, sequence_id=staged_id)
 
 
-def _chains(storage: Storage) -> dict[str, CommitChain]:
-    return {found.chain_id: found for found in chains(storage, UNIT)}
+def _sequences(storage: Storage) -> dict[str, RecordSequence]:
+    return {found.sequence_id: found for found in record_sequences(storage, UNIT)}
 
 
 def _unit_targets(
-    storage: Storage, config: LabelConfig, units: Sequence[UnitRef], found: Mapping[str, CommitChain]
+    storage: Storage, config: LabelConfig, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]
 ) -> dict[str, UnitTarget]:
     """The target of each unit, by unit id. The number of chains is only counted if the run has a budget."""
     estimator = estimator_for(config.estimator)
     budgeted = estimator.budget is not None and estimator.budget.run is not None
     spent = {}
     for unit in units:
-        chain = found.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id)
+        sequence = found.get(unit.unit_id) or RecordSequence(kind=UNIT, sequence_id=unit.unit_id)
         rows = unit_rows(storage, unit) if budgeted else ()
         spent[unit.unit_id] = UnitSpending(
             chains=sum(1 if row.solution else config.sampling.solutions for row in rows),
-            logged=log_totals(chain),
-            whole=resolve(chain).whole,
+            logged=log_totals(sequence),
+            whole=resolve(sequence).whole,
         )
     return unit_targets(estimator, config.sampling.rollouts, spent)
 
 
-def _repaired(storage: Storage, units: list[UnitRef]) -> tuple[dict[str, CommitChain], list[str]]:
-    """The commit chains of the units with every file checked, and the names of the damaged files, which are set aside."""
-    found = _chains(storage)
+def _repaired(storage: Storage, units: list[UnitRef]) -> tuple[dict[str, RecordSequence], list[str]]:
+    """The record sequences of the units with every file checked, and the names of the damaged files, which are set aside."""
+    found = _sequences(storage)
     damaged: list[str] = []
     for unit in units:
         if unit.unit_id in found:

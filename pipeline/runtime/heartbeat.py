@@ -16,7 +16,7 @@ from pipeline.core.errors import BudgetSpent, Interrupted, StoreError
 from pipeline.core.progress import Status
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.commits import FOLDER as COMMITS
-from pipeline.storage.location import hasty
+from pipeline.storage.location import without_durability
 from pipeline.storage.starts import (
     DONE,
     FAILED,
@@ -67,7 +67,7 @@ class _Heartbeat:
     """The record of the start, and the thread that writes it."""
 
     def __init__(self, storage: Storage, price: float | None, watch: Watcher) -> None:
-        self._storage = hasty(storage)
+        self._storage = without_durability(storage)
         self._watch = watch
         self._clock_at_begin = time.monotonic()
         self._course = ProgressHistory()

@@ -47,7 +47,7 @@ def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> Sh
         cpus = 1.0 if gpus or not policy.loads_model else _cpus_of_one(nodes, workers)
     if (fitting := _fitting(nodes, cpus, gpus)) < workers:
         raise ClusterError(
-            f"{workers} workers of {cpus:g} CPUs and {gpus:g} GPUs each do not fit: the cluster's nodes have room for "
+            f"{workers} workers of {cpus:g} CPUs and {gpus:g} GPUs each do not fit: the cluster's nodes can hold "
             f"{fitting}; lower cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker"
         )
     return Share(workers=workers, cpus=cpus, gpus=gpus, tensor_parallel=parts)

@@ -267,8 +267,8 @@ def _prices(root: Prefix, prefixes: Sequence[Prefix]) -> tuple[float, ...]:
 
 def totals_of(plan: UnitPlan, buffer: UnitBuffer, spent: int) -> Totals:
     """The totals of the unit; `spent`: see `Totals`."""
-    facts = buffer.facts.values()
-    verdicts = [outcome.verdict for outcome in facts if outcome.finish is not Finish.ABORT]
+    outcomes = buffer.outcomes.values()
+    verdicts = [outcome.verdict for outcome in outcomes if outcome.finish is not Finish.ABORT]
     rejected_rows = sum(reject.step_index is None for reject in plan.rejects)
     return Totals(
         used=-rejected_rows,
@@ -276,15 +276,15 @@ def totals_of(plan: UnitPlan, buffer: UnitBuffer, spent: int) -> Totals:
         problems=len({chain.problem.problem_id for chain in plan.chains}),
         chains=len(plan.chains),
         prefixes=len(plan.asked),
-        rollouts=len(facts),
-        tokens=sum(outcome.n_tokens for outcome in facts),
+        rollouts=len(outcomes),
+        tokens=sum(outcome.n_tokens for outcome in outcomes),
         correct=verdicts.count(Verdict.CORRECT),
         incorrect=verdicts.count(Verdict.INCORRECT),
         no_answer=verdicts.count(Verdict.NO_ANSWER),
         ungraded=sum(verdict in UNGRADED for verdict in verdicts),
-        aborted=len(facts) - len(verdicts),
-        truncated=sum(outcome.finish is Finish.LENGTH for outcome in facts),
-        engine_failed=sum(outcome.finish is Finish.ENGINE_FAILED for outcome in facts),
+        aborted=len(outcomes) - len(verdicts),
+        truncated=sum(outcome.finish is Finish.LENGTH for outcome in outcomes),
+        engine_failed=sum(outcome.finish is Finish.ENGINE_FAILED for outcome in outcomes),
         too_long=sum(not asked.fits for asked in plan.asked.values()),
         spent=spent,
         solution_tokens=sum(len(drawn.solution.token_ids) for drawn in buffer.solutions.values()),

@@ -52,7 +52,7 @@ class Rounds:
         last = {tree: self._last(tree) for tree in self._trees}
         under_way = [tree for tree in self._trees if last[tree] >= 0 and not self._settled(tree, last[tree])]
         earlier = trials_of(
-            outcome for tree in under_way for outcome in self._facts(tree) if outcome.round < last[tree]
+            outcome for tree in under_way for outcome in self._outcomes(tree) if outcome.round < last[tree]
         )
         asked = self._asked(under_way, earlier)
         cut = [
@@ -146,7 +146,7 @@ class Rounds:
             missing += [(prefix, issue) for issue in range(upto) if issue not in there]
         return missing
 
-    def _facts(self, tree: Tree) -> list[RolloutOutcome]:
+    def _outcomes(self, tree: Tree) -> list[RolloutOutcome]:
         return [outcome for prefix in tree.prefix_ids for outcome in self._buffer.of_prefix(prefix)]
 
     def _settled(self, tree: Tree, number: int) -> bool:
@@ -154,7 +154,7 @@ class Rounds:
         settled = self._buffer.settled
         return all(
             (outcome.prefix_id, outcome.issue_index) in settled
-            for outcome in self._facts(tree)
+            for outcome in self._outcomes(tree)
             if outcome.round == number
         )
 
@@ -164,7 +164,7 @@ class Rounds:
         return 0 if self._estimator.one_round else self._last(tree) + 1
 
     def _last(self, tree: Tree) -> int:
-        return max((outcome.round for outcome in self._facts(tree)), default=-1)
+        return max((outcome.round for outcome in self._outcomes(tree)), default=-1)
 
 
 class Arrivals:

@@ -38,14 +38,14 @@ def requested_beyond_identity(config: LabelConfig) -> dict[str, object]:
     return {**_ALWAYS_RECORDED, **flatten_settings("estimator", asked), "sampling.rollouts": config.sampling.rollouts}
 
 
-def budget_from_plan(path: str, facts: Mapping[str, object], config: LabelConfig) -> Forecast:
+def budget_from_plan(path: str, run_identity: Mapping[str, object], config: LabelConfig) -> Forecast:
     """The plan at `path`. Raises UsageError if it cannot be read or is for another run; the message names what differs."""
     try:
         forecast = decode_forecast(Path(path).read_bytes())
     except (OSError, ValueError) as error:
         cause = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"budget={path} is not a plan: {cause}; make one with `plan`") from error
-    wanted, planned = {**facts, **requested_beyond_identity(config)}, {**forecast.identity, **forecast.settings}
+    wanted, planned = {**run_identity, **requested_beyond_identity(config)}, {**forecast.identity, **forecast.settings}
     if planned.get("schema") in READABLE_SCHEMAS:
         # The columns of labels cost nothing.
         planned["schema"] = wanted.get("schema")
@@ -135,7 +135,7 @@ def _owed(status: Status) -> float:
     return max(0.0, status.rollouts_expected * status.tokens / status.rollouts - status.generated)
 
 
-def overspending(limit: Limit, tokens: int) -> str:
+def overspent_note(limit: Limit, tokens: int) -> str:
     """A note for the user if a finished run with `tokens` tokens exceeded its limit; else an empty text."""
     if limit.tokens is None or tokens <= limit.tokens:
         return ""

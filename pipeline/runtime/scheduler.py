@@ -1,7 +1,7 @@
 """The scheduler of one start: keeps the workers busy with units. It handles units and receipts, not rows.
 
 A worker signals when it has capacity for another unit, so that its engine always has enough requests. The last units of the
-input are handed out longest first. A worker that dies, hangs or gives wrong answers is replaced, and its units go back to the
+input are given out longest first. A worker that dies, hangs or gives wrong answers is replaced, and its units go back to the
 queue. A unit that has failed `run.attempts` times is a suspect: it gets a worker of its own and is split (`worker_handle`).
 The loss of a worker with its machine does not count as a failure of its units.
 
@@ -30,7 +30,7 @@ from pipeline.runtime.worker_handle import Job, Watcher, WorkerHandle, WorkerPoo
 LOOK_SECONDS = 0.5
 """How often the driver calls `check` while nothing happens."""
 TAIL_UNITS = 8
-"""Number of units per worker, at the end of the input, that are handed out longest first."""
+"""Number of units per worker, at the end of the input, that are given out longest first."""
 LOST_IN_A_ROW = 100
 """Number of workers lost in a row, without a finished unit, after which the run stops: more than that is not bad luck."""
 
@@ -38,7 +38,7 @@ LOST_IN_A_ROW = 100
 class Scheduler:
     """Schedules units, see the module. `check` is called regularly and may raise. `learned`: the state that units begin with.
 
-    `snapshot`: the sum of the last snapshots of all workers. `at_end_of_input`: the `snapshot` after the last unit was handed
+    `snapshot`: the sum of the last snapshots of all workers. `at_end_of_input`: the `snapshot` after the last unit was given
     out. `throughput`: the speed of the engines at the last snapshot.
     """
 

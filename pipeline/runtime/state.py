@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.config.fields import identifying
+from pipeline.config.fields import identity_settings
 from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import complete_settings, flatten_settings
 from pipeline.core.ids import content_id
@@ -19,7 +19,7 @@ from pipeline.runtime.answer_ending import stops_at_answer
 from pipeline.runtime.problem_budget import meets_target
 from pipeline.runtime.worker import LearnedState, learned_state_of
 from pipeline.runtime.worker_handle import Job
-from pipeline.storage.commits import UNIT, Commit, CommitChain, log_totals, resolve
+from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_totals, resolve
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.units import UnitRef
 
@@ -54,7 +54,7 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
     It also contains the hash of the input, versions, and the distribution of each plug-in.
     """
     learner = estimator_for(config.estimator).learner
-    facts: dict[str, object] = {
+    fields: dict[str, object] = {
         "input": input_digest,
         "policy_fingerprint": policy_fingerprint,
         "schema": SCHEMA_VERSION,
@@ -63,41 +63,41 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
         _PRIOR_VERSION: 1 if learner is None else learner.version,
     }
     for section in _SECTIONS:
-        facts.update(_facts_of(section, getattr(config, section)))
-    facts.update(policy_for(config.policy).identity())
+        fields.update(_identity_of(section, getattr(config, section)))
+    fields.update(policy_for(config.policy).identity())
     # The effective value of the setting; None if it is off, as in runs from before the setting existed.
-    facts["sampling.stop_at_answer"] = stops_at_answer(config) or None
-    return {**facts, STAGED_INPUT: _input_id(facts)}
+    fields["sampling.stop_at_answer"] = stops_at_answer(config) or None
+    return {**fields, STAGED_INPUT: _input_id(fields)}
 
 
-def _facts_of(section: str, settings: Any) -> dict[str, object]:
+def _identity_of(section: str, settings: Any) -> dict[str, object]:
     if section not in _REGISTRIES:
-        return flatten_settings(section, identifying(settings))
-    registry, name = _REGISTRIES[section], settings.chosen
-    own = flatten_settings(section, identifying(complete_settings(settings, registry)))
+        return flatten_settings(section, identity_settings(settings))
+    registry, name = _REGISTRIES[section], settings.implementation
+    own = flatten_settings(section, identity_settings(complete_settings(settings, registry)))
     plugin = registry.plugin(name)
     if plugin is not None:
         return {**own, f"{section}.plugin": str(plugin)}
     return {**_ALWAYS_RECORDED[section], **own}
 
 
-def _input_id(facts: dict[str, object]) -> str:
+def _input_id(fields: dict[str, object]) -> str:
     """Id of the staged input. It depends on the content of the input and on the settings for reading rows."""
     relevant = {
-        key: value for key, value in facts.items() if key == "input" or key.startswith(("data.", "grader.", "run."))
+        key: value for key, value in fields.items() if key == "input" or key.startswith(("data.", "grader.", "run."))
     }
     return content_id("input", json.dumps(relevant, sort_keys=True))
 
 
-def run_name(facts: dict[str, object]) -> str:
+def run_name(fields: dict[str, object]) -> str:
     """The folder name of a run, a hash of its identity. It has the oldest schema that this version continues, so that the same
     command finds the run of an earlier version."""
-    return content_id("run", json.dumps({**facts, "schema": READABLE_SCHEMAS[0]}, sort_keys=True))[:12]
+    return content_id("run", json.dumps({**fields, "schema": READABLE_SCHEMAS[0]}, sort_keys=True))[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """The state of a run, from the commit chains of its units.
+    """The state of a run, from the record sequences of its units.
 
     `jobs`: the units that need work. `wholes`: the records of whole units, by unit id. `totals`: the sum over whole units.
     `logged`: counts of all committed rollouts, including those of unfinished units. `learned`: the state of the estimator that
@@ -112,22 +112,22 @@ class RunState:
 
 
 def state_of(
-    units: Iterable[UnitRef], chains: Mapping[str, CommitChain], unit_targets: Mapping[str, UnitTarget]
+    units: Iterable[UnitRef], sequences: Mapping[str, RecordSequence], unit_targets: Mapping[str, UnitTarget]
 ) -> RunState:
     """The state of a run. `unit_targets`: the target of each unit, by unit id. The jobs are in the order of the input."""
     jobs: list[Job] = []
     wholes: dict[str, Commit] = {}
     totals = logged = Totals()
     for unit in units:
-        chain = chains.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id)
-        found = resolve(chain)
+        sequence = sequences.get(unit.unit_id) or RecordSequence(kind=UNIT, sequence_id=unit.unit_id)
+        found = resolve(sequence)
         whole = found.whole
         unit_target = unit_targets[unit.unit_id]
         if whole is None or not meets_target(whole, unit_target):
-            jobs.append(Job(unit=unit, known_length=chain.length, unit_target=unit_target))
+            jobs.append(Job(unit=unit, known_length=sequence.length, unit_target=unit_target))
         if whole is not None:
             totals += whole.totals
             wholes[unit.unit_id] = whole
-        logged += log_totals(chain)
+        logged += log_totals(sequence)
     learned = max(filter(None, map(learned_state_of, wholes.values())), key=lambda each: each.chains, default=None)
     return RunState(jobs=tuple(jobs), wholes=wholes, totals=totals, logged=logged, learned=learned)

@@ -307,7 +307,7 @@ class UnitLabeller:
                     request = completion.request
                     grade = self.judge.at_once(request.problem, completion, request.prefix.text)
                     if grade is None:
-                        await self.judge.wait_for_slot()
+                        await self.judge.wait_for_capacity()
                         slow.append(asyncio.create_task(self._grade_later(completion, work)))
                     else:
                         self._record(completion, grade, work)

@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 
 
 class UnitBuffer:
-    """All results of a unit, committed or not: `facts` (outcomes by rollout id) and `solutions` by (problem id, draw).
+    """All results of a unit, committed or not: `outcomes` (outcomes by rollout id) and `solutions` by (problem id, draw).
 
     `readings` counts how often the log was read; results computed before the last reading may be stale. `state`: the learned
     state that decisions use, from `learner`; None if the estimator does not learn. `settled`: (prefix id, issue index) of the
@@ -40,7 +40,7 @@ class UnitBuffer:
         self._new_rollouts: dict[str, Rollout] = {}
         self._new_solutions: dict[tuple[str, int], SampledSolution] = {}
         self.readings = 0
-        self.facts: dict[str, RolloutOutcome] = {}
+        self.outcomes: dict[str, RolloutOutcome] = {}
         self.solutions: dict[tuple[str, int], SampledSolution] = {}
         self.state: Any = None if learner is None else learner.initial()
         self.settled: Set[tuple[str, int]] = frozenset()
@@ -70,7 +70,7 @@ class UnitBuffer:
         solutions = {(each.solution.problem_id, each.draw): each for each in drawn}
         self._new_rollouts = {key: rollout for key, rollout in self._new_rollouts.items() if key not in logged}
         self._new_solutions = {key: each for key, each in self._new_solutions.items() if key not in solutions}
-        self.facts = {key: _outcome(rollout) for key, rollout in self._new_rollouts.items()} | logged
+        self.outcomes = {key: _outcome(rollout) for key, rollout in self._new_rollouts.items()} | logged
         self.solutions = self._new_solutions | solutions
         self.state = state
         self.settled = {
@@ -79,7 +79,7 @@ class UnitBuffer:
             for prefix, issue in zip(*(table[name].to_pylist() for name in ("prefix_id", "issue_index")), strict=True)
         }
         self._of_prefix, self._trials = {}, {}
-        for outcome in self.facts.values():
+        for outcome in self.outcomes.values():
             self._of_prefix.setdefault(outcome.prefix_id, []).append(outcome)
         self.readings += 1
 
@@ -93,10 +93,10 @@ class UnitBuffer:
     def add_rollout(self, rollout: Rollout) -> None:
         """Add a finished rollout, unless another process has committed it in the meantime."""
         key = rollout.completion.request.request_id
-        if key not in self.facts:
+        if key not in self.outcomes:
             outcome = _outcome(rollout)
             self._new_rollouts[key] = rollout
-            self.facts[key] = outcome
+            self.outcomes[key] = outcome
             self._of_prefix.setdefault(outcome.prefix_id, []).append(outcome)
             self._trials.pop(outcome.prefix_id, None)
 

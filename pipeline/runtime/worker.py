@@ -23,7 +23,7 @@ from pipeline.engines.roofline import common
 from pipeline.estimators.labelling import labels_of
 from pipeline.estimators.registry import estimator_for
 from pipeline.graders.registry import checker_for, grader_version
-from pipeline.runtime.answer_ending import ending
+from pipeline.runtime.answer_ending import ending_for
 from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult, UnitSettings
 from pipeline.runtime.unit_buffer import UnitBuffer
 from pipeline.storage.commits import Commit
@@ -46,7 +46,7 @@ class LearnedState:
 class UnitTask:
     """A unit to label up to its target, as a whole or only the part that `probe` names.
 
-    `known_length`: number of records in the unit's commit chain that the driver knows. A unit that has not begun uses the state
+    `known_length`: number of the unit's commit records that the driver knows. A unit that has not begun uses the state
     `learned` for its decisions.
     """
 
@@ -123,7 +123,7 @@ class Worker:
         self._checker = checker_for(config.grader)
         self._labeller: UnitLabeller | None = None
         self._began = 0.0
-        self._journals: dict[UnitBuffer, None] = {}
+        self._buffers: dict[UnitBuffer, None] = {}
 
     async def start(self) -> str:
         """Load the policy and return its identity. Raises PolicyError."""
@@ -144,7 +144,7 @@ class Worker:
 
     async def _label_unit(self, task: UnitTask, labeller: UnitLabeller, started: float) -> Receipt:
         rows, buffer = await self._opened(task)
-        self._journals[buffer] = None
+        self._buffers[buffer] = None
         try:
             while (whole := buffer.done) is None:
                 result = await labeller.label(rows, buffer, task.probe)
@@ -159,7 +159,7 @@ class Worker:
                     learned_from=0 if result.state is None else result.state.chains,
                 )
         finally:
-            del self._journals[buffer]
+            del self._buffers[buffer]
         return Receipt(
             unit_id=task.unit.unit_id,
             whole=True,
@@ -198,7 +198,7 @@ class Worker:
 
     async def drain(self) -> None:
         """Commit all finished rollouts. Raises StoreError."""
-        for buffer in list(self._journals):
+        for buffer in list(self._buffers):
             await buffer.flush()
 
     async def stop(self) -> None:
@@ -246,7 +246,7 @@ def learned_state_of(whole: Commit) -> LearnedState | None:
 
 def engine_for(config: LabelConfig, *, cpus: int, attempt: int) -> Engine:
     """The engine of the policy. `cpus`: CPU cores of the worker. `attempt`: number of the worker in its slot, from 1."""
-    return open_engine(config.policy, config.sampling, ending(config), Surroundings(cpus=cpus, attempt=attempt))
+    return open_engine(config.policy, config.sampling, ending_for(config), Surroundings(cpus=cpus, attempt=attempt))
 
 
 def unit_settings(config: LabelConfig) -> UnitSettings:

@@ -1,4 +1,4 @@
-"""The driver's view of its workers: the handle of a worker, the slot that successive workers take, and the job of a unit.
+"""The driver's view of its workers: a worker's handle, the worker slot that successive workers take, and the job of a unit.
 
 A unit that fails repeatedly is split until the request that kills the engine is found.
 """
@@ -109,7 +109,7 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class WorkerSlot:
-    """A slot for a worker: its current worker, the jobs of that worker, and when the worker last made progress.
+    """A worker slot: its current worker, the jobs of that worker, and when the worker last made progress.
 
     `starting`: set until the worker, hired at `hired_at`, has started. `asking`: set while the driver waits for the worker to
     have capacity for another unit. `ending`: set once the worker is given up. `begun`: number of units given to it so far.

@@ -1,9 +1,9 @@
-"""Commit records: they define which files belong to a run directory, and how a chain of them is resolved.
+"""Commit records: they define which files belong to a run directory, and how a record sequence is resolved.
 
-A file that no record names does not exist for readers. Each unit has a chain of records, numbered from 0. A record is a small
+A file that no record names does not exist for readers. Each unit has a *record sequence*, numbered from 0. A record is a small
 JSON file, published by create-if-absent. A driver reads all earlier records before it commits. When its number is taken, it
 reads that record, keeps the rows that the other driver's commit does not contain, and takes the next number. Therefore no
-rollout is committed twice and no committed row changes, whoever writes and however often. A chain only grows. Damage is
+rollout is committed twice and no committed row changes, whoever writes and however often. A sequence only grows. Damage is
 declared by a later record, which names the void files. A damaged record itself is replaced by an empty record with the state
 `void`.
 """
@@ -30,13 +30,13 @@ INPUT = "input"
 UNIT = "unit"
 EDITION = "edition"
 _CHECK = "check"
-_ON_DISK = {"unit_target": "goal", "learned_from": "learnt_from"}
+_ON_DISK = {"sequence_id": "chain_id", "unit_target": "goal", "learned_from": "learnt_from"}
 _TOTALS_ON_DISK = {"spent": "undecided"}
 """Fields of a record -> their names on disk."""
 
 
 class CommitState(StrEnum):
-    """What a record adds to its chain: a part of the work, the complete unit, or a declaration of damage."""
+    """What a record adds to its sequence: a part of the work, the complete unit, or a declaration of damage."""
 
     PART = "part"
     WHOLE = "whole"
@@ -45,7 +45,7 @@ class CommitState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """Record number `number` of a chain, with the files that it adds.
+    """Record number `number` of a sequence, with the files that it adds.
 
     The record of a complete unit names all files of the unit, including those of earlier records, and its `unit_target`.
     `base`: the kernel for the unit's decisions, learned from other units (empty: the built-in one). `learned_from`: the number
@@ -54,7 +54,7 @@ class Commit:
     """
 
     kind: str
-    chain_id: str
+    sequence_id: str
     number: int
     state: CommitState
     shards: tuple[ShardRecord, ...] = ()
@@ -68,19 +68,19 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitChain:
-    """A chain: its readable records in order, the names of unreadable ones, and the number of taken record numbers."""
+class RecordSequence:
+    """A record sequence: its readable records in order, the names of unreadable ones, and the number of taken numbers."""
 
     kind: str
-    chain_id: str
+    sequence_id: str
     commits: tuple[Commit, ...] = ()
     unreadable: tuple[str, ...] = ()
     length: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedChain:
-    """The valid content of a chain. `log`: files with the unit's rollouts and sampled solutions; of a repeated id, the first
+class ResolvedSequence:
+    """The valid content of a sequence. `log`: files with the unit's rollouts and sampled solutions; of a repeated id, the first
     counts. `whole`: the last completing record, None where there is none or one of its files is void. `base`: the intact kernel
     of the last record that names one."""
 
@@ -90,7 +90,7 @@ class ResolvedChain:
 
 
 def commit_name(commit: Commit) -> str:
-    return f"{FOLDER}/{record_name(commit.kind, commit.chain_id, commit.number)}"
+    return f"{FOLDER}/{record_name(commit.kind, commit.sequence_id, commit.number)}"
 
 
 def publish(storage: Storage, commit: Commit) -> bool:
@@ -104,15 +104,15 @@ def publish(storage: Storage, commit: Commit) -> bool:
     return won
 
 
-def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> CommitChain:
-    """Read one chain record by record. The first `known_length` numbers are known to be taken, so a gap there is damage."""
+def record_sequence(storage: Storage, kind: str, sequence_id: str, known_length: int = 0) -> RecordSequence:
+    """Read one record sequence. The first `known_length` numbers are known to be taken, so a gap there is damage."""
     commits: list[Commit] = []
     unreadable: list[str] = []
     number = 0
     while True:
-        name = f"{FOLDER}/{record_name(kind, chain_id, number)}"
+        name = f"{FOLDER}/{record_name(kind, sequence_id, number)}"
         try:
-            commits.append(_decoded(storage.read(name), kind, chain_id, number))
+            commits.append(_decoded(storage.read(name), kind, sequence_id, number))
         except Absent:
             if number >= known_length:
                 break
@@ -120,19 +120,21 @@ def chain(storage: Storage, kind: str, chain_id: str, known_length: int = 0) -> 
         except ValueError:
             unreadable.append(name)
         number += 1
-    return CommitChain(
-        kind=kind, chain_id=chain_id, commits=tuple(commits), unreadable=tuple(unreadable), length=number
+    return RecordSequence(
+        kind=kind, sequence_id=sequence_id, commits=tuple(commits), unreadable=tuple(unreadable), length=number
     )
 
 
-def chains(storage: Storage, kind: str) -> Iterator[CommitChain]:
-    """All chains of a kind, ordered by id."""
-    lengths = chain_lengths(storage, kind)
-    yield from each(storage, lambda chain_id: chain(storage, kind, chain_id, lengths[chain_id]), lengths)
+def record_sequences(storage: Storage, kind: str) -> Iterator[RecordSequence]:
+    """All record sequences of a kind, ordered by id."""
+    lengths = sequence_lengths(storage, kind)
+    yield from each(
+        storage, lambda sequence_id: record_sequence(storage, kind, sequence_id, lengths[sequence_id]), lengths
+    )
 
 
-def chain_lengths(storage: Storage, kind: str) -> dict[str, int]:
-    """The length of each chain of a kind by chain id, ordered by id."""
+def sequence_lengths(storage: Storage, kind: str) -> dict[str, int]:
+    """The length of each sequence of a kind by sequence id, ordered by id."""
     lengths: dict[str, int] = defaultdict(int)
     for name in storage.names(FOLDER):
         parts = record_parts(name.removeprefix(f"{FOLDER}/"))
@@ -141,10 +143,10 @@ def chain_lengths(storage: Storage, kind: str) -> dict[str, int]:
     return dict(sorted(lengths.items()))
 
 
-def record(storage: Storage, kind: str, chain_id: str, number: int) -> Commit | None:
+def record(storage: Storage, kind: str, sequence_id: str, number: int) -> Commit | None:
     """One record. None where it is missing or damaged."""
     with suppress(Absent, ValueError):
-        return _decoded(storage.read(f"{FOLDER}/{record_name(kind, chain_id, number)}"), kind, chain_id, number)
+        return _decoded(storage.read(f"{FOLDER}/{record_name(kind, sequence_id, number)}"), kind, sequence_id, number)
     return None
 
 
@@ -155,7 +157,7 @@ def encode_commit(commit: Commit) -> bytes:
     return json.dumps({**fields, _CHECK: checksum(fields)}, indent=1, sort_keys=True).encode()
 
 
-def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
+def _decoded(data: bytes, kind: str, sequence_id: str, number: int) -> Commit:
     """Raises ValueError for anything other than the unchanged record of this name."""
     try:
         fields = json.loads(data)
@@ -178,7 +180,7 @@ def _decoded(data: bytes, kind: str, chain_id: str, number: int) -> Commit:
         )
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not a commit record: {error}") from error
-    if (commit.kind, commit.chain_id, commit.number) != (kind, chain_id, number):
+    if (commit.kind, commit.sequence_id, commit.number) != (kind, sequence_id, number):
         raise ValueError("the record has the name of another record")
     if not all(
         is_shard_file(file) for file in (*(shard.file for shard in (*commit.shards, *commit.base)), *commit.void)
@@ -196,51 +198,53 @@ def checksum(fields: Mapping[str, object]) -> str:
     return sha256_of(json.dumps(fields, sort_keys=True).encode())
 
 
-def refuse_damage(chain: CommitChain, run_dir: str) -> None:
-    """Raise StoreError when a record of the chain cannot be read."""
-    if chain.unreadable:
+def refuse_damage(sequence: RecordSequence, run_dir: str) -> None:
+    """Raise StoreError when a record of the sequence cannot be read."""
+    if sequence.unreadable:
         raise StoreError(
-            f"{run_dir}/{chain.unreadable[0]} is missing or damaged: start `label` on this run directory again, which repeats "
-            "the lost work"
+            f"{run_dir}/{sequence.unreadable[0]} is missing or damaged: start `label` on this run directory again, which "
+            "repeats the lost work"
         )
 
 
-def resolve(chain: CommitChain) -> ResolvedChain:
-    left = list(_with_files_left(chain))
+def resolve(sequence: RecordSequence) -> ResolvedSequence:
+    left = list(_with_files_left(sequence))
     start = max((at for at, (commit, files) in enumerate(left) if _holds_the_log(commit, files)), default=0)
     whole = next(((commit, files) for commit, files in reversed(left) if commit.state is CommitState.WHOLE), None)
     log = dict.fromkeys(shard for _, files in left[start:] for shard in _log(files))
-    void = {name for commit in chain.commits for name in commit.void}
-    bases = [commit.base for commit in chain.commits if commit.base and commit.base[0].file not in void]
-    return ResolvedChain(
+    void = {name for commit in sequence.commits for name in commit.void}
+    bases = [commit.base for commit in sequence.commits if commit.base and commit.base[0].file not in void]
+    return ResolvedSequence(
         log=tuple(log),
         whole=whole[0] if whole and whole[1] == whole[0].shards else None,
         base=bases[-1] if bases else (),
     )
 
 
-def shards_in_use(chain: CommitChain) -> Iterator[ShardRecord]:
-    """All files that must be intact to use the chain: the log, the other files of the complete unit, and the kernel."""
-    found = resolve(chain)
+def shards_in_use(sequence: RecordSequence) -> Iterator[ShardRecord]:
+    """All files that must be intact to use the sequence: the log, the other files of the complete unit, and the kernel."""
+    found = resolve(sequence)
     yield from dict.fromkeys([*found.log, *(found.whole.shards if found.whole else ()), *found.base])
 
 
-def _with_files_left(chain: CommitChain) -> Iterator[tuple[Commit, tuple[ShardRecord, ...]]]:
-    """The records that add to the chain, each with its files that no later record declares void.
+def _with_files_left(sequence: RecordSequence) -> Iterator[tuple[Commit, tuple[ShardRecord, ...]]]:
+    """The records that add to the sequence, each with its files that no later record declares void.
 
     A file that is made again with the same content has the name of the damaged file. A record after the declaration names it.
     """
-    void_at = {name: at for at, commit in enumerate(chain.commits) for name in commit.void}
-    for at, commit in enumerate(chain.commits):
+    void_at = {name: at for at, commit in enumerate(sequence.commits) for name in commit.void}
+    for at, commit in enumerate(sequence.commits):
         if commit.state is not CommitState.VOID:
             yield commit, tuple(shard for shard in commit.shards if void_at.get(shard.file, -1) < at)
 
 
-def log_totals(chain: CommitChain) -> Totals:
-    """The totals of a chain's log: those of the last completing record with all its files, plus the intact parts after it."""
-    log = set(resolve(chain).log)
+def log_totals(sequence: RecordSequence) -> Totals:
+    """The totals of a log: those of the last completing record with all its files, plus the intact parts after it."""
+    log = set(resolve(sequence).log)
     intact = [
-        commit for commit in chain.commits if commit.state is not CommitState.VOID and log >= set(_log(commit.shards))
+        commit
+        for commit in sequence.commits
+        if commit.state is not CommitState.VOID and log >= set(_log(commit.shards))
     ]
     wholes = [at for at, commit in enumerate(intact) if commit.state is CommitState.WHOLE]
     return sum((commit.totals for commit in intact[wholes[-1] if wholes else 0 :]), Totals())

@@ -1,8 +1,8 @@
 """Editions: labels that are made later from the log of a finished run, with another rule or other verdicts.
 
-All editions of a run directory are in one chain of commit records. The record of an edition names label files for all units
+All editions of a run directory are in one record sequence. The record of an edition names label files for all units
 (and verdict files if the verdicts are new), the settings, and the log from which the labels were made. The last edition has the
-current labels as long as the log is unchanged. When the run has grown since, the current labels are the run's own again.
+current labels as long as the log is unchanged. When the run has grown since, the labels of `label` count again.
 
 `labels/` contains only the current labels, because people read `labels/*.parquet`. This package follows commit records and
 finds a file in `labels/` or `aside/`.
@@ -14,16 +14,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.ids import content_id
 from pipeline.core.schemas import LEARNED
-from pipeline.storage.commits import EDITION, Commit, CommitChain, CommitState, chains, resolve
+from pipeline.storage.commits import EDITION, Commit, CommitState, RecordSequence, record_sequences, resolve
 from pipeline.storage.repair import repair
 from pipeline.storage.shards import ASIDE, ShardRecord
 from pipeline.storage.storage import Storage
 
-EDITION_CHAIN = content_id("edition")
-"""Id of the chain of editions, one per run directory."""
+EDITION_SEQUENCE = content_id("edition")
+"""Id of the sequence of editions, one per run directory."""
 LABELS = "labels"
 VERDICTS = "verdicts"
 _LOG = "log"
+_GRADING = ("grader.", "grader_version")
 
 
 def log_digest(wholes: Mapping[str, Commit]) -> str:
@@ -32,13 +33,13 @@ def log_digest(wholes: Mapping[str, Commit]) -> str:
 
 
 def new_edition(
-    editions: CommitChain, wholes: Mapping[str, Commit], settings: Settings, shards: Sequence[ShardRecord]
+    editions: RecordSequence, wholes: Mapping[str, Commit], settings: Settings, shards: Sequence[ShardRecord]
 ) -> Commit:
     """The record of the next edition."""
     recorded = {**settings, _LOG: log_digest(wholes)}
     return Commit(
         kind=EDITION,
-        chain_id=EDITION_CHAIN,
+        sequence_id=EDITION_SEQUENCE,
         number=editions.length,
         state=CommitState.WHOLE,
         shards=tuple(shards),
@@ -51,10 +52,32 @@ def edition_settings(edition: Commit) -> dict[str, object]:
     return {key: json.loads(value) for key, value in edition.settings if key != _LOG}
 
 
-def current_edition(editions: CommitChain, wholes: Mapping[str, Commit]) -> Commit | None:
+def current_edition(editions: RecordSequence, wholes: Mapping[str, Commit]) -> Commit | None:
     """The edition with the current labels. None where these are the run's own, or where a file of the edition is void."""
     last = resolve(editions).whole
     return last if last and (_LOG, json.dumps(log_digest(wholes))) in last.settings else None
+
+
+def edition_command(edition: Commit, editions: RecordSequence, identity: Settings) -> str:
+    """The command that made an edition: `regrade` if it changed verdicts or settings of the grader, else `relabel`.
+
+    A record does not name its command, so the edition is compared with the labels that it was made from: those of the edition
+    before it if that has the same log, else the run's own. `identity`: the recorded settings of the run.
+    """
+    log = dict(edition.settings)[_LOG]
+    earlier = [
+        commit
+        for commit in editions.commits
+        if commit.number < edition.number
+        and commit.state is CommitState.WHOLE
+        and dict(commit.settings).get(_LOG) == log
+    ]
+    before = edition_settings(earlier[-1]) if earlier else identity
+    verdicts = set(_of(VERDICTS, earlier[-1].shards)) if earlier else set()
+    regraded = any(
+        value != before.get(key) for key, value in edition_settings(edition).items() if key.startswith(_GRADING)
+    )
+    return "regrade" if regraded or set(_of(VERDICTS, edition.shards)) != verdicts else "relabel"
 
 
 def current_shards(
@@ -97,17 +120,17 @@ def arrange_labels(storage: Storage, current: Collection[str]) -> list[str]:
     return others
 
 
-def edition_chain(storage: Storage) -> CommitChain:
-    """The chain of editions, without repair."""
-    return next(chains(storage, EDITION), CommitChain(kind=EDITION, chain_id=EDITION_CHAIN))
+def edition_sequence(storage: Storage) -> RecordSequence:
+    """The sequence of editions, without repair."""
+    return next(record_sequences(storage, EDITION), RecordSequence(kind=EDITION, sequence_id=EDITION_SEQUENCE))
 
 
-def repaired_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[CommitChain, list[str]]:
-    """Repair the chain of editions, see `repair`. Returns the chain and the names of damaged files. Needs the lock.
+def repaired_editions(storage: Storage, wholes: Mapping[str, Commit]) -> tuple[RecordSequence, list[str]]:
+    """Repair the sequence of editions, see `repair`. Returns the sequence and the names of damaged files. Needs the lock.
 
     Missing files of editions that are not current are ignored.
     """
-    editions = edition_chain(storage)
+    editions = edition_sequence(storage)
     if editions.unreadable or current_edition(editions, wholes):
         return repair(storage, editions)
     return editions, []

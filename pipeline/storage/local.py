@@ -67,7 +67,7 @@ class LocalStorage:
         found = [name for name in self._listed(folder) if not name.startswith(".")]
         return sorted(f"{folder}/{name}" if folder else name for name in found)
 
-    def unfinished(self, folder: str) -> list[str]:
+    def unfinished_files(self, folder: str) -> list[str]:
         found = [name for name in self._listed(folder) if PASSING_NAME.fullmatch(name)]
         return sorted(f"{folder}/{name}" if folder else name for name in found)
 

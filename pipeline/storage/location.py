@@ -29,7 +29,7 @@ def last_part(run_dir: str) -> str:
     return run_dir.rstrip("/").rpartition("/")[2]
 
 
-def hasty(storage: Storage) -> Storage:
+def without_durability(storage: Storage) -> Storage:
     """The same storage without durability, for files that a run does not need and does not wait for."""
     return LocalStorage(Path(storage.run_dir), NonDurableDisk()) if isinstance(storage, LocalStorage) else storage
 

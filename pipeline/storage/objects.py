@@ -90,7 +90,7 @@ class ObjectStorage:
     def names(self, folder: str) -> list[str]:
         return [name for name in self._listed(folder) if not name.rpartition("/")[2].startswith(".")]
 
-    def unfinished(self, folder: str) -> list[str]:
+    def unfinished_files(self, folder: str) -> list[str]:
         return [name for name in self._listed(folder) if PASSING_NAME.fullmatch(name.rpartition("/")[2])]
 
     def move(self, name: str, new_name: str) -> None:

@@ -10,8 +10,8 @@ from pipeline.core.ids import record_parts
 from pipeline.storage.commits import (
     FOLDER,
     Commit,
-    CommitChain,
     CommitState,
+    RecordSequence,
     commit_name,
     encode_commit,
     publish,
@@ -21,42 +21,46 @@ from pipeline.storage.shards import ShardRecord, intact_bytes, keep_damaged, set
 from pipeline.storage.storage import Storage
 
 
-def damaged_files(storage: Storage, chain: CommitChain) -> list[str]:
-    """Names of the chain's files in use that differ from what was committed."""
-    return [shard.file for shard in shards_in_use(chain) if not _intact(storage, shard)]
+def damaged_files(storage: Storage, sequence: RecordSequence) -> list[str]:
+    """Names of the sequence's files in use that differ from what was committed."""
+    return [shard.file for shard in shards_in_use(sequence) if not _intact(storage, shard)]
 
 
-def repair(storage: Storage, chain: CommitChain) -> tuple[CommitChain, list[str]]:
-    """Set damaged files aside and declare them void. Returns the new chain and the names of damaged files.
+def repair(storage: Storage, sequence: RecordSequence) -> tuple[RecordSequence, list[str]]:
+    """Set damaged files aside and declare them void. Returns the new sequence and the names of damaged files.
 
-    Only for the driver that holds the run's lock. Raises StoreError when another driver writes to the chain nevertheless.
+    Only for the driver that holds the run's lock. Raises StoreError when another driver writes to the sequence nevertheless.
     """
-    found = list(chain.unreadable)
-    for name in chain.unreadable:
+    found = list(sequence.unreadable)
+    for name in sequence.unreadable:
         parts = record_parts(name.removeprefix(f"{FOLDER}/"))
         assert parts is not None
-        word = Commit(kind=chain.kind, chain_id=chain.chain_id, number=parts[2], state=CommitState.VOID)
+        word = Commit(kind=sequence.kind, sequence_id=sequence.sequence_id, number=parts[2], state=CommitState.VOID)
         _supersede(storage, word)
-        chain = _with(chain, word)
-    chain = replace(chain, unreadable=())
-    while names := damaged_files(storage, chain):
+        sequence = _with(sequence, word)
+    sequence = replace(sequence, unreadable=())
+    while names := damaged_files(storage, sequence):
         for name in names:
             set_aside_damaged(storage, name)
         word = Commit(
-            kind=chain.kind, chain_id=chain.chain_id, number=chain.length, state=CommitState.VOID, void=tuple(names)
+            kind=sequence.kind,
+            sequence_id=sequence.sequence_id,
+            number=sequence.length,
+            state=CommitState.VOID,
+            void=tuple(names),
         )
         if not publish(storage, word):
             raise StoreError(f"another job works on {storage.run_dir}: wait for it, then start again")
-        chain = _with(chain, word)
+        sequence = _with(sequence, word)
         found += names
-    return chain, found
+    return sequence, found
 
 
 def _supersede(storage: Storage, commit: Commit) -> None:
     """Publish the record in place of a damaged or missing one. A copy of the damaged one is kept.
 
-    The number is never free in between. Otherwise a driver with an older view of the chain could take it, and commit rows that
-    later records already contain.
+    The number is never free in between. Otherwise a driver with an older view of the sequence could take it, and commit rows
+    that later records already contain.
     """
     name = commit_name(commit)
     while not publish(storage, commit):
@@ -64,9 +68,9 @@ def _supersede(storage: Storage, commit: Commit) -> None:
         storage.replace(name, encode_commit(commit))
 
 
-def _with(chain: CommitChain, word: Commit) -> CommitChain:
-    commits = sorted((*chain.commits, word), key=lambda commit: commit.number)
-    return replace(chain, commits=tuple(commits), length=max(chain.length, word.number + 1))
+def _with(sequence: RecordSequence, word: Commit) -> RecordSequence:
+    commits = sorted((*sequence.commits, word), key=lambda commit: commit.number)
+    return replace(sequence, commits=tuple(commits), length=max(sequence.length, word.number + 1))
 
 
 def _intact(storage: Storage, shard: ShardRecord) -> bool:

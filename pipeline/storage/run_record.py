@@ -7,7 +7,7 @@ from enum import Enum, auto
 from pipeline.config.recorded_settings import RUN_RECORD, change_lines
 from pipeline.core.errors import Absent, RunConflict, StoreError, Unreachable
 from pipeline.core.schemas import READABLE_SCHEMAS
-from pipeline.storage.commits import FOLDER, INPUT, UNIT, chains, checksum
+from pipeline.storage.commits import FOLDER, INPUT, UNIT, checksum, record_sequences
 from pipeline.storage.lock import MARKER
 from pipeline.storage.shards import set_aside_damaged
 from pipeline.storage.storage import Storage
@@ -15,7 +15,7 @@ from pipeline.storage.storage import Storage
 NAME = RUN_RECORD
 _CHECK = "check"
 _OF_RECORDS = "chain_id"
-"""A key of commit records, which have the same kind of checksum."""
+"""A key of commit records on disk, which have the same kind of checksum."""
 SCHEMA = "schema"
 STAGED_INPUT = "staged_input"
 """Key of the id under which the input of the run is committed."""
@@ -111,7 +111,9 @@ def settings_copy(identity: Mapping[str, object]) -> tuple[tuple[str, str], ...]
 
 
 def _copies(storage: Storage) -> list[tuple[tuple[str, str], ...]]:
-    return [commit.settings for chain in chains(storage, INPUT) for commit in chain.commits if commit.settings]
+    return [
+        commit.settings for found in record_sequences(storage, INPUT) for commit in found.commits if commit.settings
+    ]
 
 
 def recorded_identity(storage: Storage) -> dict[str, object]:

@@ -38,7 +38,7 @@ class Storage(Protocol):
         """Sorted names of the published files in a folder, with the folder. For `""`, the run directory, folders too."""
         ...
 
-    def unfinished(self, folder: str) -> list[str]:
+    def unfinished_files(self, folder: str) -> list[str]:
         """Temporary names in a folder. They belong to active writers or, if there is none, remain from a crash."""
         ...
 

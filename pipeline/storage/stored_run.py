@@ -7,8 +7,24 @@ from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.formatting import format_unfinished
 from pipeline.core.schemas import READABLE_SCHEMAS, SCHEMA_VERSION
-from pipeline.storage.commits import FOLDER, INPUT, UNIT, Commit, CommitChain, chain, chains, refuse_damage, resolve
-from pipeline.storage.editions import current_edition, edition_chain, edition_settings, repaired_editions
+from pipeline.storage.commits import (
+    FOLDER,
+    INPUT,
+    UNIT,
+    Commit,
+    RecordSequence,
+    record_sequence,
+    record_sequences,
+    refuse_damage,
+    resolve,
+)
+from pipeline.storage.editions import (
+    current_edition,
+    edition_command,
+    edition_sequence,
+    edition_settings,
+    repaired_editions,
+)
 from pipeline.storage.run_record import NAME, SCHEMA, STAGED_INPUT, recorded_identity
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, units_of
@@ -23,7 +39,7 @@ class StoredRun:
     identity: Settings
     units: tuple[UnitRef, ...]
     wholes: Mapping[str, Commit]
-    editions: CommitChain
+    editions: RecordSequence
 
     @property
     def incomplete(self) -> int:
@@ -36,6 +52,11 @@ class StoredRun:
         return current_edition(self.editions, self.wholes)
 
     @property
+    def edition_command(self) -> str:
+        """The command that made the edition with the current labels, empty without one."""
+        return edition_command(self.edition, self.editions, self.identity) if self.edition else ""
+
+    @property
     def settings(self) -> Settings:
         """The settings of the current labels and of their verdicts."""
         if self.edition is not None:
@@ -46,16 +67,18 @@ class StoredRun:
 def stored_run(storage: Storage) -> StoredRun:
     """Raises UsageError for a directory without a run of this version, StoreError for a damaged or unstarted run."""
     identity = readable_identity(storage)
-    staged = resolve(chain(storage, INPUT, str(identity[STAGED_INPUT]))).whole
+    staged = resolve(record_sequence(storage, INPUT, str(identity[STAGED_INPUT]))).whole
     if staged is None:
         raise StoreError(f"{storage.run_dir} has no intact input: start `label` on it again to repair it")
     units = tuple(units_of(storage, staged))
-    wholes = {found.chain_id: whole for found in chains(storage, UNIT) if (whole := _whole(storage, found))}
+    wholes = {
+        found.sequence_id: whole for found in record_sequences(storage, UNIT) if (whole := _whole(storage, found))
+    }
     return StoredRun(
         identity=identity,
         units=units,
         wholes={unit.unit_id: wholes[unit.unit_id] for unit in units if unit.unit_id in wholes},
-        editions=edition_chain(storage),
+        editions=edition_sequence(storage),
     )
 
 
@@ -104,6 +127,6 @@ def refuse_no_run(storage: Storage) -> None:
         raise UsageError(f"run_dir={storage.run_dir} does not contain a run: give a directory that `label` has written")
 
 
-def _whole(storage: Storage, found: CommitChain) -> Commit | None:
+def _whole(storage: Storage, found: RecordSequence) -> Commit | None:
     refuse_damage(found, storage.run_dir)
     return resolve(found).whole

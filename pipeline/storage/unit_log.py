@@ -8,7 +8,16 @@ from pipeline.core.ids import content_id
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.core.schemas import LOG_KEYS
 from pipeline.core.tables import in_order, row_ids
-from pipeline.storage.commits import UNIT, Commit, CommitState, ResolvedChain, chain, publish, refuse_damage, resolve
+from pipeline.storage.commits import (
+    UNIT,
+    Commit,
+    CommitState,
+    ResolvedSequence,
+    publish,
+    record_sequence,
+    refuse_damage,
+    resolve,
+)
 from pipeline.storage.shards import ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
 
@@ -29,7 +38,7 @@ class UnitLog:
         self.unit_id = unit_id
         self._length = known_length
         self._offered = offered
-        self._resolved = ResolvedChain(log=(), whole=None)
+        self._resolved = ResolvedSequence(log=(), whole=None)
         self._files: dict[ShardRecord, pa.Table] = {}
         self._tables: dict[ShardRecord, pa.Table] = {}
 
@@ -48,7 +57,7 @@ class UnitLog:
 
         Raises StoreError for a damaged file or record.
         """
-        found = chain(self._storage, UNIT, self.unit_id, self._length)
+        found = record_sequence(self._storage, UNIT, self.unit_id, self._length)
         refuse_damage(found, self._storage.run_dir)
         self._length = found.length
         self._resolved = resolve(found)
@@ -79,7 +88,7 @@ class UnitLog:
             return True
         part = Commit(
             kind=UNIT,
-            chain_id=self.unit_id,
+            sequence_id=self.unit_id,
             number=self._length,
             state=CommitState.PART,
             shards=tuple(shards),
@@ -90,7 +99,9 @@ class UnitLog:
             return False
         self._files |= shards
         self._tables |= shards
-        self._resolved = ResolvedChain(log=(*self._resolved.log, *shards), whole=self._resolved.whole, base=part.base)
+        self._resolved = ResolvedSequence(
+            log=(*self._resolved.log, *shards), whole=self._resolved.whole, base=part.base
+        )
         self._length += 1
         return True
 
@@ -120,7 +131,7 @@ class UnitLog:
         others = [self._write(name, table) for name, table in results.items() if table.num_rows]
         commit = Commit(
             kind=UNIT,
-            chain_id=self.unit_id,
+            sequence_id=self.unit_id,
             number=self._length,
             state=CommitState.WHOLE,
             shards=(*log, *others),
@@ -133,7 +144,7 @@ class UnitLog:
         if not publish(self._storage, commit):
             return False
         self._length += 1
-        self._resolved = ResolvedChain(log=log, whole=commit, base=commit.base)
+        self._resolved = ResolvedSequence(log=log, whole=commit, base=commit.base)
         self._files = self._tables = {shard: self._tables[shard] for shard in kept} | written
         return True
 

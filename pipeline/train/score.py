@@ -47,7 +47,7 @@ class ChainScores:
     product: float | None = None
     mean: float | None = None
 
-    def chosen(self, aggregation: Aggregation) -> float | None:
+    def score_by(self, aggregation: Aggregation) -> float | None:
         """The score by the given aggregation."""
         return {
             Aggregation.last: self.last,
@@ -159,7 +159,7 @@ def _row(chain: GivenChain, step_scores: Sequence[float | None], config: ScoreCo
         "step_scores": list(step_scores),
         "n_scored": sum(score is not None for score in step_scores),
         **{f"score_{name}": value for name, value in dataclasses.asdict(whole).items()},
-        "score": whole.chosen(config.aggregation),
+        "score": whole.score_by(config.aggregation),
         "model": config.model,
     }
 

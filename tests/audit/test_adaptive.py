@@ -13,7 +13,7 @@ from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import rollout_id
 from pipeline.core.schemas import SCHEMAS
-from pipeline.storage.commits import UNIT, chains, resolve
+from pipeline.storage.commits import UNIT, record_sequences, resolve
 from tests.audit.runs import copied
 from tests.audit.test_damage import Forger
 from tests.runtime.adaptive import log, proved, settings, sums
@@ -50,13 +50,13 @@ def issues(rows: Rows, prefix: str) -> Rows:
 
 def one_behind_a_right_one(rows: Rows) -> Rows:
     last = next(row for row in rows if row["verdict"] == "correct")
-    return [*rows, anew(last, last["issue_index"] + 1)]
+    return [*rows, issued_again(last, last["issue_index"] + 1)]
 
 
 def one_behind_all(rows: Rows) -> Rows:
     (prefix, *_) = {row["prefix_id"] for row in rows}
     last = issues(rows, prefix)[-1]
-    return [*rows, *(anew(last, issue) for issue in range(last["issue_index"] + 1, 5))]
+    return [*rows, *(issued_again(last, issue) for issue in range(last["issue_index"] + 1, 5))]
 
 
 def without_one_in_the_middle(rows: Rows) -> Rows:
@@ -64,7 +64,7 @@ def without_one_in_the_middle(rows: Rows) -> Rows:
     return [row for row in rows if row != gone]
 
 
-def anew(row: dict[str, Any], issue: int) -> dict[str, Any]:
+def issued_again(row: dict[str, Any], issue: int) -> dict[str, Any]:
     return row | {"issue_index": issue, "rollout_id": rollout_id(row["prefix_id"], issue)}
 
 
@@ -118,10 +118,10 @@ def test_pruning_keeps_kernels_that_other_units_began_with(tmp_path: Path) -> No
     for target in (0.3, 0.2):
         label_in_process(settings(tmp_path, ROWS, *asked, f"estimator.target_sd={target}"))
     storage = Forger(tmp_path / "run").storage
-    standings = [resolve(found) for found in chains(storage, UNIT)]
-    bases = {shard.file for found in standings for shard in found.base}
+    resolved = [resolve(found) for found in record_sequences(storage, UNIT)]
+    bases = {shard.file for found in resolved for shard in found.base}
     assert bases
-    assert not bases & {shard.file for found in standings if found.whole for shard in found.whole.shards}
+    assert not bases & {shard.file for found in resolved if found.whole for shard in found.whole.shards}
     assert audit(AuditConfig(run_dir=str(tmp_path / "run"), prune=True)).pruned > 0
     assert bases <= set(storage.names("kernels"))
     proved(tmp_path)
@@ -129,7 +129,7 @@ def test_pruning_keeps_kernels_that_other_units_began_with(tmp_path: Path) -> No
     proved(tmp_path)
 
 
-def test_a_damaged_kernel_is_made_anew_and_who_began_with_it_goes_on(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_damaged_kernel_is_made_again_and_who_began_with_it_goes_on(runs: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_bytes((runs["pooled"].parent / "rows.jsonl").read_bytes())
     run_dir = copied(runs["pooled"], tmp_path)
     kernels = list((run_dir / "kernels").iterdir())

@@ -176,7 +176,7 @@ def test_where_no_lock_keeps_others_away_pruning_needs_a_word(finished: Path, tm
         assert audit(AuditConfig(run_dir=str(run_dir), prune=True, lock=False)).pruned > 0
 
 
-def test_a_run_in_an_object_store_is_labelled_anew_proved_and_pruned(tmp_path: Path) -> None:
+def test_a_run_in_an_object_store_is_labelled_again_proved_and_pruned(tmp_path: Path) -> None:
     run_dir = f"memory://{tmp_path.name}/run"
     label_in_process(config(tmp_path, f"run_dir={run_dir}", "run.lock=false"))
     estimator = EstimatorChange(rule=LabelRule.threshold)

@@ -21,9 +21,9 @@ from pipeline.storage.commits import (
     UNIT,
     Commit,
     CommitState,
-    chains,
     commit_name,
     encode_commit,
+    record_sequences,
 )
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import encode_identity, recorded_identity
@@ -49,7 +49,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_dir(whole_run: Path, tmp_path: Path) -> Path:
     (tmp_path / "rows.jsonl").write_bytes((whole_run.parent / "rows.jsonl").read_bytes())
     run_dir = copied(whole_run, tmp_path)
-    # What is only told is not proved.
+    # What a start only reports is not proved.
     shutil.rmtree(run_dir / STARTS)
     return run_dir
 
@@ -106,25 +106,25 @@ def test_truncated_and_swapped_files_are_found(run_dir: Path) -> None:
 
 
 def test_missing_files_are_found_where_they_are_needed(run_dir: Path) -> None:
-    needless = set(audit(AuditConfig(run_dir=str(run_dir))).orphans.garbage)
+    garbage = set(audit(AuditConfig(run_dir=str(run_dir))).orphans.garbage)
     data = {name: content for name, content in files(run_dir).items() if kind_of(name) == "data"}
     for name in data:
         (run_dir / name).unlink()
-    needed = {Path(name).name for name in data.keys() - needless}
+    needed = {Path(name).name for name in data.keys() - garbage}
     # A part may have the name of the file that it went into.
-    others = {Path(name).name for name in needless} - needed
+    others = {Path(name).name for name in garbage} - needed
     assert needed <= named(run_dir)
     assert not others & named(run_dir)
 
 
 def test_missing_records_are_found_or_leave_files_that_nothing_names(run_dir: Path) -> None:
     before = audit(AuditConfig(run_dir=str(run_dir)))
-    ends = {max(name for name in files(run_dir) if name.startswith(chain)) for chain in tails(run_dir)}
+    ends = {max(name for name in files(run_dir) if name.startswith(tail)) for tail in tails(run_dir)}
     for name, data in files(run_dir).items():
         if kind_of(name) != "data":
             (run_dir / name).unlink()
             after = audit(AuditConfig(run_dir=str(run_dir)))
-            # Without its last commit, a chain looks intact; then files are orphaned or a unit is unfinished.
+            # Without its last commit, a record sequence looks intact; then files are orphaned or a unit is unfinished.
             if name in ends:
                 assert not after.sound or len(after.orphans.garbage) > len(before.orphans.garbage)
             else:
@@ -155,10 +155,10 @@ class Forger:
         self._run_dir = run_dir
 
     def last(self, kind: str, table: str = "") -> Commit:
-        """The last whole record of the first chain of a kind whose record names a file of `table`."""
+        """The last whole record of the first record sequence of a kind whose record names a file of `table`."""
         wholes = [
             [commit for commit in found.commits if commit.state is CommitState.WHOLE][-1]
-            for found in chains(self.storage, kind)
+            for found in record_sequences(self.storage, kind)
         ]
         return next(commit for commit in wholes if not table or any(shard.table == table for shard in commit.shards))
 
@@ -300,7 +300,10 @@ def test_a_record_that_was_changed_with_its_checksum_is_found(
 def test_a_part_that_counts_wrongly_is_found(run_dir: Path) -> None:
     forger = Forger(run_dir)
     parts = [
-        commit for found in chains(forger.storage, UNIT) for commit in found.commits if commit.state is CommitState.PART
+        commit
+        for found in record_sequences(forger.storage, UNIT)
+        for commit in found.commits
+        if commit.state is CommitState.PART
     ]
     part = next(part for part in parts if part.totals.rollouts)
     forger.write(replace(part, totals=replace(part.totals, tokens=1)))
@@ -326,10 +329,10 @@ def test_without_its_settings_a_run_is_proved_by_their_copy(run_dir: Path) -> No
 
 def test_a_unit_that_the_input_does_not_have_is_found(run_dir: Path) -> None:
     forger = Forger(run_dir)
-    stranger = replace(forger.last(UNIT), chain_id=content_id("x"), number=0)
+    stranger = replace(forger.last(UNIT), sequence_id=content_id("x"), number=0)
     forger.write(stranger)
     places = [finding.where for finding in findings(run_dir)]
-    assert f"commits/unit-{stranger.chain_id}-*" in places
+    assert f"commits/unit-{stranger.sequence_id}-*" in places
 
 
 def test_rows_that_are_not_their_units_are_found(run_dir: Path) -> None:

@@ -1,6 +1,6 @@
 """How far `report run_dir=[a,b]` can be trusted: runs of the same truth, in which nothing has changed, and of a truth that has.
 
-The oracle's truth is kept and its rollouts are drawn anew, so that two runs of one seed differ by chance alone; or every value
+The oracle's truth is kept and its rollouts are drawn again, so that two runs of one seed differ by chance alone; or every value
 is lowered by `SHIFT`, as far as 0 lets it be. Then what a million prefixes cost.
 """
 
@@ -79,7 +79,7 @@ def _report(name: str, found: list[Comparison], truths: Floats) -> None:
     shown = np.mean([each.has_value for each in shifts])
     print(
         f"  {name:<28}shift {values.mean():+.4f} (true {truths.mean():+.4f}) +-{np.mean(highs - lows) / 2:.4f}, "
-        f"told in {shown:.0%}; the interval holds the truth in {held.mean():.0%}"
+        f"reported in {shown:.0%}; the interval holds the truth in {held.mean():.0%}"
     )
     noisy = [each.noise for each in found if each.noise.beyond is not None]
     if noisy:
@@ -87,7 +87,7 @@ def _report(name: str, found: list[Comparison], truths: Floats) -> None:
         beyond, chance = (_floats([getattr(each, part) for each in noisy]).mean() for part in ("beyond", "by_chance"))
         correlation = _floats([each.correlation.value for each in noisy]).mean()
         print(
-            f"  {'':<28}beyond noise {beyond:.2%}, by chance {chance:.2%}, told in {moved:.0%}; correlation without noise "
+            f"  {'':<28}beyond noise {beyond:.2%}, by chance {chance:.2%}, reported in {moved:.0%}; correlation without noise "
             f"{correlation:.3f}"
         )
     flipped = _floats([each.flips.flipped.value for each in found]).mean()
@@ -120,7 +120,7 @@ def _labelled(folder: Path, name: str, seed: int, estimator: str, *, salt: int =
 
 @contextmanager
 def _oracle(salt: int, lower: float) -> Iterator[None]:
-    """Rollouts that are drawn anew, of values that are lower."""
+    """Rollouts that are drawn again, of values that are lower."""
     draw: Callable[[str], int] = oracle._draw
     truth = oracle.true_value
 

@@ -22,7 +22,7 @@ from tests.bench.recorder import requests_of
 from tests.bench.watched import Role, watched
 
 REPEATS = {100_000: 3, 1_000_000: 1}
-"""Runs of so many rollouts."""
+"""Number of rollouts of a run -> how often it is repeated."""
 STEPS = 6
 ROLLOUTS = 8
 PLAYED = 20_000
@@ -70,7 +70,7 @@ def control_plane() -> None:
 
 
 def write_chains(folder: Path, chains: int) -> Path:
-    """An input of so many chains of STEPS steps."""
+    """An input of `chains` chains of STEPS steps."""
     data = folder / f"{chains}.jsonl"
     with data.open("w") as file:
         for number in range(chains):

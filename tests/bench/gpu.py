@@ -204,7 +204,7 @@ def bound_lines(
         yield f"  no bound: {gpu} is not in pipeline/core/hardware.py"
         return
     if not (model / "config.json").is_file():
-        yield "  no bound: give a local folder, whose config.json tells the model's sizes"
+        yield "  no bound: give a local folder, whose config.json has the model's sizes"
         return
     try:
         architecture = architecture_of(json.loads((model / "config.json").read_text()))

@@ -103,7 +103,7 @@ def _time(taken: Sequence[Times]) -> list[Mark]:
     )
     extraction = [nanoseconds / 1e3 for nanoseconds in best.extraction]
     print(f"  extraction: p50 {quantile(extraction, 0.5):.1f} µs, p99 {quantile(extraction, 0.99):.1f} µs")
-    print(f"  the memo alone answers {100 * mean(best.repeated):.1f} % (same gold, same answer as before)")
+    print(f"  the cache alone answers {100 * mean(best.repeated):.1f} % (same gold, same answer as before)")
     print(f"  {'after extraction':<18}{'outputs':>8}{'<= 5 µs':>9}{'mean µs':>9}{'no child':>10}{'their mean µs':>15}")
     for name, repeats in (("all", True), ("without repeats", False)):
         row = decisions(best, repeats=repeats)
@@ -155,7 +155,7 @@ def _hostile(wake: Wake) -> list[Mark]:
     growth = end.parent_mib - middle.parent_mib
     return [
         Mark(
-            asked=f"{wake.answers:,} hostile answers: none right, no stuck slot, no descriptor or file left",
+            asked=f"{wake.answers:,} hostile answers: none right, no stuck process, no descriptor or file left",
             measured=f"{right} right, {wake.stuck} stuck, {end.descriptors - start.descriptors} descriptors,"
             f" {end.files - start.files} files",
             met=not (right or wake.stuck or end.descriptors > start.descriptors or end.files > start.files),

@@ -68,7 +68,7 @@ def repetitions() -> list[Times]:
 
 
 def decisions(times: Times, *, repeats: bool) -> Decisions:
-    """The figures of one repetition, with or without what the memo answered."""
+    """The figures of one repetition, with or without what the cache answered."""
     kept = [number for number, repeated in enumerate(times.repeated) if repeats or not repeated]
     spent = [times.decision[number] for number in kept]
     childless = [times.decision[number] for number in kept if not times.by_child[number]]

@@ -1,7 +1,7 @@
 """What the page of a run costs its reader: until it is seen, until its chains can be used, and to filter them.
 
-Steps are words drawn at random, so that they take as much room as a policy's; rollouts are the oracle's, which are short.
-Filters are timed in the page, from the change of a field until the list is drawn anew.
+Steps are words drawn at random, so that they are as long as a policy's; rollouts are the oracle's, which are short.
+Filters are timed in the page, from the change of a field until the list is drawn again.
 """
 
 import json
@@ -98,7 +98,7 @@ def _wait(driver: Chrome) -> float:
 
 
 def _read_texts(driver: Chrome) -> None:
-    """The page tells how many of its texts it has read only where a text is asked for."""
+    """The page shows how many of its texts it has read only after a reader has opened a text."""
     _filtered(driver, "#browser-text", "no such text")
     while "read" in driver.find_element("id", "browser-count").text:
         time.sleep(0.05)

@@ -76,7 +76,7 @@ def _cost_beside_a_model() -> None:
         staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
         with checker_for(config.grader) as checker:
             staged = stage(storage, staged_id, config.data, config.run, checker)
-        record = Commit(kind=INPUT, chain_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
+        record = Commit(kind=INPUT, sequence_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
 
         async def work() -> float:
             worker = Worker(config, storage, engine_for(config, cpus=psutil.cpu_count() or 1, attempt=1), log=_TimedLog)

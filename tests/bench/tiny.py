@@ -1,7 +1,7 @@
 """Coverage, error, cost and bias on the real path, against truth: the tiny policy's chains, labelled again and again.
 
-Tokeniser, vLLM, checker and estimator are those of a run, and so is the store; only the crew is left out. The chains are the
-24 of `tests/tiny/truth.jsonl`. `tiny_figures` makes figures of what they are labelled with.
+Tokeniser, vLLM, checker and estimator are those of a run, and so is the store; only the scheduler is left out. The chains are
+the 24 of `tests/tiny/truth.jsonl`. `tiny_figures` makes figures of what they are labelled with.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from pipeline.runtime.intake import stage
 from pipeline.runtime.problem_budget import unit_target_of
 from pipeline.runtime.state import identity
 from pipeline.runtime.worker import LearnedState, UnitTask, Worker
-from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, chain, resolve
+from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, record_sequence, resolve
 from pipeline.storage.editions import LABELS
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
@@ -79,17 +79,17 @@ async def _sampled(run_dir: Path) -> Sampled:
     try:
         await engine.start()
         began = time.monotonic()
-        handed_on = {
-            target: await again.labelled(target, times, handed_on=True) for target, times in REPETITIONS.items()
+        passed_on = {
+            target: await again.labelled(target, times, passed_on=True) for target, times in REPETITIONS.items()
         }
-        from_prior = await again.labelled(USUAL_TARGET, REPETITIONS[USUAL_TARGET], handed_on=False)
+        from_prior = await again.labelled(USUAL_TARGET, REPETITIONS[USUAL_TARGET], passed_on=False)
         async with _working(fixed, storage, engine) as worker:
             await worker.label_unit(UnitTask(unit=unit, unit_target=unit_target_of(*deciding(fixed))))
         seconds = time.monotonic() - began
     finally:
         await engine.unload()
     return Sampled(
-        handed_on=handed_on,
+        passed_on=passed_on,
         from_prior=from_prior,
         fixed=_blocks(_table(storage, unit.unit_id, LABELS), _table(storage, unit.unit_id, "rollouts")),
         generated=engine.work.generated,
@@ -115,7 +115,7 @@ def _staged(storage: LocalStorage, config: LabelConfig) -> Commit:
     staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
     with checker_for(config.grader) as checker:
         staged = stage(storage, staged_id, config.data, config.run, checker)
-    return Commit(kind=INPUT, chain_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
+    return Commit(kind=INPUT, sequence_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +127,8 @@ class _Again:
     engine: VllmEngine
     unit: UnitRef
 
-    async def labelled(self, target_sd: float, times: int, *, handed_on: bool) -> list[Printed]:
-        """`handed_on`: a unit begins with the newest kernel that one before it has learnt, as in a run."""
+    async def labelled(self, target_sd: float, times: int, *, passed_on: bool) -> list[Printed]:
+        """`passed_on`: a unit begins with the newest kernel that one before it has learned, as in a run."""
         words = ("estimator=pooled", f"estimator.target_sd={target_sd}", f"sampling.rollouts={CEILING}")
         config = _config(self.run_dir, *words)
         free = asyncio.Semaphore(config.run.units_in_flight)
@@ -141,18 +141,18 @@ class _Again:
                     UnitTask(unit=unit, unit_target=unit_target_of(*deciding(config)), learned=newest)
                 )
             known = newest.chains if newest else 0
-            if handed_on and receipt.learned and receipt.learned.chains > known:
+            if passed_on and receipt.learned and receipt.learned.chains > known:
                 newest = receipt.learned
             return shown(_table(self.storage, unit.unit_id, LABELS))
 
-        names = [content_id("again", f"{target_sd}", f"{handed_on}", f"{number}") for number in range(times)]
+        names = [content_id("again", f"{target_sd}", f"{passed_on}", f"{number}") for number in range(times)]
         async with _working(config, self.storage, self.engine) as worker:
             labelling = [label(worker, replace(self.unit, unit_id=name)) for name in names]
             return list(await asyncio.gather(*labelling))
 
 
 def _table(storage: LocalStorage, unit_id: str, name: str) -> pl.DataFrame:
-    whole = resolve(chain(storage, UNIT, unit_id)).whole
+    whole = resolve(record_sequence(storage, UNIT, unit_id)).whole
     assert whole is not None
     tables = [pl.from_arrow(read_shard(storage, shard)) for shard in whole.shards if shard.table == name]
     return pl.concat([table for table in tables if isinstance(table, pl.DataFrame)])

@@ -1,7 +1,7 @@
 """The figures of the tiny policy's labels, as text: coverage, error, cost and bias, against truth. Pure.
 
 The truth is known to an sd of at most 0.011, which every figure allows for. How a figure depends on which chains these are is
-told by the jackknife: +- is one standard error over chains.
+computed by the jackknife: +- is one standard error over chains.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,9 +34,9 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """Labellings: by target with the kernel handed on, at the usual target from the prior kernel each, and by fixed N."""
+    """Labellings: by target with the kernel passed on, at the usual target from the prior kernel each, and by fixed N."""
 
-    handed_on: dict[float, list[Printed]]
+    passed_on: dict[float, list[Printed]]
     from_prior: list[Printed]
     fixed: Blocks
     generated: int
@@ -71,19 +71,19 @@ def lines(found: Sampled, known: Truth) -> Iterator[str]:
     fixed_tokens = float(found.fixed.tokens.mean())
     yield f"  {'':<34}{'tok/step':>9}  {'RMSE':<18}{'fewer than fixed N at its RMSE':<32}95 %: low..high, mean +- 1.96 sd"
     yield f"  {f'fixed N={FIXED}, c/{FIXED}':<34}{fixed_tokens:>9.0f}  {fixed_error.text('.3f'):<18}"
-    for target, repetitions in found.handed_on.items():
-        yield _pooled_line(f"pooled target_sd={target:g}, handed on", repetitions, found.fixed, known)
+    for target, repetitions in found.passed_on.items():
+        yield _pooled_line(f"pooled target_sd={target:g}, passed on", repetitions, found.fixed, known)
     yield _pooled_line(f"pooled target_sd={USUAL_TARGET:g}, from the prior", found.from_prior, found.fixed, known)
-    yield f"  each time anew, {_times(found)}"
-    yield "  handed on: with the kernel learnt from repetitions before, as a run's units do, though of the same chains"
+    yield f"  each time from the prior, {_times(found)}"
+    yield "  passed on: with the kernel learned from repetitions before, as a run's units do, though of the same chains"
     yield "  from the prior: what a job of one unit gets"
     saved = jackknifed(lambda kept: at_equal_error(found, known, kept), known)
     yield f"  at the RMSE of fixed N={FIXED}, between two targets: {saved.text('.2f')} times fewer tokens (nan: beyond all)"
     yield f"  mean of value - V, by bin of V, and its standard error (sampling's and truth's); target_sd={USUAL_TARGET:g}"
     yield f"  {'':<34}" + "".join(f"{f'{low:g}..{high:g}':>16}" for low, high in pairwise(BINS))
-    usual = found.handed_on[USUAL_TARGET]
+    usual = found.passed_on[USUAL_TARGET]
     for name, values, rollouts in (
-        ("pooled, handed on", _stacked(usual, "unbiased"), _stacked(usual, "unbiased_rollouts")),
+        ("pooled, passed on", _stacked(usual, "unbiased"), _stacked(usual, "unbiased_rollouts")),
         (
             "pooled, from the prior",
             _stacked(found.from_prior, "unbiased"),
@@ -96,7 +96,7 @@ def lines(found: Sampled, known: Truth) -> Iterator[str]:
 
 
 def _times(found: Sampled) -> str:
-    return ", ".join(f"{len(shown)} times at {target:g}" for target, shown in found.handed_on.items())
+    return ", ".join(f"{len(shown)} times at {target:g}" for target, shown in found.passed_on.items())
 
 
 def _pooled_line(name: str, repetitions: Sequence[Printed], fixed: Blocks, known: Truth) -> str:
@@ -135,7 +135,7 @@ def at_equal_error(found: Sampled, known: Truth, kept: Mask) -> float:
     """Tokens of fixed N over those of pooled at the RMSE of the former: between two targets, on a line in logarithms."""
     points = sorted(
         (rmse(_stacked(each, "mean"), known, kept), _tokens_per_step(each, known, kept))
-        for each in found.handed_on.values()
+        for each in found.passed_on.values()
     )
     errors, costs = np.log(np.array(points)).T
     own = np.log(rmse(found.fixed.value, known, kept))

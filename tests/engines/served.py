@@ -118,7 +118,7 @@ class Server:
             headers = {"Retry-After": self.retry_after} if self.retry_after and act is not Act.REDIRECT else {}
             if act is Act.REDIRECT:
                 headers = {"Location": self.elsewhere}
-            said = {"error": {"message": f"as told {request.headers.get('Authorization')}\x1b[31m"}}
+            said = {"error": {"message": f"authorised by {request.headers.get('Authorization')}\x1b[31m"}}
             return web.json_response(said, status=_STATUSES[act], headers=headers)
         if self.seconds or act is Act.SLOW:
             await asyncio.sleep(self.seconds or 0.05)

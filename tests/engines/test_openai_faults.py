@@ -46,7 +46,7 @@ def test_a_request_that_a_server_refuses_comes_back_unserved_and_others_go_on() 
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        (Act.ERROR, "answered with status 500: as told None [31m"),
+        (Act.ERROR, "answered with status 500: authorised by None [31m"),
         (Act.NOT_JSON, "its answer is not JSON: <html>"),
         (Act.WRONG_TYPES, "a choice has no text"),
         (Act.OTHER_MODEL, "for another model, somebody else"),

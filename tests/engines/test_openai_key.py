@@ -42,7 +42,7 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
     run(work())
     printed = capfd.readouterr()
     assert all(KEY not in text for text in (*shown, printed.out, printed.err, caplog.text))
-    assert "as told Bearer ***" in shown[0]
+    assert "authorised by Bearer ***" in shown[0]
     assert "WelcomeBearer ***" in shown[1]
 
 

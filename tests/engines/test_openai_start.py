@@ -24,7 +24,7 @@ MISTAKES: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
     ({"models": "no", "models_status": 500}, {}, ["no server of policy.openai.urls is reachable", "with status 500: no"]),
     ({"key": "other"}, {}, ["answered with status 401", "policy.openai.api_key_env"]),
     ({"acts": [Act.NO_ROUTE]}, {}, ["/completions answered with status 404", "takes the part of the URL before /completions"]),
-    ({"acts": [Act.REFUSE]}, {}, ["answered with status 400: as told", "policy.openai.extensions=false"]),
+    ({"acts": [Act.REFUSE]}, {}, ["answered with status 400: authorised by", "policy.openai.extensions=false"]),
     ({"acts": [Act.NOT_JSON]}, {}, ["/completions is not usable", "its answer is not JSON"]),
     ({"acts": [Act.OTHER_MODEL]}, {}, ["/completions is not usable", "another model, somebody else"]),
     ({"acts": [Act.DROP]}, {}, ["no server of policy.openai.urls is reachable", "broke off its answer"]),

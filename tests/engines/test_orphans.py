@@ -103,7 +103,7 @@ def test_only_what_a_dead_owner_left_is_ended(sleepers: Sleepers, zombie: int, d
     assert {name for name, process in spared.items() if process.poll() is not None} == set()
 
 
-def ended(process: psutil.Process) -> bool:
+def has_ended(process: psutil.Process) -> bool:
     """Whether the process has ended. It may be a zombie whose exit status pid 1 has not fetched."""
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
@@ -122,19 +122,19 @@ def test_a_child_of_an_owner_outlives_it_and_its_guard_only_until_the_next_one_s
     guard.kill()
     owner.kill()
     owner.communicate()
-    assert not ended(orphan)
+    assert not has_ended(orphan)
     second, child = start()
-    assert ended(orphan)
+    assert has_ended(orphan)
     third, other = start()
-    assert not ended(child)
+    assert not has_ended(child)
     for process in (second, third):
         process.kill()
         process.communicate()
     deadline = time.monotonic() + SECONDS
-    while not (ended(child) and ended(other)) and time.monotonic() < deadline:
+    while not (has_ended(child) and has_ended(other)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert ended(child)
-    assert ended(other)
+    assert has_ended(child)
+    assert has_ended(other)
 
 
 def test_what_cannot_be_ended_is_named_with_the_remedy(

@@ -84,7 +84,7 @@ def watched(stop: AnswerStop, made: Callable[[], Any] = Detokenizer) -> Any:
     return engine.output_processor.request_states["r"].detokenizer
 
 
-def handed_on(detokenizer: Any, text: str, size: int = 1) -> str:
+def passed_on(detokenizer: Any, text: str, size: int = 1) -> str:
     """The text until the stop, in steps of `size` tokens."""
     ids = TOKENIZER.encode(text)
     for start in range(0, len(ids), size):
@@ -97,12 +97,12 @@ def handed_on(detokenizer: Any, text: str, size: int = 1) -> str:
 
 def test_it_ends_with_the_line_of_the_answer() -> None:
     text = "3 * 9 = 27\nThe answer is 27.\n\nProblem: Ann has 3 nuts.\nThe answer is 3.\n"
-    assert handed_on(watched(CountingStop()), text) == "3 * 9 = 27\nThe answer is 27.\n"
+    assert passed_on(watched(CountingStop()), text) == "3 * 9 = 27\nThe answer is 27.\n"
 
 
 def test_tokens_of_the_same_step_are_kept() -> None:
     text = "The answer is 27.\n\nProblem: 3"
-    assert handed_on(watched(CountingStop()), text, size=8) == "The answer is 27.\n\nProbl"
+    assert passed_on(watched(CountingStop()), text, size=8) == "The answer is 27.\n\nProbl"
 
 
 @example(["3 + 4 = 7", "Answer:", "27", "The answer is 27."], 3)
@@ -112,19 +112,19 @@ def test_it_ends_at_the_first_step_behind_which_the_answer_is_complete(lines: li
     ids = TOKENIZER.encode(text)
     ends = [TOKENIZER.decode(ids[:end]) for end in [*range(size, len(ids), size), len(ids)]]
     complete = [part for part in ends if AnswerSeen().complete(part)]
-    assert handed_on(watched(CountingStop()), text, size) == (complete[0] if complete else text)
+    assert passed_on(watched(CountingStop()), text, size) == (complete[0] if complete else text)
 
 
 def test_a_long_text_without_an_answer_is_never_decoded() -> None:
     stop = CountingStop()
     text = "3 * 9 = 27\n" * 200
-    handed_on(watched(stop), text)
+    passed_on(watched(stop), text)
     assert stop.decoded == len(set(text))
     assert stop.read <= len(text) + text.count("\n")
 
 
 def test_a_mark_whose_characters_take_several_tokens_is_found() -> None:
-    assert handed_on(watched(CountingStop()), "答案是 5\n题目") == "答案是 5\n"
+    assert passed_on(watched(CountingStop()), "答案是 5\n题目") == "答案是 5\n"
 
 
 def test_what_ended_already_is_left_alone() -> None:

@@ -207,7 +207,7 @@ def test_the_name_of_a_rule_says_all_that_decides(config: EstimatorConfig, name:
         ),
         (
             estimator_settings("fixed", rule=LabelRule.posterior, threshold=0.1),
-            "posterior: a step is good if P(V_k > 0.1) is at least 0.95, bad if P(V_k <= 0.1) is, else uncertain",
+            "posterior: a step is good if P(V_k > 0.1) is at least 0.95, bad if P(V_k <= 0.1) is at least 0.95, else uncertain",
         ),
         (
             estimator_settings("fixed", rule=LabelRule.three_class, neutral=0.2, after_error=AfterError.negative),

@@ -21,7 +21,7 @@ def cut(text: str, draw: st.DrawFn) -> ChainShape:
 
 @st.composite
 def cuts(draw: st.DrawFn) -> list[ChainShape]:
-    """Chains over two letters, so many share a beginning and are split differently. A prefix id is its text."""
+    """Chains over only two letters. Therefore many share a beginning and are split differently. A prefix id is its text."""
     return [cut(text, draw) for text in draw(texts)]
 
 
@@ -101,8 +101,10 @@ def test_a_forest_is_its_trees_side_by_side(left: list[ChainShape], right: list[
         assert forest.parents[numbers].tolist() == above
         for prefix, node in zip(tree.prefix_ids, numbers.tolist(), strict=True):
             counts = sampled[prefix].counts if prefix in sampled else None
-            facts = (forest.correct[node], forest.graded[node], forest.issued[node], forest.tokens[node])
-            assert facts == ((counts.correct, counts.graded, counts.graded, counts.tokens) if counts else (0, 0, 0, 0))
+            counted = (forest.correct[node], forest.graded[node], forest.issued[node], forest.tokens[node])
+            assert counted == (
+                (counts.correct, counts.graded, counts.graded, counts.tokens) if counts else (0, 0, 0, 0)
+            )
         ends += numbers[tree.ends].tolist()
     assert forest.ends.tolist() == ends
     for depth, (level, forks) in enumerate(zip(forest.levels, forest.forks, strict=True)):

@@ -255,7 +255,7 @@ def test_an_export_without_a_row_is_none(run_dir: Path, tmp_path: Path) -> None:
     ("asked", "shown"),
     [
         ({"columns": ["value"]}, "format=parquet without a target"),
-        ({"layout": "parquet", "columns": ["values"]}, "no column values: did you mean value"),
+        ({"layout": "parquet", "columns": ["values"]}, "no column values: did you mean value?"),
         ({"layout": "parquet", "uncertain": UncertainSteps.cut}, "add target=hard"),
         ({"layout": "parquet", "file": FileType.jsonl}, "writes Parquet"),
         ({"placeholder": "<x>"}, "format=trl has no placeholder"),

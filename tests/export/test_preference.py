@@ -79,7 +79,7 @@ def test_a_label_without_a_value_is_enough() -> None:
     assert texts([chain("a", [1], [None]), chain("b", [0], [0.3])]) == [("Q?\n", "a", "b")]
 
 
-def test_the_largest_differences_come_first_and_a_branch_has_so_many_pairs_at_most() -> None:
+def test_the_largest_differences_come_first_and_a_branch_has_a_limited_number_of_pairs() -> None:
     chains = [
         chain(f"{name}", [int(value > 0.5)], [value]) for name, value in zip("abcd", (0.6, 0.9, 0.3, 0.1), strict=True)
     ]

@@ -69,7 +69,7 @@ def test_soft_values_are_best_estimates_unless_unbiased_ones_are_asked_for() -> 
     assert example([1], row, target=TargetKind.soft, soft=ValueColumn.unbiased_value).targets == [1.0]
 
 
-def test_a_threshold_labels_anew() -> None:
+def test_a_threshold_makes_new_labels() -> None:
     row = {"value": [0.3, 0.1, None]}
     assert example([0, 1, 1], row, threshold=0.2, after_error=True).targets == [1, 0, None]
     assert example([1, 1, 1], row, threshold=0.3, after_error=True, uncertain=UncertainSteps.positive).targets == [

@@ -1,4 +1,4 @@
-"""`python -m tests.faults COUNT [FIRST]`: so many seeds on all cores; exit code 1 when one brings a fault to light."""
+"""`python -m tests.faults COUNT [FIRST]`: COUNT seeds on all cores; exit code 1 when one brings a fault to light."""
 
 import sys
 

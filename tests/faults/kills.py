@@ -3,7 +3,8 @@
     python -m tests.faults.kills 1000
 
 A directory is labelled, killed, started again until it is whole, checked, and then asked for more rollouts per prefix. The
-oracle engine tells when it answered what, so the work that a kill cost is known: rollouts that were answered and not committed.
+oracle engine records when it answered what, so the work that a kill cost is known: rollouts that were answered and not
+committed.
 """
 
 import json
@@ -70,7 +71,7 @@ class Expected:
 
 
 def directory(folder: Path, kills: int, expected: Expected, luck: random.Random) -> Tally:
-    """One directory, killed up to so many times while it grows to `LAST_TARGET`."""
+    """One directory, killed up to `kills` times while it grows to `LAST_TARGET`."""
     mine = scene(folder, PROBLEMS, KILLS_SETTINGS)
     tally = Tally(directories=1)
     records: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""`label` with processes for workers instead of Ray's actors: the same driver, crew and worker, in a tenth of the time.
+"""`label` with processes for workers instead of Ray's actors: the same driver, scheduler and worker, in a tenth of the time.
 
 A driver is forked from a process that has everything imported (multiprocessing's fork server), a worker from its driver. A
 worker talks to its driver over a pipe, and ends when the driver's end closes, as an actor does.
@@ -203,7 +203,7 @@ def work(connection: Connection, plan: Plan, config: LabelConfig, attempt: int) 
 
 
 class LoggingEngine(OracleEngine):
-    """Tells when it has answered what: a line per batch, the time and the ids."""
+    """Records when it has answered what: a line per batch, the time and the ids."""
 
     def __init__(self, plan: Plan, config: LabelConfig, attempt: int) -> None:
         super().__init__(as_type(config.policy, OraclePolicyConfig), attempt=attempt)

@@ -2,7 +2,7 @@
 
 When nothing is ready the clock jumps to the next timer, so waiting costs nothing; when there is no timer either, the
 programme is deadlocked, which raises. What `asyncio.to_thread` runs lies on a real thread, but exactly one thread has the
-baton: `pause` hands it back to the loop, which returns it after a virtual delay. Nothing here covers sockets or signals.
+baton: `pause` gives it back to the loop, which returns it after a virtual delay. Nothing here covers sockets or signals.
 """
 
 import asyncio
@@ -106,7 +106,7 @@ class _Runner:
         self.resume()
 
     def resume(self) -> None:
-        """On the loop: hand over the baton, and wait for it."""
+        """On the loop: pass the baton on, and wait for it."""
         self._go.release()
         self._back.acquire()
         if self._work is None:
@@ -114,7 +114,7 @@ class _Runner:
             _idle.append(self)
 
     def give_back(self) -> None:
-        """On the thread: hand the baton to the loop, and wait for it."""
+        """On the thread: give the baton to the loop, and wait for it."""
         self._back.release()
         self._go.acquire()
 

@@ -6,7 +6,7 @@ from typing import Any
 from pipeline.core.errors import StoreError
 from pipeline.core.ids import record_parts
 from pipeline.core.schemas import LOG_KEYS
-from pipeline.storage.commits import FOLDER, UNIT, chain, resolve
+from pipeline.storage.commits import FOLDER, UNIT, record_sequence, resolve
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
 from tests.faults.reading import rows_of
@@ -44,7 +44,7 @@ class Observer:
         lost = set(self._rows.pop(file, ()))
         if unit_id := _unit_of(file):
             number = int(file.removesuffix(".json").rpartition("-")[2])
-            for commit in chain(self._storage, UNIT, unit_id, number + 1).commits:
+            for commit in record_sequence(self._storage, UNIT, unit_id, number + 1).commits:
                 if commit.number == number:
                     lost.update(row for shard in commit.shards for row in self._rows.get(shard.file, ()))
         self._damaged.add(file)
@@ -54,7 +54,7 @@ class Observer:
 
     def _compare(self, unit_id: str, least: int) -> None:
         """What a unit's log holds now with what it held before."""
-        found = chain(self._storage, UNIT, unit_id, least)
+        found = record_sequence(self._storage, UNIT, unit_id, least)
         void = {name for commit in found.commits for name in commit.void}
         try:
             if unread := [name for name in found.unreadable if name not in void]:

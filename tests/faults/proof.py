@@ -14,7 +14,7 @@ from pipeline.estimators.pooled.learning import kernel_of
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import measured_prefixes, trials_of
 from pipeline.runtime.problem_budget import meets_target, unit_target_of
-from pipeline.storage.commits import UNIT, Commit, CommitChain, chains, resolve
+from pipeline.storage.commits import UNIT, Commit, RecordSequence, record_sequences, resolve
 from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef, unit_rows
@@ -50,9 +50,9 @@ class Claim:
 
 def faults_of(storage: Storage, units: Sequence[UnitRef], claim: Claim) -> Iterator[str]:
     """Whatever contradicts the claim."""
-    there = {found.chain_id: found for found in chains(storage, UNIT)}
+    there = {found.sequence_id: found for found in record_sequences(storage, UNIT)}
     for unit in units:
-        found = resolve(there.get(unit.unit_id) or CommitChain(kind=UNIT, chain_id=unit.unit_id))
+        found = resolve(there.get(unit.unit_id) or RecordSequence(kind=UNIT, sequence_id=unit.unit_id))
         if found.whole is None or not meets_target(found.whole, unit_target_of(*deciding(claim.config))):
             yield f"success, but unit {unit.unit_id} is not whole"
             continue
@@ -61,7 +61,7 @@ def faults_of(storage: Storage, units: Sequence[UnitRef], claim: Claim) -> Itera
 
 def wholes(storage: Storage) -> list[Commit]:
     """The record that completes each unit that is whole."""
-    return [whole for found in chains(storage, UNIT) if (whole := resolve(found).whole)]
+    return [whole for found in record_sequences(storage, UNIT) if (whole := resolve(found).whole)]
 
 
 def labels_of(storage: Storage, whole: Commit) -> list[dict[str, Any]]:
@@ -76,18 +76,20 @@ def _faults_of_unit(storage: Storage, unit: UnitRef, whole: Commit, claim: Claim
     ids = [row["rollout_id"] for row in rollouts]
     if len(ids) != len(set(ids)):
         yield f"a rollout stands twice in the whole unit {unit.unit_id}"
-    facts = [_outcome(row) for row in rollouts]
-    owed = _planned(asked, facts, whole, claim) - set(ids)
+    outcomes = [_outcome(row) for row in rollouts]
+    owed = _planned(asked, outcomes, whole, claim) - set(ids)
     if owed:
         yield f"success, but {len(owed)} rollouts of unit {unit.unit_id} are missing, {min(owed)} for one"
-    unexpected = [outcome for outcome in facts if outcome.prefix_id not in asked or outcome.issue_index >= _most(claim)]
+    unexpected = [
+        outcome for outcome in outcomes if outcome.prefix_id not in asked or outcome.issue_index >= _most(claim)
+    ]
     if unexpected and not claim.damaged:
         yield f"nobody asked for {min(map(_id, unexpected))} in unit {unit.unit_id}"
     chains = _expected_chains(storage, unit, solutions)
     if sorted(label["chain_id"] for label in labels) != sorted(chains):
         yield f"unit {unit.unit_id} should hold labels of the chains {sorted(chains)}"
     shapes = [_shape(label) for label in labels]
-    for label, values in zip(labels, _values(storage, whole, shapes, facts, claim), strict=True):
+    for label, values in zip(labels, _values(storage, whole, shapes, outcomes, claim), strict=True):
         if _shown(label) != ([*map(_value, values.steps)], list(values.labels), _value(values.root)):
             yield f"the label of chain {label['chain_id']} does not follow from the log"
     reference = claim.references.get(whole.unit_target.rollouts)
@@ -109,12 +111,12 @@ def _unlike(unit: UnitRef, labels: Sequence[Label], rollouts: int, reference: Re
             yield f"the label of chain {label['chain_id']} is not that of a run without faults"
 
 
-def _planned(asked: Collection[str], facts: Sequence[RolloutOutcome], whole: Commit, claim: Claim) -> set[str]:
-    """Ids of the rollouts that must be there, told from those that are."""
+def _planned(asked: Collection[str], outcomes: Sequence[RolloutOutcome], whole: Commit, claim: Claim) -> set[str]:
+    """Ids of the rollouts that must be there, inferred from those that are."""
     if claim.config.estimator.name == "fixed":
         return {rollout_id(prefix, issue) for prefix in asked for issue in range(whole.unit_target.rollouts)}
-    upto = {outcome.prefix_id: 0 for outcome in facts}
-    for outcome in facts:
+    upto = {outcome.prefix_id: 0 for outcome in outcomes}
+    for outcome in outcomes:
         upto[outcome.prefix_id] = max(upto[outcome.prefix_id], outcome.issue_index + 1)
     return {rollout_id(prefix, issue) for prefix, until in upto.items() for issue in range(until)}
 
@@ -129,11 +131,11 @@ def _id(outcome: RolloutOutcome) -> str:
 
 
 def _values(
-    storage: Storage, whole: Commit, chains: Sequence[ChainShape], facts: Sequence[RolloutOutcome], claim: Claim
+    storage: Storage, whole: Commit, chains: Sequence[ChainShape], outcomes: Sequence[RolloutOutcome], claim: Claim
 ) -> list[ChainValues]:
     kernels = [kernel_of(read_shard(storage, shard)) for shard in whole.shards if shard.table == KERNELS]
     return chain_values(
-        chains, trials_of(facts), estimator_for(claim.config.estimator), kernels[0] if kernels else PRIOR
+        chains, trials_of(outcomes), estimator_for(claim.config.estimator), kernels[0] if kernels else PRIOR
     )
 
 

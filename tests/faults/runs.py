@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from pipeline.__main__ import compose_label
 from pipeline.config.label import LabelConfig
-from pipeline.storage.commits import UNIT, chains, resolve
+from pipeline.storage.commits import UNIT, record_sequences, resolve
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import read_shard
 from tests.conftest import write_rows
@@ -100,7 +100,9 @@ def assert_same(scene: "Scene", reference: Found) -> None:
 def logged(run_dir: Path) -> list[tuple[object, ...]]:
     """All rows of the rollouts that stand, whole units and parts."""
     storage = LocalStorage(run_dir)
-    shards = [shard for chain in chains(storage, UNIT) for shard in resolve(chain).log if shard.table == "rollouts"]
+    shards = [
+        shard for found in record_sequences(storage, UNIT) for shard in resolve(found).log if shard.table == "rollouts"
+    ]
     return [tuple(row.values()) for shard in shards for row in read_shard(storage, shard).to_pylist()]
 
 

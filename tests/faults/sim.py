@@ -21,7 +21,7 @@ from pipeline.runtime.driver import label_held
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
-from pipeline.storage.commits import INPUT, chains, resolve
+from pipeline.storage.commits import INPUT, record_sequences, resolve
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import check_claim, claim
 from pipeline.storage.units import UnitRef, units_of
@@ -48,7 +48,8 @@ class Start:
     """One start of the run, `target` rollouts per prefix. Times are seconds after it began, None: never.
 
     `strikes` befall its effects by number, `fates` its workers in the order they are hired; later ones are healthy.
-    `second`: a second driver starts on the same directory, which has no lock. `damage`: so many files are damaged before.
+    `second`: a second driver starts on the same directory, which has no lock. `damage`: the number of files that are
+    damaged before.
     """
 
     target: int
@@ -99,7 +100,7 @@ class Scenario:
             estimator=estimator_settings(estimator),
             run=RUN,
         )
-        self.facts = identity(self._config, input_digest(str(path)))
+        self.run_identity = identity(self._config, input_digest(str(path)))
         self.references: dict[int, Reference] = {}
         """Runs without faults by rollouts per prefix; filled by `requests`."""
         self._requests: dict[int, list[str]] = {}
@@ -116,7 +117,7 @@ class Scenario:
 
     def units(self, storage: LocalStorage) -> list[UnitRef]:
         """The units of the staged input, which has to be there."""
-        (staged,) = chains(storage, INPUT)
+        (staged,) = record_sequences(storage, INPUT)
         whole = resolve(staged).whole
         assert whole is not None
         return list(units_of(storage, whole))
@@ -130,7 +131,7 @@ class Scenario:
             labels = [label for whole in found for label in labels_of(play.storage, whole)]
             self.references[target] = Reference(
                 labels={label["chain_id"]: label for label in labels},
-                rollouts={whole.chain_id: whole.totals.rollouts for whole in found},
+                rollouts={whole.sequence_id: whole.totals.rollouts for whole in found},
             )
             self._requests[target] = sorted({request for request, _ in play.answers.given})
         return self._requests[target]
@@ -221,7 +222,7 @@ class _Play:
     def _labelling(
         self, driver: Process, config: LabelConfig, workers: int, fates: Iterator[Fate], stop: StopSignal
     ) -> Callable[[], Summary]:
-        storage, facts = LocalStorage(RUN_DIR, driver.disk), self._scenario.facts
+        storage, run_identity = LocalStorage(RUN_DIR, driver.disk), self._scenario.run_identity
 
         def hire(attempt: int) -> WorkerHandle:
             self._hired += 1
@@ -235,9 +236,9 @@ class _Play:
             yield WorkerPool(hire=hire, workers=workers)
 
         def label() -> Summary:
-            check_claim(storage, facts)
-            claim(storage, facts)
-            return label_held(config, storage, facts, hiring, _watch, stop, driver.run)
+            check_claim(storage, run_identity)
+            claim(storage, run_identity)
+            return label_held(config, storage, run_identity, hiring, _watch, stop, driver.run)
 
         return label
 

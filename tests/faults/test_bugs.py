@@ -22,7 +22,7 @@ def test_a_sown_bug_turns_the_tests_red(tmp_path: Path, bug: Path) -> None:
     _copy(tmp_path)
     applied = subprocess.run(["git", "apply", str(bug)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert applied.returncode == 0, (
-        f"{bug.name} does not fit the code any more: sow the bug by hand and write it anew with "
+        f"{bug.name} does not fit the code any more: sow the bug by hand and write it again with "
         f"`git diff pipeline > tests/faults/bugs/{bug.name}`\n{applied.stderr}"
     )
     red = _tested(tmp_path)

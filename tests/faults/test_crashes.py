@@ -86,7 +86,7 @@ def test_killed_at_every_failpoint_of_a_run_that_repairs_and_extends(
 
 
 def thinned(points: Sequence[Point], most: int) -> Sequence[Point]:
-    """So many points spread over all, the first hit of each name among them."""
+    """About `most` points spread over all, the first hit of each name among them."""
     step = -(-len(points) // most)
     return [point for at, point in enumerate(points) if point[1] == 1 or at % step == 0]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.errors import StoreError
-from pipeline.storage.commits import INPUT, UNIT, chains
+from pipeline.storage.commits import INPUT, UNIT, record_sequences
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import damaged_files
 from pipeline.storage.run_record import recorded_identity
@@ -60,8 +60,8 @@ def noticed(run_dir: Path) -> set[str]:
     names = {
         name
         for kind in (INPUT, UNIT)
-        for chain in chains(storage, kind)
-        for name in (*chain.unreadable, *damaged_files(storage, chain))
+        for found in record_sequences(storage, kind)
+        for name in (*found.unreadable, *damaged_files(storage, found))
     }
     try:
         recorded_identity(storage)
@@ -114,7 +114,7 @@ def test_what_is_damaged_is_set_aside_and_redone(
         assert noticed(mine.run_dir) == set()
 
 
-def test_damaged_labels_are_never_handed_out(copy: Scene) -> None:
+def test_damaged_labels_are_never_returned(copy: Scene) -> None:
     flip(sorted((copy.run_dir / "labels").iterdir())[0], random.Random(0))
     with pytest.raises(StoreError, match="start `label` on this run directory again"):
         list(label_frames(LocalStorage(copy.run_dir)))

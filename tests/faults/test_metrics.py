@@ -13,7 +13,7 @@ from tests.ray_head import Cluster
 
 pytestmark = pytest.mark.faults
 
-# A driver that tells two statuses, and what its node's agent then offers of them.
+# A driver that reports two statuses, and what its node's agent then offers of them.
 _DRIVER = """
 import re, sys, time
 from urllib.request import urlopen

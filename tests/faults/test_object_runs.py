@@ -13,7 +13,7 @@ import polars as pl
 import psutil
 import pytest
 
-from pipeline.storage.commits import UNIT, chains, resolve
+from pipeline.storage.commits import UNIT, record_sequences, resolve
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import MARKER, driver_marker
 from pipeline.storage.shards import intact_bytes
@@ -90,7 +90,9 @@ def labels(storage: Storage) -> pl.DataFrame:
 
 def rollouts(storage: Storage) -> "Counter[str]":
     """How often each rollout is in the log of its unit, every file of which is checked against its record."""
-    files = [shard for found in chains(storage, UNIT) for shard in resolve(found).log if shard.table == "rollouts"]
+    files = [
+        shard for found in record_sequences(storage, UNIT) for shard in resolve(found).log if shard.table == "rollouts"
+    ]
     read = [pl.read_parquet(io.BytesIO(intact_bytes(storage, shard))) for shard in files]
     return Counter(pl.concat(read)["rollout_id"])
 

@@ -81,13 +81,13 @@ def test_every_key_of_the_fingerprint_is_refused_by_name(scenes: Scenes) -> None
     scene = scenes()
     scene.finish()
     config, storage = scene.config(), LocalStorage(scene.run_dir)
-    facts = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
+    run_identity = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
     before = tree(scene.run_dir)
-    for key in facts:
+    for key in run_identity:
         with pytest.raises(
             RunConflict,
             match=f"{key} (was |2, but this version of stepvalue uses something else)",
         ):
-            claim(storage, {**facts, key: "something else"})
-    claim(storage, facts)
+            claim(storage, {**run_identity, key: "something else"})
+    claim(storage, run_identity)
     assert tree(scene.run_dir) == before

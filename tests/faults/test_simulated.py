@@ -1,6 +1,6 @@
 """The whole run on a simulated machine: nothing lost, nothing twice, nothing changed, whatever fails and whenever.
 
-SEED=n plays one schedule again. SEEDS=n plays so many of them; `make simulate` plays more, on all cores.
+SEED=n plays one schedule again. SEEDS=n plays n schedules; `make simulate` plays more, on all cores.
 """
 
 import asyncio

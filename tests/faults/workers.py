@@ -42,7 +42,7 @@ class Fate:
     """What befalls a worker, in seconds after it was hired; None: never.
 
     `severed`: its driver believes it dead (or its machine gone: `lost`), but it lives on. `deaf`: how long it survives its
-    killing. `doubled`: what it is told to do it is told twice. `misdeed` comes after so many completions.
+    killing. `doubled`: each call reaches it twice. `misdeed` comes after this number of completions.
     """
 
     killed: float | None = None
@@ -134,7 +134,7 @@ class SignedEngine:
 
 
 class SignedWorker:
-    """A worker as its driver sees it; implements `worker_handle.Hand`."""
+    """A worker as its driver sees it; implements `worker_handle.WorkerHandle`."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ LONG_ONE_IN = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hostile:
-    """One answer and the kind of trouble that it causes."""
+    """One answer and the kind of failure that it causes."""
 
     kind: str
     answer: str

@@ -179,9 +179,9 @@ def test_a_confined_process_has_no_privileges_and_an_empty_environment(tmp_path:
     source = CONFINED.format(before=before, folder=str(tmp_path), codes=[])
     source += "print(os.pread(status, 10000, 0).decode())\nprint('variables', len(os.environ))"
     run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=True)
-    facts = dict(line.split(":\t", 1) for line in run.stdout.splitlines() if ":\t" in line)
-    assert int(facts["CapEff"], 16) == int(facts["CapPrm"], 16) == 0
-    assert (facts["NoNewPrivs"], facts["Seccomp"]) == ("1", "2")
+    status = dict(line.split(":\t", 1) for line in run.stdout.splitlines() if ":\t" in line)
+    assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
     assert "variables 0" in run.stdout
 
 
@@ -209,7 +209,7 @@ import ctypes, os, sys, time
 from pipeline.graders.code.wire import ProgramTask
 from pipeline.graders.code.child import Watched, watch
 ctypes.CDLL(None).prctl(36, ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
-told_in, told_out = os.pipe()
+reported_in, reported_out = os.pipe()
 ready, announce = os.pipe2(os.O_NONBLOCK)
 pid = os.fork()
 if pid == 0:
@@ -219,26 +219,26 @@ if pid == 0:
             os.setsid()
             if os.fork() == 0:
                 os.setsid()
-            os.write(told_out, b"%d " % os.getpid())
+            os.write(reported_out, b"%d " % os.getpid())
             time.sleep(300)
     os.write(announce, b"1")
     {end}
     os._exit(7)
-while len((told := locals().get("told", b"") + os.read(told_in, 100)).split()) < 6:
+while len((reported := locals().get("reported", b"") + os.read(reported_in, 100)).split()) < 6:
     pass
 task = ProgramTask(kind="script", cpu_seconds=9, wall_seconds=0.3, memory_bytes=0)
-report = watch(task, [Watched(pid)], sys.argv[1], told_in, ready)
-print(report.began, report.status, report.late, told.decode())
+report = watch(task, [Watched(pid)], sys.argv[1], reported_in, ready)
+print(report.began, report.status, report.late, reported.decode())
 """
 
 
-@pytest.mark.parametrize(("end", "facts"), [("pass", "True 7 False"), ("time.sleep(300)", "True None True")])
-def test_processes_left_behind_are_ended(tmp_path: Path, end: str, facts: str) -> None:
+@pytest.mark.parametrize(("end", "expected"), [("pass", "True 7 False"), ("time.sleep(300)", "True None True")])
+def test_processes_left_behind_are_ended(tmp_path: Path, end: str, expected: str) -> None:
     source = LEAVES_PROCESSES.replace("{end}", end)
     run = subprocess.run(
         [sys.executable, "-c", source, str(tmp_path)], capture_output=True, text=True, timeout=60, check=True
     )
-    assert run.stdout.startswith(facts)
+    assert run.stdout.startswith(expected)
     pids = list(map(int, run.stdout.split()[3:]))
     assert len(pids) == 6
     assert [pid for pid in pids if psutil.pid_exists(pid)] == []

@@ -1,1 +1,1 @@
-"""The guard: what users have today, by the doors that users have. Nothing here knows how the code is laid out."""
+"""The guard: what users have today, through the commands that users have. Nothing here knows how the code is laid out."""

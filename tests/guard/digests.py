@@ -30,8 +30,8 @@ MASKED_TEXT = (
     (re.compile(r"(\d[\d,]* lines) in [\d.]+ s"), r"\1"),
     (re.compile(r"^- `preference\..*\n", re.MULTILINE), ""),
 )
-"""Of what commands print and `export` writes: versions, times, and processes; and settings of pairs, which cards of other
-formats told too."""
+"""Of what commands print and `export` writes: versions, times, and processes; and settings of pairs, which the cards of other
+formats had too."""
 KEYS = {"labels": "chain_id", "rollouts": "rollout_id", "inputs": "chain_id"}
 
 

@@ -40,7 +40,7 @@ class Old:
     stopped: bool = False
     extended: str = ""
     """Settings with which it goes on."""
-    anew: bool = False
+    compared: bool = False
     """Whether a new run is made to be compared with it; `label` refuses a run that is another one."""
 
 
@@ -51,7 +51,7 @@ OLD = {
             name="fixed",
             settings=f"{SETTINGS} estimator=fixed run.unit_problems=4",
             extended="sampling.rollouts=12",
-            anew=True,
+            compared=True,
         ),
         # `label` refuses it: the estimator of these settings, `pooled`, has another prior now.
         Old(name="default", settings=f"{SETTINGS} run.unit_problems=4"),
@@ -64,7 +64,7 @@ OLD = {
                 f"{ORDERLY} data.path=programs.jsonl data.answer_is_suite=true data.splitter=whole grader=code "
                 "estimator=fixed sampling.rollouts=2"
             ),
-            anew=True,
+            compared=True,
         ),
     )
 }
@@ -81,16 +81,16 @@ def copied(old: Old, folder: Path) -> Path:
     return Path(shutil.copytree(BEFORE / old.name, folder / old.name))
 
 
-def made_anew(old: Old, folder: Path) -> Part:
+def new_run(old: Old, folder: Path) -> Part:
     """What a new run with the same command comes to."""
 
     def collect(answers: Sequence[Answer]) -> dict[str, Any]:
         (answer,) = answers
         if answer.code:
             return summary(answer, folder)
-        return {**summary(answer, folder), **tables(folder / "anew"), "settings": settings(folder / "anew")}
+        return {**summary(answer, folder), **tables(folder / "new"), "settings": settings(folder / "new")}
 
-    return Part(folder=folder, commands=[f"label {old.settings} run_dir=anew"], collect=collect)
+    return Part(folder=folder, commands=[f"label {old.settings} run_dir=new"], collect=collect)
 
 
 def used(old: Old, folder: Path) -> Part:
@@ -140,7 +140,7 @@ def used(old: Old, folder: Path) -> Part:
 
 
 def all_used(terminal: Terminal, folder: Path) -> dict[str, dict[str, Any]]:
-    """What becomes of copies of all old run directories, `NAME`, and of some new runs with the same commands, `NAME anew`."""
+    """What becomes of copies of all old run directories, `NAME`, and of some new runs with the same commands, `NAME new`."""
     parts = {}
     for old in OLD.values():
         below = folder / old.name
@@ -148,8 +148,8 @@ def all_used(terminal: Terminal, folder: Path) -> dict[str, dict[str, Any]]:
         placed(below)
         copied(old, below)
         parts[old.name] = used(old, below)
-        if old.anew:
-            parts[f"{old.name} anew"] = made_anew(old, below)
+        if old.compared:
+            parts[f"{old.name} new"] = new_run(old, below)
     return terminal.run_parts(parts)
 
 

@@ -1,4 +1,4 @@
-"""Make what the guard compares with anew: `python -m tests.guard.record [PART ...]`, all parts or those named:
+"""Record again what the guard compares with: `python -m tests.guard.record [PART ...]`, all parts or those named:
 
     runs          stored/runs-*.json: runs over two data sets, relabelled, regraded and exported
     before        before/*: run directories

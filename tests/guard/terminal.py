@@ -82,6 +82,6 @@ class Terminal:
 
 @contextlib.contextmanager
 def opened() -> Iterator[Terminal]:
-    """Doors with a Ray head behind them, on the loopback interface."""
+    """A terminal with a Ray head behind it, on the loopback interface."""
     with ray_head(dashboard=False) as made:
         yield Terminal(address=made.address, environment={**made.environment, "PYTHONPATH": str(ROOT)})

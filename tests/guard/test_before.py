@@ -29,19 +29,19 @@ def confined(made: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", OLD)
 def test_commands_make_the_same_of_an_old_run(name: str, found: Found) -> None:
-    confined(found.get(f"{name} anew", {}))
+    confined(found.get(f"{name} new", {}))
     for step, made in stored(f"before-{name}").items():
         assert found[name][step] == made, step
     assert found[name]["run.json after"] == found[name]["run.json"]
 
 
-@pytest.mark.parametrize("name", [name for name, old in OLD.items() if old.anew])
+@pytest.mark.parametrize("name", [name for name, old in OLD.items() if old.compared])
 def test_a_new_run_with_the_same_command_is_the_same_run(name: str, found: Found) -> None:
-    anew = found[f"{name} anew"]
-    confined(anew)
-    assert anew["settings"] == {**settings(BEFORE / name), "schema": SCHEMA_VERSION}
+    new = found[f"{name} new"]
+    confined(new)
+    assert new["settings"] == {**settings(BEFORE / name), "schema": SCHEMA_VERSION}
     for kind in ("labels", "rollouts", "inputs"):
-        assert found[name]["upgrade"][kind] == anew[kind]
+        assert found[name]["upgrade"][kind] == new[kind]
 
 
 def test_what_was_stopped_becomes_what_was_not(found: Found) -> None:

@@ -8,7 +8,7 @@ from tests.tiny.arithmetic import Size
 from tests.tiny.policy import ASSET, OVERRIDES
 
 SEED = 11
-"""Decides the problems alone: what is sampled and learnt for them differs from loop to loop."""
+"""Decides the problems alone: what is sampled and learned for them differs from loop to loop."""
 SIZE = Size(operators=range(3, 6), max_value=20, max_term=6)
 """Small numbers: few enough sums that a model learns from some thousand chains which are right. On all that the policy was
 trained on, models that were shown 11,658 chains chose no better than chance."""

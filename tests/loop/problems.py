@@ -1,4 +1,4 @@
-"""Problems to train on and others to choose answers for. Pure: randomness is handed in."""
+"""Problems to train on and others to choose answers for. Pure: randomness is an argument."""
 
 import random
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Problems:
 
 
 def drawn(rng: random.Random, size: Size, train: int, test: int) -> Problems:
-    """So many different exercises for each."""
+    """`train` and `test` exercises, all different."""
     exercises: dict[str, Exercise] = {}
     while len(exercises) < train + test:
         exercise = random_exercise(rng, size)

@@ -33,7 +33,7 @@ def code_of(*folders: Path) -> str:
 def run_all(stages: Sequence[Stage], memory: Path, code: str) -> list[Done]:
     """Run what `memory`, a JSON file, does not hold as done with the same command, everything behind that, and always the last
     one, which prints the result. Raises SystemExit with a command's exit code if it fails, and for a memory of other `code`,
-    whose finished runs and models no command would make anew."""
+    whose finished runs and models no command would make again."""
     done = still_done(stages[:-1], _remembered(memory, code))
     for stage in stages[len(done) :]:
         print(f"\n== {stage.name}\npython -m pipeline {' '.join(stage.command)}", flush=True)

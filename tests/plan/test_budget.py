@@ -10,7 +10,7 @@ from pipeline.analysis.status import StartState, run_status
 from pipeline.core.errors import BudgetSpent, UsageError
 from pipeline.core.forecast import Limit, decode_forecast
 from pipeline.core.progress import Status
-from pipeline.runtime.run_budget import DeviceCost, Spending, Throttle, overspending
+from pipeline.runtime.run_budget import DeviceCost, Spending, Throttle, overspent_note
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import FOLDER
 from pipeline.storage.stored_run import stored_run
@@ -76,9 +76,9 @@ def test_hours_count_over_all_starts_and_a_finished_run_is_left_alone() -> None:
 
 
 def test_a_run_that_was_done_too_soon_says_that_it_went_beyond_its_limit() -> None:
-    assert overspending(Limit(tokens=100), 100) == ""
-    assert overspending(Limit(tokens=None), 100) == ""
-    assert overspending(Limit(tokens=99), 100).startswith("100 of 99 tokens")
+    assert overspent_note(Limit(tokens=100), 100) == ""
+    assert overspent_note(Limit(tokens=None), 100) == ""
+    assert overspent_note(Limit(tokens=99), 100).startswith("100 of 99 tokens")
 
 
 def test_hours_that_damaged_starts_took_are_reported_to_be_uncounted(

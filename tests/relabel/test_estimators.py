@@ -127,7 +127,7 @@ def test_a_new_rule_leaves_the_values_of_a_pooled_run_as_they_are(runs: dict[str
     assert kernels(tmp_path) == learned
 
 
-def test_other_verdicts_are_learned_from_anew(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_other_verdicts_are_learned_from_again(runs: dict[str, Path], tmp_path: Path) -> None:
     copied(runs["pooled"] / "run", tmp_path)
     rollouts, before, learned = log(tmp_path), labels(tmp_path), kernels(tmp_path)
     takes_is = GraderChange(answer_pattern="work (is)")

@@ -17,13 +17,13 @@ from pipeline.core.records import Grade
 from pipeline.graders.math.pool import MathChecker
 from pipeline.graders.registry import checker_for
 from pipeline.graders.settings import MathConfig
-from pipeline.storage.commits import EDITION, chains
+from pipeline.storage.commits import EDITION, record_sequences
 from pipeline.storage.local import LocalStorage
 from tests.audit.runs import copied, files, labelled
 from tests.conftest import write_rows
 from tests.settings import EstimatorChange, GraderChange, grader_settings
 
-# Every completion of the oracle says that "the work is done" before it tells its answer.
+# Every completion of the oracle says that "the work is done" before it states its answer.
 TAKES_IS = GraderChange(answer_pattern="work (is)")
 
 
@@ -51,7 +51,7 @@ def verdict_table(run_dir: Path) -> pl.DataFrame:
 
 def verdict_files(run_dir: Path) -> list[set[str]]:
     """The verdict files of each edition."""
-    (editions,) = chains(LocalStorage(run_dir), EDITION)
+    (editions,) = record_sequences(LocalStorage(run_dir), EDITION)
     return [{shard.file for shard in commit.shards if shard.table == "verdicts"} for commit in editions.commits]
 
 

@@ -22,7 +22,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Full(LocalStorage):
-    """Has no room for a page."""
+    """Is too full for a page."""
 
     def replace(self, name: str, data: bytes) -> None:
         raise StoreError(f"{self.run_dir}/{name} cannot be written: no space left\x1b[31m")
@@ -38,7 +38,7 @@ def shown(storage: LocalStorage, *, page: bool = True, changed: bool = True) -> 
 def test_a_run_ends_with_its_report_and_where_it_is(run_dir: Path) -> None:
     path = run_dir / "report.html"
     without = shown(LocalStorage(run_dir), page=False)
-    assert [line.partition(" ")[0] for line in without] == ["values", "steps", "rule", "outcomes", "verdicts"]
+    assert [line.partition(" ")[0] for line in without] == ["values", "steps", "rule", "outcomes"]
     assert not path.exists()
     assert shown(LocalStorage(run_dir), changed=False) == [*without, f"report    {path.as_uri()}"]
     path.write_bytes(b"as it was")

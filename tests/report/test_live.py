@@ -31,10 +31,10 @@ PACE = Pace(recent=3_100.0, overall=2_900.0, seconds_left=3_725.0)
 GOLDEN = """\
 ╭─ labelling 0:12:34 ──────────────────────────────────────────────────────╮
 │ units    12 of 40 finished                                               │
-│ prefixes 8,000 of 9,000 done, in units begun                             │
+│ prefixes 8,000 of 9,000 done, of the units begun                         │
 │ rollouts 10,000 of 30,000 expected so far, 2,000 from earlier starts     │
 │ speed    3,100 tokens/s, 2,900 since the start                           │
-│ hardware 71 % of the tokens/s that it allows at most                     │
+│ hardware 71 % of the hardware's upper bound                              │
 │ requests 128 running, 70 waiting, 3 waiting for the grader               │
 │ verdicts 45 % correct, 50 % incorrect, 3.0 % no answer, 1.5 % ungraded,  │
 │          0.5 % aborted                                                   │

@@ -303,4 +303,4 @@ def test_verdicts_given_later_are_those_that_are_reported(finished: Path, tmp_pa
     assert graded.rollouts == graded.correct + graded.incorrect + graded.no_answer + graded.ungraded + graded.aborted
     assert found.log["rollouts"].sum() == graded.rollouts == before.rollouts
     assert "= 0 correct + " in shown
-    assert "edition 0, made later from the run's rollouts" in Page(run_dir / "report.html").text
+    assert "edition 0, made by regrade" in Page(run_dir / "report.html").text

@@ -1,13 +1,16 @@
 """The short form: golden, and its sparkline."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.__main__ import main
-from pipeline.analysis.report.run_report import sparkline
+from pipeline.analysis.report.run_report import read_run, short_lines, sparkline
+from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import FOLDER
 from tests.audit.runs import labelled
 
@@ -28,10 +31,17 @@ values    0 ▂·····▅······▃·····█ 1  a histogram, last st
 steps     15 = 13 good + 1 bad + 1 uncertain (6.7 %); not counted: 8 last steps of chains, with the outcome as value
 rule      any: a step is good if one of its rollouts is correct, else bad
 outcomes  1 of 7 chains have p_outcome below 0.1: the value before the last step makes their outcome unlikely (0 right, 1 wrong)
-verdicts  71 % correct, 29 % incorrect
 report    {(run_dir / "report.html").as_uri()}
 """
     )
+
+
+def test_the_short_form_says_why_rollouts_are_ungraded(tmp_path: Path) -> None:
+    found = read_run(LocalStorage(labelled(tmp_path)), None).found
+    verdict = pl.when(verdict="incorrect").then(pl.lit("timeout")).otherwise("verdict")
+    changed = replace(found, log=found.log.with_columns(verdict=verdict))
+    assert "ungraded  13 timeout" in short_lines(changed, (), ())
+    assert not [line for line in short_lines(found, (), ()) if line.startswith("ungraded")]
 
 
 def test_damaged_starts_are_named_in_the_short_form_and_on_the_page(

@@ -18,16 +18,17 @@ def test_a_speed_stands_beside_its_bound() -> None:
     assert speed_lines(SPEED) == [
         "23,452 tokens/s, 71 % of the most that H100 SXM can generate with 240 completions at a time and 1,611 tokens of "
         "context (74 % if work on prompts counts too)",
-        "0.8 % of the room for parallel completions was empty for lack of work (0.5 % after the last unit had begun)",
+        "0.8 % of the engine's slots were idle (0.5 % after the last unit was given out)",
         "each token of a prompt was computed 1.04 times on average (at best 1); grading took 3.1 % of the engine's time",
     ]
 
 
 def test_engines_and_devices_are_counted_where_there_are_several() -> None:
-    first = speed_lines(replace(SPEED, engines=7.9, hardware=replace(HARDWARE, devices=2)))[0]
+    first, second, _ = speed_lines(replace(SPEED, engines=7.9, hardware=replace(HARDWARE, devices=2)))
     assert first.startswith(
         "23,452 tokens/s of 8 engines, 71 % of the most that 2 x H100 SXM can generate with 240 compl"
     )
+    assert second.startswith("0.8 % of the engines' slots were idle (")
 
 
 def test_without_a_bound_the_reason_is_reported() -> None:
@@ -39,5 +40,5 @@ def test_without_a_bound_the_reason_is_reported() -> None:
         "23,452 tokens/s with 240 completions at a time and 1,611 tokens of context; what the hardware allows is unknown: "
         "NVIDIA B200 is unknown: give policy.device.bandwidth"
     )
-    assert second == "0.8 % of the room for parallel completions was empty for lack of work"
+    assert second == "0.8 % of the engine's slots were idle"
     assert third == "grading took 3.1 % of the engine's time"

@@ -196,7 +196,7 @@ def test_a_summary_reports_how_far_engines_were_from_their_bound() -> None:
     assert (
         "engine    2,800 tokens/s, 50 % of the most that L40S can generate with 200 completions at a time and 600 tokens of "
         "context (60 % if work on prompts counts too)\n"
-        "          1.0 % of the room for parallel completions was empty for lack of work\n"
+        "          1.0 % of the engine's slots were idle\n"
         "          grading took 2.0 % of the engine's time\n"
     ) in summary(throughput=speed)
 

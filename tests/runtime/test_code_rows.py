@@ -92,11 +92,11 @@ def test_a_list_is_one_suite_only_on_demand() -> None:
 
 
 def test_what_a_program_may_use_is_part_of_what_a_run_is_and_what_algebra_may_use_is_not() -> None:
-    def facts(kind: str, **settings: Any) -> dict[str, object]:
+    def identity_of(kind: str, **settings: Any) -> dict[str, object]:
         return identity(LabelConfig(grader=grader_settings(kind, **settings)), "digest")
 
-    assert facts("math", memory_mib=4096) == facts("math")
+    assert identity_of("math", memory_mib=4096) == identity_of("math")
     for change in ({"memory_mib": 4096}, {"cpu_seconds": 9.0}, {"suite_seconds": 9.0}):
-        assert facts("code", **change) != facts("code")
-    assert facts("code", processes=7) == facts("code")
-    assert facts("code") != facts("math")
+        assert identity_of("code", **change) != identity_of("code")
+    assert identity_of("code", processes=7) == identity_of("code")
+    assert identity_of("code") != identity_of("math")

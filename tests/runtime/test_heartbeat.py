@@ -133,7 +133,7 @@ class Deaf(LocalStorage):
 def test_a_place_that_takes_nothing_neither_ends_the_run_nor_holds_it_up(tmp_path: Path) -> None:
     heard: list[Status] = []
     with (
-        patch.object(heartbeat, "hasty", lambda storage: storage),
+        patch.object(heartbeat, "without_durability", lambda storage: storage),
         patch.object(heartbeat, "LAST_WORD_SECONDS", 0.1),
         heartbeat.heartbeat(Deaf(tmp_path), None, heard.append) as report,
     ):

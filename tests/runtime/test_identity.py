@@ -8,7 +8,7 @@ from pipeline.runtime.state import identity
 from tests.settings import policy_settings
 
 
-def facts(policy: dict[str, object], **sampling: object) -> dict[str, object]:
+def identity_of(policy: dict[str, object], **sampling: object) -> dict[str, object]:
     prompt = PromptConfig(style=PromptStyle.plain)
     return identity(
         LabelConfig(
@@ -30,7 +30,7 @@ def facts(policy: dict[str, object], **sampling: object) -> dict[str, object]:
     ],
 )
 def test_how_the_model_is_held_is_no_part_of_a_run(policy: dict[str, object]) -> None:
-    assert facts(policy) == facts({})
+    assert identity_of(policy) == identity_of({})
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_how_the_model_is_held_is_no_part_of_a_run(policy: dict[str, object]) ->
     ],
 )
 def test_what_changes_the_policy_makes_another_run(policy: dict[str, object]) -> None:
-    assert facts(policy) == facts({}) | {f"policy.{key}": value for key, value in policy.items()}
+    assert identity_of(policy) == identity_of({}) | {f"policy.{key}": value for key, value in policy.items()}
 
 
 def test_where_completions_end_counts_however_it_was_settled() -> None:
-    assert facts({}) == facts({}, stop_at_answer=True)
-    off = facts({}, stop_at_answer=False)
-    assert off != facts({})
+    assert identity_of({}) == identity_of({}, stop_at_answer=True)
+    off = identity_of({}, stop_at_answer=False)
+    assert off != identity_of({})
     # As in runs from before there was the setting.
     assert off["sampling.stop_at_answer"] is None

@@ -163,7 +163,7 @@ def test_more_workers_than_the_cluster_holds(
 ) -> None:
     refused = label(ray_cluster, reference[0], tmp_path / "run", "cluster.workers=2", "cluster.gpus_per_worker=4")
     assert refused.returncode == 1
-    assert "4 GPUs each do not fit: the cluster's nodes have room for 0" in refused.stderr
+    assert "4 GPUs each do not fit: the cluster's nodes can hold 0" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

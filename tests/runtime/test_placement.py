@@ -99,7 +99,7 @@ def test_few_processors_leave_gpus_empty() -> None:
     few: Node = {"CPU": 4.0, "GPU": 8.0}
     assert share(few).workers == 4
     assert share(few, cpus=2.0).workers == 2
-    with pytest.raises(ClusterError, match=r"8 workers of 1 CPUs and 1 GPUs each do not fit: .* have room for 4"):
+    with pytest.raises(ClusterError, match=r"8 workers of 1 CPUs and 1 GPUs each do not fit: .* can hold 4"):
         share(few, workers=8)
 
 

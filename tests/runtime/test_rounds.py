@@ -80,7 +80,7 @@ def rounds_of(log: Log, name: str, rollouts: int, seed: int) -> tuple[Rounds, Un
 
 
 def logged(buffer: UnitBuffer) -> Log:
-    return {(outcome.prefix_id, outcome.issue_index): outcome.round for outcome in buffer.facts.values()}
+    return {(outcome.prefix_id, outcome.issue_index): outcome.round for outcome in buffer.outcomes.values()}
 
 
 def carry_out(asked: Iterable[Round], buffer: UnitBuffer) -> None:

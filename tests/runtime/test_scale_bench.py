@@ -50,7 +50,7 @@ def test_the_driver_hears_of_every_unit_once_however_many_workers(replicas: int)
     lived = live(units, replicas, unit_seconds=3.0)
     assert 3 * units * 0.8 < lived.busy_seconds * replicas < 3 * units * 1.2
     assert 0 <= lived.idle < 1
-    # For each unit a question for room and the unit; for each worker its start, its end, and a look now and then.
+    # For each unit a question for free slots and the unit; for each worker its start, its end, and a look now and then.
     looks = replicas * (lived.seconds / 5 + 3)
     assert 2 * units <= lived.messages <= 2 * units + looks + 5 * replicas
 

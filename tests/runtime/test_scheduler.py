@@ -123,7 +123,7 @@ def units(count: int, requests: int = 8) -> dict[str, set[str]]:
 
 def failing(error: type[Exception]) -> Callable[[], None]:
     def befall() -> None:
-        raise error("as the test told it")
+        raise error("as the test wants it")
 
     return befall
 
@@ -188,7 +188,7 @@ def test_too_many_failures_end_the_run_and_the_others_commit_what_they_have() ->
 @pytest.mark.parametrize("error", [StoreError, Interrupted])
 def test_other_errors_end_the_run_at_once_and_workers_are_drained(error: type[Exception]) -> None:
     ledger = Ledger(owed=units(4), befalls=[failing(error)])
-    with pytest.raises(error, match="as the test told it"):
+    with pytest.raises(error, match="as the test wants it"):
         work_off(ledger)
     assert ledger.drained == 2
 
@@ -206,7 +206,7 @@ def test_a_signal_drains_the_workers() -> None:
     assert ledger.drained == 2
 
 
-def test_the_last_units_are_handed_out_longest_first() -> None:
+def test_the_last_units_are_given_out_longest_first() -> None:
     order: list[str] = []
     sizes = Random(5).sample(range(1000), 3 * TAIL_UNITS)
 

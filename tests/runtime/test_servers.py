@@ -31,20 +31,20 @@ def policy(model: str = "m", tokenizer: str | None = None, **servers: Any) -> An
 
 
 def test_where_and_how_servers_are_asked_is_no_part_of_what_a_run_is() -> None:
-    def facts(made: PolicyConfig) -> dict[str, object]:
+    def identity_of(made: PolicyConfig) -> dict[str, object]:
         return identity(LabelConfig(policy=made), "digest")
 
-    usual = facts(policy())
+    usual = identity_of(policy())
     for change in (
         {"urls": ["http://b/v1", "http://c/v1"]},
         {"connections": 3, "choices": 2, "retries": 1},
         {"timeout_seconds": 3.0, "patience_seconds": 3.0},
         {"api_key_env": "TEAM_KEY"},
     ):
-        assert facts(policy(**change)) == usual
-    assert facts(policy("other")) != usual
-    assert facts(policy(tokenizer="t")) != usual
-    assert facts(policy(extensions=False)) != usual
+        assert identity_of(policy(**change)) == usual
+    assert identity_of(policy("other")) != usual
+    assert identity_of(policy(tokenizer="t")) != usual
+    assert identity_of(policy(extensions=False)) != usual
     assert not any(key.startswith("policy.openai.") for key in identity(LabelConfig(), "digest"))
 
 

@@ -18,7 +18,7 @@ from pipeline.core.records import (
     Verdict,
 )
 from pipeline.runtime.unit_buffer import UnitBuffer
-from pipeline.storage.commits import UNIT, CommitState, chain
+from pipeline.storage.commits import UNIT, CommitState, record_sequence
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repair
 from pipeline.storage.unit_log import UnitLog
@@ -88,7 +88,7 @@ def test_a_flush_that_nobody_waits_for_any_more_ends_before_the_next_commit(tmp_
         assert not completing.done()
         storage.allowed.set()
         assert await completing
-        found = chain(storage, UNIT, UNIT_ID)
+        found = record_sequence(storage, UNIT, UNIT_ID)
         assert [(commit.number, commit.state) for commit in found.commits] == [
             (0, CommitState.PART),
             (1, CommitState.WHOLE),
@@ -119,11 +119,11 @@ def test_what_has_become_void_is_forgotten(tmp_path: Path) -> None:
         opened = await buffer(storage)
         opened.add_rollout(rollout(0, "lost"))
         await opened.flush()
-        (part,) = chain(storage, UNIT, UNIT_ID).commits
+        (part,) = record_sequence(storage, UNIT, UNIT_ID).commits
         (tmp_path / part.shards[0].file).unlink()
-        repair(storage, chain(storage, UNIT, UNIT_ID))
+        repair(storage, record_sequence(storage, UNIT, UNIT_ID))
         opened.add_rollout(rollout(1, "new"))
         await opened.flush()
-        assert set(opened.facts) == {rollout_id(PREFIX_ID, 1)}
+        assert set(opened.outcomes) == {rollout_id(PREFIX_ID, 1)}
 
     asyncio.run(work())

@@ -23,7 +23,7 @@ def config(run_budget: int | None, unit: BudgetUnit = BudgetUnit.rollouts, targe
 def whole(unit_target: UnitTarget, rollouts: int = 10, spent: int = 1) -> Commit:
     totals = Totals(rollouts=rollouts, tokens=20 * rollouts, spent=spent, chains=5)
     return Commit(
-        kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE, unit_target=unit_target, totals=totals
+        kind=UNIT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE, unit_target=unit_target, totals=totals
     )
 
 
@@ -53,7 +53,7 @@ def test_units_together_get_at_most_what_the_run_has_left(
         totals = Totals(rollouts=rollouts, tokens=20 * rollouts, spent=min(spent, chains))
         unit_target = UnitTarget(rollouts=4, target_sd=0.1 if state == "whole" else 0.3)
         record = None if state == "new" else Commit(
-            kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE, unit_target=unit_target, totals=totals
+            kind=UNIT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE, unit_target=unit_target, totals=totals
         )  # fmt: skip
         units[str(number)] = UnitSpending(chains=chains, logged=totals, whole=record)
     asked = unit_targets(*deciding(config(run_budget, unit)), units)

@@ -22,7 +22,7 @@ from pipeline.runtime.intake import stage
 from pipeline.runtime.problem_budget import unit_target_of
 from pipeline.runtime.state import identity, state_of
 from pipeline.runtime.worker import UnitTask, Worker, engine_for
-from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, chains
+from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, record_sequences
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.shards import read_shard
@@ -52,7 +52,7 @@ def staged(storage: Storage, config: LabelConfig) -> Commit:
         staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
         found = stage(storage, staged_id, config.data, config.run, checker)
     return Commit(
-        kind=INPUT, chain_id=staged_id, number=0, state=CommitState.WHOLE, shards=found.shards, totals=found.totals
+        kind=INPUT, sequence_id=staged_id, number=0, state=CommitState.WHOLE, shards=found.shards, totals=found.totals
     )
 
 
@@ -80,7 +80,7 @@ def label_all(
         assert all(receipt.whole for receipt in receipts)
 
     asyncio.run(work())
-    found = {chain.chain_id: chain for chain in chains(storage, UNIT)}
+    found = {each.sequence_id: each for each in record_sequences(storage, UNIT)}
     units = list(units_of(storage, commit))
     unit_targets = {unit.unit_id: unit_target_of(*deciding(config)) for unit in units}
     totals = commit.totals + state_of(units, found, unit_targets).totals

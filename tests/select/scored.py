@@ -37,7 +37,7 @@ def row(
         "score_mean": score,
         "score_last": score,
         "score": score,
-        "model": "hand",
+        "model": "no model",
         **other,
     }
 

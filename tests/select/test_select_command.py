@@ -42,7 +42,7 @@ def test_figures_are_printed_and_written(tmp_path: Path, capsys: Printed, name: 
     assert select(f"scores={scores}", f"out={out}", "n=[1,3,99]") == 0
     shown = capsys.readouterr().out
     assert "2, with 6 candidates in all (3 each)" in shown
-    assert "by hand" in shown
+    assert "by no model" in shown
     assert figures(out, 1) == pytest.approx(dict.fromkeys(["prm", "weighted", "majority", "random", "oracle"], 0.5))
     assert figures(out, 3) == pytest.approx(
         {"prm": 0.5, "weighted": 0.5, "majority": 0.5, "random": 0.5, "oracle": 1.0}

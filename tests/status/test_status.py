@@ -118,7 +118,7 @@ def test_the_edition_with_the_current_labels_is_named(run_dir: Path) -> None:
     assert status(run_dir).edition == 0
     text = printed(run_dir)
     assert "rule      threshold: a step is good if its value is above 0.3, else bad\n" in text
-    assert "edition   0, made later from the run's rollouts by `relabel` or `regrade`\n" in text
+    assert "edition   0, made by `relabel`\n" in text
 
 
 def test_a_run_at_work(run_dir: Path) -> None:
@@ -132,10 +132,10 @@ def test_a_run_at_work(run_dir: Path) -> None:
         == """\
       labelling
           units     1 of 2 finished
-          prefixes  9 of 15 done, in units begun
+          prefixes  9 of 15 done, of the units begun
           rollouts  40 of 100 expected so far, 5 from earlier starts
           speed     200 tokens/s, 200 since the start
-          hardware  50 % of the tokens/s that it allows at most
+          hardware  50 % of the hardware's upper bound
           requests  8 running, 4 waiting, 1 waiting for the grader
           verdicts  50 % correct, 45 % incorrect, 5.0 % no answer
           cut       2.5 % of rollouts, by sampling.max_tokens

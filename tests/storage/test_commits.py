@@ -1,4 +1,4 @@
-"""Each number of a chain is taken once, by the first writer, and invalid records are named."""
+"""Each number of a record sequence is taken once, by the first writer, and invalid records are named."""
 
 import json
 from dataclasses import asdict, replace
@@ -16,10 +16,10 @@ from pipeline.storage.commits import (
     UNIT,
     Commit,
     CommitState,
-    chain,
-    chains,
     commit_name,
     publish,
+    record_sequence,
+    record_sequences,
     refuse_damage,
 )
 from pipeline.storage.local import LocalStorage
@@ -31,7 +31,7 @@ SHARD = ShardRecord(table="labels", file=f"labels/labels-{ID}-{'f' * 12}.parquet
 KERNEL = ShardRecord(table="kernels", file=f"kernels/kernels-{ID}-{'f' * 12}.parquet", sha256="f" * 64, rows=1)
 COMMIT = Commit(
     kind=UNIT,
-    chain_id=ID,
+    sequence_id=ID,
     number=0,
     state=CommitState.WHOLE,
     shards=(SHARD,),
@@ -57,7 +57,7 @@ shards = st.builds(ShardRecord, table=st.text(), file=files, sha256=st.text(), r
     st.builds(
         Commit,
         kind=st.sampled_from([UNIT, INPUT]),
-        chain_id=our.hex_ids,
+        sequence_id=our.hex_ids,
         number=st.just(0),
         state=st.sampled_from(CommitState),
         shards=st.lists(shards).map(tuple),
@@ -73,8 +73,8 @@ shards = st.builds(ShardRecord, table=st.text(), file=files, sha256=st.text(), r
 def test_a_record_comes_back_as_it_was_published(tmp_path_factory: pytest.TempPathFactory, commit: Commit) -> None:
     storage = LocalStorage(tmp_path_factory.mktemp("run"))
     assert publish(storage, commit)
-    assert chain(storage, commit.kind, commit.chain_id).commits == (commit,)
-    assert [found.commits for found in chains(storage, commit.kind)] == [(commit,)]
+    assert record_sequence(storage, commit.kind, commit.sequence_id).commits == (commit,)
+    assert [found.commits for found in record_sequences(storage, commit.kind)] == [(commit,)]
 
 
 def test_the_first_record_of_a_number_stands(tmp_path: Path) -> None:
@@ -84,29 +84,33 @@ def test_the_first_record_of_a_number_stands(tmp_path: Path) -> None:
     assert not publish(storage, late)
     assert publish(storage, COMMIT)  # equal content is success, whoever wrote it
     assert publish(storage, replace(late, number=1))
-    found = chain(storage, UNIT, ID)
+    found = record_sequence(storage, UNIT, ID)
     assert found.commits == (COMMIT, replace(late, number=1))
     assert found.length == 2
 
 
-def test_chains_are_listed_by_kind_in_the_order_of_their_ids(tmp_path: Path) -> None:
+def test_sequences_are_listed_by_kind_in_the_order_of_their_ids(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     for commit in [
-        *(replace(COMMIT, chain_id=digit * 20) for digit in "c1a"),
-        replace(COMMIT, kind=INPUT, chain_id="2" * 20),
-        replace(COMMIT, chain_id="a" * 20, number=1),
+        *(replace(COMMIT, sequence_id=digit * 20) for digit in "c1a"),
+        replace(COMMIT, kind=INPUT, sequence_id="2" * 20),
+        replace(COMMIT, sequence_id="a" * 20, number=1),
     ]:
         publish(storage, commit)
     (tmp_path / "commits" / "notes.txt").touch()
     (tmp_path / "commits" / f".unit-{'2' * 20}-00000.json.abc.tmp").write_text("{")
-    assert [(found.chain_id[0], found.length) for found in chains(storage, UNIT)] == [("1", 1), ("a", 2), ("c", 1)]
-    assert [found.chain_id[0] for found in chains(storage, INPUT)] == ["2"]
+    assert [(found.sequence_id[0], found.length) for found in record_sequences(storage, UNIT)] == [
+        ("1", 1),
+        ("a", 2),
+        ("c", 1),
+    ]
+    assert [found.sequence_id[0] for found in record_sequences(storage, INPUT)] == ["2"]
 
 
 def test_a_directory_without_records_has_none(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "absent"):
-        assert list(chains(LocalStorage(folder), UNIT)) == []
-        assert chain(LocalStorage(folder), UNIT, ID).commits == ()
+        assert list(record_sequences(LocalStorage(folder), UNIT)) == []
+        assert record_sequence(LocalStorage(folder), UNIT, ID).commits == ()
 
 
 def test_a_lost_record_is_a_hole_where_more_are_known(tmp_path: Path) -> None:
@@ -115,13 +119,13 @@ def test_a_lost_record_is_a_hole_where_more_are_known(tmp_path: Path) -> None:
     for record in records:
         publish(storage, record)
     (tmp_path / commit_name(records[1])).unlink()
-    (found,) = chains(storage, UNIT)
-    assert found == chain(storage, UNIT, ID, known_length=3)
+    (found,) = record_sequences(storage, UNIT)
+    assert found == record_sequence(storage, UNIT, ID, known_length=3)
     assert (found.commits, found.unreadable, found.length) == ((records[0], records[2]), (commit_name(records[1]),), 3)
     with pytest.raises(StoreError, match=r"00001\.json is missing or damaged: start `label`"):
         refuse_damage(found, storage.run_dir)
-    publish(storage, Commit(kind=UNIT, chain_id=ID, number=1, state=CommitState.VOID))
-    refuse_damage(chain(storage, UNIT, ID), storage.run_dir)
+    publish(storage, Commit(kind=UNIT, sequence_id=ID, number=1, state=CommitState.VOID))
+    refuse_damage(record_sequence(storage, UNIT, ID), storage.run_dir)
 
 
 def test_every_flipped_bit_of_a_record_is_noticed(tmp_path: Path) -> None:
@@ -131,7 +135,7 @@ def test_every_flipped_bit_of_a_record_is_noticed(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for at in range(len(whole)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :])
-        found = chain(storage, UNIT, ID)
+        found = record_sequence(storage, UNIT, ID)
         # A flip that JSON does not see, such as one blank for another, changes nothing that is read.
         assert found.unreadable == (commit_name(COMMIT),) or found.commits == (COMMIT,)
 
@@ -159,7 +163,7 @@ def test_a_damaged_record_is_reported_apart(tmp_path: Path, content: bytes) -> N
     publish(storage, COMMIT)
     path = tmp_path / commit_name(COMMIT)
     path.write_bytes(content)
-    for found in (chain(storage, UNIT, ID), *chains(storage, UNIT)):
+    for found in (record_sequence(storage, UNIT, ID), *record_sequences(storage, UNIT)):
         assert found.unreadable == (commit_name(COMMIT),)
         assert found.length == 1
     assert not publish(storage, COMMIT)
@@ -171,11 +175,14 @@ def test_a_record_that_names_a_file_elsewhere_is_damage(tmp_path: Path, file: st
     storage = LocalStorage(tmp_path)
     publish(storage, replace(COMMIT, shards=(replace(SHARD, file=file),)))
     publish(storage, replace(COMMIT, number=1, state=CommitState.VOID, void=(file,)))
-    assert chain(storage, UNIT, ID).unreadable == (commit_name(COMMIT), commit_name(replace(COMMIT, number=1)))
+    assert record_sequence(storage, UNIT, ID).unreadable == (
+        commit_name(COMMIT),
+        commit_name(replace(COMMIT, number=1)),
+    )
 
 
 def test_a_record_under_the_name_of_another_is_damage(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     publish(storage, COMMIT)
-    (tmp_path / commit_name(COMMIT)).rename(tmp_path / commit_name(replace(COMMIT, chain_id="2" * 20)))
-    assert chain(storage, UNIT, "2" * 20).unreadable
+    (tmp_path / commit_name(COMMIT)).rename(tmp_path / commit_name(replace(COMMIT, sequence_id="2" * 20)))
+    assert record_sequence(storage, UNIT, "2" * 20).unreadable

@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.ids import content_id
-from pipeline.storage.commits import EDITION, UNIT, Commit, CommitChain, CommitState
+from pipeline.storage.commits import EDITION, UNIT, Commit, CommitState, RecordSequence
 from pipeline.storage.editions import (
-    EDITION_CHAIN,
+    EDITION_SEQUENCE,
     current_edition,
     current_label_files,
     current_shards,
+    edition_command,
     edition_settings,
     log_digest,
     new_edition,
@@ -30,18 +31,18 @@ def shard(table: str, unit_id: str, content: str) -> ShardRecord:
 
 def whole(unit_id: str, number: int = 0) -> Commit:
     shards = (shard("rollouts", unit_id, "a"), shard("labels", unit_id, "a"))
-    return Commit(kind=UNIT, chain_id=unit_id, number=number, state=CommitState.WHOLE, shards=shards)
+    return Commit(kind=UNIT, sequence_id=unit_id, number=number, state=CommitState.WHOLE, shards=shards)
 
 
 WHOLES = {unit_id: whole(unit_id) for unit_id in UNITS}
-NONE = CommitChain(kind=EDITION, chain_id=EDITION_CHAIN)
+NONE = RecordSequence(kind=EDITION, sequence_id=EDITION_SEQUENCE)
 
 
-def added(editions: CommitChain, commit: Commit) -> CommitChain:
+def added(editions: RecordSequence, commit: Commit) -> RecordSequence:
     return replace(editions, commits=(*editions.commits, commit), length=editions.length + 1)
 
 
-def edition(editions: CommitChain, content: str, *, verdicts: bool = False) -> CommitChain:
+def edition(editions: RecordSequence, content: str, *, verdicts: bool = False) -> RecordSequence:
     tables = ("labels", "verdicts") if verdicts else ("labels",)
     shards = [shard(table, unit_id, content) for unit_id in UNITS for table in tables]
     return added(editions, new_edition(editions, WHOLES, SETTINGS, shards))
@@ -63,6 +64,24 @@ def test_the_newest_edition_holds_the_current_labels() -> None:
     assert current_shards(WHOLES, current, "verdicts")[UNITS[0]] == (shard("verdicts", UNITS[0], "c"),)
 
 
+def test_an_edition_was_made_by_the_command_that_leaves_such_a_record() -> None:
+    identity = {**SETTINGS, "grader.fallback": "none", "grader_version": "1", "data.limit": None}
+    own = {key: identity[key] for key in ("estimator.rule", "grader.fallback", "grader_version")}
+    made = [("b", False, own), ("c", True, own), ("c", True, {**own, "estimator.rule": "threshold"})]
+    made.append(("c", True, {**own, "grader_version": "2"}))
+    editions = NONE
+    for content, verdicts, settings in made:
+        tables = ("labels", "verdicts") if verdicts else ("labels",)
+        shards = [shard(table, unit_id, content) for unit_id in UNITS for table in tables]
+        editions = added(editions, new_edition(editions, WHOLES, settings, shards))
+    made_by = [edition_command(commit, editions, identity) for commit in editions.commits]
+    assert made_by == ["relabel", "regrade", "relabel", "regrade"]
+    # The run has grown since, so the next edition began with the run's own verdicts.
+    grown = {**WHOLES, UNITS[0]: whole(UNITS[0], 3)}
+    editions = added(editions, new_edition(editions, grown, own, [shard("labels", UNITS[0], "d")]))
+    assert edition_command(editions.commits[-1], editions, identity) == "relabel"
+
+
 def test_a_run_that_has_grown_since_has_its_own_labels() -> None:
     editions = edition(NONE, "b")
     assert current_edition(editions, {**WHOLES, UNITS[0]: whole(UNITS[0], 3)}) is None
@@ -72,7 +91,7 @@ def test_a_run_that_has_grown_since_has_its_own_labels() -> None:
 def test_a_damaged_edition_is_none_and_an_older_one_does_not_come_back() -> None:
     editions = edition(edition(NONE, "b"), "c")
     lost = shard("labels", UNITS[1], "c").file
-    word = Commit(kind=EDITION, chain_id=EDITION_CHAIN, number=2, state=CommitState.VOID, void=(lost,))
+    word = Commit(kind=EDITION, sequence_id=EDITION_SEQUENCE, number=2, state=CommitState.VOID, void=(lost,))
     assert current_edition(added(editions, word), WHOLES) is None
     again = edition(added(editions, word), "c")
     current = current_edition(again, WHOLES)

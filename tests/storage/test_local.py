@@ -129,9 +129,9 @@ def test_what_a_crash_leaves_of_a_file_is_reported_apart_from_published_ones(tmp
     storage = LocalStorage(tmp_path)
     (tmp_path / "deep" / ".hidden").write_bytes(b"mine")
     (tmp_path / "deep" / ".mine.tmp").write_bytes(b"mine")
-    (left,) = storage.unfinished("deep")
+    (left,) = storage.unfinished_files("deep")
     assert left.startswith("deep/.a.json.")
     assert storage.names("deep") == ["deep/a.json"]
     storage.remove(left)
-    assert storage.unfinished("deep") == []
-    assert storage.unfinished("absent") == []
+    assert storage.unfinished_files("deep") == []
+    assert storage.unfinished_files("absent") == []

@@ -14,7 +14,7 @@ from s3fs import S3FileSystem
 from pipeline.core.errors import Absent, RunConflict, StoreError, Unreachable, UsageError
 from pipeline.core.ids import shard_name
 from pipeline.core.records import Totals
-from pipeline.storage.commits import UNIT, Commit, CommitState, chain, publish
+from pipeline.storage.commits import UNIT, Commit, CommitState, publish, record_sequence
 from pipeline.storage.disk import OsDisk
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.location import storage_at
@@ -138,12 +138,12 @@ def test_an_object_named_after_a_folder_is_no_file_in_it(server: ObjectServer) -
 def test_a_put_whose_answer_was_lost_is_no_lost_race(server: ObjectServer) -> None:
     storage = storage_at(f"s3://{HONEST}/lost/run")
     assert storage.create("run.json", b"{}")
-    commit = Commit(kind=UNIT, chain_id=UNIT_ID, number=0, state=CommitState.PART, totals=Totals(rollouts=1))
+    commit = Commit(kind=UNIT, sequence_id=UNIT_ID, number=0, state=CommitState.PART, totals=Totals(rollouts=1))
     server.lost_answers = 1
     assert publish(storage, commit)
     assert server.lost_answers == 0
-    assert not publish(storage, Commit(kind=UNIT, chain_id=UNIT_ID, number=0, state=CommitState.PART))
-    assert chain(storage, UNIT, UNIT_ID).commits == (commit,)
+    assert not publish(storage, Commit(kind=UNIT, sequence_id=UNIT_ID, number=0, state=CommitState.PART))
+    assert record_sequence(storage, UNIT, UNIT_ID).commits == (commit,)
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ def test_a_store_that_is_away_is_no_damage(
     file = f"rollouts/{shard_name('rollouts', UNIT_ID, '0' * 64)}"
     storage.create(file, b"rows")
     shard = ShardRecord(table="rollouts", file=file, sha256="0" * 64, rows=1)
-    publish(storage, Commit(kind=UNIT, chain_id=UNIT_ID, number=0, state=CommitState.PART, shards=(shard,)))
-    found = chain(storage, UNIT, UNIT_ID)
+    publish(storage, Commit(kind=UNIT, sequence_id=UNIT_ID, number=0, state=CommitState.PART, shards=(shard,)))
+    found = record_sequence(storage, UNIT, UNIT_ID)
     assert damaged_files(storage, found) == [file]
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")

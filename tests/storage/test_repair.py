@@ -1,4 +1,4 @@
-"""What counts as damage, and repair, which never frees a number of a chain."""
+"""What counts as damage, and repair, which never frees a number of a record sequence."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.core.errors import StoreError
 from pipeline.core.records import Totals, UnitTarget
-from pipeline.storage.commits import UNIT, Commit, CommitState, chain, commit_name, publish, resolve
+from pipeline.storage.commits import UNIT, Commit, CommitState, commit_name, publish, record_sequence, resolve
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repair
 from pipeline.storage.run_record import claim
@@ -33,7 +33,7 @@ class Recording(LocalStorage):
 
 def part(storage: LocalStorage, number: int, table: pa.Table) -> Commit:
     shard = write_shard(storage, "rollouts", UNIT_ID, [table], folder="flushed")
-    commit = Commit(kind=UNIT, chain_id=UNIT_ID, number=number, state=CommitState.PART, shards=(shard,))
+    commit = Commit(kind=UNIT, sequence_id=UNIT_ID, number=number, state=CommitState.PART, shards=(shard,))
     assert publish(storage, commit)
     return commit
 
@@ -42,7 +42,7 @@ def test_the_number_of_a_damaged_record_is_free_at_no_time(tmp_path: Path) -> No
     damaged = commit_name(part(LocalStorage(tmp_path), 0, rollouts({0}, "a")))
     (tmp_path / damaged).write_text("{}")
     storage = Recording(tmp_path, damaged)
-    mended, names = repair(storage, chain(storage, UNIT, UNIT_ID))
+    mended, names = repair(storage, record_sequence(storage, UNIT, UNIT_ID))
     assert not storage.freed
     assert names == [damaged]
     assert [commit.state for commit in mended.commits] == [CommitState.VOID]
@@ -54,7 +54,7 @@ def test_a_file_that_cannot_be_read_for_now_is_no_damage() -> None:
     process = world.process("driver")
     storage = LocalStorage(Path("/run"), ProcessDisk(world.disk, process))
     kept = part(storage, 0, rollouts({0}, "a"))
-    found = chain(storage, UNIT, UNIT_ID)
+    found = record_sequence(storage, UNIT, UNIT_ID)
     world.strikes[world.effects + 1] = Strike.EIO
     with pytest.raises(StoreError, match="cannot be read"):
         repair(storage, found)
@@ -63,19 +63,19 @@ def test_a_file_that_cannot_be_read_for_now_is_no_damage() -> None:
     world.loop.close()
 
 
-def test_a_file_made_anew_under_the_name_it_had_counts_again(tmp_path: Path) -> None:
+def test_a_file_made_again_under_the_name_it_had_counts_again(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     log = UnitLog(storage, UNIT_ID)
     log.read()
     assert log.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), UnitTarget(rollouts=2), 0.0)
-    (whole,) = chain(storage, UNIT, UNIT_ID).commits
+    (whole,) = record_sequence(storage, UNIT, UNIT_ID).commits
     (tmp_path / whole.shards[0].file).unlink()
-    mended, _ = repair(storage, chain(storage, UNIT, UNIT_ID))
+    mended, _ = repair(storage, record_sequence(storage, UNIT, UNIT_ID))
     assert resolve(mended).whole is None
     again = UnitLog(storage, UNIT_ID)
     assert again.read() == []
     assert again.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), UnitTarget(rollouts=2), 0.0)
-    found = resolve(chain(storage, UNIT, UNIT_ID))
+    found = resolve(record_sequence(storage, UNIT, UNIT_ID))
     assert found.whole is not None
     assert found.whole.shards == whole.shards == found.log
 

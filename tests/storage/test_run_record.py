@@ -11,7 +11,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import check_claim, claim, recorded_identity, settings_copy
 from tests import strategies as our
 
-FACTS: dict[str, object] = {
+IDENTITY: dict[str, object] = {
     "input": "ab12",
     "sampling.rollouts": 8,
     "policy.model": None,
@@ -29,19 +29,21 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
 def started(run_dir: Path) -> LocalStorage:
     """A run that has committed its input and a unit."""
     storage = LocalStorage(run_dir)
-    claim(storage, FACTS)
-    staged = Commit(kind=INPUT, chain_id="2" * 20, number=0, state=CommitState.WHOLE, settings=settings_copy(FACTS))
-    for commit in (staged, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE)):
+    claim(storage, IDENTITY)
+    staged = Commit(
+        kind=INPUT, sequence_id="2" * 20, number=0, state=CommitState.WHOLE, settings=settings_copy(IDENTITY)
+    )
+    for commit in (staged, Commit(kind=UNIT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE)):
         assert publish(storage, commit)
     return storage
 
 
 def test_a_fresh_directory_is_claimed_and_stays_claimed(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
-    claim(LocalStorage(tmp_path), FACTS)
+    claim(LocalStorage(tmp_path), IDENTITY)
     before = snapshot(tmp_path)
-    claim(LocalStorage(tmp_path), dict(reversed(FACTS.items())))
-    assert recorded_identity(LocalStorage(tmp_path)) == FACTS
+    claim(LocalStorage(tmp_path), dict(reversed(IDENTITY.items())))
+    assert recorded_identity(LocalStorage(tmp_path)) == IDENTITY
     assert snapshot(tmp_path) == before
     assert before.keys() == {".lock", "run.json"}
 
@@ -49,12 +51,12 @@ def test_a_fresh_directory_is_claimed_and_stays_claimed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("other", "named"),
     [
-        (FACTS | {"sampling.rollouts": 16}, ["sampling.rollouts was 8, now 16"]),
-        (FACTS | {"input": "cd34"}, ['input was "ab12", now "cd34"']),
-        (FACTS | {"policy.model": "m"}, ['policy.model was null, now "m"']),
-        (FACTS | {"new.key": 1}, ["new.key was null, now 1"]),
+        (IDENTITY | {"sampling.rollouts": 16}, ["sampling.rollouts was 8, now 16"]),
+        (IDENTITY | {"input": "cd34"}, ['data.path (content) was "ab12", now "cd34"']),
+        (IDENTITY | {"policy.model": "m"}, ['policy.model was null, now "m"']),
+        (IDENTITY | {"new.key": 1}, ["new.key was null, now 1"]),
         ({"input": "ab12"}, ["data.separator was", "sampling.rollouts was 8, now null"]),
-        (FACTS | {"sampling.rollouts": 9, "sampling.stop": ["\n"]}, ["sampling.rollouts was 8", 'now ["\\n"]']),
+        (IDENTITY | {"sampling.rollouts": 9, "sampling.stop": ["\n"]}, ["sampling.rollouts was 8", 'now ["\\n"]']),
     ],
 )
 def test_another_run_is_reported_every_difference(tmp_path: Path, other: dict[str, object], named: list[str]) -> None:
@@ -65,14 +67,14 @@ def test_another_run_is_reported_every_difference(tmp_path: Path, other: dict[st
     with pytest.raises(RunConflict, match="belongs to another run") as caught:
         claim(LocalStorage(tmp_path), other)
     assert all(part in str(caught.value) for part in named)
-    assert "data.path" not in str(caught.value)
+    assert "data.path was" not in str(caught.value)
     assert snapshot(tmp_path) == before
 
 
 def test_a_run_that_never_had_its_input_keeps_nobody_out(tmp_path: Path) -> None:
-    claim(LocalStorage(tmp_path), FACTS)
+    claim(LocalStorage(tmp_path), IDENTITY)
     (tmp_path / "rejects").mkdir()
-    mended = FACTS | {"input": "cd34"}
+    mended = IDENTITY | {"input": "cd34"}
     claim(LocalStorage(tmp_path), mended)
     assert recorded_identity(LocalStorage(tmp_path)) == mended
     assert snapshot(tmp_path).keys() == {"rejects", "run.json"}
@@ -81,20 +83,20 @@ def test_a_run_that_never_had_its_input_keeps_nobody_out(tmp_path: Path) -> None
 def test_long_values_are_shown_short(tmp_path: Path) -> None:
     started(tmp_path)
     with pytest.raises(RunConflict) as caught:
-        claim(LocalStorage(tmp_path), FACTS | {"data.separator": "x" * 5000})
+        claim(LocalStorage(tmp_path), IDENTITY | {"data.separator": "x" * 5000})
     assert len(str(caught.value)) < 400 + len(str(tmp_path))
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"{", b"[]", b"\xff"])
-def test_a_lost_or_damaged_record_is_written_anew_from_its_copy(tmp_path: Path, damage: bytes | None) -> None:
+def test_a_lost_or_damaged_record_is_written_again_from_its_copy(tmp_path: Path, damage: bytes | None) -> None:
     storage, path = started(tmp_path), tmp_path / "run.json"
     whole = path.read_bytes()
     path.unlink()
     if damage is not None:
         path.write_bytes(damage)
     with pytest.raises(RunConflict, match=r"sampling.rollouts was 8, now 16"):
-        claim(storage, FACTS | {"sampling.rollouts": 16})
-    claim(storage, FACTS)
+        claim(storage, IDENTITY | {"sampling.rollouts": 16})
+    claim(storage, IDENTITY)
     assert path.read_bytes() == whole
     assert [kept.read_bytes() for kept in (tmp_path / "damaged").glob("*")] == ([] if damage is None else [damage])
 
@@ -106,7 +108,7 @@ def test_every_flipped_bit_of_the_record_is_noticed_and_mended(tmp_path: Path) -
         path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :])
         with pytest.raises(StoreError, match=r"run\.json is damaged"):
             recorded_identity(storage)
-        claim(storage, FACTS)
+        claim(storage, IDENTITY)
         assert path.read_bytes() == whole
 
 
@@ -116,9 +118,9 @@ def test_a_directory_with_other_things_is_left_alone(tmp_path: Path, stranger: s
     (tmp_path / stranger).write_text("mine")
     before = snapshot(tmp_path)
     with pytest.raises(RunConflict, match=f"contains other files .{stranger.split('/')[0]}"):
-        check_claim(LocalStorage(tmp_path), FACTS)
+        check_claim(LocalStorage(tmp_path), IDENTITY)
     with pytest.raises(RunConflict, match="contains other files"):
-        claim(LocalStorage(tmp_path), FACTS)
+        claim(LocalStorage(tmp_path), IDENTITY)
     assert snapshot(tmp_path) == before
 
 
@@ -126,7 +128,7 @@ def test_a_directory_with_other_things_is_left_alone(tmp_path: Path, stranger: s
 def test_a_damaged_record_is_named_and_kept(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run.json").write_bytes(content)
     with pytest.raises(StoreError, match=r"run\.json is damaged"):
-        claim(LocalStorage(tmp_path), FACTS)
+        claim(LocalStorage(tmp_path), IDENTITY)
     assert (tmp_path / "run.json").read_bytes() == content
 
 
@@ -136,18 +138,20 @@ def test_what_is_no_run_directory_is_reported(tmp_path: Path) -> None:
             recorded_identity(LocalStorage(folder))
 
 
-@given(our.identities.filter(lambda facts: "check" not in facts))  # the name of the checksum, which no setting has
+@given(
+    our.identities.filter(lambda run_identity: "check" not in run_identity)
+)  # the name of the checksum, which no setting has
 def test_any_plain_settings_are_recorded_as_they_are(
-    tmp_path_factory: pytest.TempPathFactory, facts: dict[str, object]
+    tmp_path_factory: pytest.TempPathFactory, run_identity: dict[str, object]
 ) -> None:
     folder = tmp_path_factory.mktemp("run")
-    claim(LocalStorage(folder), facts)
-    claim(LocalStorage(folder), facts)
-    assert recorded_identity(LocalStorage(folder)) == facts
+    claim(LocalStorage(folder), run_identity)
+    claim(LocalStorage(folder), run_identity)
+    assert recorded_identity(LocalStorage(folder)) == run_identity
 
 
 def test_the_remedy_comes_first_and_what_follows_from_one_choice_is_one_line(tmp_path: Path) -> None:
-    oracle = FACTS | {
+    oracle = IDENTITY | {
         "policy.kind": "oracle",
         "policy.oracle.seed": 0,
         "policy.oracle.spread": 0.35,
@@ -155,8 +159,8 @@ def test_the_remedy_comes_first_and_what_follows_from_one_choice_is_one_line(tmp
     }
     storage = LocalStorage(tmp_path)
     claim(storage, oracle)
-    publish(storage, Commit(kind=UNIT, chain_id="1" * 20, number=0, state=CommitState.WHOLE))
-    other = FACTS | {"policy.kind": "hf", "policy.model": "m", "sampling.rollouts": 9, "staged_input": "2"}
+    publish(storage, Commit(kind=UNIT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE))
+    other = IDENTITY | {"policy.kind": "hf", "policy.model": "m", "sampling.rollouts": 9, "staged_input": "2"}
     with pytest.raises(RunConflict) as caught:
         claim(storage, other)
     assert str(caught.value) == (
@@ -169,7 +173,7 @@ def test_the_remedy_comes_first_and_what_follows_from_one_choice_is_one_line(tmp
 def test_many_differences_are_counted(tmp_path: Path) -> None:
     storage = started(tmp_path)
     with pytest.raises(RunConflict) as caught:
-        claim(storage, FACTS | {f"data.key{number}": number for number in range(30)})
+        claim(storage, IDENTITY | {f"data.key{number}": number for number in range(30)})
     lines = str(caught.value).splitlines()
     assert len(lines) == 10
     assert lines[-1] == "  and 22 more"

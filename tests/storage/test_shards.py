@@ -96,7 +96,7 @@ def test_a_record_with_other_rows_is_refused(tmp_path: Path, shard: ShardRecord)
         read_shard(LocalStorage(tmp_path), replace(shard, rows=4))
 
 
-def test_a_damaged_file_under_the_same_name_is_set_aside_and_written_anew(tmp_path: Path, shard: ShardRecord) -> None:
+def test_a_damaged_file_under_the_same_name_is_set_aside_and_written_again(tmp_path: Path, shard: ShardRecord) -> None:
     path = tmp_path / shard.file
     path.write_bytes(b"junk")
     again = write_shard(LocalStorage(tmp_path), "rejects", UNIT, [table("a", "b"), table("c" * 500)])

@@ -24,7 +24,7 @@ from pipeline.core.records import (
     Verdict,
 )
 from pipeline.core.tables import rollouts_table, row_ids, sampled_solutions, solutions_table
-from pipeline.storage.commits import UNIT, Commit, CommitState, chain, publish, resolve
+from pipeline.storage.commits import UNIT, Commit, CommitState, publish, record_sequence, resolve
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repair
 from pipeline.storage.shards import ShardRecord, read_shard
@@ -90,7 +90,7 @@ class Writer:
 
 def rows_by_id(storage: LocalStorage) -> dict[str, str]:
     """The text of each rollout in the log. No id occurs twice."""
-    found = resolve(chain(storage, UNIT, UNIT_ID))
+    found = resolve(record_sequence(storage, UNIT, UNIT_ID))
     rows = [row for shard in found.log for row in read_shard(storage, shard).to_pylist()]
     texts = {row["rollout_id"]: row["text"] for row in rows}
     assert len(texts) == len(rows)
@@ -122,12 +122,12 @@ def test_a_whole_unit_has_one_file_and_a_larger_one_adds_to_it(tmp_path: Path) -
     writer.flush({0, 1})
     writer.flush({2})
     writer.complete({3})
-    assert [shard.rows for shard in resolve(chain(storage, UNIT, UNIT_ID)).log] == [4]
+    assert [shard.rows for shard in resolve(record_sequence(storage, UNIT, UNIT_ID)).log] == [4]
     again = Writer(storage, "b")
     assert again.log.whole is not None
     again.flush({4})
     again.complete({5}, target=2)
-    found = resolve(chain(storage, UNIT, UNIT_ID))
+    found = resolve(record_sequence(storage, UNIT, UNIT_ID))
     assert [shard.rows for shard in found.log] == [4, 2]
     assert found.whole is not None
     assert found.whole.unit_target == UnitTarget(rollouts=2)
@@ -146,10 +146,10 @@ def test_a_damaged_file_falls_back_on_the_others(tmp_path: Path, lost: str) -> N
     path = tmp_path / storage.names(lost)[0]
     path.write_bytes(path.read_bytes()[:-5])
     held = 4 if lost == "rollouts" else len(rows_by_id_of(path, storage))
-    _, damaged = repair(storage, chain(storage, UNIT, UNIT_ID))
+    _, damaged = repair(storage, record_sequence(storage, UNIT, UNIT_ID))
     assert damaged == [f"{lost}/{path.name}"]
     assert not path.exists()
-    assert repair(storage, chain(storage, UNIT, UNIT_ID))[1] == []
+    assert repair(storage, record_sequence(storage, UNIT, UNIT_ID))[1] == []
     left = rows_by_id(storage)
     assert len(left) == 3 if lost == "rollouts" else 3 - held
     second = Writer(storage, "b")
@@ -164,7 +164,7 @@ def rows_by_id_of(path: Path, storage: LocalStorage) -> list[int]:
     """As many numbers as the damaged file has rows according to its record."""
     (shard,) = [
         shard
-        for commit in chain(storage, UNIT, UNIT_ID).commits
+        for commit in record_sequence(storage, UNIT, UNIT_ID).commits
         for shard in commit.shards
         if shard.file.endswith(path.name)
     ]
@@ -180,7 +180,7 @@ def test_rows_that_stand_in_a_void_whole_and_in_its_parts_count_once(tmp_path: P
     writer.complete({4}, target=2)
     first = next(name for name in storage.names("rollouts") if len(read_rows(storage, name)) == 3)
     (tmp_path / first).unlink()
-    repair(storage, chain(storage, UNIT, UNIT_ID))
+    repair(storage, record_sequence(storage, UNIT, UNIT_ID))
     again = Writer(storage, "b")
     assert again.known == {rollout_id("b" * 20, issue) for issue in (0, 1, 3, 4)}
     again.complete({0, 1, 2, 3, 4}, target=2)
@@ -188,7 +188,7 @@ def test_rows_that_stand_in_a_void_whole_and_in_its_parts_count_once(tmp_path: P
 
 
 def read_rows(storage: LocalStorage, name: str) -> list[tuple[object, ...]]:
-    found = resolve(chain(storage, UNIT, UNIT_ID)).log
+    found = resolve(record_sequence(storage, UNIT, UNIT_ID)).log
     return row_ids("rollouts", read_shard(storage, next(shard for shard in found if shard.file == name)))
 
 
@@ -198,9 +198,9 @@ def test_an_unreadable_record_is_declared_and_what_it_held_is_owed(tmp_path: Pat
     for issue in range(3):
         writer.flush({issue})
     (tmp_path / "commits" / f"unit-{UNIT_ID}-00001.json").write_text("{}")
-    found, damaged = repair(storage, chain(storage, UNIT, UNIT_ID))
+    found, damaged = repair(storage, record_sequence(storage, UNIT, UNIT_ID))
     assert damaged == [f"commits/unit-{UNIT_ID}-00001.json"]
-    assert found == chain(storage, UNIT, UNIT_ID, found.length)
+    assert found == record_sequence(storage, UNIT, UNIT_ID, found.length)
     second = Writer(storage, "b")
     assert second.known == writer.known - {rollout_id("b" * 20, 1)}
 
@@ -208,8 +208,8 @@ def test_an_unreadable_record_is_declared_and_what_it_held_is_owed(tmp_path: Pat
 def test_another_drivers_word_ends_the_repair(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     Writer(storage, "a").flush({0})
-    stale = chain(storage, UNIT, UNIT_ID)
-    publish(storage, Commit(kind=UNIT, chain_id=UNIT_ID, number=1, state=CommitState.PART))
+    stale = record_sequence(storage, UNIT, UNIT_ID)
+    publish(storage, Commit(kind=UNIT, sequence_id=UNIT_ID, number=1, state=CommitState.PART))
     (tmp_path / storage.names("flushed")[0]).unlink()
     with pytest.raises(Exception, match="another job works on"):
         repair(storage, stale)
@@ -249,7 +249,7 @@ KERNEL = ShardRecord(
 LATER = replace(KERNEL, sha256="f" * 64)
 
 
-@pytest.mark.parametrize("offered", [(), (KERNEL,)], ids=["the shipped kernel", "a learnt kernel"])
+@pytest.mark.parametrize("offered", [(), (KERNEL,)], ids=["the shipped kernel", "a learned kernel"])
 def test_a_unit_goes_on_with_the_kernel_that_it_began_with(tmp_path: Path, offered: tuple[ShardRecord, ...]) -> None:
     storage = LocalStorage(tmp_path)
     first = UnitLog(storage, UNIT_ID, 0, offered)

@@ -24,7 +24,7 @@ def staged(storage: Storage, files: list[list[list[InputRow]]]) -> Commit:
     reject = Reject(location=RowLocation(file="f", line=1), reason=RejectReason.NOT_JSON, detail="x")
     shards = [write_units(storage, f"{number:020x}", units) for number, units in enumerate(files)]
     rejects = write_shard(storage, "rejects", "f" * 20, [rejects_table([reject])])
-    return Commit(kind=INPUT, chain_id="1" * 20, number=0, state=CommitState.WHOLE, shards=(*shards, rejects))
+    return Commit(kind=INPUT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE, shards=(*shards, rejects))
 
 
 inputs = st.lists(

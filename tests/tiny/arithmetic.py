@@ -1,4 +1,4 @@
-"""Random exercises in arithmetic with their right chains, as text. Pure: randomness is handed in.
+"""Random exercises in arithmetic with their right chains, as text. Pure: randomness is an argument.
 
 An exercise is worked out from left to right, as on a pocket calculator without precedence. `12*3-9` has the chain
 

@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """Arrays (P,): which chain a prefix belongs to, its value, the sd of that from so many rollouts, and the tokens of one."""
+    """Arrays (P,): which chain a prefix belongs to, its value, the sd of its estimate, and the tokens of one."""
 
     ids: tuple[str, ...]
     outcomes: tuple[bool, ...]
@@ -59,7 +59,7 @@ class Extremes:
 
 
 BOUNDS = Extremes(median_error=0.05, rms_error=0.2, surplus=5.0)
-"""A right labelling is beyond them less than once in 10,000 times. Errors along a chain are correlated, so no table tells how
+"""A right labelling is beyond them less than once in 10,000 times. Errors along a chain are correlated, so no table says how
 far they may go; `python -m tests.tiny.simulated 4000` does: 0.024, 0.155 and 3.6 at most, with standard deviations of 0.003,
 0.014 and 1. With all values 0.1 too high or too low the median is beyond 0.07, and with chains read from their ends, or one
 prefix late, the root mean square beyond 0.25. (The median, because the errors of lost prefixes, nearly half of all, are small;
@@ -70,7 +70,7 @@ def truth() -> Truth:
     rows = [json.loads(line) for line in TRUTH.read_text(encoding="utf-8").splitlines()]
     correct = np.concatenate([row["correct"][:-1] for row in rows])
     rollouts = np.concatenate([[row["n"]] * len(row["steps"]) for row in rows])
-    # No 0 where no rollout was right, or all were: so many are not infinitely many.
+    # No 0 where no rollout was right, or all were: a finite number of rollouts does not prove 0 or 1.
     likely = (correct + 1) / (rollouts + 2)
     return Truth(
         ids=tuple(row["id"] for row in rows),

@@ -20,4 +20,4 @@ OVERRIDES = [
     "grader.fallback=none",
     f"sampling.max_tokens={MAX_TOKENS}",
 ]
-"""What `label` is told to use it. A row's chain is its column `steps`, which `data.separator` joins by line ends."""
+"""The settings with which `label` uses it. A row's chain is its column `steps`, which `data.separator` joins by line ends."""

@@ -1,4 +1,4 @@
-"""What tells a right labelling of the tiny policy's chains from a wrong one, without the model."""
+"""What distinguishes a right labelling of the tiny policy's chains from a wrong one, without the model."""
 
 from dataclasses import replace
 

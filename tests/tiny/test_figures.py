@@ -29,7 +29,7 @@ def fixed(known: Truth) -> Blocks:
 
 
 def labellings(known: Truth, rollouts: int) -> list[Printed]:
-    """What so many rollouts of every prefix come to, as though our estimator had said it."""
+    """What `rollouts` rollouts of every prefix come to, as though our estimator had said it."""
     nothing = np.zeros(len(known.value))
     tokens = np.bincount(known.chain, rollouts * known.tokens).astype(int)
     return [
@@ -58,7 +58,7 @@ def test_more_rollouts_of_the_same_kind_save_nothing(known: Truth) -> None:
 def test_nor_do_they_between_fewer_and_more(known: Truth) -> None:
     every = np.ones(len(known.value), dtype=bool)
     curve = {0.2: labellings(known, 4), 0.1: labellings(known, 16)}
-    found = Sampled(handed_on=curve, from_prior=[], fixed=fixed(known), generated=0, seconds=0.0)
+    found = Sampled(passed_on=curve, from_prior=[], fixed=fixed(known), generated=0, seconds=0.0)
     assert at_equal_error(found, known, every) == pytest.approx(1, abs=0.05)
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.tiny.train`: train the tiny policy anew and write `tests/tiny/asset`.
+"""`python -m tests.tiny.train`: train the tiny policy again and write `tests/tiny/asset`.
 
 A Llama of 0.8 million parameters over characters learns to continue a problem by its right chain. It is stopped while it
 still errs, so that the values of its prefixes lie between 0 and 1. The seed is fixed; weights still differ in their last

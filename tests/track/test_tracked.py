@@ -1,4 +1,4 @@
-"""What is tracked can be read back with the trackers' packages; one that fails is told of once, and the run goes on."""
+"""What is tracked can be read back with the trackers' packages; a failing one is reported once, and the run goes on."""
 
 import json
 import re
@@ -32,7 +32,7 @@ STATUSES = [
 
 
 class Notes:
-    """A sink that remembers, or fails where it is told to."""
+    """A sink that remembers, or fails on the call named by `fails`."""
 
     def __init__(self, fails: str = "") -> None:
         self.shown: list[tuple[object, ...]] = []

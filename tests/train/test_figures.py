@@ -40,7 +40,7 @@ def test_a_chain_has_the_scores_of_its_steps(scores: list[float]) -> None:
     assert (found.last, found.min) == (scores[-1], min(scores))
     assert found.product == pytest.approx(math.prod(scores))
     assert found.mean == pytest.approx(sum(scores) / len(scores))
-    assert [found.chosen(how) for how in Aggregation] == [found.last, found.min, found.product, found.mean]
+    assert [found.score_by(how) for how in Aggregation] == [found.last, found.min, found.product, found.mean]
 
 
 @given(st.lists(shares, max_size=5))

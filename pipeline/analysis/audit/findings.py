@@ -17,7 +17,7 @@ from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable, UsageError
 from pipeline.core.ids import is_our_name, record_parts
 from pipeline.core.schemas import FORMER_SCHEMAS, READABLE_SCHEMAS, SCHEMA_VERSION, SCHEMAS
-from pipeline.storage.commits import EDITION, INPUT, UNIT, CommitChain, chains, commit_name, encode_commit
+from pipeline.storage.commits import EDITION, INPUT, UNIT, RecordSequence, commit_name, encode_commit, record_sequences
 from pipeline.storage.commits import FOLDER as COMMITS
 from pipeline.storage.editions import LABELS
 from pipeline.storage.lock import MARKER
@@ -97,7 +97,9 @@ def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
     Raises UsageError for a run of another schema version.
     """
     ledger.count(Check.SETTINGS)
-    copies = {found.chain_id: commit.settings for found in chains(storage, INPUT) for commit in found.commits}
+    copies = {
+        found.sequence_id: commit.settings for found in record_sequences(storage, INPUT) for commit in found.commits
+    }
     try:
         identity: Settings = recorded_identity(storage)
     except Unreachable:
@@ -120,20 +122,20 @@ def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
     return identity
 
 
-def check_chain(storage: Storage, ledger: Ledger, chain: CommitChain) -> None:
+def check_sequence(storage: Storage, ledger: Ledger, sequence: RecordSequence) -> None:
     """Find records that are unreadable or not as they were written."""
-    ledger.count(Check.RECORDS, chain.length)
-    remedy = remedy_for(chain.kind)
-    for name in chain.unreadable:
+    ledger.count(Check.RECORDS, sequence.length)
+    remedy = remedy_for(sequence.kind)
+    for name in sequence.unreadable:
         ledger.fault(Check.RECORDS, name, "is missing or damaged", remedy)
-    for commit in chain.commits:
+    for commit in sequence.commits:
         name = commit_name(commit)
         if storage.read(name) != encode_commit(commit):
             ledger.fault(Check.RECORDS, name, "is not as it was written", f"move it away, then {remedy}")
 
 
 def remedy_for(kind: str) -> str:
-    """What to do about damaged data of a commit chain of this kind."""
+    """What to do about damaged data of a record sequence of this kind."""
     return _REMEDIES.get(kind, _MAKE_AGAIN)
 
 
@@ -209,7 +211,9 @@ class Orphans:
 
 def find_orphans(storage: Storage, needed: Collection[str], current_labels: Collection[str]) -> Orphans:
     """Files in the directory that are neither `needed` nor records."""
-    garbage = [name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished(folder)]
+    garbage = [
+        name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished_files(folder)
+    ]
     garbage += storage.names(DAMAGED)
     foreign = [name for name in storage.names("") if name not in {NAME, MARKER, COMMITS, DAMAGED, *_FOLDERS, *ADVISORY}]
     foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]

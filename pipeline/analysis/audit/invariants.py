@@ -129,10 +129,10 @@ def missing_work_faults(
             yield f"prefix {prefix} lacks {format_count(count, 'rollout')}"
 
 
-def needless_faults(trials: Mapping[str, Trials], estimator: Estimator) -> Iterator[str]:
+def surplus_faults(trials: Mapping[str, Trials], estimator: Estimator) -> Iterator[str]:
     """Rollouts that were never planned because their prefix had enough correct ones, as texts."""
     for prefix, have in trials.items():
-        issue = estimator.needless(have)
+        issue = estimator.surplus_rollout(have)
         if issue is not None:
             yield f"rollout {rollout_id(prefix, issue)} was never planned: its prefix had enough correct rollouts"
 
@@ -155,22 +155,22 @@ def draw_faults(
 def totals_of(
     chains: Collection[AuditedChain],
     asked: Mapping[str, Sequence[Measurement]],
-    facts: Collection[RolloutOutcome],
+    outcomes: Collection[RolloutOutcome],
     drawn: Iterable[SampledSolution],
     rejected_rows: int,
 ) -> Totals:
     """The totals of a whole unit, computed from its log."""
-    verdicts = Counter(outcome.verdict for outcome in facts if outcome.finish is not Finish.ABORT)
-    finishes = Counter(outcome.finish for outcome in facts)
-    measured = {outcome.prefix_id for outcome in facts}
+    verdicts = Counter(outcome.verdict for outcome in outcomes if outcome.finish is not Finish.ABORT)
+    finishes = Counter(outcome.finish for outcome in outcomes)
+    measured = {outcome.prefix_id for outcome in outcomes}
     return Totals(
         used=-rejected_rows,
         rejected=rejected_rows,
         problems=len({proven.chain.problem.problem_id for proven in chains}),
         chains=len(chains),
         prefixes=len(asked),
-        rollouts=len(facts),
-        tokens=sum(outcome.n_tokens for outcome in facts),
+        rollouts=len(outcomes),
+        tokens=sum(outcome.n_tokens for outcome in outcomes),
         correct=verdicts[Verdict.CORRECT],
         incorrect=verdicts[Verdict.INCORRECT],
         no_answer=verdicts[Verdict.NO_ANSWER],

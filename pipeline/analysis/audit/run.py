@@ -2,8 +2,8 @@
 
 It checks settings, records, files, rows of the input, ids of rollouts, totals and labels. Only its list of file names grows
 with the log in memory. It only reads, unless it prunes. A run in progress can be audited; it counts as unfinished.
-It does not check whether verdicts and outcomes are correct; `regrade` does. It cannot see that the end of a chain of records is
-cut off, because a shorter chain looks the same.
+It does not check whether verdicts and outcomes are correct; `regrade` does. It cannot see that the end of a record sequence is
+cut off, because a shorter sequence looks the same.
 """
 
 import json
@@ -18,7 +18,7 @@ from pipeline.analysis.audit.findings import (
     Ledger,
     Orphans,
     audited_settings,
-    check_chain,
+    check_sequence,
     find_orphans,
     remedy_for,
 )
@@ -32,7 +32,17 @@ from pipeline.core.records import InputRow, Totals
 from pipeline.core.schemas import LEARNED
 from pipeline.core.tables import input_rows
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
-from pipeline.storage.commits import EDITION, FOLDER, INPUT, UNIT, Commit, CommitChain, chains, commit_name, resolve
+from pipeline.storage.commits import (
+    EDITION,
+    FOLDER,
+    INPUT,
+    UNIT,
+    Commit,
+    RecordSequence,
+    commit_name,
+    record_sequences,
+    resolve,
+)
 from pipeline.storage.editions import (
     LABELS,
     VERDICTS,
@@ -40,7 +50,7 @@ from pipeline.storage.editions import (
     current_label_files,
     current_shards,
     current_states,
-    edition_chain,
+    edition_sequence,
     edition_settings,
 )
 from pipeline.storage.location import storage_at
@@ -151,10 +161,10 @@ class _Audit:
     def report(self) -> AuditReport:
         storage, ledger = self._storage, self._ledger
         settings = audited_settings(storage, ledger)
-        units = {found.chain_id: found for found in chains(storage, UNIT)}
+        units = {found.sequence_id: found for found in record_sequences(storage, UNIT)}
         wholes = {unit_id: whole for unit_id, found in units.items() if (whole := resolve(found).whole)}
-        editions = edition_chain(storage)
-        check_chain(storage, ledger, editions)
+        editions = edition_sequence(storage)
+        check_sequence(storage, ledger, editions)
         edition = current_edition(editions, wholes)
         if settings is not None and (basis := self._basis(settings, wholes, edition)):
             self._prove_units(str(settings.get(STAGED_INPUT)), units, basis)
@@ -201,19 +211,19 @@ class _Audit:
             verdicts=current_shards(wholes, edition, VERDICTS),
         )
 
-    def _prove_units(self, staged_id: str, units: dict[str, CommitChain], basis: Basis) -> None:
+    def _prove_units(self, staged_id: str, units: dict[str, RecordSequence], basis: Basis) -> None:
         staged = self._staged(staged_id)
         intact = staged is not None
         for unit in self._input(staged) if staged else ():
             intact = intact and unit is not None
             if unit is not None:
                 self._units += 1
-                chain = units.pop(unit.unit_id, CommitChain(kind=UNIT, chain_id=unit.unit_id))
-                check_chain(self._storage, self._ledger, chain)
-                prove_unit(unit.unit_id, unit.rows, chain, basis, self._verifier, self._ledger)
-        for unit_id, chain in units.items():
-            check_chain(self._storage, self._ledger, chain)
-            prove_unit(unit_id, None, chain, basis, self._verifier, self._ledger)
+                sequence = units.pop(unit.unit_id, RecordSequence(kind=UNIT, sequence_id=unit.unit_id))
+                check_sequence(self._storage, self._ledger, sequence)
+                prove_unit(unit.unit_id, unit.rows, sequence, basis, self._verifier, self._ledger)
+        for unit_id, sequence in units.items():
+            check_sequence(self._storage, self._ledger, sequence)
+            prove_unit(unit_id, None, sequence, basis, self._verifier, self._ledger)
             if intact:
                 where = f"{FOLDER}/{UNIT}-{unit_id}-*"
                 self._ledger.fault(Check.ROWS, where, "belongs to no unit of the input", "move these records away")
@@ -221,9 +231,9 @@ class _Audit:
     def _staged(self, staged_id: str) -> Commit | None:
         """The record of the staged input. Also checks the files of other inputs and of earlier stagings."""
         staged = None
-        for found in chains(self._storage, INPUT):
-            check_chain(self._storage, self._ledger, found)
-            whole = resolve(found).whole if found.chain_id == staged_id else None
+        for found in record_sequences(self._storage, INPUT):
+            check_sequence(self._storage, self._ledger, found)
+            whole = resolve(found).whole if found.sequence_id == staged_id else None
             staged = whole or staged
             for commit in found.commits:
                 for shard in commit.shards if commit is not whole else ():
@@ -259,7 +269,7 @@ class _Audit:
             self._ledger.fault(Check.ROWS, shard.file, fault, "start a new run in another run_dir")
         return _Unit(unit_id=unit_id, rows=rows)
 
-    def _look_at_editions(self, editions: CommitChain, current: Commit | None, wholes: Mapping[str, Commit]) -> None:
+    def _look_at_editions(self, editions: RecordSequence, current: Commit | None, wholes: Mapping[str, Commit]) -> None:
         """Check the files of editions that are not current, and the files of the current one that no unit has checked yet."""
         tables = (LABELS, *LEARNED, VERDICTS) if current else ()
         of_units = {
@@ -275,8 +285,8 @@ class _Audit:
                     fault = f"names {shard.file}, which belongs to no unit"
                     self._ledger.fault(Check.RECORDS, commit_name(commit), fault, remedy_for(EDITION))
 
-    def _superseded(self, shard: ShardRecord, chain: CommitChain) -> None:
-        void = {name for commit in chain.commits for name in commit.void}
+    def _superseded(self, shard: ShardRecord, sequence: RecordSequence) -> None:
+        void = {name for commit in sequence.commits for name in commit.void}
         if not {shard.file} & (void | self._verifier.needed | self._verifier.superseded):
             self._verifier.superseded_table(shard)
 

@@ -18,8 +18,8 @@ from pipeline.analysis.audit.invariants import (
     expected_chains,
     id_faults,
     missing_work_faults,
-    needless_faults,
     sampled_prefixes,
+    surplus_faults,
     totals_of,
 )
 from pipeline.core.formatting import format_count
@@ -29,7 +29,7 @@ from pipeline.core.tables import sampled_solutions
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
 from pipeline.estimators.tree import trials_of
-from pipeline.storage.commits import UNIT, Commit, CommitChain, CommitState, commit_name, resolve, shards_in_use
+from pipeline.storage.commits import UNIT, Commit, CommitState, RecordSequence, commit_name, resolve, shards_in_use
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.stored_labels import is_former
 
@@ -75,37 +75,37 @@ class _Stored:
 def prove_unit(
     unit_id: str,
     rows: Sequence[InputRow] | None,
-    chain: CommitChain,
+    sequence: RecordSequence,
     basis: Basis,
     verifier: FileVerifier,
     ledger: Ledger,
 ) -> None:
     """Find the faults of a unit. `rows` is None if the input is damaged; then only the unit's files are checked."""
-    tables = _tables(chain, verifier, ledger)
-    whole = resolve(chain).whole
+    tables = _tables(sequence, verifier, ledger)
+    whole = resolve(sequence).whole
     if whole is None:
         ledger.owed.append(unit_id)
         return
-    if rows is None or any(shard not in tables for shard in shards_in_use(chain)):
+    if rows is None or any(shard not in tables for shard in shards_in_use(sequence)):
         return
     remedy = f"move commits/unit-{unit_id}-* away and start `label` again, which labels the unit again"
     where = commit_name(whole)
     try:
-        _Proof(rows, whole, _stored(whole, chain, tables), where, remedy, ledger).prove(unit_id, basis, verifier)
+        _Proof(rows, whole, _stored(whole, sequence, tables), where, remedy, ledger).prove(unit_id, basis, verifier)
     except (KeyError, ValueError, TypeError, IndexError) as error:
         # Only a forged checksum lets such content through, and it can break anything.
         ledger.fault(Check.ROLLOUTS, where, f"names files with invalid content ({error!r})", remedy)
 
 
-def _tables(chain: CommitChain, verifier: FileVerifier, ledger: Ledger) -> dict[ShardRecord, pa.Table]:
-    """The intact files that the commit chain names and has not declared void. Also checks the totals of each part record."""
+def _tables(sequence: RecordSequence, verifier: FileVerifier, ledger: Ledger) -> dict[ShardRecord, pa.Table]:
+    """The intact files that the record sequence names and has not declared void. Also checks the totals of each part record."""
     tables: dict[ShardRecord, pa.Table] = {}
-    for shard in shards_in_use(chain):
+    for shard in shards_in_use(sequence):
         table = verifier.table(shard, remedy_for(UNIT))
         if table is not None:
             tables[shard] = table
-    void = {name for commit in chain.commits for name in commit.void}
-    for commit in chain.commits:
+    void = {name for commit in sequence.commits for name in commit.void}
+    for commit in sequence.commits:
         own = [shard for shard in commit.shards if shard.file not in void]
         found = {shard: _superseded(shard, tables, verifier) for shard in own}
         if commit.state is CommitState.PART and own and all(table is not None for table in found.values()):
@@ -124,7 +124,7 @@ def _superseded(shard: ShardRecord, tables: Mapping[ShardRecord, pa.Table], veri
     return verifier.superseded_table(shard)
 
 
-def _stored(whole: Commit, chain: CommitChain, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
+def _stored(whole: Commit, sequence: RecordSequence, tables: Mapping[ShardRecord, pa.Table]) -> _Stored:
     def tables_of(name: str) -> list[pa.Table]:
         return [tables[shard] for shard in whole.shards if shard.table == name]
 
@@ -142,7 +142,7 @@ def _stored(whole: Commit, chain: CommitChain, tables: Mapping[ShardRecord, pa.T
         too_long=Counter((location, index) for location, index in rejects if index is not None),
         labels=pa.concat_tables(labels) if labels else None,
         states=[table for name in LEARNED for table in tables_of(name)],
-        mended=any(commit.void for commit in chain.commits),
+        mended=any(commit.void for commit in sequence.commits),
     )
 
 
@@ -181,13 +181,13 @@ class _Proof:
         self._ledger.count(Check.LABELS, len(chains))
         if self._ledger.faults(Check.LABELS, self._where, faults, self._remedy):
             return
-        facts = rollout_outcomes_of(stored.rollouts)
-        self._prove_log(chains, [chain.outcome for chain in labelled], facts, basis.estimator)
+        rollout_outcomes = rollout_outcomes_of(stored.rollouts)
+        self._prove_log(chains, [chain.outcome for chain in labelled], rollout_outcomes, basis.estimator)
         former = _is_former(stored.labels)
         state = _state(basis.estimator, stored.states, former=former)
-        self._prove_labels(stored.labels, labelled, facts, basis.estimator, state, self._where, self._remedy)
+        self._prove_labels(stored.labels, labelled, rollout_outcomes, basis.estimator, state, self._where, self._remedy)
         if basis.edition is not None:
-            self._prove_edition(unit_id, basis.edition, verifier, labelled, facts)
+            self._prove_edition(unit_id, basis.edition, verifier, labelled, rollout_outcomes)
         else:
             self._ledger.former_labels += former
 
@@ -195,7 +195,7 @@ class _Proof:
         self,
         chains: Sequence[AuditedChain],
         outcomes: Sequence[bool | None],
-        facts: Mapping[str, RolloutOutcome],
+        rollout_outcomes: Mapping[str, RolloutOutcome],
         estimator: Estimator,
     ) -> None:
         stored, ledger = self._stored, self._ledger
@@ -205,22 +205,22 @@ class _Proof:
         ledger.count(Check.ROLLOUTS, len(logged))
         rollouts = self._whole.unit_target.rollouts
         shapes = [chain.shape(outcome) for chain, outcome in zip(chains, outcomes, strict=True)]
-        sampled = {outcome.prefix_id for outcome in facts.values()}
+        sampled = {outcome.prefix_id for outcome in rollout_outcomes.values()}
         without = {
             prefix
             for prefix, locations in asked.items()
             if prefix not in sampled and any(location in stored.too_long for location in locations)
         }
-        trials = trials_of(facts.values())
+        trials = trials_of(rollout_outcomes.values())
         faults = [
             *id_faults(logged, asked, stored.too_long, estimator.rollout_range(rollouts), spare=ends),
             *missing_work_faults(shapes, trials, without, rollouts, estimator),
-            *(() if stored.mended else needless_faults(trials, estimator)),
-            *_later_faults(stored.later, facts),
+            *(() if stored.mended else surplus_faults(trials, estimator)),
+            *_later_faults(stored.later, rollout_outcomes),
         ]
         ledger.faults(Check.ROLLOUTS, self._where, faults, self._remedy)
         totals = replace(
-            totals_of(chains, asked, facts.values(), stored.drawn, len(stored.rejected)),
+            totals_of(chains, asked, rollout_outcomes.values(), stored.drawn, len(stored.rejected)),
             too_long=len(without),
             spent=self._whole.totals.spent,
         )
@@ -232,14 +232,14 @@ class _Proof:
         self,
         stored: pa.Table | None,
         chains: Sequence[Chain],
-        facts: Mapping[str, RolloutOutcome],
+        rollout_outcomes: Mapping[str, RolloutOutcome],
         estimator: Estimator,
         state: Any,
         where: str,
         remedy: str,
     ) -> None:
         if stored is not None and chains:
-            computed = labels_of(chains, trials_of(facts.values()), estimator, state)
+            computed = labels_of(chains, trials_of(rollout_outcomes.values()), estimator, state)
             if is_former(stored.column_names):
                 same = [name for name in computed.column_names if name in COUNTED_IN_3]
                 stored, computed = stored.select(same), computed.select(same)
@@ -251,7 +251,7 @@ class _Proof:
         edition: CurrentEdition,
         verifier: FileVerifier,
         own: Sequence[Chain],
-        facts: Mapping[str, RolloutOutcome],
+        rollout_outcomes: Mapping[str, RolloutOutcome],
     ) -> None:
         by_unit = (edition.labels, edition.states, edition.verdicts)
         named = [shard for shards in by_unit for shard in shards.get(unit_id, ())]
@@ -268,11 +268,11 @@ class _Proof:
         if found != same:
             fault = f"its labels of unit {unit_id} belong to other chains than the run's own labels"
             self._ledger.fault(Check.LABELS, edition.name, fault, _MAKE_AGAIN)
-        elif verdicts is not None and verdicts["rollout_id"].to_pylist() != sorted(facts):
+        elif verdicts is not None and verdicts["rollout_id"].to_pylist() != sorted(rollout_outcomes):
             fault = f"its verdicts of unit {unit_id} are not exactly one per rollout"
             self._ledger.fault(Check.ROLLOUTS, edition.name, fault, _MAKE_AGAIN)
         else:
-            judged, state = with_verdicts(facts, verdicts), _state(edition.estimator, states, former=former)
+            judged, state = with_verdicts(rollout_outcomes, verdicts), _state(edition.estimator, states, former=former)
             self._prove_labels(labels, chains, judged, edition.estimator, state, edition.name, _MAKE_AGAIN)
 
 
@@ -296,12 +296,12 @@ def _logged(rollouts: pa.Table) -> Iterator[LoggedId]:
         yield LoggedId(rollout_id=rollout, prefix_id=prefix, issue_index=issue)
 
 
-def _later_faults(later: Sequence[pa.Table], facts: Mapping[str, RolloutOutcome]) -> Iterator[str]:
+def _later_faults(later: Sequence[pa.Table], rollout_outcomes: Mapping[str, RolloutOutcome]) -> Iterator[str]:
     """Faults of rollouts committed after the whole record. They begin an extension, so none may exist already."""
     found = Counter(row.rollout_id for table in later for row in _logged(table))
     for rollout, count in found.items():
-        if count > 1 or rollout in facts:
-            yield f"rollout {rollout} is stored {count + (rollout in facts)} times"
+        if count > 1 or rollout in rollout_outcomes:
+            yield f"rollout {rollout} is stored {count + (rollout in rollout_outcomes)} times"
 
 
 def _differing_totals(recorded: Totals, counted: Totals) -> str:

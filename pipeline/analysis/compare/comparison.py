@@ -12,19 +12,13 @@ from dataclasses import dataclass
 from pipeline.analysis.compare.flips import Flips
 from pipeline.analysis.compare.frames import Overlap
 from pipeline.analysis.compare.shift import Noise, Shift
-from pipeline.config.recorded_settings import Settings
+from pipeline.config.recorded_settings import SETTING_NAMES, Settings
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.records import UnitTarget
 from pipeline.core.statistics import Interval
 
 _SECTIONS = ("policy", "sampling", "estimator", "grader", "data")
 """The order of settings: what readers want to know first."""
-_NAMES = {
-    "input": "data.path (content)",
-    "policy_fingerprint": "policy.model (weights)",
-    "kernel_prior": "estimator (version of its prior)",
-    "grader_version": "grader (version)",
-}
 _FOLLOWING = frozenset({"staged_input", "schema"})
 """They differ only if another setting does; runs of another schema cannot be compared."""
 _UNIT_TARGETS = {
@@ -138,7 +132,9 @@ def format_interval(figure: Interval, sign: str = "+") -> str:
 def differing_settings(a: Settings, b: Settings) -> tuple[Difference, ...]:
     """The settings that differ, in the order policy, sampling, estimator, grader, data, others."""
     keys = [key for key in {*a, *b} if key not in _FOLLOWING and _shown(a, key) != _shown(b, key)]
-    found = [Difference(key=_NAMES.get(key, key), a=_cut(_shown(a, key)), b=_cut(_shown(b, key))) for key in keys]
+    found = [
+        Difference(key=SETTING_NAMES.get(key, key), a=_cut(_shown(a, key)), b=_cut(_shown(b, key))) for key in keys
+    ]
     return tuple(sorted(found, key=lambda difference: (_rank(difference.key), difference.key)))
 
 

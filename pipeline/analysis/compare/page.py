@@ -66,7 +66,7 @@ def page(found: Comparison, foot: tuple[str, ...]) -> bytes:
         Page(
             title=_title(found),
             kind=KIND,
-            facts=_facts(found),
+            details=_details(found),
             banners=(_sentence(verdict(found.shift, found.noise, found.flips)), *map(_sentence, tables.remark_lines(found))),
             tiles=_tiles(found),
             sections=(
@@ -172,7 +172,7 @@ def _title(found: Comparison) -> str:
     return " and ".join(names if names[0] != names[1] else (found.a.run_dir, found.b.run_dir))
 
 
-def _facts(found: Comparison) -> tuple[tuple[str, str], ...]:
+def _details(found: Comparison) -> tuple[tuple[str, str], ...]:
     both = found.overlap
     common = ", ".join(
         [

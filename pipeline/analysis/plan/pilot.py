@@ -70,20 +70,20 @@ def run_pilot(
     config: LabelConfig,
     problems: Sequence[Sequence[InputRow]],
     storage: Storage,
-    facts_of_run: Mapping[str, object],
+    run_identity: Mapping[str, object],
     hiring: Hiring,
     watch: Watcher,
     stop: StopSignal,
 ) -> PilotResult:
     """Label the problems as one unit, with one worker. Raises the errors of `label`."""
-    staged_id = str(facts_of_run[STAGED_INPUT])
-    claim(storage, facts_of_run)
+    staged_id = str(run_identity[STAGED_INPUT])
+    claim(storage, run_identity)
     rows = [row for together in problems for row in together]
     shard = write_units(storage, content_id("inputs", staged_id, "pilot"), [rows])
     totals = Totals(rows=len(rows), used=len(rows))
     publish(
         storage,
-        Commit(kind=INPUT, chain_id=staged_id, number=0, state=CommitState.WHOLE, shards=(shard,), totals=totals),
+        Commit(kind=INPUT, sequence_id=staged_id, number=0, state=CommitState.WHOLE, shards=(shard,), totals=totals),
     )
     offers: list[WorkerPool] = []
 
@@ -96,7 +96,7 @@ def run_pilot(
     def watch_pilot(status: Status) -> None:
         watch(replace(status, stage=f"pilot: {status.stage}"))
 
-    summary = label_held(config, storage, dict(facts_of_run), one_worker, watch_pilot, stop)
+    summary = label_held(config, storage, dict(run_identity), one_worker, watch_pilot, stop)
     run = stored_run(storage)
     found = _Log(storage, run)
     ids = [together[0].problem.problem_id for together in problems]
@@ -105,7 +105,7 @@ def run_pilot(
         tokens=[found.tokens[each] + found.drawn_tokens[each] for each in ids],
         tokens_of_rollouts=[found.tokens[each] for each in ids],
         believed=_believed(storage, run, found),
-        trials=trials_of(found.facts),
+        trials=trials_of(found.outcomes),
         solutions=found.solutions,
         summary=summary,
         offer=offers[0],
@@ -143,7 +143,7 @@ class _Log:
     """Sums over the log of a finished run, by problem id."""
 
     def __init__(self, storage: Storage, run: StoredRun) -> None:
-        self.facts: list[RolloutOutcome] = []
+        self.outcomes: list[RolloutOutcome] = []
         self.solutions: dict[tuple[str, int], SampledSolution] = {}
         self.rollouts: dict[str, int] = defaultdict(int)
         self.tokens: dict[str, int] = defaultdict(int)
@@ -153,7 +153,7 @@ class _Log:
                 if shard.table == "rollouts":
                     table = read_shard(storage, shard)
                     known = rollout_outcomes(table)
-                    self.facts += known.values()
+                    self.outcomes += known.values()
                     for rollout, problem in zip(*(table[key].to_pylist() for key in _OWNERS), strict=True):
                         self.rollouts[problem] += 1
                         self.tokens[problem] += known[rollout].n_tokens
@@ -167,7 +167,7 @@ def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, Believed
     """Value and tokens per rollout of every prefix that has a value or a rollout, from the labels and the log."""
     issued: dict[str, int] = defaultdict(int)
     tokens: dict[str, int] = defaultdict(int)
-    for outcome in log.facts:
+    for outcome in log.outcomes:
         issued[outcome.prefix_id] += 1
         tokens[outcome.prefix_id] += outcome.n_tokens
     mean_tokens = sum(tokens.values()) / max(1, sum(issued.values()))

@@ -86,7 +86,7 @@ def survey_input(
         staged = stage(storage, staged_id, config.data, config.run, checker, stop.check)
         commit = Commit(
             kind=INPUT,
-            chain_id=staged_id,
+            sequence_id=staged_id,
             number=0,
             state=CommitState.WHOLE,
             shards=staged.shards,

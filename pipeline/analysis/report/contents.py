@@ -31,7 +31,7 @@ def build_page(
     return Page(
         title=found.run_dir,
         kind=KIND,
-        facts=_facts(found),
+        details=_details(found),
         banners=(
             *banners,
             *_banners(found),
@@ -44,27 +44,27 @@ def build_page(
     )
 
 
-def _facts(found: RunData) -> tuple[tuple[str, str], ...]:
+def _details(found: RunData) -> tuple[tuple[str, str], ...]:
     def setting(column: str) -> str:
         return ", ".join(dict.fromkeys(str(value) for value in found.makers[column])) or "-"
 
-    facts = [
+    details = [
         ("state", _state(found)),
         ("policy", setting("policy")),
         ("estimator", setting("estimator")),
         ("label rule", setting("label_rule")),
     ]
     if found.edition is not None:
-        facts.append(("labels", f"edition {found.edition}, made later from the run's rollouts"))
+        details.append(("labels", f"edition {found.edition}, made by {found.edition_command}"))
     if found.starts:
         first, last = found.starts[0], max(found.starts, key=lambda start: start.at)
         hosts = ", ".join(dict.fromkeys(start.host for start in found.starts))
         count = len(found.starts)
-        facts += [
+        details += [
             ("when", f"{format_time(first.began_at)} to {format_time(last.at)} UTC"),
             ("starts", f"{count} on {hosts}"),
         ]
-    return tuple(facts)
+    return tuple(details)
 
 
 def format_time(seconds: float) -> str:

@@ -25,7 +25,7 @@ GENERATOR = '<meta name="generator" content="stepvalue'
 """In the head of every page; it distinguishes pages from other files."""
 WIDTH = 400
 HEIGHT = 230
-"""Of a chart with its axes. A unit is a pixel wide if there is room; on a phone the chart shrinks."""
+"""Of a chart with its axes. A unit is a pixel wide; on a narrow screen the chart shrinks."""
 RIGHT: Final = "#a10001"
 WRONG: Final = "#a10002"
 UNCERTAIN: Final = "#a10003"
@@ -140,12 +140,12 @@ class Inset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """`facts` are names with values. `banners` say what a reader must know before the figures. `inset` is the section
+    """`details` are names with values. `banners` say what a reader must know before the figures. `inset` is the section
     `Chains`."""
 
     title: str
     kind: str
-    facts: tuple[tuple[str, str], ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
     banners: tuple[str, ...] = ()
     tiles: tuple[Tile, ...] = ()
     sections: tuple[Section, ...] = ()

@@ -11,7 +11,7 @@ from pipeline.storage.run_record import SCHEMA, STAGED_INPUT
 from pipeline.storage.starts import Start
 
 POINTS = 240
-"""The most points over all starts. A chart has room for fewer."""
+"""The most points over all starts. A chart is too narrow to show more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

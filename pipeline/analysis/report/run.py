@@ -47,7 +47,11 @@ def page_data(storage: Storage, read: RunReport, config: ReportConfig) -> bytes:
     foot = (f"stepvalue {__version__}, {format_time(time.time())} UTC", command)
     return html(
         build_page(
-            read.found, read.beside, banners=read.banners, inset=_chains(storage, read, config.chains), foot=foot
+            read.found,
+            read.planned_amounts,
+            banners=read.banners,
+            inset=_chains(storage, read, config.chains),
+            foot=foot,
         )
     )
 

@@ -24,7 +24,16 @@ from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
 from pipeline.core.records import UNGRADED, Finish, Totals, Verdict
 from pipeline.core.schemas import LABELS, REJECTS, ROLLOUTS
-from pipeline.storage.commits import INPUT, UNIT, Commit, chain, chain_lengths, chains, log_totals, resolve
+from pipeline.storage.commits import (
+    INPUT,
+    UNIT,
+    Commit,
+    log_totals,
+    record_sequence,
+    record_sequences,
+    resolve,
+    sequence_lengths,
+)
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.objects import each
 from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
@@ -50,7 +59,7 @@ class RunData:
     `steps`, `chains`, `makers`: see `aggregates`. `log`: `rollouts` and their `tokens` by step_index, finish and verdict.
     `rejects`: the first ones. `reject_counts`: all of them by reason, separately for rows and for single prefixes. If no row
     was usable, both come from the reject files, which no record lists. `damaged_starts` names unreadable files, which are not
-    in `starts`. `edition` is None if the labels are the run's own.
+    in `starts`. `edition` is None if the labels are the run's own; else `edition_command` is the command that made it.
     """
 
     run_dir: str
@@ -58,6 +67,7 @@ class RunData:
     units: int
     owed: int
     edition: int | None
+    edition_command: str
     totals: Totals
     unfinished: Totals
     steps: pl.DataFrame
@@ -89,6 +99,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         units=len(run.units),
         owed=run.incomplete,
         edition=run.edition.number if run.edition else None,
+        edition_command=run.edition_command,
         totals=regraded_totals(totals, log) if run.edition else totals,
         unfinished=_unfinished(storage, run),
         steps=steps,
@@ -117,7 +128,7 @@ def reject_counts(storage: Storage) -> dict[str, int]:
     """Number of rejected rows by reason, most frequent first."""
     counts: Counter[str] = Counter()
     staged = staged_input(storage, recorded_identity(storage))
-    for commit in [staged, *(resolve(found).whole for found in chains(storage, UNIT))]:
+    for commit in [staged, *(resolve(found).whole for found in record_sequences(storage, UNIT))]:
         for shard in commit.shards if commit else ():
             if shard.table == "rejects":
                 table = read_shard(storage, shard)
@@ -128,7 +139,7 @@ def reject_counts(storage: Storage) -> dict[str, int]:
 
 def staged_input(storage: Storage, identity: Settings) -> Commit | None:
     """The commit record of the input; None if no row of it was usable, or if it was not read to its end yet."""
-    return resolve(chain(storage, INPUT, str(identity.get(STAGED_INPUT)))).whole
+    return resolve(record_sequence(storage, INPUT, str(identity.get(STAGED_INPUT)))).whole
 
 
 def _unfinished(storage: Storage, run: StoredRun) -> Totals:
@@ -138,10 +149,10 @@ def _unfinished(storage: Storage, run: StoredRun) -> Totals:
         whole = run.wholes.get(unit_id)
         if whole and whole.number == lengths.get(unit_id, 0) - 1:
             return Totals()
-        logged, known = log_totals(chain(storage, UNIT, unit_id)), whole.totals if whole else Totals()
+        logged, known = log_totals(record_sequence(storage, UNIT, unit_id)), whole.totals if whole else Totals()
         return Totals(rollouts=logged.rollouts - known.rollouts, tokens=logged.tokens - known.tokens)
 
-    lengths = chain_lengths(storage, UNIT)
+    lengths = sequence_lengths(storage, UNIT)
     return sum(each(storage, beyond, [unit.unit_id for unit in run.units if unit.unit_id in lengths]), Totals())
 
 
@@ -190,8 +201,8 @@ def _judged(log: pl.DataFrame, storage: Storage, later: Sequence[ShardRecord]) -
     """The rollouts with the verdicts `later` of an edition in run_dir of the log's; unchanged if the edition has none."""
     if not later:
         return log
-    anew = _tables(storage, later, ["rollout_id", "verdict"])
-    return log.drop("verdict").join(anew, on="rollout_id", how="left", validate="1:1")
+    regraded = _tables(storage, later, ["rollout_id", "verdict"])
+    return log.drop("verdict").join(regraded, on="rollout_id", how="left", validate="1:1")
 
 
 def _counted(log: pl.DataFrame) -> pl.DataFrame:

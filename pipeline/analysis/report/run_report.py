@@ -28,9 +28,10 @@ from pipeline.core.formatting import (
     format_unfinished,
     printable,
 )
+from pipeline.core.records import UNGRADED
 from pipeline.core.schemas import READABLE_SCHEMAS
 from pipeline.storage.commits import FOLDER, UNIT
-from pipeline.storage.editions import edition_chain
+from pipeline.storage.editions import edition_sequence
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import SCHEMA, recorded_identity
 from pipeline.storage.starts import DONE, FAILED, INTERRUPTED, PLAN, REPORT
@@ -49,19 +50,19 @@ _ENDS = {DONE: "ended normally", INTERRUPTED: "was interrupted", FAILED: "failed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """`beside`: planned and actual amounts; empty without a plan. `other`: the settings in which plan and run differ.
+    """`planned_amounts`: planned and actual amounts; empty without a plan. `other`: the settings in which plan and run differ.
     `banners`: why the plan is ignored, or must be read with care."""
 
     run: StoredRun
     found: RunData
-    beside: tuple[PlannedAmount, ...]
+    planned_amounts: tuple[PlannedAmount, ...]
     other: tuple[str, ...]
     banners: tuple[str, ...]
 
     @property
     def short(self) -> list[str]:
         """The lines after the totals."""
-        return short_lines(self.found, self.beside, self.other)
+        return short_lines(self.found, self.planned_amounts, self.other)
 
 
 def read_run(storage: Storage, plan: str | None) -> RunReport:
@@ -72,15 +73,16 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
     found = load_run_data(storage, run, forecast)
     steps = in_all(found.steps).steps
     totals = found.totals + found.unfinished
-    beside = compare_with_plan(forecast, totals, steps=steps, starts=found.starts) if forecast else ()
+    planned_amounts = compare_with_plan(forecast, totals, steps=steps, starts=found.starts) if forecast else ()
     other = differing_settings(forecast, run.identity) if forecast else ()
     if other:
         banners = (*banners, f"The plan is for another run: {setting_names(other)}.")
-    return RunReport(run=run, found=found, beside=beside, other=other, banners=banners)
+    return RunReport(run=run, found=found, planned_amounts=planned_amounts, other=other, banners=banners)
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
-    """Unfinished units, values, labels, unlikely outcomes, verdicts and the plan: what `terminal.totals_lines` does not say.
+    """Unfinished units, values, labels, unlikely outcomes, ungraded verdicts and the plan: what `terminal.totals_lines` does
+    not say.
 
     `other`: the settings in which plan and run differ.
     """
@@ -89,7 +91,7 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
         *_values(found),
         *_labels(found),
         *_unlikely(found),
-        *_verdicts(found),
+        *_ungraded(found),
         *(f"warning   {words}" for words in warning_lines(found.steps)),
         *_planned(found, plan, other),
         *_damaged(found),
@@ -131,7 +133,7 @@ def readable(storage: Storage) -> StoredRun:
     begun = any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER))
     if begun or identity.get(SCHEMA) not in READABLE_SCHEMAS or staged_input(storage, identity):
         return stored_run(storage)
-    return StoredRun(identity=identity, units=(), wholes={}, editions=edition_chain(storage))
+    return StoredRun(identity=identity, units=(), wholes={}, editions=edition_sequence(storage))
 
 
 def setting_names(settings: Sequence[str]) -> str:
@@ -227,7 +229,7 @@ def _labels(found: RunData) -> list[str]:
     before_ends = whole.steps - whole.ends
     share = f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else ""
     text = f"{before_ends:,} = {' + '.join(parts)}{share}"
-    made = current_labels(label_rule(found.settings), found.edition)
+    made = current_labels(label_rule(found.settings), found.edition, found.edition_command)
     return [
         f"steps     {'; not counted: '.join(filter(None, [text, ends]))}",
         *(f"{name:<10}{words}" for name, words in made),
@@ -247,15 +249,14 @@ def unlikely_text(counted: UnlikelyOutcomes) -> str:
     )
 
 
-def _verdicts(found: RunData) -> list[str]:
-    counts = aggregates.verdict_counts(found.log)
-    total = counts["rollouts"].sum()
-    if not total:
-        return []
+def _ungraded(found: RunData) -> list[str]:
+    """Why rollouts are ungraded; the line of rollouts has their sum and the other verdicts."""
     parts = [
-        f"{format_percent(rollouts / total)} {verdict.replace('_', ' ')}" for verdict, rollouts, _ in counts.iter_rows()
+        f"{rollouts:,} {verdict}"
+        for verdict, rollouts, _ in aggregates.verdict_counts(found.log).iter_rows()
+        if verdict in UNGRADED
     ]
-    return [f"verdicts  {', '.join(parts)}"]
+    return [f"ungraded  {' + '.join(parts)}"] if parts else []
 
 
 def _planned(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:

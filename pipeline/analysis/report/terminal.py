@@ -6,6 +6,7 @@ second. Other output, such as warnings, appears above it.
 """
 
 import sys
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -35,6 +36,8 @@ _RULES = {1: ("+", "green"), 0: ("-", "red"), 2: ("o", "blue"), None: ("?", "yel
 _WITHOUT_COUNTS = ("terminal", "unmeasured", "implied")
 PANEL_WIDTH = 76
 """In columns, with the frame. The panel is narrower if the terminal is."""
+_LINE_WIDTH = 80
+"""Of explanations that are wrapped; also in a log, where no terminal wraps them."""
 BAR = 40
 REFRESHES_PER_SECOND = 1.0
 
@@ -205,10 +208,10 @@ def totals_lines(totals: Totals) -> list[str]:
     if totals.rollouts and totals.prefixes:
         add(f"          on average {totals.rollouts / totals.prefixes:.1f} for each prefix")
     if totals.spent:
-        add(
-            f"spent     {format_count(totals.spent, 'chain')} used up the budget before all values were as precise as "
-            "estimator.target_sd asks; for more rollouts, raise sampling.rollouts, estimator.budget or estimator.run_budget "
-            "and start `label` again"
+        lines += _wrapped(
+            f"spent     {totals.spent:,} of {format_count(totals.chains, 'chain')} used up their budget before their values "
+            "were known to within estimator.target_sd; for more rollouts, raise sampling.rollouts, estimator.budget or "
+            "estimator.run_budget and start `label` again"
         )
     if totals.too_long:
         add(f"          {format_count(totals.too_long, 'prefix')} did not fit into the policy's context: see rejects/")
@@ -251,7 +254,7 @@ def print_rejects(console: Console, counts: Mapping[str, int]) -> None:
 
 
 def speed_lines(speed: Throughput) -> list[str]:
-    """Three lines: tokens/s compared with what the hardware allows; time without work; work on prompts and grading."""
+    """Three lines: tokens/s compared with what the hardware allows; idle slots; work on prompts and grading."""
     engines = round(speed.engines)
     of_engines = f" of {engines} engines" if engines > 1 else ""
     first = f"{speed.tokens_per_second:,.0f} tokens/s{of_engines}"
@@ -264,14 +267,20 @@ def speed_lines(speed: Throughput) -> list[str]:
             f", {format_percent(speed.share)} of the most that {_name(speed.hardware)} can generate {where} "
             f"({format_percent(speed.share + speed.prefill_share)} if work on prompts counts too)"
         )
-    tail = "" if speed.tail is None else f" ({format_percent(speed.tail)} after the last unit had begun)"
-    second = f"{format_percent(speed.idle)} of the room for parallel completions was empty for lack of work{tail}"
+    tail = "" if speed.tail is None else f" ({format_percent(speed.tail)} after the last unit was given out)"
+    whose = "engines'" if engines > 1 else "engine's"
+    second = f"{format_percent(speed.idle)} of the {whose} slots were idle{tail}"
     prompts = (
         ""
         if speed.prefill_ratio is None
         else f"each token of a prompt was computed {speed.prefill_ratio:.2f} times on average (at best 1); "
     )
     return [first, second, f"{prompts}grading took {format_percent(speed.grading)} of the engine's time"]
+
+
+def _wrapped(text: str) -> list[str]:
+    """A long line in several, the later ones below its text."""
+    return textwrap.wrap(text, _LINE_WIDTH, subsequent_indent=" " * 10, break_on_hyphens=False, break_long_words=False)
 
 
 def _progress_bar(share: float, *, cells: int) -> str:

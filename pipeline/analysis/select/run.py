@@ -40,7 +40,7 @@ def select(config: SelectConfig, console: Console) -> None:
         return
     found = match_answers(candidates, config)
     rows = compare_methods(found.contests, _sizes(config.n, max(found.counts)), config.seed)
-    for line in facts(candidates.model, found, rows):
+    for line in remarks(candidates.model, found, rows):
         console.print(Text(line), soft_wrap=True)
     console.print(f"\naccuracy of the choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
     console.print(accuracy_table(rows))
@@ -51,7 +51,7 @@ def select(config: SelectConfig, console: Console) -> None:
         console.print(Text(f"figures   {config.out}"), soft_wrap=True)
 
 
-def facts(model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> list[str]:
+def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> list[str]:
     """The lines above the tables: the model, the number of problems and candidates, and remarks on missing data."""
     fewest, most = min(found.counts), max(found.counts)
     each = f"{most}" if fewest == most else f"{fewest} to {most}"

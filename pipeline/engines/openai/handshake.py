@@ -138,6 +138,6 @@ def context_for(contexts: Sequence[int], wanted: int | None, max_tokens: int) ->
     context = least if wanted is None else wanted
     if max_tokens >= context:
         raise PolicyError(
-            f"the model's context of {context} tokens leaves no room for a prompt: lower sampling.max_tokens={max_tokens}"
+            f"the model's context of {context} tokens is too short for a prompt: lower sampling.max_tokens={max_tokens}"
         )
     return context

@@ -34,7 +34,7 @@ from pipeline.engines.vllm.meter import SlotMeter, TokenMeter, leave_prometheus_
 from pipeline.graders.base import Ending
 
 BACKLOG = 1.2
-"""Requests handed to vLLM, relative to the number that it can run: a finished request is replaced at once."""
+"""Requests given to vLLM, relative to the number that it can run: a finished request is replaced at once."""
 SEED_BITS = 31
 _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH}
 _FAILED = "error"

@@ -87,9 +87,9 @@ def load_failure(model: str, error: str, printed: str) -> str:
 
 
 def check_context(model: str, *, context: int, max_tokens: int) -> None:
-    """Raise PolicyError where the context has no room for any prompt and a completion. Single prompts are rejected later."""
+    """Raise PolicyError where the context is too short for any prompt with a completion. Single prompts are rejected later."""
     if context <= max_tokens:
         raise PolicyError(
-            f"the policy {model} has a context of {context} tokens, which leaves no room for a prompt next to "
+            f"the policy {model} has a context of {context} tokens, which is too short for a prompt next to "
             f"sampling.max_tokens={max_tokens}: lower that, or raise policy.max_model_len if the model permits it"
         )

@@ -13,7 +13,7 @@ from pipeline.core.progress import EngineWork
 class SlotMeter:
     """Integrates over time the share of an engine's request slots that are empty while no request waits.
 
-    A request counts from when it is handed to vLLM, because vLLM reports running requests only after a step, which may take
+    A request counts from when it is given to vLLM, because vLLM reports running requests only after a step, which may take
     seconds. A request that vLLM itself keeps waiting, for KV cache or for the next step, shows that no slot is usable.
     """
 

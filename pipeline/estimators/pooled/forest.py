@@ -99,8 +99,8 @@ _OUTCOMES = attrgetter("counts.correct", "counts.graded", "counts.ungraded", "co
 def _counted(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Ints:
     """Counts of each prefix in the order of `_OUTCOMES`, (N, 4)."""
     found = [trials.get(prefix, NONE) for tree in trees for prefix in tree.prefix_ids]
-    facts = chained.from_iterable(map(_OUTCOMES, found))
-    return np.fromiter(facts, dtype=np.int64, count=4 * len(found)).reshape(-1, 4)
+    counts = chained.from_iterable(map(_OUTCOMES, found))
+    return np.fromiter(counts, dtype=np.int64, count=4 * len(found)).reshape(-1, 4)
 
 
 def _tried(counted: Ints, numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> tuple[Ints, Ints]:

@@ -92,7 +92,7 @@ class ParquetExporter(LayoutExporter):
     def plan(self, config: ExportConfig, encoder: Encoder | None) -> Plan:
         return _labels_as_they_are(config) if config.target is None else super().plan(config, encoder)
 
-    def useless(self, config: ExportConfig) -> dict[str, str]:
+    def ineffective_settings(self, config: ExportConfig) -> dict[str, str]:
         found = {
             "tokenizer": "format=parquet has no trainer, so nothing is checked; leave it out",
             "separator": "format=parquet stores steps as lists; leave it out",
@@ -112,7 +112,8 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
     if unknown and unknown[0] in RENAMED:
         raise UsageError(f"columns: {unknown[0]} is now called {RENAMED[unknown[0]]}; give that name")
     if unknown:
-        raise UsageError(f"columns: labels have no column {unknown[0]}: {choice_hint(unknown[0], LABELS.names)}")
+        hint = choice_hint(unknown[0], LABELS.names)
+        raise UsageError(f"columns: labels have no column {unknown[0]}: {hint}; without columns, all are written")
     for key in ("uncertain", "neutral", "after_error", "threshold", "soft"):
         if getattr(config, key) is not None:
             raise UsageError(

@@ -165,7 +165,7 @@ AXOLOTL = replace(
 class AxolotlExporter(LayoutExporter):
     """Exports TRL's rows and a configuration for training."""
 
-    def beside(self, config: ExportConfig, plan: Plan, files: Mapping[str, Path]) -> dict[str, str]:
+    def additional_files(self, config: ExportConfig, plan: Plan, files: Mapping[str, Path]) -> dict[str, str]:
         paths = {split: str(path) for split, path in files.items()}
         text = training_yaml(
             train=paths["train"],

@@ -26,9 +26,9 @@ from typing import Any
 from pipeline.core.ids import content_id
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
+from pipeline.graders.code.child_process import ChildProcess, memory_file, read_memory_file
 from pipeline.graders.code.output import same_output
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS, program_in
-from pipeline.graders.code.slot import Slot, memory_file, read_memory_file
 from pipeline.graders.code.suite import (
     Assertions,
     Calls,
@@ -47,14 +47,14 @@ _SIGKILL = -9
 _PASSING = frozenset({Verdict.TIMEOUT, Verdict.CRASHED})
 
 
-class CodeChecker(PooledChecker[Slot]):
+class CodeChecker(PooledChecker[ChildProcess]):
     """Grades programs. The constructor raises StepvalueError if the machine cannot provide `grader.sandbox`."""
 
     Config = CodeConfig
     no_ending = "takes the last program of a whole text"
 
     def __init__(self, config: CodeConfig) -> None:
-        super().__init__([Slot(config) for _ in range(config.processes)])
+        super().__init__([ChildProcess(config) for _ in range(config.processes)])
         self._config = config
         self._cache: VerdictCache[str] = VerdictCache()
         self._suite = lru_cache(SUITES_KEPT)(read_suite)
@@ -101,8 +101,8 @@ class CodeChecker(PooledChecker[Slot]):
             return False
         if not isinstance(suite, Assertions):
             return True
-        with self._child() as slot, _content(_tests(suite, 0.0)) as tests, memory_file() as statement:
-            slot.run(self._task(TaskKind.TESTS), [tests, statement])
+        with self._child() as child, _content(_tests(suite, 0.0)) as tests, memory_file() as statement:
+            child.run(self._task(TaskKind.TESTS), [tests, statement])
             return _stated(statement) is Statement.PASSED
 
     def _key(self, golds: tuple[str, ...], answer: str) -> str:
@@ -115,14 +115,14 @@ class CodeChecker(PooledChecker[Slot]):
             return Verdict.UNPARSEABLE
         except OversizedSuiteError:
             return Verdict.OVER_LIMIT
-        with self._child() as slot:
+        with self._child() as child:
             return (
-                self._streamed(slot, suite, program)
+                self._streamed(child, suite, program)
                 if isinstance(suite, Streams)
-                else self._called(slot, suite, program)
+                else self._called(child, suite, program)
             )
 
-    def _streamed(self, slot: Slot, suite: Streams, program: str) -> Verdict:
+    def _streamed(self, child: ChildProcess, suite: Streams, program: str) -> Verdict:
         """The verdict of tests on standard input and output. Each test is one run. Stops at the first test that fails."""
         tolerance, deadline = self._config.relative_tolerance, time.monotonic() + self._config.suite_seconds
         with _content({"program": program}) as content:
@@ -130,7 +130,7 @@ class CodeChecker(PooledChecker[Slot]):
                 if time.monotonic() >= deadline:
                     return Verdict.TIMEOUT
                 with memory_file(test.given.encode("utf-8", "surrogatepass")) as given, memory_file() as output:
-                    report = slot.run(self._task(TaskKind.SCRIPT), [content, given, output])
+                    report = child.run(self._task(TaskKind.SCRIPT), [content, given, output])
                     fault = _fault(report)
                     if fault is not None:
                         return fault
@@ -138,14 +138,14 @@ class CodeChecker(PooledChecker[Slot]):
                         return Verdict.INCORRECT
         return Verdict.CORRECT
 
-    def _called(self, slot: Slot, suite: Assertions | Calls, program: str) -> Verdict:
+    def _called(self, child: ChildProcess, suite: Assertions | Calls, program: str) -> Verdict:
         """The verdict of tests that call the functions of the program, in one run of two processes."""
         with (
             _content({"program": program, "prelude": suite.prelude}) as content,
             _content(_tests(suite, self._config.relative_tolerance)) as tests,
             memory_file() as statement,
         ):
-            report = slot.run(self._task(TaskKind.SUITE), [content, tests, statement])
+            report = child.run(self._task(TaskKind.SUITE), [content, tests, statement])
             stated = _stated(statement)
         if stated is Statement.PASSED:
             return Verdict.CORRECT

@@ -182,7 +182,7 @@ class Watched:
         self.cpu_seconds = usage.ru_utime + usage.ru_stime
         os.close(self.handle)
 
-    def ended(self, seconds: float = 0.0) -> bool:
+    def has_ended(self, seconds: float = 0.0) -> bool:
         """Whether the process has ended. Waits at most `seconds`."""
         if self.status is None and _readable(self.handle, seconds):
             self.reap()
@@ -198,14 +198,14 @@ def watch(task: ProgramTask, processes: list[Watched], folder: str, control: int
     for process in processes:
         poller.register(process.handle, select.POLLIN)
     exhausted = late = False
-    while not (last.ended() or exhausted or late):
+    while not (last.has_ended() or exhausted or late):
         events = poller.poll(TICK_SECONDS * 1000)
-        if program.status is None and program.ended():
+        if program.status is None and program.has_ended():
             poller.unregister(program.handle) if program is not last else None
         exhausted = program.status is None and _exhausts(task, program, folder)
         late = time.monotonic() >= deadline or any(descriptor == control for descriptor, _ in events)
     if last.status == OTHER_SIDE_ENDED:
-        program.ended(LAST_WORDS_SECONDS)
+        program.has_ended(LAST_WORDS_SECONDS)
     status = program.status
     _end(processes)
     if program.cpu_seconds >= task.cpu_seconds:

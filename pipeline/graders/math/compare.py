@@ -83,7 +83,7 @@ _SHORT_SCRIPT = re.compile(r"([_^])([A-Za-z0-9])(?![A-Za-z0-9])")
 _LOG_OF_NO_BASE = re.compile(r"\\log(?![A-Za-z_])")
 
 
-def glance(gold: str, answer: str) -> Verdict | None:
+def verdict_by_spelling(gold: str, answer: str) -> Verdict | None:
     """CORRECT for equal spelling, a verdict for two whole numbers or choice letters, else None. Takes less than 1 us."""
     if gold == answer and gold:
         return Verdict.CORRECT
@@ -96,7 +96,7 @@ def glance(gold: str, answer: str) -> Verdict | None:
 
 def quick_verdict(gold: str, answer: str, *, relative_tolerance: float = 0.0) -> Verdict | None:
     """The verdict if it is certain without algebra, UNPARSEABLE if algebra cannot read the pair, else None."""
-    plain = glance(gold, answer)
+    plain = verdict_by_spelling(gold, answer)
     if plain is not None:
         return plain
     wanted, given = gold_form(gold), normal_form(answer)

@@ -14,7 +14,7 @@ _CHOICE_WITH_TEXT = re.compile(
     r"(?:(?:[Oo]ption|[Cc]hoice)(?: |(?=\()))?(?:\(([A-J])\)|([A-J])[).:])[ ]*([\\\w$(+.-].*)", re.DOTALL
 )
 _WORDS = re.compile(r"[A-Za-z][A-Za-z]+(?:[ '/-]+[A-Za-z]+)*|[A-Za-z](?:[ '-]+[A-Za-z]+)+")
-# A name that contains a number: June 20, Room 12, 3rd.
+# A name that contains a number: June 20, Chapter 12, 3rd.
 _NUMBERED = re.compile(
     r"[A-Za-z]{3,}(?: [A-Za-z]{3,})? \d{1,4}(?:st|nd|rd|th)?|\d{1,4}(?:st|nd|rd|th)(?: [A-Za-z]{3,}){0,2}"
 )

@@ -147,7 +147,7 @@ class MathChecker(PooledChecker[_Child]):
     Config = MathConfig
 
     @classmethod
-    def ending(cls, config: MathConfig) -> extract.AnswerSeen:
+    def ending_for(cls, config: MathConfig) -> extract.AnswerSeen:
         return extract.AnswerSeen(pattern=re.compile(config.answer_pattern) if config.answer_pattern else None)
 
     @classmethod
@@ -192,7 +192,7 @@ class MathChecker(PooledChecker[_Child]):
         if len(golds) == 1 and not self._config.relative_tolerance and len(answer) <= limits.MAX_DIGITS:
             # Faster than a look-up in the cache.
             began = time.perf_counter()
-            plain = compare.glance(golds[0], answer)
+            plain = compare.verdict_by_spelling(golds[0], answer)
             if plain is not None:
                 return Grade(verdict=plain, answer=answer, ms=(time.perf_counter() - began) * 1000)
         answer = _bare(answer)

@@ -12,7 +12,7 @@ from tests.bench.estimators.saving import Saving
 
 STANDARD = "fixed N=8"
 LONG = 16
-"""From so many steps on, a chain is long."""
+"""A chain with this number of steps or more is long."""
 LONG_BARS = {"jump": 8.0, "smooth": 5.0, "independent": 0.95}
 SHORT_BARS = {"jump": 3.0, "smooth": 3.0, "independent": 0.95}
 SHORTEST = 8
@@ -35,7 +35,7 @@ class Mark:
 
 
 def fewer(cell: Cell, standard: str = STANDARD) -> float | None:
-    """Tokens of a standard over those of pooled at the same error: at least so many, where even the cheapest of pooled's
+    """Tokens of a standard over those of pooled at the same error. It is a lower bound where even the cheapest of pooled's
     points has a smaller error; None where none has so small a one."""
     point = cell.point(standard)
     cheapest = min(cell.curve, key=lambda ours: ours.tokens_per_step)

@@ -29,7 +29,7 @@ PARTS = 10
 UNIT = 128
 CONTROLS = 8
 ISSUED, KEPT = 16, 8
-"""For contrast: of so many rollouts, the first so many that finish count."""
+"""For contrast: of ISSUED rollouts, the KEPT that finish first count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,13 +23,13 @@ CHAINS = {4: 768, 8: 768, 16: 768, 32: 512, 64: 384}
 MAIN = ("jump", "smooth", "independent")
 TARGETS = (0.2, 0.16, 0.13, 0.1, 0.08, 0.065)
 USUAL_TARGET = 0.1
-"""The default of `estimator.target_sd`: coverage is told there."""
+"""The default of `estimator.target_sd`: coverage is reported there."""
 CEILING = 16
 """Rollouts per prefix that a chain may take on average: twice the default, so that the curve passes the error of fixed N=8."""
 
 
 GROUPS = 16
-"""Chains are left out in so many groups, one after the other, to tell how much a figure depends on which chains there are."""
+"""The number of groups of chains. Each is left out in turn, to measure how much a figure depends on its chains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The pooled estimator on a virtual clock: rollouts come in as they finish, and a problem goes on when all of its own are in.
 
 An engine works on SLOTS rollouts at a time, in the order of request, at a token per tick. What the estimator sees then is made
-of the facts in the order in which they came in, by the function that the worker calls.
+of the outcomes in the order in which they came in, by the function that the worker calls.
 """
 
 import heapq
@@ -55,20 +55,20 @@ def compared(config: EstimatorConfig, *, rollouts: int, count: int = CHAINS) -> 
     trees = [tree_of([chain]) for chain in shapes(chains)]
     ledger = Ledger(drawn=drawn)
     decide(trees, ledger, config, rollouts=rollouts, kernel=PRIOR)
-    facts = on_the_clock(trees, drawn, config, rollouts=rollouts)
-    came = trials_of(facts)
+    outcomes = on_the_clock(trees, drawn, config, rollouts=rollouts)
+    came = trials_of(outcomes)
     prefixes = came.keys() | ledger.trials.keys()
     return ClockComparison(
         prefixes=len(prefixes),
         differ=sum(came.get(prefix) != ledger.trials.get(prefix) for prefix in prefixes),
-        overtaken=_overtaken(facts),
+        overtaken=_overtaken(outcomes),
     )
 
 
 def on_the_clock(
     trees: Sequence[Tree], drawn: Rollouts, config: EstimatorConfig, *, rollouts: int
 ) -> list[RolloutOutcome]:
-    """The facts of all rollouts, in the order of completion."""
+    """The outcomes of all rollouts, in the order of completion."""
     waiting: deque[_Due] = deque()
     working: list[_Due] = []
     came: list[list[RolloutOutcome]] = [[] for _ in trees]
@@ -127,10 +127,10 @@ def _outcome(drawn: Rollouts, due: _Due) -> RolloutOutcome:
     )
 
 
-def _overtaken(facts: Sequence[RolloutOutcome]) -> int:
+def _overtaken(outcomes: Sequence[RolloutOutcome]) -> int:
     latest: dict[str, int] = {}
     overtaken = 0
-    for outcome in reversed(facts):
+    for outcome in reversed(outcomes):
         earliest_behind = latest.get(outcome.prefix_id)
         overtaken += earliest_behind is not None and earliest_behind < outcome.issue_index
         latest[outcome.prefix_id] = min(outcome.issue_index, latest.get(outcome.prefix_id, outcome.issue_index))

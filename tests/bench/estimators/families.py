@@ -90,5 +90,5 @@ FAMILIES = {make.__name__: make for make in (jump, smooth, independent, off_poli
 
 
 def starts(chains: int, random: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The states of so many problems before their first step."""
+    """The states of `chains` problems before their first step."""
     return random.integers(len(LEVELS), size=chains)

@@ -1,7 +1,7 @@
 """Our estimators on the bench's rollouts, through the functions that the worker calls.
 
-Chains come in units; the rounds of a unit go on until nothing is owed; the kernel learnt from a unit is passed to the next. The
-first units, which know the prior kernel only, count like all others.
+Chains come in units; the rounds of a unit go on until nothing is owed; the kernel learned from a unit is passed to the next.
+The first units, which know the prior kernel only, count like all others.
 """
 
 import time

@@ -112,7 +112,7 @@ def epic_prm(chains: Chains, drawn: Rollouts) -> Measured:
 
 
 def _rollouts_wanted(pilot: npt.NDArray[np.int8]) -> int:
-    """So many, in eights, that EPIC_WANTED of the pilot's were right among them."""
+    """The least number, in eights, with EPIC_WANTED of the pilot's correct ones among them."""
     enough = np.flatnonzero((pilot[:EPIC_PILOT] == RIGHT).cumsum() >= EPIC_WANTED)
     if not enough.size:
         return EPIC_PILOT

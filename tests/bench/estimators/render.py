@@ -50,7 +50,7 @@ def _number(value: float | None, form: str) -> str:
 
 
 def peers_table(cells: Sequence[Cell], steps: int) -> Iterator[str]:
-    """What every method reaches on chains of so many steps."""
+    """What every method reaches on chains of `steps` steps."""
     yield f"all methods, K={steps}: tokens per labelled step, RMSE, share of prefixes sampled"
     chosen = [cell for cell in cells if cell.steps == steps]
     yield f"  {'':<16}" + "".join(f"{cell.family:>22}" for cell in chosen)

@@ -15,7 +15,7 @@ from tests.bench.estimators.families import JUMP_CONCENTRATION, ROUTINE
 from tests.bench.scale.engine import Reply
 
 STEPS = (6, 14)
-"""Of a chain, evenly from so many to so many."""
+"""The least and the most steps of a chain; all numbers between are as likely."""
 STEP_TOKENS = 30
 SPREAD = 0.5
 """Standard deviation of the logarithm of a rollout's length."""
@@ -25,7 +25,7 @@ _FILLER = " and so on"
 
 
 def write_chains(path: Path, count: int, seed: int) -> Path:
-    """So many problems with a chain each, as rows of a JSONL file."""
+    """`count` problems with a chain each, as rows of a JSONL file."""
     random = Random(seed)
     with path.open("w") as file:
         for number in range(count):
@@ -77,5 +77,5 @@ def _moved(value: float, random: Random) -> float:
 
 
 def _shown(text: str) -> float:
-    """The last value that a text tells."""
+    """The last value that a text states."""
     return float(text[text.rfind("[") + 1 : text.rfind("]")])

@@ -1,5 +1,5 @@
-"""A run as its driver lives through it: the real driver, crew and records, and many workers that answer a unit when an engine
-would be done with it. Nothing of this grows with rollouts: the driver knows units only.
+"""A run as its driver lives through it: the real driver, scheduler and records, and many workers that answer a unit when
+an engine would be done with it. Nothing of this grows with rollouts: the driver knows units only.
 
 The records of whole units are those of a real run, the files that they name are not there. What workers do is not counted.
 Not covered: what Ray takes to carry a message, which `make bench` counts.
@@ -63,9 +63,9 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lived:
-    """A run of so many `units` and `replicas`, labelled in `seconds` of the virtual clock, where the engines had `busy_seconds`
-    of work each. `messages` are calls of workers. `grown_mib`: how much more memory the driver took at its most than before it
-    began."""
+    """A run of `units` units on `replicas` workers, labelled in `seconds` of the virtual clock, where the engines had
+    `busy_seconds` of work each. `messages` are calls of workers. `grown_mib`: how much more memory the
+    driver took at its most than before it began."""
 
     units: int
     replicas: int
@@ -100,9 +100,9 @@ def live(units: int, replicas: int, unit_seconds: float = UNIT_SECONDS) -> Lived
     with tempfile.TemporaryDirectory(prefix="stepvalue-scale-") as folder:
         storage = LocalStorage(Path(folder) / "run", QuickDisk())
         config = compose_label(["data.path=none", f"run_dir={storage.run_dir}", "policy=oracle"])
-        facts = identity(config, "no input")
-        claim(storage, facts)
-        _stage(storage, str(facts[STAGED_INPUT]), units)
+        run_identity = identity(config, "no input")
+        claim(storage, run_identity)
+        _stage(storage, str(run_identity[STAGED_INPUT]), units)
         outside = _Outside()
         clock = [time.process_time()]
 
@@ -121,7 +121,7 @@ def live(units: int, replicas: int, unit_seconds: float = UNIT_SECONDS) -> Lived
                 publish(storage, _whole(task))
             clock.append(time.process_time())
 
-        summary = label_held(config, storage, facts, hiring, lambda _: None, StopSignal(), run=run)
+        summary = label_held(config, storage, run_identity, hiring, lambda _: None, StopSignal(), run=run)
         clock.append(time.process_time())
     began, first, last, recorded, ended = clock
     return Lived(
@@ -199,7 +199,7 @@ def _whole(task: UnitTask) -> Commit:
     unit_id = task.unit.unit_id
     return Commit(
         kind=UNIT,
-        chain_id=unit_id,
+        sequence_id=unit_id,
         number=0,
         state=CommitState.WHOLE,
         shards=tuple(_shard(table, unit_id) for table in ("rollouts", LABELS, KERNELS)),
@@ -224,7 +224,7 @@ def _stage(storage: Storage, input_id: str, units: int) -> None:
     rows = [[_row(number)] for number in range(units)]
     files = [rows[start : start + UNITS_PER_FILE] for start in range(0, units, UNITS_PER_FILE)]
     shards = [write_units(storage, content_id("inputs", str(number)), file) for number, file in enumerate(files)]
-    publish(storage, Commit(kind=INPUT, chain_id=input_id, number=0, state=CommitState.WHOLE, shards=tuple(shards)))
+    publish(storage, Commit(kind=INPUT, sequence_id=input_id, number=0, state=CommitState.WHOLE, shards=tuple(shards)))
 
 
 def _row(number: int) -> InputRow:

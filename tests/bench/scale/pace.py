@@ -31,7 +31,7 @@ class Pace:
     kv_tokens: int
 
     def decode_seconds(self, running: int, context: int, steps: int) -> float:
-        """What so many steps of `running` sequences take at least. `context`: tokens of all of them before the first; every
+        """What `steps` steps of `running` sequences take at least. `context`: tokens of all of them before the first; every
         step adds one to each."""
         read = (self.read_bytes + context * self.kv_bytes) / self.bandwidth
         growth = running * self.kv_bytes / self.bandwidth
@@ -41,7 +41,7 @@ class Pace:
         return compute * computing + reading * (read + growth * (computing + steps - 1) / 2)
 
     def steps_within(self, running: int, context: int, seconds: float, most: int) -> int:
-        """How many steps have begun after so many seconds, at most `most`."""
+        """How many steps have begun after `seconds`, at most `most`."""
         low, high = 0, most
         while low < high:
             middle = (low + high) // 2

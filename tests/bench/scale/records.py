@@ -51,4 +51,4 @@ def _record(unit_id: str) -> Commit:
         ShardRecord(table=table, file=f"{table}/{shard_name(table, unit_id, digest)}", sha256=digest, rows=1)
         for table in ("rollouts", LABELS)
     )
-    return Commit(kind=UNIT, chain_id=unit_id, number=0, state=CommitState.WHOLE, shards=shards)
+    return Commit(kind=UNIT, sequence_id=unit_id, number=0, state=CommitState.WHOLE, shards=shards)

@@ -1,4 +1,4 @@
-"""A run on the virtual clock: the real driver, crew, workers and storage, virtual engines, and the delays of a cluster."""
+"""A run on the virtual clock: the real driver, scheduler, workers and storage, virtual engines, and the delays of a cluster."""
 
 import asyncio
 import sys
@@ -34,7 +34,7 @@ from tests.runtime.in_process import InProcessWorker
 CAPACITY = 1024
 """Sequences at once: vLLM's default on an H100."""
 GENERATED_TOKENS = 150
-"""Of a running sequence: so many have no room in the prefix cache."""
+"""Tokens of a running sequence that the prefix cache cannot keep."""
 CALL_SECONDS = 0.002
 """Until a call reaches a worker, and until its answer is back."""
 DISK_SECONDS = 0.005
@@ -44,12 +44,12 @@ SETTINGS = ("policy=oracle", "policy.prompt.style=plain", f"sampling.max_tokens=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What became of a run of so many `workers` that labelled for `seconds` of the virtual clock.
+    """What became of a run with `workers` workers that labelled for `seconds` of the virtual clock.
 
     `work` is that of all engines meanwhile; `tail_seconds` the part of its `unfilled_seconds` behind the last moment at which
     an engine was full; `units_in_flight` the most that a worker had; `unique_tokens` those of all prompts, each prefix of
     another counted once, and `least_prefilled` what had to be computed of prompts with shared blocks of a given size. The
-    chains have so many labelled `steps`; `cpu_seconds` are real ones, of everything, virtual engines too.
+    chains have `steps` labelled steps; `cpu_seconds` are real ones, of everything, virtual engines too.
     """
 
     summary: Summary
@@ -74,12 +74,12 @@ class Played:
 
 
 def play(data: Path, pace: Pace, *, workers: int, settings: Sequence[str] = ()) -> Played:
-    """Label the chains of `data`, one of each problem, on so many engines of this pace."""
+    """Label the chains of `data`, one of each problem, on `workers` engines of this pace."""
     with tempfile.TemporaryDirectory(prefix="stepvalue-scale-") as folder:
         config = compose_label([f"data.path={data}", f"run_dir={folder}/run", *SETTINGS, *settings])
         storage = LocalStorage(Path(folder) / "run", _FarDisk())
-        facts = identity(config, input_digest(config.data.path))
-        claim(storage, facts)
+        run_identity = identity(config, input_digest(config.data.path))
+        claim(storage, run_identity)
         handles: list[_FarWorker] = []
         longest: dict[str, int] = {}
         endless, least = PrefixCache(sys.maxsize), array("q")
@@ -101,7 +101,9 @@ def play(data: Path, pace: Pace, *, workers: int, settings: Sequence[str] = ()) 
             yield WorkerPool(hire=hire, workers=workers)
 
         began = time.process_time()
-        summary = label_held(config, storage, facts, hiring, lambda _: None, StopSignal(), run=on_a_virtual_clock)
+        summary = label_held(
+            config, storage, run_identity, hiring, lambda _: None, StopSignal(), run=on_a_virtual_clock
+        )
         cpu_seconds = time.process_time() - began
     return Played(
         summary=summary,

@@ -54,7 +54,7 @@ def error(found: Labelled, known: Truth) -> Figure:
 
 
 def expected_error(rollouts: int, known: Truth) -> Figure:
-    """The same of c/n for so many rollouts of every prefix: sqrt of the mean of V (1 - V) / n."""
+    """The same of c/n for `rollouts` rollouts of every prefix: sqrt of the mean of V (1 - V) / n."""
     variance = known.value * (1 - known.value) / rollouts
     return jackknifed(lambda kept: float(np.sqrt(variance[kept].mean())), known)
 

@@ -1,4 +1,4 @@
-"""What the synthetic policy writes: a step tells its state, the last line an answer in LaTeX. One token is one byte.
+"""What the synthetic policy writes: a step gives its state, the last line an answer in LaTeX. One token is one byte.
 
 A step in a given state can be worded in WORDINGS ways, so that a rollout repeats a step of a chain token for token now and
 then, but not whenever it reaches the same state.
@@ -109,5 +109,5 @@ def question_of(problem: Problem) -> int:
 
 
 def state_of(problem: Problem, steps: str) -> int:
-    """The state that the last of some steps tells; without steps, that of the problem."""
+    """The state that the last of some steps gives; without steps, that of the problem."""
     return int(_STATE.findall(problem.text + steps)[-1])

@@ -46,7 +46,7 @@ def times(left: Coefficients, right: Coefficients) -> list[int]:
 
 
 def polynomial(coefficients: Coefficients, letter: str = "x", *, ascending: bool = False) -> str:
-    """The terms that are not 0; highest power first unless told otherwise."""
+    """The terms that are not 0; highest power first unless `ascending`."""
     text = ""
     order = range(len(coefficients)) if ascending else reversed(range(len(coefficients)))
     for power in order:

@@ -61,7 +61,7 @@ def row(kind: str, gold: str, right: Iterable[str], wrong: Iterable[str]) -> Row
 
 
 def some(chance: random.Random, items: Sequence[Item], count: int) -> list[Item]:
-    """So many of the items, in their order. Uses `randrange` alone, which draws the same in every version of Python."""
+    """`count` of the items, in their order. Uses `randrange` alone, which draws the same in every version of Python."""
     places = list(range(len(items)))
     while len(places) > count:
         places.pop(chance.randrange(len(places)))

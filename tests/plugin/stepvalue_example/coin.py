@@ -21,7 +21,7 @@ class CoinConfig(Settings):
     heads: Annotated[float, Interval(ge=0, le=1)] = 0.5
     """The chance of a right answer."""
     fail_after: Annotated[int, Ge(0), FREE] = 0
-    """It raises an error of its own after so many rollouts; 0: never."""
+    """It raises an error of its own after this number of rollouts; 0: never."""
 
 
 @dataclass(kw_only=True, slots=True)

@@ -1,7 +1,7 @@
 """Thompson sampling of prefixes: each rollout goes to the prefix of a chain that a draw from its posterior finds most open.
 
 A value is drawn from each prefix's Beta posterior, and the prefix whose value lies nearest to one half gets the next rollout
-(Thompson 1933). A problem may take as many rollouts as `estimator=fixed` would. The prior is learnt from unit to unit.
+(Thompson 1933). A problem may take as many rollouts as `estimator=fixed` would. The prior is learned from unit to unit.
 """
 
 import math
@@ -26,7 +26,7 @@ from pipeline.estimators.tree import Tree
 class ThompsonConfig(EstimatorConfig):
     name: Annotated[str, RELABEL] = "thompson"
     prior_weight: Annotated[float, Gt(0), RELABEL] = 2.0
-    """The prior counts as much as so many rollouts."""
+    """The prior counts as much as this number of rollouts."""
     at_a_time: Annotated[int, Interval(ge=1, le=100), FREE] = 4
     """Rollouts of a problem that are asked for together."""
 

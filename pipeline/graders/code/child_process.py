@@ -1,4 +1,4 @@
-"""One slot for runs: a process of `child` and its folder. It is started when first needed and replaced after it ends."""
+"""The process that runs `child`, and its folder. It is started when first needed and replaced after it ends."""
 
 import fcntl
 import json
@@ -43,7 +43,7 @@ _MISSING = {
 }
 
 
-class Slot:
+class ChildProcess:
     """Runs one task at a time. Only one thread may use it at a time."""
 
     def __init__(self, config: CodeConfig) -> None:
