@@ -25,12 +25,14 @@ EXPORT = Command(
     examples=(
         "export run_dir=out format=trl out=data/trl tokenizer=Qwen/Qwen3-8B",
         "export run_dir=out format=openrlhf target=soft out=soft",
+        "export run_dir=out format=qwen out=data/qwen min_p_outcome=0.1",
         "export run_dir=out format=parquet columns=[problem,steps,value] out=data/values",
         "export run_dir=out format=preference out=data/pairs 'decontaminate.paths=[math500.jsonl]'",
     ),
     notes="""\
 Where labels would be misplaced or lost, nothing is written, and a list names the chains; invalid=drop leaves them out.
-With a tokenizer, lengths and placeholders are checked too.
+With a tokenizer, lengths and placeholders are checked too. The printed target says whether values or labels were
+written, and a warning where they teach little.
 """,
     most_used=(
         "run_dir",

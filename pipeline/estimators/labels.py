@@ -169,6 +169,20 @@ def p_outcome(outcome: bool | None, values: Sequence[StepValue]) -> float | None
     return before if outcome else 1 - before
 
 
+def values_with_evidence(
+    values: Sequence[float | None], origins: Sequence[str], graded: Sequence[int], root_graded: int
+) -> list[float | None]:
+    """The values of a chain's steps that can be trained on. Without a graded rollout anywhere in the chain, they rest on what
+    is usual in the run, or on the prior of the estimator: then only the end of the chain has one, which is its outcome.
+
+    `graded`: graded rollouts of each step's prefix. `root_graded`: those of the bare problem.
+    """
+    if root_graded or any(graded):
+        return list(values)
+    ends = [origin == Origin.TERMINAL.value for origin in origins]
+    return [value if end else None for value, end in zip(values, ends, strict=True)]
+
+
 def with_advantages(values: Sequence[StepValue]) -> list[StepValue]:
     """The values with advantages, for prefixes with independent posteriors: their variances add up."""
     return [values[0], *(_advantage(before, after) for before, after in pairwise(values))]

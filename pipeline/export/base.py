@@ -15,19 +15,22 @@ import pyarrow as pa
 
 from pipeline.config.fields import Settings
 from pipeline.core.errors import UsageError
+from pipeline.estimators.target_places import NO_PLACES, TargetPlaces
 from pipeline.export.example import NO_LABELS, LabelCounts, count_labels
 from pipeline.export.formats.base import Encoder, Format, FormatError, Marks, Row, special_tokens
-from pipeline.export.settings import ExportConfig, FileType
+from pipeline.export.settings import ExportConfig, FileType, TargetKind
 from pipeline.export.targets import LabelRow, LeftOutChains, TargetChoice, columns_for, target_choice, training_example
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRow:
-    """The result for one chain. `row` is None if no row can be made, or if the row of `labels` itself is written."""
+    """The result for one chain. `row` is None if no row can be made, or if the row of `labels` itself is written. `places`: of
+    the targets to train on."""
 
     chain: LabelRow
     row: Row | None = None
     labels: LabelCounts = NO_LABELS
+    places: TargetPlaces = NO_PLACES
     offences: tuple[FormatError, ...] = ()
     left_out: LeftOutChains | None = None
 
@@ -41,7 +44,8 @@ class Maker(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """How an export makes its rows. `columns`: the columns of `labels` that are written unchanged; None if rows are made.
-    `reads`: the optional columns of a `LabelRow` that this export needs."""
+    `reads`: the optional columns of a `LabelRow` that this export needs. `target`: that of a step; None if steps have none.
+    `takes_values`: the format can have soft targets."""
 
     make: Maker
     schema: pa.Schema
@@ -49,6 +53,8 @@ class Plan:
     marks: Marks
     reads: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
+    target: TargetKind | None = None
+    takes_values: bool = False
 
 
 class Exporter(Protocol):
@@ -99,6 +105,8 @@ class LayoutExporter(Exporter):
             file=config.file or layout.file,
             marks=marks,
             reads=columns_for(choice),
+            target=None if layout.outcome else choice.target,
+            takes_values=TargetKind.soft in layout.targets,
         )
 
 
@@ -124,7 +132,7 @@ class StepRows:
                 offences += tuple(special_tokens(example, self.encoder))
                 offences += tuple(self.layout.token_offences(row, self.marks, self.encoder, self.max_length))
             labels = count_labels([_outcome(chain)] if self.layout.outcome else example.labels)
-            yield ExportRow(chain=chain, row=row, labels=labels, offences=offences)
+            yield ExportRow(chain=chain, row=row, labels=labels, places=example.places, offences=offences)
 
 
 def refuse_torn_rows(made: Sequence[ExportRow], plan: Plan) -> None:

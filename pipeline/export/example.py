@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE
+from pipeline.estimators.target_places import NO_PLACES, TargetPlaces
 
 Pair = tuple[int, int]
 """Correct and graded rollouts of a prefix."""
@@ -40,7 +41,8 @@ def count_labels(labels: list[int | None]) -> LabelCounts:
 class TrainingExample:
     """A chain to train on: unformatted texts, and one entry of `targets` for each of `steps`.
 
-    `labels`: the labels of the steps by the run's rule or by `threshold`, independent of the targets.
+    `labels`: the labels of the steps by the run's rule or by `threshold`, independent of the targets. `places`: where the
+    targets are.
     """
 
     chain_id: str
@@ -53,3 +55,4 @@ class TrainingExample:
     steps: list[str]
     targets: list[StepTarget]
     labels: list[int | None]
+    places: TargetPlaces = NO_PLACES

@@ -7,17 +7,23 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from pipeline.config.choices import ValueColumn
 from pipeline.config.recorded_settings import Settings, flatten_settings
 from pipeline.core.formatting import format_count
+from pipeline.estimators.target_places import NO_PLACES, TargetPlaces
 from pipeline.export.base import Plan
 from pipeline.export.example import NO_LABELS, LabelCounts, display_name
-from pipeline.export.settings import ExportConfig
+from pipeline.export.settings import ExportConfig, TargetKind
 
 CARD = "README.md"
 _MARK = "Step labels exported by stepvalue"
 _HEAD_BYTES = 4096
 LEFT_OUT = "left_out.jsonl"
 """The file in the folder of an export that lists the chains which are not exported."""
+
+
+_AS_COLUMNS = {"soft": "value", "hard": "label"}
+"""The columns of `labels` that are targets, where they are written unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,7 @@ class FileCounts:
     rows: int = 0
     problems: set[str] = field(default_factory=set)
     labels: LabelCounts = NO_LABELS
+    places: TargetPlaces = NO_PLACES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +64,8 @@ class Reason:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportResult:
     """`chains` and `steps`: numbers read. `files`: by name. `left_out`: reasons why chains are in no file. `kept`: reasons why
-    the trainer will misread chains that are written. `owed`: number of unfinished units."""
+    the trainer will misread chains that are written. `owed`: number of unfinished units. `target`: that of a step, in words;
+    empty if steps have none. `warnings`: sentences about the labels."""
 
     out: str
     chains: int
@@ -66,6 +74,22 @@ class ExportResult:
     left_out: Mapping[str, Reason]
     kept: Mapping[str, Reason]
     owed: int
+    target: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def target_text(plan: Plan, config: ExportConfig) -> str:
+    """What the target of a step is: the default depends on the format, so the result says which one was written."""
+    match plan.target:
+        case TargetKind.soft:
+            return f"soft: {(config.soft or ValueColumn.value).value}, a probability"
+        case TargetKind.hard:
+            rule = "the run's label rule" if config.threshold is None else f"threshold={config.threshold:g}"
+            return f"hard: 1 or 0, by {rule}"
+        case TargetKind.counts:
+            return "counts: correct and graded rollouts"
+    columns = plan.columns or ()
+    return "; ".join(f"{kind}: column {name}" for kind, name in _AS_COLUMNS.items() if name in columns)
 
 
 def reasons(chains: Iterable[FirstLeftOut]) -> dict[str, Reason]:
@@ -101,8 +125,10 @@ def data_card(config: ExportConfig, plan: Plan, exported: ExportResult, made_wit
         "The texts keep the licence of the problems and chains.\n\n"
         "| file | rows | problems | labels | good | bad | neutral | uncertain |\n|---|---|---|---|---|---|---|---|\n"
         + "".join(_row(name, counts) for name, counts in exported.files.items())
+        + (f"\nTarget of a step: {exported.target}.\n" if exported.target else "")
         + _reasons("Left out", exported.left_out)
         + _reasons("Kept, although the trainer misreads them", exported.kept)
+        + "".join(f"\nWarning: {text}.\n" for text in exported.warnings)
         + (f"\nUnfinished units of the run, which are left out: {exported.owed:,}.\n" if exported.owed else "")
         + "\n## Settings of the export\n\n"
         + _settings(asked)
@@ -117,6 +143,8 @@ def result_lines(exported: ExportResult) -> Iterator[str]:
         yield f"unfinished        {format_count(exported.owed, 'unit')} of the run, left out"
     for name, counts in exported.files.items():
         yield f"{name:<17} {_counts(counts)}"
+    if exported.target:
+        yield f"target            {exported.target}"
     total = sum(reason.count for reason in exported.left_out.values())
     if total:
         yield f"left out          {total:,} of {format_count(exported.chains, 'chain')}; {exported.out}/{LEFT_OUT} lists them"
@@ -124,6 +152,7 @@ def result_lines(exported: ExportResult) -> Iterator[str]:
         yield f"  {reason.count:,} {kind}, the first: {reason.first.text}"
     for kind, reason in exported.kept.items():
         yield f"kept, misread     {reason.count:,} {kind}, the first: {reason.first.text}"
+    yield from (f"warning           {text}" for text in exported.warnings)
     yield f"{exported.out}"
 
 

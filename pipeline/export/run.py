@@ -10,10 +10,12 @@ from pathlib import Path
 
 import polars as pl
 
+from pipeline.config.chain_filter import ChainFilter
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import format_count
 from pipeline.data.problems import in_validation
+from pipeline.estimators.target_places import place_warnings, total_places
 from pipeline.export.balance import ClassCounts, chains_to_drop
 from pipeline.export.base import ExportRow, Plan, refuse_torn_rows
 from pipeline.export.decontaminate import Match, contamination
@@ -30,8 +32,9 @@ from pipeline.export.result import (
     data_card,
     is_card,
     reasons,
+    target_text,
 )
-from pipeline.export.settings import Balance, ExportConfig, InvalidChains
+from pipeline.export.settings import Balance, ExportConfig, InvalidChains, TargetKind
 from pipeline.export.targets import SOMETIMES, LabelRow, LeftOutChains
 from pipeline.export.write import RowFile, TableFile, row_file
 from pipeline.storage.disk import os_errors
@@ -75,7 +78,8 @@ def export(config: ExportConfig) -> ExportResult:
                 file.write(_lines(job.invalid))
             raise InputError(_refusal(config, job.invalid, invalid))
         exported = job.export(out)
-        _refuse_empty(config, exported, storage.run_dir)
+        job.chain_filter.check_known(storage.run_dir)
+        _refuse_empty(config, exported, storage.run_dir, job.chain_filter)
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
         (folder / CARD).write_text(data_card(config, plan, exported, _made_with(run)), encoding="utf-8")
@@ -95,6 +99,7 @@ class _Job:
         self._storage = storage
         self._run = run
         self._contaminated_by = self._listed_problems()
+        self.chain_filter = ChainFilter(config)
         self._chains = self._steps = 0
         self._files: dict[str, FileCounts] = {}
         self.left_out: list[FirstLeftOut] = []
@@ -128,7 +133,23 @@ class _Job:
             left_out=reasons(self.left_out),
             kept=reasons(self._kept),
             owed=self._run.incomplete,
+            target=target_text(self._plan, self._config),
+            warnings=tuple(self._warnings()),
         )
+
+    def _warnings(self) -> Iterator[str]:
+        plan = self._plan
+        places = total_places(counts.places for counts in self._files.values())
+        values = "target=soft" if plan.takes_values else "`train`, or a format that takes target=soft"
+        match plan.target:
+            case TargetKind.hard:
+                yield from place_warnings(places, what="label", instead=f"Train on values instead ({values})")
+            case TargetKind.soft:
+                yield from place_warnings(
+                    places, what="value", instead="If more of them have a label, train on labels (target=hard)"
+                )
+            case TargetKind.counts:
+                yield from place_warnings(places, what="graded rollout", instead=f"Train on values instead ({values})")
 
     def _listed_problems(self) -> Callable[[str], Match | None]:
         """Finds the listed problem that a problem matches. The chains of a problem come together, so results are cached."""
@@ -145,7 +166,7 @@ class _Job:
 
     def _made(self) -> Iterator[tuple[pl.DataFrame, list[ExportRow]]]:
         """The chains unit by unit, together with their rows of `labels`."""
-        unread = set(SOMETIMES) - set(self._plan.reads)
+        unread = set(SOMETIMES) - {*self._plan.reads, *self.chain_filter.columns}
         columns = {*LabelRow._fields} - unread | {*(self._plan.columns or ())}
         fields = [pl.lit(None).alias(name) if name in unread else name for name in LabelRow._fields]
         for frame in frames_of(self._storage, self._run, sorted(columns)):
@@ -154,10 +175,24 @@ class _Job:
                 row = LabelRow(*values)
                 problems[row.problem_id].append(row)
             with EXPORTS.blame(self._config.format, "making rows"):
-                rows = [made for chains in problems.values() for made in self._plan.make(chains)]
+                rows = [made for chains in problems.values() for made in self._rows(chains)]
                 if EXPORTS.plugin(self._config.format) is not None:
                     refuse_torn_rows(rows, self._plan)
             yield frame, rows
+
+    def _rows(self, chains: Sequence[LabelRow]) -> Iterator[ExportRow]:
+        """The rows of one problem. A chain that the filter leaves out is in no row, so it is in no pair either."""
+        if not self.chain_filter.columns:
+            yield from self._plan.make(chains)
+            return
+        kept: list[LabelRow] = []
+        for chain in chains:
+            reason = self.chain_filter.reason(chain.p_outcome, chain.root_value)
+            if reason is None:
+                kept.append(chain)
+            else:
+                yield ExportRow(chain=chain, left_out=LeftOutChains(kind=reason.kind, detail=reason.detail))
+        yield from self._plan.make(kept)
 
     def _surplus(self) -> Collection[str]:
         """Training chains that `balance` leaves out."""
@@ -226,6 +261,7 @@ def _count(counts: FileCounts, chosen: Sequence[ExportRow]) -> None:
     counts.rows += len(chosen)
     counts.problems.update(made.chain.problem_id for made in chosen)
     counts.labels = LabelCounts(*map(sum, zip(counts.labels, *(made.labels for made in chosen), strict=True)))
+    counts.places = total_places([counts.places, *(made.places for made in chosen)])
 
 
 def _left(made: ExportRow, kind: str, detail: str, *, fatal: bool = False) -> FirstLeftOut:
@@ -269,14 +305,16 @@ def _refusal(config: ExportConfig, invalid: Sequence[FirstLeftOut], listed: Path
     )
 
 
-def _refuse_empty(config: ExportConfig, exported: ExportResult, run_dir: str) -> None:
+def _refuse_empty(config: ExportConfig, exported: ExportResult, run_dir: str, chain_filter: ChainFilter) -> None:
     """Raise InputError if a file would have no row, because `datasets` cannot load such a file."""
     if not exported.chains:
         raise InputError(f"{run_dir} holds no labelled chains to export")
     empty = [name for name, counts in exported.files.items() if not counts.rows]
     if len(empty) == len(exported.files):
+        remedy = chain_filter.remedy(exported.left_out)
         raise InputError(
             f"{run_dir}: none of {format_count(exported.chains, 'chain')} can be exported: {_found(exported.left_out)}"
+            + (f"; {remedy}" if remedy else "")
         )
     if empty:
         problems = sum(len(counts.problems) for counts in exported.files.values())

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 from annotated_types import Interval as Range
 
+from pipeline.config.chain_filter import Bound, check_bounds
 from pipeline.config.choices import ValueColumn
 from pipeline.config.fields import OWN, Settings
 
@@ -135,8 +136,8 @@ class ExportConfig(Settings):
     file: FileType | None = None
     """The type of file. null: the one that the format's trainer reads."""
     target: TargetKind | None = None
-    """The target of a step: its label, its value, or its counts of rollouts. null: soft for format=scan, labels unchanged for
-    format=parquet, else hard."""
+    """The target of a step: its label, its value, or its counts of rollouts. null: soft if the released trainer takes values,
+    else hard; with format=parquet, the columns of `labels` unchanged, which hold all three."""
     soft: ValueColumn | None = None
     """The column of step values: the best estimate, or the unbiased one, which is noisier. null: `value`."""
     threshold: Annotated[float | None, Range(ge=0, lt=1)] = None
@@ -147,6 +148,12 @@ class ExportConfig(Settings):
     """How a neutral step counts. Required if there are any, unless the format has a class for them."""
     after_error: bool | None = None
     """Keep the steps after the first bad one. null: only for soft targets and counts."""
+    min_p_outcome: Bound = None
+    """Leave out chains with a smaller `p_outcome`: right answers by luck, and slips at the end. null: none."""
+    min_root_value: Bound = None
+    """Leave out chains of problems with a smaller `root_value`: too hard for the policy. null: none."""
+    max_root_value: Bound = None
+    """Leave out chains of problems with a larger `root_value`: too easy for the policy. null: none."""
     balance: Balance = Balance.none
     """Leave out chains so that classes have equal size."""
     validation: Annotated[float, Range(ge=0, lt=1)] = 0.0
@@ -174,3 +181,6 @@ class ExportConfig(Settings):
     """Also accept an unfinished run, and export the labels that it has."""
     overwrite: bool = False
     """Replace an earlier export in `out`."""
+
+    def check(self) -> None:
+        check_bounds(self)

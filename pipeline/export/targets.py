@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from pipeline.config.chain_filter import COLUMNS as BOUNDED
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Origin
-from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, values_with_evidence
+from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, target_places
 from pipeline.export.example import StepTarget, TrainingExample, display_name
 from pipeline.export.formats.base import Format
 from pipeline.export.settings import ExportConfig, NeutralSteps, TargetKind, UncertainSteps
@@ -50,12 +52,16 @@ class LabelRow(NamedTuple):
     prefix_ids: list[str]
     root_prefix_id: str
     estimator: str
+    root_n_rollouts: int | None = None
+    p_outcome: float | None = None
+    root_value: float | None = None
 
 
-VALUES = ("value", "unbiased_value")
-COUNTS = ("n_correct", "n_rollouts", "origin")
+ORIGIN = "origin"
+VALUES = ("value", "unbiased_value", "n_rollouts", "root_n_rollouts", ORIGIN)
+COUNTS = ("n_correct", "n_rollouts", ORIGIN)
 PLACE = ("prefix_ids", "root_prefix_id")
-SOMETIMES = (*VALUES, *COUNTS, *PLACE)
+SOMETIMES = (*VALUES, *COUNTS, *PLACE, *BOUNDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +132,8 @@ def _refuse_about_steps(config: ExportConfig) -> None:
 def columns_for(choice: TargetChoice) -> tuple[str, ...]:
     """What `training_example` reads of a row beside what every export reads."""
     values = VALUES if choice.target is TargetKind.soft or choice.threshold is not None else ()
-    return (*values, *(COUNTS if choice.target is TargetKind.counts else ()))
+    counts = COUNTS if choice.target is TargetKind.counts else ()
+    return (*values, *counts, *(() if choice.whole else (ORIGIN,)))
 
 
 def training_example(row: LabelRow, choice: TargetChoice) -> TrainingExample | LeftOutChains:
@@ -134,6 +141,7 @@ def training_example(row: LabelRow, choice: TargetChoice) -> TrainingExample | L
     hard = hard_labels(row, choice)
     end = len(hard) if choice.after_error or NEGATIVE not in hard else hard.index(NEGATIVE) + 1
     steps, targets, labels = row.steps[:end], _targets(row, choice, hard)[:end], hard[:end]
+    places = _places(row, targets, choice)
     if None in targets:
         if choice.uncertain is UncertainSteps.drop:
             number = targets.index(None) + 1
@@ -152,6 +160,7 @@ def training_example(row: LabelRow, choice: TargetChoice) -> TrainingExample | L
         steps=steps,
         targets=targets,
         labels=labels,
+        places=places,
     )
 
 
@@ -175,8 +184,24 @@ def hard_labels(row: LabelRow, choice: TargetChoice) -> list[int | None]:
 
 
 def soft_values(row: LabelRow, column: ValueColumn) -> list[float | None]:
-    """The value of every step, from `column`."""
-    return row.value if column is ValueColumn.value else row.unbiased_value
+    """The value of every step, from `column`; None without evidence."""
+    values = row.value if column is ValueColumn.value else row.unbiased_value
+    return values_with_evidence(values, row.origin, row.n_rollouts, row.root_n_rollouts or 0)
+
+
+def _places(row: LabelRow, targets: list[StepTarget], choice: TargetChoice) -> TargetPlaces:
+    """The places of the targets of exported steps, before steps without one are merged."""
+    if choice.whole:
+        # Whole chains are for evaluation, or labelled by their outcome alone.
+        return NO_PLACES
+    given: list[StepTarget] = targets
+    if None in targets:
+        match choice.uncertain:
+            case UncertainSteps.cut:
+                given = targets[: targets.index(None)]
+            case UncertainSteps.positive | UncertainSteps.negative:
+                given = [_ONE_VALUE[choice.uncertain] if target is None else target for target in targets]
+    return target_places(given, row.origin, hard=choice.target is TargetKind.hard)
 
 
 def _targets(row: LabelRow, choice: TargetChoice, hard: list[int | None]) -> list[StepTarget]:

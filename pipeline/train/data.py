@@ -9,18 +9,21 @@ The tokens of a run must fit into memory.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils.data import Dataset
 
+from pipeline.config.chain_filter import ChainFilter
 from pipeline.core.ids import content_id
 from pipeline.data.problems import in_validation
+from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, total_places
 from pipeline.train.chains import label_rows
 from pipeline.train.settings import TrainConfig, unescaped_separator
-from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, step_targets
+from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, counts_for, places_of, step_targets
 from pipeline.train.text import EncodedChain, encode_chain, encoder
 
 BATCHES_SORTED = 50
@@ -38,13 +41,25 @@ class TrainChain:
 
 class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
     """Chains with at least one step that the loss can use. `chains`, `steps`: number that was read. `cut`: steps that did not
-    fit."""
+    fit. `places`: where the targets are. `left_out`: setting -> number of the chains that it leaves out; these are not in
+    `chains`."""
 
-    def __init__(self, items: Sequence[TrainChain], *, chains: int, steps: int, cut: int) -> None:
+    def __init__(
+        self,
+        items: Sequence[TrainChain],
+        *,
+        chains: int,
+        steps: int,
+        cut: int,
+        places: TargetPlaces = NO_PLACES,
+        left_out: Mapping[str, int] | None = None,
+    ) -> None:
         self.items = list(items)
         self.chains = chains
         self.steps = steps
         self.cut = cut
+        self.places = places
+        self.left_out = dict(left_out or {})
 
     @classmethod
     def of_run(
@@ -54,13 +69,20 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         False for the others only, None for all.
 
         Raises UsageError for no run of this version, an unfinished one without `config.partial`, and neutral steps without
-        `config.neutral`; StoreError for a damaged file.
+        `config.neutral`; InputError for a bound on a number that no chain of the run has; StoreError for a damaged file.
         """
         encode, separator = encoder(tokenizer), unescaped_separator(config.separator)
         items: list[TrainChain] = []
+        left_out: Counter[str] = Counter()
+        chain_filter = ChainFilter(config)
         chains = steps = cut = 0
+        places = NO_PLACES
         for row in label_rows(config.run_dir, COLUMNS, partial=config.partial):
+            reason = chain_filter.reason(row["p_outcome"], row["root_value"])
             if held_out is not None and held_out != in_validation(row["problem"], config.validation, config.seed):
+                continue
+            if reason is not None:
+                left_out[reason.setting] += 1
                 continue
             encoded = encode_chain(
                 encode,
@@ -72,9 +94,11 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
             )
             targets = tuple(step_targets(row, config)[: len(encoded.ends)])
             chains, steps, cut = chains + 1, steps + len(row["steps"]), cut + encoded.left_out
+            places = total_places([places, places_of(row, targets, config)])
             if any(counts_for(config.loss, target) for target in targets):
                 items.append(TrainChain(chain_id=row["chain_id"], encoded=encoded, targets=targets))
-        return cls(items, chains=chains, steps=steps, cut=cut)
+        chain_filter.check_known(config.run_dir)
+        return cls(items, chains=chains, steps=steps, cut=cut, places=places, left_out=left_out)
 
     def __len__(self) -> int:
         return len(self.items)

@@ -7,6 +7,7 @@ from typing import Annotated
 from annotated_types import Ge, Gt
 from annotated_types import Interval as Range
 
+from pipeline.config.chain_filter import Bound, check_bounds
 from pipeline.config.choices import Aggregation, ValueColumn
 from pipeline.config.fields import Settings, check
 from pipeline.config.label import DataConfig, GraderConfig
@@ -64,7 +65,7 @@ class TrainConfig(Settings):
     """The revision of the model on the Hugging Face Hub: a branch, a tag or a commit."""
     target: TrainTarget = TrainTarget.step
     """The kind of model: a process reward model, which scores every step, or an outcome reward model."""
-    loss: Loss = Loss.hard
+    loss: Loss = Loss.soft
     """The loss of a step: against its label, its value, or its counts of rollouts."""
     weight: Weight = Weight.none
     """The weight of a step in the loss: 1, or more for a value with a smaller value_sd."""
@@ -74,6 +75,12 @@ class TrainConfig(Settings):
     """A step is good if its value is above this. `soft` names the column of the value. null: the run's labels count."""
     neutral: TrainNeutral | None = None
     """How neutral steps count. Required for loss=hard if there are any."""
+    min_p_outcome: Bound = None
+    """Leave out chains with a smaller `p_outcome`: right answers by luck, and slips at the end. null: none."""
+    min_root_value: Bound = None
+    """Leave out chains of problems with a smaller `root_value`: too hard for the policy. null: none."""
+    max_root_value: Bound = None
+    """Leave out chains of problems with a larger `root_value`: too easy for the policy. null: none."""
     validation: Annotated[float, Range(ge=0, lt=1)] = 0.1
     """Share of the problems that go, with all their chains, into the validation set."""
     seed: Annotated[int, Range(ge=0, le=2**32 - 1)] = 0
@@ -107,6 +114,7 @@ class TrainConfig(Settings):
 
     def check(self) -> None:
         check(self.separator != "", "separator", repr(self.separator), "a text")
+        check_bounds(self)
 
 
 @dataclass(kw_only=True, slots=True)

@@ -1,12 +1,13 @@
 """Turns a row of `labels` into training targets of its steps. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Origin
-from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, values_with_evidence
+from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, target_places
 from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
 
 COLUMNS = (
@@ -23,6 +24,9 @@ COLUMNS = (
     "origin",
     "label",
     "estimator",
+    "p_outcome",
+    "root_value",
+    "root_n_rollouts",
 )
 """The columns of `labels` that are read."""
 IGNORED = -100
@@ -50,7 +54,17 @@ def step_targets(row: Mapping[str, Any], config: TrainConfig) -> list[StepTarget
     if config.target is TrainTarget.outcome:
         last = StepTarget() if row["outcome"] is None else _terminal(row["outcome"])
         return [*[StepTarget()] * (len(row["steps"]) - 1), last]
-    return [_step_target(row, index, config) for index in range(len(row["steps"]))]
+    values = values_with_evidence(row[config.soft.value], row["origin"], row["n_rollouts"], row["root_n_rollouts"] or 0)
+    return [_step_target(row, index, value, config) for index, value in enumerate(values)]
+
+
+def places_of(row: Mapping[str, Any], targets: Sequence[StepTarget], config: TrainConfig) -> TargetPlaces:
+    """The places of the targets that the loss uses, of the first steps of a row."""
+    if config.target is TrainTarget.outcome:
+        return NO_PLACES
+    hard = config.loss is Loss.hard
+    used = [(target.label if hard else True) if counts_for(config.loss, target) else None for target in targets]
+    return target_places(used, row["origin"], hard=hard)
 
 
 def counts_for(loss: Loss, target: StepTarget) -> bool:
@@ -70,8 +84,7 @@ def _terminal(outcome: bool) -> StepTarget:
     return StepTarget(label=int(outcome), value=float(outcome), correct=int(outcome), rollouts=1)
 
 
-def _step_target(row: Mapping[str, Any], index: int, config: TrainConfig) -> StepTarget:
-    value = row[config.soft.value][index]
+def _step_target(row: Mapping[str, Any], index: int, value: float | None, config: TrainConfig) -> StepTarget:
     label = _label(row["label"][index], value, config)
     terminal = row["origin"][index] == Origin.TERMINAL.value
     return StepTarget(

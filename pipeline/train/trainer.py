@@ -8,7 +8,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
 from pipeline.estimators.labels import NEGATIVE, POSITIVE
+from pipeline.estimators.target_places import place_warnings
 from pipeline.train.data import LengthBatchSampler, StepCollator, StepDataset, target_tensors
 from pipeline.train.losses import batch_loss
 from pipeline.train.model import (
@@ -89,6 +90,8 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
     model = new_model(weights, config.revision, separator=separator, layers=config.layers)
     for name, dataset in (("training", training), ("validation", held_out)):
         progress(_counted(name, dataset, config, max_length))
+    for text in _warnings(training, config.loss):
+        progress(f"warning     {text}")
     begun = Record(settings=settings_of(config), labels=labels)
     write_record(out, begun)
     trainer = _StepTrainer(
@@ -98,7 +101,7 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
     if checkpoint is not None:
         progress(f"resumes from {checkpoint}")
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    metrics = trainer.validated()
+    metrics = trainer.validate()
     if trainer.is_world_process_zero():
         model.save_pretrained(out)
         tokenizer.save_pretrained(out)
@@ -257,6 +260,11 @@ def _arguments(config: TrainConfig, chains: int) -> TrainingArguments:
 def _check_usable(training: StepDataset, config: TrainConfig) -> None:
     if training.items:
         return
+    if training.left_out and not training.chains:
+        raise InputError(
+            f"{config.run_dir}: all {sum(training.left_out.values()):,} chains to train on are left out: "
+            f"{_left_out(training)}; change these settings, or label other problems"
+        )
     if not training.chains:
         raise InputError(
             f"{config.run_dir} has no chains to train on: label more problems, or hold out none with validation=0"
@@ -268,9 +276,27 @@ def _check_usable(training: StepDataset, config: TrainConfig) -> None:
     )
 
 
+def _left_out(dataset: StepDataset) -> str:
+    return ", ".join(f"{count:,} by {setting}" for setting, count in sorted(dataset.left_out.items()))
+
+
+def _warnings(dataset: StepDataset, loss: Loss) -> Iterator[str]:
+    match loss:
+        case Loss.hard:
+            return place_warnings(dataset.places, what="label", instead="Train on values instead (loss=soft)")
+        case Loss.soft:
+            return place_warnings(
+                dataset.places, what="value", instead="If more of them have a label, train on labels (loss=hard)"
+            )
+        case Loss.beta_binomial:
+            return place_warnings(dataset.places, what="graded rollout", instead="Train on values instead (loss=soft)")
+
+
 def _counted(name: str, dataset: StepDataset, config: TrainConfig, max_length: int) -> str:
     kept = sum(len(item.encoded.ids) for item in dataset.items)
     cut = f"; {dataset.cut:,} steps do not fit into {max_length:,} tokens and are left out" if dataset.cut else ""
+    if dataset.left_out:
+        cut += f"; chains left out: {_left_out(dataset)}"
     return (
         f"{name:<10}  {len(dataset):,} of {dataset.chains:,} chains have steps for loss={config.loss.value}, with "
         f"{kept:,} tokens{cut}"

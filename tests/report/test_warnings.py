@@ -61,7 +61,11 @@ def test_nothing_is_said_of_a_run_without_ungraded_rollouts_or_with_nothing_else
     assert ungraded_rollouts(run(0.0, 0.0)[0]) is None
     assert ungraded_rollouts(run(1.0, 1.0)[0]) is None
     assert list(warning_lines(run(0.0, 0.0)[0])) == []
-    assert list(warning_lines(run(1.0, 1.0)[0])) == []
+
+
+def test_a_run_without_any_graded_rollout_is_reported() -> None:
+    (line,) = warning_lines(run(1.0, 1.0)[0])
+    assert line.startswith(f"none of {CHAINS * STEPS * 8:,} rollouts could be graded")
 
 
 @settings(max_examples=30)

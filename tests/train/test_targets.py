@@ -7,7 +7,7 @@ import pytest
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.train.settings import Loss, TrainConfig, TrainNeutral, TrainTarget, Weight
-from pipeline.train.targets import COLUMNS, StepTarget, counts_for, step_targets
+from pipeline.train.targets import COLUMNS, StepTarget, counts_for, places_of, step_targets
 
 ROW: dict[str, Any] = {
     "chain_id": "c",
@@ -23,6 +23,9 @@ ROW: dict[str, Any] = {
     "origin": ["measured", "measured", "implied", "terminal"],
     "label": [1, 0, None, 0],
     "estimator": "fixed",
+    "p_outcome": 0.95,
+    "root_value": 0.6,
+    "root_n_rollouts": 8,
 }
 
 
@@ -73,7 +76,39 @@ def test_an_outcome_model_learns_the_last_step_alone() -> None:
 def test_what_becomes_of_neutral_steps_has_to_be_said(neutral: TrainNeutral, label: int | None) -> None:
     row = {"label": [2, 0, None, 0]}
     with pytest.raises(UsageError, match="neutral=positive, neutral=negative, neutral=uncertain"):
-        targets(row)
-    assert targets(row, neutral=neutral)[0].label == label
-    assert targets(row, loss=Loss.soft)[0].label is None
-    assert targets(row, threshold=0.5)[0].label == 1
+        targets(row, loss=Loss.hard)
+    assert targets(row, neutral=neutral, loss=Loss.hard)[0].label == label
+    assert targets(row)[0].label is None
+    assert targets(row, threshold=0.5, loss=Loss.hard)[0].label == 1
+
+
+def test_values_are_what_is_trained_on_by_default() -> None:
+    assert TrainConfig().loss is Loss.soft
+
+
+@pytest.mark.parametrize("loss", [Loss.soft, Loss.hard])
+def test_without_any_graded_rollout_only_the_outcome_is_known(loss: Loss) -> None:
+    row = {"n_correct": [0] * 4, "n_rollouts": [0] * 4, "root_n_rollouts": 0, "label": [None, None, None, 0]}
+    found = targets(row, loss=loss)
+    assert [target.value for target in found] == [None, None, None, 0.0]
+    assert [counts_for(loss, target) for target in found] == [False, False, False, True]
+    assert places_of({**ROW, **row}, found, TrainConfig(loss=loss))[:2] == (3, 0)
+    assert [target.label for target in targets(row, threshold=0.01)] == [None, None, None, 0]
+    by_the_problem_alone = targets(row | {"root_n_rollouts": 8}, loss=loss)
+    assert [target.value for target in by_the_problem_alone] == ROW["value"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "places"),
+    [
+        ({}, (3, 3, 0, 0)),
+        ({"loss": Loss.hard}, (3, 2, 2, 1)),
+        ({"loss": Loss.beta_binomial}, (3, 2, 0, 0)),
+        ({"loss": Loss.hard, "weight": Weight.confidence}, (3, 1, 1, 1)),
+        ({"target": TrainTarget.outcome}, (0, 0, 0, 0)),
+    ],
+)
+def test_places_are_those_of_targets_that_the_loss_uses(settings: dict[str, Any], places: tuple[int, ...]) -> None:
+    config = TrainConfig(**settings)
+    assert places_of(ROW, step_targets(ROW, config), config) == places
+    assert places_of(ROW, step_targets(ROW, config)[:3], config)[3] == 0

@@ -239,9 +239,9 @@ def test_rows_need_no_answer_and_what_does_not_fit_has_no_score(prm: Path, tmp_p
     pattern = "grader.answer_pattern='#(-?[0-9]+)'"
     assert main(["score", f"model={prm}", data, f"out={out}", "aggregation=min", pattern]) == 0
     shown = capsys.readouterr().out
-    assert "5 chains, 7 steps scored" in shown
-    assert "2 chains have no score" in shown
-    assert "1 rows were left out, the first: " in shown
+    assert "scored 7 steps of 5 chains" in shown
+    assert "no score, because not all steps fit into the model: 2 chains" in shown
+    assert "left out: 1 row, the first: " in shown
     assert "rows.jsonl:4: The row has no chain" in shown
     found = {row["source_id"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert list(found["a"]) == SCORES.names
@@ -292,7 +292,7 @@ def test_an_unfinished_run_is_trained_on_only_if_that_is_said(small_run: Path, t
     unfinished = Path(shutil.copytree(small_run, tmp_path / "run"))
     for record in sorted((unfinished / "commits").glob("unit-*.json"))[:1]:
         record.unlink()
-    with pytest.raises(UsageError, match="is not finished, 1 of its"):
+    with pytest.raises(UsageError, match="1 of 1 unit is unfinished"):
         trained(settings(unfinished, tmp_path / "prm"))
     with pytest.raises(InputError, match="no chains to train on"):
         trained(settings(unfinished, tmp_path / "prm", partial=True))

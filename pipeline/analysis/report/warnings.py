@@ -81,6 +81,13 @@ def ungraded_rollouts(steps: pl.DataFrame) -> UngradedRollouts | None:
 
 def warning_lines(steps: pl.DataFrame) -> Iterator[str]:
     """Sentences for the terminal and the page; nothing where there is nothing to warn of."""
+    issued = steps.filter("counts")
+    if issued["n_ungraded"].sum() and not issued["n_rollouts"].sum():
+        rollouts = format_count(int(issued["n_ungraded"].sum()), "rollout")
+        yield (
+            f"none of {rollouts} could be graded, so no value rests on a rollout. rollouts/ has the verdict of each. Change "
+            "settings of the grader and `regrade`"
+        )
     ends, zeros = zeros_at_ends(steps)
     if zeros >= LEAST_ZEROS and ends > MOSTLY * zeros:
         yield (

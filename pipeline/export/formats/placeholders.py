@@ -6,7 +6,8 @@ label per placeholder: `+` and `-`, or probabilities. Labels are assigned to the
 are dropped silently, and a single label is assigned to all tokens. The text and its labels are cut at `--max_len`.
 
 Release 0.9.5 cannot train on probabilities: it puts them into a tensor of integers and stops at the first row. The line
-`labels = torch.full_like(input_ids, -100)` needs `dtype=label_tensor.dtype`.
+`labels = torch.full_like(input_ids, -100)` needs `dtype=label_tensor.dtype`. So hard labels are the default: an export has to
+run with the trainer as it is released.
 
 **Qwen.** Rows for PRMs that are used like Qwen2.5-Math-PRM: the score is read at `<extra_0>` after every step. Source of the
 rules: the model card of Qwen/Qwen2.5-Math-PRM-7B, which defines `system`, `query` and `response`. The card's chat is system,
@@ -124,7 +125,7 @@ def _qwen_token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: i
 
 
 QWEN = Format(
-    targets=(TargetKind.hard, TargetKind.soft),
+    targets=(TargetKind.soft, TargetKind.hard),
     row=_qwen_row,
     schema=_qwen_schema,
     offences=_offences,

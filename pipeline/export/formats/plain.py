@@ -73,7 +73,7 @@ def _offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
 
 
 STEPS = Format(
-    targets=(TargetKind.hard, TargetKind.soft, TargetKind.counts),
+    targets=(TargetKind.soft, TargetKind.hard, TargetKind.counts),
     row=_row,
     schema=_schema,
     offences=_offences,

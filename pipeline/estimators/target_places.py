@@ -1,0 +1,66 @@
+"""Where the targets of training data are, and what a user should know before training on them: few steps have a target, or the
+labels 0 only repeat outcomes. `export` and `train` count what they take; the report says the same of a run. Pure.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from pipeline.core.formatting import format_count
+from pipeline.core.records import Origin
+from pipeline.estimators.labels import NEGATIVE
+
+HALF = 0.5
+"""Fewer inner steps with a target than this share, or more labels 0 at ends of chains, are worth a warning."""
+LEAST_ZEROS = 20
+"""Of fewer labels 0 nothing is said: most of a handful may be ends by chance."""
+
+
+class TargetPlaces(NamedTuple):
+    """The end of a chain has the chain's own outcome as target; all other steps are inner steps.
+
+    `inner`: number of inner steps; `known`: those with a target. `bad`: labels 0 of all steps, for hard targets; `bad_at_ends`:
+    those at ends. A NamedTuple, because one is made for every chain and it is fast.
+    """
+
+    inner: int = 0
+    known: int = 0
+    bad: int = 0
+    bad_at_ends: int = 0
+
+
+NO_PLACES = TargetPlaces()
+
+
+def target_places(targets: Sequence[object], origins: Sequence[str], *, hard: bool) -> TargetPlaces:
+    """The places of the targets of one chain. A step without a target has None. `origins`: the column `origin` of the steps;
+    those beyond the last target do not count. `hard`: the targets are labels."""
+    ends = [origin == Origin.TERMINAL.value for origin in origins[: len(targets)]]
+    inner = [target for target, end in zip(targets, ends, strict=True) if not end]
+    bad = targets.count(NEGATIVE) if hard else 0
+    return TargetPlaces(
+        inner=len(inner),
+        known=len(inner) - inner.count(None),
+        bad=bad,
+        bad_at_ends=bad - inner.count(NEGATIVE) if hard else 0,
+    )
+
+
+def total_places(places: Iterable[TargetPlaces]) -> TargetPlaces:
+    """The sums of counts."""
+    return TargetPlaces(*map(sum, zip(NO_PLACES, *places, strict=True)))
+
+
+def place_warnings(places: TargetPlaces, *, what: str, instead: str) -> Iterator[str]:
+    """Sentences for the screen and the data card; nothing where there is nothing to warn of. `what`: the target in a word, such
+    as `label`. `instead`: a sentence without a full stop that names a better target."""
+    if places.known < HALF * places.inner:
+        yield (
+            f"few inner steps have a {what}: {places.known:,} of {places.inner:,}. Inner steps are all but the ends of chains, "
+            f"which repeat outcomes. Trainers learn nothing from a step without a {what}. {instead}"
+        )
+    if places.bad >= LEAST_ZEROS and places.bad_at_ends > HALF * places.bad:
+        yield (
+            f"{places.bad_at_ends:,} of {format_count(places.bad, 'label')} 0 belong to last steps and only repeat the outcome "
+            f"of their chain. Trainers learn little from them about where errors are. {instead}, or make more labels 0 with a "
+            "higher threshold"
+        )
