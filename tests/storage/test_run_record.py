@@ -138,7 +138,7 @@ def test_what_is_no_run_directory_is_reported(tmp_path: Path) -> None:
             recorded_identity(LocalStorage(folder))
 
 
-# No setting has the name of the checksum, or the key that tells commit records from the record of the run.
+# No setting has the name of the checksum, or the key that sets commit records apart from the record of the run.
 @given(our.identities.filter(lambda run_identity: not {"check", "chain_id"} & run_identity.keys()))
 def test_any_plain_settings_are_recorded_as_they_are(
     tmp_path_factory: pytest.TempPathFactory, run_identity: dict[str, object]
