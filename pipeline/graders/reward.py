@@ -3,9 +3,9 @@
 `accuracy_reward` is a reward function for TRL's GRPO and RLOO trainers. `compute_score` is one for verl, which can also load it
 by the path of this file. Both use the default settings of the checker, and work in any thread, process or Ray actor.
 
-An answer that cannot be graded (unparseable, over_limit, timeout, crashed) is not incorrect. TRL gets None for it and ignores this
-reward function for that sample. If it is the only reward function, the sample has no advantage and is left out of its group's
-mean (before TRL's pull request 5902 it counted as 0.0). verl has no such value and gets 0.0.
+An answer that cannot be graded (unparseable, over_limit, timeout, crashed) is not incorrect. TRL gets None for it and ignores
+this reward function for that sample. If it is the only reward function, the sample has no advantage and is left out of its
+group's mean (before TRL's pull request 5902 it counted as 0.0). verl has no such value and gets 0.0.
 Not covered: outputs that a token limit cut, because trainers do not report that; and other checker settings. For those, write a
 reward function that calls `grade`.
 """

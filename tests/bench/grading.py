@@ -155,7 +155,7 @@ def _hostile(wake: Wake) -> list[Mark]:
     growth = end.parent_mib - middle.parent_mib
     return [
         Mark(
-            asked=f"{wake.answers:,} hostile answers: none right, no stuck slot, no descriptor or file left",
+            asked=f"{wake.answers:,} hostile answers: none right, no stuck process, no descriptor or file left",
             measured=f"{right} right, {wake.stuck} stuck, {end.descriptors - start.descriptors} descriptors,"
             f" {end.files - start.files} files",
             met=not (right or wake.stuck or end.descriptors > start.descriptors or end.files > start.files),

@@ -14,7 +14,7 @@ import pytest
 from pipeline.config.choices import Sandbox
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Verdict
-from pipeline.graders.code import slot
+from pipeline.graders.code import child_process
 from pipeline.graders.code.checker import CodeChecker
 from pipeline.graders.code.program import MAX_PROGRAM_CHARS
 from pipeline.graders.registry import checker_for
@@ -255,8 +255,10 @@ def running(pid: int) -> bool:
 
 
 def test_a_machine_that_confines_too_little_is_refused(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(slot._REQUIRED, Sandbox.standard, ("system_calls", "what no kernel has"))
-    monkeypatch.setitem(slot._MISSING, "what no kernel has", "there is no such thing, set grader.sandbox=limits")
+    monkeypatch.setitem(child_process._REQUIRED, Sandbox.standard, ("system_calls", "what no kernel has"))
+    monkeypatch.setitem(
+        child_process._MISSING, "what no kernel has", "there is no such thing, set grader.sandbox=limits"
+    )
     with pytest.raises(StepvalueError, match=r"cannot be run safely here: .*grader\.sandbox=limits"):
         checker_for(code_config(sandbox=Sandbox.standard))
     assert list(temporary.iterdir()) == []
@@ -265,7 +267,7 @@ def test_a_machine_that_confines_too_little_is_refused(temporary: Path, monkeypa
 
 
 def test_a_child_that_does_not_start_is_reported(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slot, "_PACKAGE_ROOT", str(temporary))
+    monkeypatch.setattr(child_process, "_PACKAGE_ROOT", str(temporary))
     with pytest.raises(StepvalueError, match=r"does not start: .*No module named"):
         checker_for(code_config())
     assert list(temporary.iterdir()) == []
