@@ -16,8 +16,8 @@ The value is `StepValue.value`. `any` uses the rollouts themselves with every es
 
 A step is uncertain under every rule where no prefix of its chain has a graded rollout: its value then rests on what is usual in
 the run. A rollout anywhere in the chain is evidence on all of its values, and the posterior knows how much it says. On the
-bench's chains of 32 steps, labels that need a rollout at the step or beside it find 66 % of the bad steps, all labels 95 %, with
-the same precision.
+bench's chains of 32 steps, labels that need a rollout at the step or beside it find 66 % of the bad steps, and all labels 95 %,
+with the same precision.
 """
 
 import math
