@@ -14,9 +14,10 @@
 
 The value is `StepValue.value`. `any` uses the rollouts themselves with every estimator.
 
-A step is uncertain under every rule where neither its own prefix nor the prefix before or after it in the chain has a graded
-rollout: its value then rests on what is usual in the run and not on evidence of its own. The end of a chain with an outcome
-counts as evidence.
+A step is uncertain under every rule where no prefix of its chain has a graded rollout: its value then rests on what is usual in
+the run. A rollout anywhere in the chain is evidence on all of its values, and the posterior knows how much it says. On the
+bench's chains of 32 steps, labels that need a rollout at the step or beside it find 66 % of the bad steps, and all labels 95 %,
+with the same precision.
 """
 
 import math
@@ -40,13 +41,13 @@ ROUNDING = 1e-9
 
 
 def step_labels(root: StepValue, steps: Sequence[StepValue], config: EstimatorConfig) -> tuple[int | None, ...]:
-    """One label per step, each by the rule alone. A step without the value that the rule needs is uncertain (None), and so is
-    one without evidence near it, see the module."""
+    """One label per step, each by the rule alone. A step without the value that the rule needs is uncertain (None), and so are
+    all but the last of a chain without rollouts, see the module."""
     values = (root, *steps)
-    evidence = [step.origin is Origin.TERMINAL or step.counts.graded > 0 for step in values]
+    sampled = any(step.counts.graded for step in values)
     return tuple(
-        _label(root, before, step, config) if any(evidence[index : index + 3]) else None
-        for index, (before, step) in enumerate(pairwise(values))
+        _label(root, before, step, config) if sampled or step.origin is Origin.TERMINAL else None
+        for before, step in pairwise(values)
     )
 
 

@@ -114,22 +114,22 @@ def test_of_a_chain_of_one_step_the_bare_problem_is_before_the_last_step() -> No
 )
 @settings(max_examples=20)
 @given(log=logs, outcome=st.sampled_from([True, False, None]))
-def test_a_step_has_a_label_only_with_evidence_in_it_or_beside_it(
+def test_a_step_has_a_label_only_with_a_rollout_in_its_chain(
     rule: LabelRule, name: str, log: list[tuple[bool, ...]], outcome: bool | None
 ) -> None:
     found = labelled(name, log, outcome, rule=rule)
-    evidence = [*map(bool, log), outcome is not None]
-    for at, (step, label) in enumerate(zip(found.steps, found.labels, strict=True), start=1):
-        if not any(evidence[at - 1 : at + 2]):
+    ends = [False] * (len(found.steps) - 1) + [outcome is not None]
+    for step, label, end in zip(found.steps, found.labels, ends, strict=True):
+        if not any(log) and not end:
             assert label is None, rule_name(estimator_settings(name, rule=rule))
             assert (step.value is None) is (name != "pooled")
 
 
-def test_one_rollout_beside_a_step_is_enough_for_a_label_of_pooled() -> None:
+def test_one_rollout_in_a_chain_is_enough_for_labels_of_pooled() -> None:
     own: dict[str, Any] = {"rule": LabelRule.threshold, "threshold": 0.1}
     nothing: tuple[bool, ...] = ()
     assert labelled("pooled", [nothing] * 4, None, **own).labels == (None,) * 4
     seen = labelled("pooled", [nothing, nothing, (True,), nothing], None, **own)
-    assert [label is None for label in seen.labels] == [False, False, False, True]
+    assert None not in seen.labels
     ended = labelled("pooled", [nothing] * 4, outcome=True, **own)
-    assert [label is None for label in ended.labels] == [True, True, False, False]
+    assert [label is None for label in ended.labels] == [True, True, True, False]
