@@ -149,7 +149,9 @@ class _Job:
                     places, what="value", instead="If more of them have a label, train on labels (target=hard)"
                 )
             case TargetKind.counts:
-                yield from place_warnings(places, what="graded rollout", instead=f"Train on values instead ({values})")
+                yield from place_warnings(
+                    places, what="graded rollout", instead="If more of them have a value, train on values (target=soft)"
+                )
 
     def _listed_problems(self) -> Callable[[str], Match | None]:
         """Finds the listed problem that a problem matches. The chains of a problem come together, so results are cached."""

@@ -289,7 +289,11 @@ def _warnings(dataset: StepDataset, loss: Loss) -> Iterator[str]:
                 dataset.places, what="value", instead="If more of them have a label, train on labels (loss=hard)"
             )
         case Loss.beta_binomial:
-            return place_warnings(dataset.places, what="graded rollout", instead="Train on values instead (loss=soft)")
+            return place_warnings(
+                dataset.places,
+                what="graded rollout",
+                instead="If more of them have a value, train on values (loss=soft)",
+            )
 
 
 def _counted(name: str, dataset: StepDataset, config: TrainConfig, max_length: int) -> str:
