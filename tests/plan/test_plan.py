@@ -133,14 +133,14 @@ prompts   75,485 tokens, 20,509 if shared prefixes are counted once
 pilot     none (plan.pilot=false): the figures below are assumptions
           success rate 0.50 (0.20–0.80), tokens per rollout 512.0 (256.0–1,024.0), tokens/s 1,000 (500–2,000) per worker
 estimator         rollouts             tokens  device hours        wall time        money
-pooled               2,743          1,404,501          0.39          0:23:25         0.59
-               1,824–2,876  628,303–2,813,563     0.13–1.04  0:08:06–1:02:27    0.20–1.56
+pooled               2,770          1,418,094          0.39          0:23:38         0.59
+               1,869–2,860  639,080–2,838,290     0.14–1.05  0:08:13–1:03:01    0.21–1.58
 fixed                2,808          1,437,696          0.40          0:23:58         0.60
                             718,848–2,875,392     0.15–1.06  0:08:59–1:03:52    0.22–1.60
-first_success          951            486,768          0.14          0:08:07         0.20
-                 417–2,296  165,808–1,494,341    0.038–0.51  0:02:15–0:30:20   0.056–0.76
-bisect                 241            123,624         0.034          0:02:04        0.052
-                    31–759     14,138–471,771   0.0035–0.16  0:00:13–0:09:18  0.0053–0.23
+first_success          937            479,614          0.13          0:08:00         0.20
+                 449–2,318  174,493–1,500,612    0.039–0.51  0:02:21–0:30:22   0.059–0.76
+bisect                 258            132,209         0.037          0:02:12        0.055
+                    24–766     11,074–480,249   0.0028–0.16  0:00:10–0:09:32  0.0042–0.24
           a range contains the real cost of 95 of 100 runs; 1 device at 1.5 per hour
-plan      plan.json: `label budget=plan.json` with the same settings stops at about 2,813,563 tokens or 1.04 device hours
+plan      plan.json: `label budget=plan.json` with the same settings stops at about 2,838,291 tokens or 1.05 device hours
 """
