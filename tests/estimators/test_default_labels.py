@@ -10,6 +10,8 @@ from tests.bench.estimators.hard import FIXED, HardLabels, falls, judged
 from tests.bench.estimators.ours import Replayed, replay
 from tests.bench.estimators.rollouts import Rollouts
 
+pytestmark = pytest.mark.slow
+
 STEPS, COUNT, SEED = 8, 192, 11
 
 
