@@ -28,7 +28,7 @@ from pipeline.estimators.pooled.grid import (
     variance_of,
 )
 from pipeline.estimators.pooled.kernel import PRIOR, Kernel, transition_model
-from pipeline.estimators.pooled.posterior import LARGE_FALL, lost_probabilities, posterior
+from pipeline.estimators.pooled.posterior import LARGE_FALL, lost_probabilities, posterior_with_falls
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.settings import FixedConfig, PooledConfig
 from pipeline.estimators.tree import Floats, Tree, tree_of, trees_of
@@ -331,8 +331,8 @@ def test_probabilities_of_falls_are_calibrated_and_intervals_hold_the_value_befo
     trees = trees_of(chains)
     have = played(trees, lambda prefix, _: (bool(random.random() < of[prefix]), 1), POOLED, kernel)
     forest = forest_of(trees, have)
-    found = posterior(forest, transition_model(kernel))
-    said = np.array([found.falls[numbers[tree.paths[0]]] for tree, numbers in zip(trees, forest.numbers, strict=True)])
+    _, falls_of = posterior_with_falls(forest, transition_model(kernel))
+    said = np.array([falls_of[numbers[tree.paths[0]]] for tree, numbers in zip(trees, forest.numbers, strict=True)])
     after = np.column_stack([truth[:, 1:], [float(bool(chain.outcome)) for chain in chains]])
     fell = np.round(truth * (POINTS - 1)) - np.round(after * (POINTS - 1)) >= LARGE_FALL * (POINTS - 1)
     assert said.mean() == pytest.approx(fell.mean(), abs=0.015)

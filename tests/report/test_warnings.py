@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.report.warnings import LEAST_ZEROS, ungraded_rollouts, warning_lines, zeros_at_ends
+from pipeline.analysis.report.warnings import ungraded_rollouts, warning_lines, zeros_at_ends
+from pipeline.estimators.target_places import LEAST_ZEROS
 from pipeline.estimators.tree import Floats
 
 CHAINS, STEPS = 150, 5

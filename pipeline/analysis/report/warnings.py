@@ -10,11 +10,9 @@ import polars as pl
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.records import Origin
 from pipeline.core.statistics import Floats, Interval, jackknife, ratio, sums_of
+from pipeline.estimators.target_places import HALF as MOSTLY
+from pipeline.estimators.target_places import LEAST_ZEROS
 
-MOSTLY = 0.5
-"""A larger share of the labels 0 at ends of chains is worth a warning."""
-LEAST_ZEROS = 20
-"""Of fewer labels 0 nothing is said: most of a handful may be ends by chance."""
 LEAST_DIFFERENCE = 0.02
 """A smaller difference between shares of ungraded rollouts biases values by less than rollouts can show."""
 HALF = 0.5

@@ -37,9 +37,9 @@ from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimators.pooled.kernel import Kernel, transition_model
 from pipeline.estimators.pooled.learning import KernelLearner
-from pipeline.estimators.pooled.posterior import Posterior, lost_probabilities, posterior
+from pipeline.estimators.pooled.posterior import Posterior, lost_probabilities, posterior_with_falls
 from pipeline.estimators.settings import PooledConfig
-from pipeline.estimators.tree import NONE, Ints, Tree, counts_of, trees_of
+from pipeline.estimators.tree import NONE, Floats, Ints, Tree, counts_of, trees_of
 
 
 def values(
@@ -51,7 +51,7 @@ def values(
         return []
     forest = forest_of(trees, trials)
     moving = transition_model(kernel)
-    said = _Decision(posterior(forest, moving), config)
+    said = _Decision(*posterior_with_falls(forest, moving), config)
     by_chain: dict[ChainShape, list[StepValue]] = {}
     for tree, numbers in zip(trees, forest.numbers, strict=True):
         for chain, path in zip(tree.chains, tree.paths, strict=True):
@@ -79,8 +79,8 @@ most)."""
 class _Decision:
     """Summary numbers of the posterior of each node."""
 
-    def __init__(self, found: Posterior, config: EstimatorConfig) -> None:
-        before_fall = found.falls > _LIKELY_FALL
+    def __init__(self, found: Posterior, falls: Floats, config: EstimatorConfig) -> None:
+        before_fall = falls > _LIKELY_FALL
         usual = quantiles_of(found.mass, config.confidence)
         wider = quantiles_of(found.mass, 1 - _LESS_OUTSIDE * (1 - config.confidence))
         low, high = (np.where(before_fall, *bounds) for bounds in zip(wider, usual, strict=True))

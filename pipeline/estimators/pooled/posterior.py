@@ -26,17 +26,25 @@ _NEVER = -1e9
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posterior:
     """For N nodes: `mass` (N, POINTS), the distributions of their values; `with_parent` (N,), the covariance of a node's value
-    and its parent's, 0 for a root; `falls` (N,), the probability of a large fall at the next step: the largest of several next
-    steps, and of the outcome of a wrong chain."""
+    and its parent's, 0 for a root."""
 
     mass: Floats
     with_parent: Floats
-    falls: Floats
 
 
 def posterior(forest: Forest, moving: TransitionModel) -> Posterior:
     """See the module. The time is linear in the number of nodes."""
+    return _summary(forest, moving, _downward(forest, moving))
+
+
+def posterior_with_falls(forest: Forest, moving: TransitionModel) -> tuple[Posterior, Floats]:
+    """The posterior, and for each node the probability of a large fall at the next step, (N,): the largest of several next
+    steps, and of the outcome of a wrong chain. Decisions about rollouts do not need it, so `posterior` leaves it out."""
     found = _downward(forest, moving)
+    return _summary(forest, moving, found), _falls(forest, moving, found)
+
+
+def _summary(forest: Forest, moving: TransitionModel, found: "_Evidence") -> Posterior:
     mean = found.mass @ GRID
     with_parent = np.zeros(len(mean))
     inner = found.inner
@@ -45,7 +53,7 @@ def posterior(forest: Forest, moving: TransitionModel) -> Posterior:
         steps = found.own_steps * GRID[:, None] * GRID
         together[taken - inner.start] = np.einsum("ng,ngh,nh->n", found.apart[taken], steps, found.below[taken])
     with_parent[inner] = together / found.total[inner] - mean[inner] * mean[forest.parents[inner]]
-    return Posterior(mass=found.mass, with_parent=with_parent, falls=_falls(forest, moving, found))
+    return Posterior(mass=found.mass, with_parent=with_parent)
 
 
 def _falls(forest: Forest, moving: TransitionModel, found: "_Evidence") -> Floats:
