@@ -10,7 +10,7 @@ The tokens of a run must fit into memory.
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,13 +71,27 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         Raises UsageError for no run of this version, an unfinished one without `config.partial`, and neutral steps without
         `config.neutral`; InputError for a bound on a number that no chain of the run has; StoreError for a damaged file.
         """
+        rows = label_rows(config.run_dir, COLUMNS, partial=config.partial)
+        return cls.of_rows(rows, config, tokenizer, max_length=max_length, held_out=held_out)
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: Iterable[Mapping[str, Any]],
+        config: TrainConfig,
+        tokenizer: Any,
+        *,
+        max_length: int,
+        held_out: bool | None = None,
+    ) -> "StepDataset":
+        """The same from rows of `labels` with `targets.COLUMNS`. Raises UsageError and InputError as `of_run` does."""
         encode, separator = encoder(tokenizer), unescaped_separator(config.separator)
         items: list[TrainChain] = []
         left_out: Counter[str] = Counter()
         chain_filter = ChainFilter(config)
         chains = steps = cut = 0
         places = NO_PLACES
-        for row in label_rows(config.run_dir, COLUMNS, partial=config.partial):
+        for row in rows:
             reason = chain_filter.reason(row["p_outcome"], row["root_value"])
             if held_out is not None and held_out != in_validation(row["problem"], config.validation, config.seed):
                 continue

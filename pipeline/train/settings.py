@@ -93,6 +93,9 @@ class TrainConfig(Settings):
     """Train the head and this number of the top layers. null: the whole model."""
     epochs: Annotated[int, Ge(1)] = 3
     """Number of passes over all chains."""
+    patience: Annotated[int | None, Ge(1)] = None
+    """Stop after this number of epochs without a smaller loss on the held-out problems, and keep the weights of the epoch with
+    the smallest. null: train all epochs and keep the last weights."""
     batch: Annotated[int, Ge(1)] = 16
     """Chains per forward pass and device."""
     gradient_accumulation_steps: Annotated[int, Ge(1)] = 1
@@ -114,6 +117,8 @@ class TrainConfig(Settings):
 
     def check(self) -> None:
         check(self.separator != "", "separator", repr(self.separator), "a text")
+        if self.patience is not None and not self.validation:
+            raise ValueError("patience needs held-out problems: give validation above 0, or leave patience out")
         check_bounds(self)
 
 

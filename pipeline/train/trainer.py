@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import PartialState
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 
 from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
 from pipeline.estimators.labels import NEGATIVE, POSITIVE
 from pipeline.estimators.target_places import place_warnings
+from pipeline.train.best_epoch import BestEpoch
 from pipeline.train.data import LengthBatchSampler, StepCollator, StepDataset, target_tensors
 from pipeline.train.losses import batch_loss
 from pipeline.train.model import (
@@ -94,20 +96,32 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
         progress(f"warning     {text}")
     begun = Record(settings=settings_of(config), labels=labels)
     write_record(out, begun)
-    trainer = _StepTrainer(
-        config, model, training, pad_id_of(tokenizer), _Validation(held_out, tokenizer, config.loss), progress
-    )
-    checkpoint = last_checkpoint(out)
-    if checkpoint is not None:
-        progress(f"resumes from {checkpoint}")
-    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    metrics = trainer.validate()
-    if trainer.is_world_process_zero():
+    metrics = fit(config, model, tokenizer, training, held_out, progress)
+    if PartialState().is_main_process:
         model.save_pretrained(out)
         tokenizer.save_pretrained(out)
         write_record(out, replace(begun, metrics=metrics))
         shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
     return Trained(out=out, metrics=metrics, before=False)
+
+
+def fit(
+    config: TrainConfig,
+    model: Any,
+    tokenizer: Any,
+    training: StepDataset,
+    held_out: StepDataset,
+    progress: Progress,
+) -> Metrics:
+    """Train the model in place, from the last checkpoint in `config.out` if there is one. The metrics of its final weights."""
+    trainer = _StepTrainer(
+        config, model, training, pad_id_of(tokenizer), _Validation(held_out, tokenizer, config.loss), progress
+    )
+    checkpoint = last_checkpoint(Path(config.out).expanduser())
+    if checkpoint is not None:
+        progress(f"resumes from {checkpoint}")
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    return trainer.keep_best()
 
 
 class _Validation:
@@ -166,6 +180,7 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
         self._began = time.monotonic()
         self._resumed_within = False
         self._metrics: Metrics | None = None
+        self._best = None if config.patience is None else BestEpoch(Path(config.out).expanduser() / CHECKPOINTS)
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -176,8 +191,13 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
         loss = total / weight
         return (loss, outputs) if return_outputs else loss
 
-    def validate(self) -> Metrics:
-        """The metrics of the current model on the held-out problems."""
+    def keep_best(self) -> Metrics:
+        """Give the model the weights to keep. Their metrics on the held-out problems."""
+        if self._best is not None and (found := self._best.metrics) is not None:
+            if self.is_world_process_zero():
+                self._best.restore(self.model)
+            self._progress(f"kept        the weights of epoch {self._best.epoch}")
+            return found
         return self._metrics or self._validation.metrics(self.model)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> LengthBatchSampler:
@@ -188,7 +208,8 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
         self._began = time.monotonic()
         self._resumed_within = updates % (of // self._config.epochs) > 0
 
-    def _epoch_ended(self, epoch: int) -> None:
+    def _epoch_ended(self, epoch: int) -> bool:
+        """Whether to stop here."""
         self._metrics = self._validation.metrics(self.model)
         total, weight = self._sums.tolist()
         seconds = time.monotonic() - self._began
@@ -198,12 +219,17 @@ class _StepTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped he
             f"{validation_text(self._metrics)}; {seconds:,.0f} s{rest}"
         )
         self._sums, self._began, self._resumed_within = 0.0, time.monotonic(), False
+        if self._best is None or self._config.patience is None:
+            return False
+        self._best.compare(epoch, self._metrics, self.model, write=self.is_world_process_zero())
+        return self._best.epoch is not None and epoch - self._best.epoch >= self._config.patience
 
 
 class _Epochs(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
-    """`begun` gets the number of updates done before and the total number of updates. `ended` gets the number of the epoch."""
+    """`begun` gets the number of updates done before and the total number of updates. `ended` gets the number of the epoch,
+    and says whether to stop."""
 
-    def __init__(self, begun: Callable[[int, int], None], ended: Callable[[int], None]) -> None:
+    def __init__(self, begun: Callable[[int, int], None], ended: Callable[[int], bool]) -> None:
         self._begun = begun
         self._ended = ended
 
@@ -211,8 +237,8 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
         self._begun(state.global_step, state.max_steps)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._ended(round(state.epoch))
-        if state.global_step >= state.max_steps:
+        control.should_training_stop |= self._ended(round(state.epoch))
+        if state.global_step >= state.max_steps or control.should_training_stop:
             # The model itself is written next.
             control.should_save = False
 

@@ -16,12 +16,19 @@ class Problems:
 
 def drawn(rng: random.Random, size: Size, train: int, test: int) -> Problems:
     """`train` and `test` exercises, all different."""
-    exercises: dict[str, Exercise] = {}
-    while len(exercises) < train + test:
-        exercise = random_exercise(rng, size)
-        exercises.setdefault(exercise.problem, exercise)
-    every = tuple(exercises.values())
+    every = tuple(exercises(rng, size, train + test))
     return Problems(train=every[:train], test=every[train:])
+
+
+def exercises(rng: random.Random, size: Size, count: int) -> list[Exercise]:
+    """`count` different exercises in random order: short ones, of which there are fewer, would otherwise come first."""
+    found: dict[str, Exercise] = {}
+    while len(found) < count:
+        exercise = random_exercise(rng, size)
+        found.setdefault(exercise.problem, exercise)
+    shuffled = list(found.values())
+    rng.shuffle(shuffled)
+    return shuffled
 
 
 def row(exercise: Exercise) -> dict[str, object]:

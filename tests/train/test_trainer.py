@@ -131,15 +131,16 @@ def test_a_finished_model_is_left_as_it_is_and_other_settings_are_refused(
     assert not [name for name in before if name.endswith((".bin", ".pt", ".pth"))]
 
 
-def test_what_is_broken_off_goes_on_to_the_same_weights(small_run: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("patience", [None, 2])
+def test_what_is_broken_off_goes_on_to_the_same_weights(small_run: Path, tmp_path: Path, patience: int | None) -> None:
     class PowerCut(Exception): ...
 
     def broken(line: str) -> None:
         if line.startswith("epoch 2"):
             raise PowerCut
 
-    straight = settings(small_run, tmp_path / "straight", loss=Loss.soft)
-    cut = settings(small_run, tmp_path / "cut", loss=Loss.soft)
+    straight = settings(small_run, tmp_path / "straight", loss=Loss.soft, patience=patience)
+    cut = settings(small_run, tmp_path / "cut", loss=Loss.soft, patience=patience)
     trained(straight)
     with pytest.raises(PowerCut):
         train(cut, weights=str(ASSET), progress=broken)
@@ -147,11 +148,25 @@ def test_what_is_broken_off_goes_on_to_the_same_weights(small_run: Path, tmp_pat
     torn.mkdir()
     shown: list[str] = []
     trained(cut, shown)
-    assert [line[:12] for line in shown[2:]] == ["resumes from", "epoch 2 of 3", "epoch 3 of 3"]
+    kept = [] if patience is None else ["kept        "]
+    assert [line[:12] for line in shown[2:]] == ["resumes from", "epoch 2 of 3", "epoch 3 of 3", *kept]
     assert "since the checkpoint" not in shown[3]
     weights = [load_file(tmp_path / name / "model.safetensors") for name in ("straight", "cut")]
     assert all(torch.allclose(weights[0][name], weights[1][name], atol=1e-6) for name in weights[0])
     assert not (tmp_path / "cut" / "checkpoints").exists()
+
+
+def test_training_stops_when_the_held_out_loss_rises_and_keeps_the_best_epoch(small_run: Path, tmp_path: Path) -> None:
+    shown: list[str] = []
+    config = settings(
+        small_run, tmp_path / "prm", loss=Loss.soft, epochs=9, patience=1, learning_rate=0.3, validation=0.4
+    )
+    found = trained(config, shown)
+    losses = [float(line.partition(": loss ")[2].split(",")[0]) for line in shown if line.startswith("epoch")]
+    best = losses.index(min(losses)) + 1
+    assert len(losses) == best + 1 < 9
+    assert shown[-1] == f"kept        the weights of epoch {best}"
+    assert found.metrics.loss == pytest.approx(min(losses), abs=1e-4)
 
 
 def test_the_first_loss_behind_a_checkpoint_within_an_epoch_says_that_it_is_of_the_rest(
@@ -347,6 +362,7 @@ def test_scores_are_refused_of_what_is_no_such_model(prm: Path, small_run: Path,
     [
         (["train", "run_dir=x", "model=x"], "out is not set"),
         (["train", "run_dir=x", "model=x", "out=y", "validation=1"], "validation=1.0 is out of range"),
+        (["train", "run_dir=x", "model=x", "out=y", "patience=1", "validation=0"], "patience needs held-out problems"),
         (["train", "run_dir=x", "model=x", "out=y", "batch=0"], "batch=0 is out of range: it must be at least 1"),
         (["train", "run_dir=x", "model=x", "out=y", "loss=mse"], "hard, soft, beta_binomial"),
         (["score", "model=x", "out=y"], "give either run_dir=FOLDER"),

@@ -1,0 +1,40 @@
+"""The closed loop as an experiment: five seeds of every arm, with ceilings, and what the spread comes from.
+
+It continues in `runs/loop-experiment`: what is there is not run again. Remove the folder to start with other code.
+"""
+
+import time
+
+from tests.conftest import ROOT
+from tests.loop.arms import ARMS, RECIPE, plan
+from tests.loop.experiment import Experiment
+from tests.loop.plan import TEST_PROBLEMS
+from tests.loop.tables import arms_table, ceiling_line, differences_table, leads_table, spread_table
+
+FOLDER = ROOT / "runs" / "loop-experiment"
+
+
+def loop() -> None:
+    """Run what is missing, and print the tables."""
+    began = time.monotonic()
+    experiment = Experiment(FOLDER, lambda line: print(line, flush=True))
+    try:
+        for run in plan():
+            experiment.run(run.arm, run.seed, run.training_seed)
+        results, votes, checker = experiment.results(), experiment.votes, experiment.by_arithmetic
+    finally:
+        experiment.close()
+    print(
+        f"\n{(time.monotonic() - began) / 60:.0f} minutes; {sum(each['seconds'] for each in results) / 60:.0f} of all starts"
+    )
+    names = [arm.name for arm in ARMS]
+    for table in (
+        arms_table(results, votes, names),
+        ceiling_line(checker),
+        leads_table(results, votes, RECIPE.name),
+        differences_table(results, RECIPE.name, names[1:]),
+        spread_table(results, votes, RECIPE.name, TEST_PROBLEMS),
+    ):
+        print()
+        for line in table:
+            print(line)
