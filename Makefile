@@ -30,7 +30,7 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 	  done; echo --torch-backend=cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo loop check test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale lock wheel clean
+.PHONY: help setup demo loop bench-loop check test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ bench-gpu:  ## LLM.generate, the pipeline and the bound on an NVIDIA GPU (MODEL=
 
 bench-estimators: setup  ## tokens per labelled step against the error of values, ours and published rules, with known truth: minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.estimators
+
+bench-loop: setup  ## the closed loop as an experiment: five seeds, ceilings, labels at equal tokens; hours (goes on in runs/loop-experiment)
+	OMP_NUM_THREADS=1 $(BIN)/python -u -m tests.bench $(if $(RECORD),--record) loop
 
 bench-scale: setup  ## idle engines, the driver with up to 512 workers, the cost of a million steps at PRICE per GPU hour, simulated: minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.scale $(PRICE)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import PartialState
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 
 from pipeline.core.errors import InputError
@@ -96,13 +95,21 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
         progress(f"warning     {text}")
     begun = Record(settings=settings_of(config), labels=labels)
     write_record(out, begun)
-    metrics = fit(config, model, tokenizer, training, held_out, progress)
-    if PartialState().is_main_process:
+    fitted = fit(config, model, tokenizer, training, held_out, progress)
+    if fitted.writes:
         model.save_pretrained(out)
         tokenizer.save_pretrained(out)
-        write_record(out, replace(begun, metrics=metrics))
+        write_record(out, replace(begun, metrics=fitted.metrics))
         shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
-    return Trained(out=out, metrics=metrics, before=False)
+    return Trained(out=out, metrics=fitted.metrics, before=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """`metrics`: of the final weights on the held-out problems. `writes`: of several processes, this is the one that writes."""
+
+    metrics: Metrics
+    writes: bool
 
 
 def fit(
@@ -112,8 +119,8 @@ def fit(
     training: StepDataset,
     held_out: StepDataset,
     progress: Progress,
-) -> Metrics:
-    """Train the model in place, from the last checkpoint in `config.out` if there is one. The metrics of its final weights."""
+) -> Fitted:
+    """Train the model in place, from the last checkpoint in `config.out` if there is one."""
     trainer = _StepTrainer(
         config, model, training, pad_id_of(tokenizer), _Validation(held_out, tokenizer, config.loss), progress
     )
@@ -121,7 +128,7 @@ def fit(
     if checkpoint is not None:
         progress(f"resumes from {checkpoint}")
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    return trainer.keep_best()
+    return Fitted(metrics=trainer.keep_best(), writes=trainer.is_world_process_zero())
 
 
 class _Validation:

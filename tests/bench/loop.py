@@ -5,6 +5,8 @@ It continues in `runs/loop-experiment`: what is there is not run again. Remove t
 
 import time
 
+import torch
+
 from tests.conftest import ROOT
 from tests.loop.arms import ARMS, RECIPE, plan
 from tests.loop.experiment import Experiment
@@ -16,6 +18,7 @@ FOLDER = ROOT / "runs" / "loop-experiment"
 
 def loop() -> None:
     """Run what is missing, and print the tables."""
+    torch.set_num_threads(1)
     began = time.monotonic()
     experiment = Experiment(FOLDER, lambda line: print(line, flush=True))
     try:

@@ -40,7 +40,8 @@ class Values(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
     """`estimator`: what selects it on the command line of `label`. `rollouts`: as `sampling.rollouts`. `share`: of a seed's
-    problems that are labelled. `training`: settings of `train` that differ from the loop's. `seeds`: how many it has."""
+    problems that are labelled; above 1, also problems of the next seeds. `training`: settings of `train` that differ from the
+    loop's. `seeds`: how many it has."""
 
     name: str
     values: Values = Values.estimator
@@ -67,6 +68,7 @@ ARMS = (
     Arm(name="rate 1e-3, batch 32, 8 epochs", rollouts=ROLLOUTS, training=FORMER_TRAINING),
     Arm(name="at 210k tokens: fixed N=1", estimator=FIXED, rollouts=1, training=_LONGER),
     Arm(name="at 210k tokens: pooled", rollouts=ROLLOUTS, share=0.5, training={**_LONGER, "epochs": 8}),
+    Arm(name="twice the problems", rollouts=ROLLOUTS, share=2.0),
     Arm(name="hard labels", rollouts=ROLLOUTS, training={"loss": Loss.hard}),
     Arm(name="counts", rollouts=ROLLOUTS, training={"loss": Loss.beta_binomial}),
     Arm(

@@ -2,7 +2,6 @@
 commands. What an arm came to with a seed is a line of `results.jsonl`, and is not run again.
 """
 
-import dataclasses
 import json
 import random
 import shutil
@@ -106,17 +105,28 @@ class Experiment:
         return {name: float(of.mean()) for name, of in chances.items()}
 
     def _labels(self, arm: Arm, seed: int) -> Labelled:
-        problems = round(arm.share * PROBLEMS)
+        """Of the seed's own problems; if the arm wants more than these, also those of the next seeds."""
+        left, found = round(arm.share * PROBLEMS), list[Labelled]()
+        while left > 0:
+            found.append(self._labels_of_part(arm, (seed + len(found)) % SEEDS, min(left, PROBLEMS)))
+            left -= PROBLEMS
+        rows = [row for labels in found for row in labels.rows]
+        if arm.values is Values.truth:
+            rows = true_rows(rows, {exercise.problem: exercise for exercise in self._exercises})
+        return Labelled(
+            rows=tuple(rows),
+            rollouts=sum(labels.rollouts for labels in found),
+            tokens=sum(labels.tokens for labels in found),
+        )
+
+    def _labels_of_part(self, arm: Arm, seed: int, problems: int) -> Labelled:
         key = (arm.estimator, arm.rollouts, arm.draws, problems, seed)
         if key not in self._labelled:
             graded = self._part(seed)
             chosen = [exercise.problem for exercise in graded.part.exercises[:problems]]
             estimator = label_settings(*arm.estimator).estimator
             self._labelled[key] = labelled(graded, chosen, estimator, draws=arm.draws, rollouts=arm.rollouts)
-        found = self._labelled[key]
-        if arm.values is Values.truth:
-            return dataclasses.replace(found, rows=tuple(true_rows(found.rows, self._part(seed).exercises)))
-        return found
+        return self._labelled[key]
 
     def _part(self, seed: int) -> Graded:
         if seed not in self._parts:
@@ -143,12 +153,12 @@ class Experiment:
         model = new_model(str(ASSET), None, separator=unescaped_separator(config.separator), layers=None)
         began = time.process_time()
         lines: list[str] = []
-        metrics = fit(config, model, self._tokenizer, training, held_out, lines.append)
+        fitted = fit(config, model, self._tokenizer, training, held_out, lines.append)
         for line in lines:
             self._show(f"  {line}")
         return {
             "chains": len(training) + len(held_out),
-            "held_out_loss": metrics.loss,
+            "held_out_loss": fitted.metrics.loss,
             "train_seconds": round(time.process_time() - began, 1),
             **self._chosen(model, config),
         }

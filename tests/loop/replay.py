@@ -4,7 +4,7 @@ The estimator decides which rollouts it wants, through the functions that the wo
 of an engine. So all estimators see the same rollouts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -79,7 +79,7 @@ class Graded:
         """Of the first `count` draws for a problem."""
         return sum(len(text) + (not is_cut(text)) for text in self.part.draws[problem][:count])
 
-    def outcome(self, prefix: str, issue: int, around: int, known: Mapping[str, Any]) -> RolloutOutcome:
+    def outcome(self, prefix: str, issue: int, around: int, known: Set[str]) -> RolloutOutcome:
         """A rollout, issued in round `around`. `known`: the prefixes of the chains to be labelled."""
         problem, _, begun = prefix.partition("\n")
         completion = self._completions[prefix][issue]
@@ -190,7 +190,7 @@ def _sampled(
     return trials
 
 
-def _reached(prefix: str, completion: str, known: Any) -> str | None:
+def _reached(prefix: str, completion: str, known: Set[str]) -> str | None:
     """The longest known prefix that a completion of `prefix` reproduces."""
     lines = completion.splitlines(keepends=True)
     longer = [prefix + text for text in accumulate(lines)]

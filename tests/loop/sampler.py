@@ -52,7 +52,8 @@ class Sampler:
         for _, places in sorted(by_length.items()):
             for start in range(0, len(places), together):
                 chosen = places[start : start + together]
-                found = self._drawn([prompts[place] for place in chosen], times)
+                with torch.inference_mode():
+                    found = self._drawn([prompts[place] for place in chosen], times)
                 for number, place in enumerate(chosen):
                     yield place, found[number * times : (number + 1) * times]
 
@@ -60,7 +61,6 @@ class Sampler:
         """Of the token after each of the given ones, shape (texts, length, vocabulary)."""
         return self._logits(self._passed(ids, 0, []))
 
-    @torch.inference_mode()
     def _drawn(self, prompts: Sequence[Ids], times: int) -> list[list[int]]:
         cache: _Cache = []
         hidden = self._passed(torch.tensor(prompts), 0, cache)[:, -1:].repeat_interleave(times, 0)

@@ -17,11 +17,6 @@ class Mean:
     sd: float
     error: float
 
-    @property
-    def in_errors(self) -> float:
-        """The mean over its standard error."""
-        return self.value / self.error if self.error else float("nan")
-
 
 def mean_of(values: Sequence[float]) -> Mean:
     found = np.array(values)

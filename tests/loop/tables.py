@@ -42,14 +42,27 @@ def ceiling_line(by_arithmetic: Mapping[str, float]) -> Iterator[str]:
 
 
 def leads_table(results: Sequence[Result], votes: Votes, arm: str) -> Iterator[str]:
-    """By the number of candidates, how far ahead of majority vote each way to choose is."""
+    """How far ahead of majority vote each way to choose is, by the number of candidates. With all candidates, also the standard
+    error from the problems, which all seeds have in common, and how many errors of both kinds the lead is above 0."""
     found = of_arm(results, arm)
-    yield f"{arm}: accuracy minus majority vote, mean of {len(found)} seeds +- standard error (errors above 0)"
+    yield f"{arm}: accuracy minus majority vote, mean of {len(found)} seeds +- standard error over seeds"
     yield _line("n", list(WAYS))
-    for n in SIZES:
+    for n in SIZES if found else ():
         majority = float(np.mean(votes[f"majority {n}"]))
-        leads = [mean_of([each["means"][f"{way} {n}"] - majority for each in found]) for way in WAYS if found]
-        yield _line(str(n), [f"{_shown(lead, '+')} ({lead.in_errors:+.1f})" for lead in leads])
+        yield _line(
+            str(n), [_shown(mean_of([each["means"][f"{way} {n}"] - majority for each in found]), "+") for way in WAYS]
+        )
+    leads = [_lead(found, votes, f"{way} {LARGEST}") for way in WAYS if found]
+    yield _line(f"{LARGEST}: error from the problems", [f"+-{of_problems:.3f}" for _, of_problems in leads])
+    both = [lead.value / float(np.hypot(lead.error, of_problems)) for lead, of_problems in leads]
+    yield _line(f"{LARGEST}: lead in errors of both", [f"{times:+.1f}" for times in both])
+
+
+def _lead(found: Sequence[Result], votes: Votes, way: str) -> tuple[Mean, float]:
+    """Over majority vote, with its error over seeds, and the error from the problems."""
+    ahead = np.array([each["by_problem"][way] for each in found]) - np.array(votes[f"majority {LARGEST}"])
+    of_problems = ahead.mean(axis=0).std(ddof=1) / ahead.shape[1] ** 0.5
+    return mean_of(ahead.mean(axis=1).tolist()), float(of_problems)
 
 
 def differences_table(results: Sequence[Result], arm: str, others: Sequence[str]) -> Iterator[str]:

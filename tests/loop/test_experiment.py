@@ -31,6 +31,15 @@ from tests.tiny.policy import ASSET, TRUTH
 EXERCISE = Exercise(first=12, moves=(Move(sign="*", number=3), Move(sign="-", number=9)))
 
 
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Threads of so small a model wait for each other: on busy cores it is a hundred times slower with two."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def test_the_samplers_logits_are_the_models() -> None:
     tokenizer = AutoTokenizer.from_pretrained(ASSET)
     model = AutoModelForCausalLM.from_pretrained(ASSET, dtype=torch.float32)
@@ -159,7 +168,6 @@ def test_the_best_score_and_the_weighted_vote_choose() -> None:
 def test_a_mean_has_the_standard_error_of_its_seeds() -> None:
     found = mean_of([0.1, 0.3, 0.2])
     assert (found.value, found.sd, found.error) == pytest.approx((0.2, 0.1, 0.1 / 3**0.5))
-    assert found.in_errors == pytest.approx(2 * 3**0.5)
     assert np.isnan(mean_of([0.1]).error)
 
 
@@ -193,7 +201,7 @@ def _result(arm: str, seed: int, training_seed: int, best: float) -> dict[str, A
         "chains": 10,
         "tokens": 1_000,
         "means": dict.fromkeys(names, best),
-        "by_problem": {name: [best, best] for name in names},
+        "by_problem": {name: [best + 0.1, best - 0.1] for name in names},
         "step_auc": 0.7,
         "last_auc": 0.8,
     }
@@ -207,7 +215,10 @@ def test_tables_have_means_of_seeds_and_leave_repeated_trainings_out() -> None:
     assert arms[2].split()[:5] == ["a", "2", "10", "1,000", "0.400"]
     assert arms[3].split()[:5] == ["b", "1", "10", "1,000", "0.400"]
     assert len(arms) == 4
-    assert "+0.100 +-0.100 (+1.0)" in list(leads_table(results, votes, "a"))[4]
+    leads = list(leads_table(results, votes, "a"))
+    assert "+0.100 +-0.100" in leads[4]
+    assert leads[5].split()[-1] == "+-0.200"
+    assert leads[6].split()[-1] == "+0.4"
     assert list(differences_table(results, "a", ["b"]))[2].split()[:3] == ["b", "1", "+0.100"]
     spread = list(spread_table(results, votes, "a", problems=2))
     assert "2 seeds and 2 trainings" in spread[0]
