@@ -8,7 +8,7 @@ import time
 import torch
 
 from tests.conftest import ROOT
-from tests.loop.arms import ARMS, RECIPE, plan
+from tests.loop.arms import ARMS, POOLED_LABELS, RECIPE, plan
 from tests.loop.experiment import Experiment
 from tests.loop.plan import TEST_PROBLEMS
 from tests.loop.tables import arms_table, ceiling_line, differences_table, leads_table, spread_table
@@ -35,8 +35,9 @@ def loop() -> None:
         arms_table(results, votes, names),
         ceiling_line(checker),
         leads_table(results, votes, RECIPE.name),
-        differences_table(results, RECIPE.name, names[1:]),
-        spread_table(results, votes, RECIPE.name, TEST_PROBLEMS),
+        leads_table(results, votes, POOLED_LABELS.name),
+        differences_table(results, POOLED_LABELS.name, [name for name in names if name != POOLED_LABELS.name]),
+        spread_table(results, votes, POOLED_LABELS.name, TEST_PROBLEMS),
     ):
         print()
         for line in table:

@@ -6,19 +6,19 @@ from enum import Enum
 from typing import Any
 
 from pipeline.train.settings import Loss, TrainTarget
-from tests.loop.plan import ROLLOUTS, TRAINING
+from tests.loop.plan import TRAINING
 from tests.loop.truth import right_so_far
 from tests.tiny.arithmetic import Exercise
 
 SEEDS = 5
 """Each has problems, chains and rollouts of its own to learn from."""
 PROBLEMS = 800
-"""To learn from, of a seed."""
+"""Of a seed. An arm with more also has those of the next seeds."""
 DRAWS = 6
 FEWER = 3
-"""Seeds of the arms that are compared with the recipe: the same seeds, so that differences have less noise than accuracies."""
+"""Seeds of most arms: the same seeds, so that differences have less noise than accuracies."""
 OTHER_TRAININGS = (101, 102)
-"""Training seeds of the recipe on the chains of the first seed, besides the one that all seeds have."""
+"""Training seeds of `POOLED_LABELS` on the chains of the first seed, besides the one that all seeds have."""
 POOLED = ("estimator=pooled",)
 FIXED = ("estimator=fixed",)
 FIRST_SUCCESS = ("estimator=first_success",)
@@ -39,16 +39,14 @@ class Values(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """`estimator`: what selects it on the command line of `label`. `rollouts`: as `sampling.rollouts`. `share`: of a seed's
-    problems that are labelled; above 1, also problems of the next seeds. `training`: settings of `train` that differ from the
-    loop's. `seeds`: how many it has."""
+    """`estimator`: what selects it on the command line of `label`. `rollouts`: as `sampling.rollouts`. `problems` are labelled,
+    with `DRAWS` draws each. `training`: settings of `train` that differ from the loop's. `seeds`: how many it has."""
 
     name: str
     values: Values = Values.estimator
     estimator: tuple[str, ...] = POOLED
     rollouts: int = 3
-    share: float = 1.0
-    draws: int = DRAWS
+    problems: int = PROBLEMS
     training: Mapping[str, Any] = field(default_factory=dict)
     seeds: int = FEWER
 
@@ -58,37 +56,40 @@ class Arm:
         return {**TRAINING, **self.training}
 
 
-RECIPE = Arm(name="recipe: pooled, soft", rollouts=ROLLOUTS, seeds=SEEDS)
+RECIPE = Arm(name="recipe: N=1, 1,600 problems", estimator=FIXED, rollouts=1, problems=1_600, seeds=SEEDS)
 """What `make loop` does."""
-TRUE_STEPS = Arm(name="true step labels", rollouts=ROLLOUTS, values=Values.truth)
-_LONGER = {"patience": 3}
+POOLED_LABELS = Arm(name="pooled, 800 problems", seeds=SEEDS)
+"""About as many tokens as the recipe has. Losses and ceilings are compared on these chains."""
+_UNTIL_WORSE = {"patience": 3}
 ARMS = (
     RECIPE,
-    TRUE_STEPS,
-    Arm(name="rate 1e-3, batch 32, 8 epochs", rollouts=ROLLOUTS, training=FORMER_TRAINING),
-    Arm(name="at 210k tokens: fixed N=1", estimator=FIXED, rollouts=1, training=_LONGER),
-    Arm(name="at 210k tokens: pooled", rollouts=ROLLOUTS, share=0.5, training={**_LONGER, "epochs": 8}),
-    Arm(name="twice the problems", rollouts=ROLLOUTS, share=2.0),
-    Arm(name="hard labels", rollouts=ROLLOUTS, training={"loss": Loss.hard}),
-    Arm(name="counts", rollouts=ROLLOUTS, training={"loss": Loss.beta_binomial}),
+    POOLED_LABELS,
+    Arm(name="pooled, true step labels", values=Values.truth),
+    Arm(name="pooled, 1,600 problems", problems=1_600),
+    Arm(name="pooled, former training", training=FORMER_TRAINING),
+    Arm(name="pooled, hard labels", training={"loss": Loss.hard}),
+    Arm(name="pooled, counts", training={"loss": Loss.beta_binomial}),
+    Arm(name="fixed N=1, 800 problems", estimator=FIXED, rollouts=1, training=_UNTIL_WORSE),
+    Arm(name="pooled, 400 problems", problems=400, training={**_UNTIL_WORSE, "epochs": 8}),
     Arm(
-        name="at 210k tokens: fixed N=8",
+        name="fixed N=8, 188 problems",
         estimator=FIXED,
         rollouts=8,
-        share=0.235,
-        training={**_LONGER, "epochs": 17},
+        problems=188,
+        training={**_UNTIL_WORSE, "epochs": 17},
     ),
     Arm(
-        name="at 210k tokens: first_success",
+        name="first_success, 216 problems",
         estimator=FIRST_SUCCESS,
         rollouts=8,
-        share=0.27,
-        training={**_LONGER, "epochs": 15},
+        problems=216,
+        training={**_UNTIL_WORSE, "epochs": 15},
     ),
-    Arm(name="fixed N=8, all problems", estimator=FIXED, rollouts=8),
-    Arm(name="ORM", rollouts=ROLLOUTS, training={"target": TrainTarget.outcome, "loss": Loss.hard}),
+    Arm(name="ORM of the pooled chains", training={"target": TrainTarget.outcome, "loss": Loss.hard}),
+    Arm(name="fixed N=8, 800 problems", estimator=FIXED, rollouts=8),
 )
-"""Arms at equal tokens have as many updates, and stop by held-out problems: fewer chains are seen more often."""
+"""The last four before the ORM cost about 200,000 tokens each and have as many updates, so fewer chains are seen more often;
+they stop by held-out problems."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +103,10 @@ class Run:
 
 def plan() -> list[Run]:
     """All runs, in an order in which an interrupted experiment says most."""
-    runs = [Run(arm=arm, seed=seed, training_seed=seed) for arm in ARMS[:2] for seed in range(arm.seeds)]
-    runs += [Run(arm=RECIPE, seed=0, training_seed=seed) for seed in OTHER_TRAININGS]
-    return [*runs, *(Run(arm=arm, seed=seed, training_seed=seed) for arm in ARMS[2:] for seed in range(arm.seeds))]
+    runs = [Run(arm=arm, seed=seed, training_seed=seed) for arm in ARMS for seed in range(arm.seeds)]
+    repeated = [Run(arm=POOLED_LABELS, seed=0, training_seed=seed) for seed in OTHER_TRAININGS]
+    first = RECIPE.seeds + POOLED_LABELS.seeds
+    return [*runs[:first], *repeated, *runs[first:]]
 
 
 def true_rows(rows: Sequence[Row], exercises: Mapping[str, Exercise]) -> list[Row]:

@@ -30,7 +30,7 @@ from pipeline.train.score import chain_scores
 from pipeline.train.settings import TrainConfig, TrainTarget, unescaped_separator
 from pipeline.train.text import encode_chain, encoder, pad_id_of
 from pipeline.train.trainer import fit
-from tests.loop.arms import PROBLEMS, SEEDS, Arm, Row, Values, true_rows
+from tests.loop.arms import DRAWS, PROBLEMS, SEEDS, Arm, Row, Values, true_rows
 from tests.loop.candidates import Candidates, candidates_of
 from tests.loop.choice import by_scores, without_scores
 from tests.loop.plan import CANDIDATES, SEED, SIZE
@@ -41,7 +41,6 @@ from tests.loop.sampler import Sampler
 from tests.tiny.policy import ASSET
 
 TEST_PROBLEMS = 400
-DRAWS = 6
 ROLLOUTS = 4
 """Of every prefix, in the pool. What an estimator wants beyond is drawn when it asks."""
 AGGREGATIONS = ("last", "min", "product", "mean")
@@ -106,7 +105,7 @@ class Experiment:
 
     def _labels(self, arm: Arm, seed: int) -> Labelled:
         """Of the seed's own problems; if the arm wants more than these, also those of the next seeds."""
-        left, found = round(arm.share * PROBLEMS), list[Labelled]()
+        left, found = arm.problems, list[Labelled]()
         while left > 0:
             found.append(self._labels_of_part(arm, (seed + len(found)) % SEEDS, min(left, PROBLEMS)))
             left -= PROBLEMS
@@ -120,12 +119,12 @@ class Experiment:
         )
 
     def _labels_of_part(self, arm: Arm, seed: int, problems: int) -> Labelled:
-        key = (arm.estimator, arm.rollouts, arm.draws, problems, seed)
+        key = (arm.estimator, arm.rollouts, problems, seed)
         if key not in self._labelled:
             graded = self._part(seed)
             chosen = [exercise.problem for exercise in graded.part.exercises[:problems]]
             estimator = label_settings(*arm.estimator).estimator
-            self._labelled[key] = labelled(graded, chosen, estimator, draws=arm.draws, rollouts=arm.rollouts)
+            self._labelled[key] = labelled(graded, chosen, estimator, draws=DRAWS, rollouts=arm.rollouts)
         return self._labelled[key]
 
     def _part(self, seed: int) -> Graded:

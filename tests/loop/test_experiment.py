@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from pipeline.graders.registry import checker_for
 from pipeline.train.settings import Loss, TrainConfig
 from pipeline.train.targets import step_targets
-from tests.loop.arms import RECIPE, SEEDS, plan, true_rows
+from tests.loop.arms import POOLED_LABELS, SEEDS, plan, true_rows
 from tests.loop.candidates import candidates_of
 from tests.loop.choice import Contest, by_scores, without_scores
 from tests.loop.plan import SIZE
@@ -187,7 +187,9 @@ def test_components_of_known_variance_are_found() -> None:
 def test_every_run_of_the_plan_has_a_name_of_its_own_and_settings_of_train() -> None:
     runs = plan()
     assert len({(run.arm.name, run.seed, run.training_seed) for run in runs}) == len(runs)
-    assert [run.seed for run in runs if run.arm is RECIPE and run.seed == run.training_seed] == list(range(SEEDS))
+    assert [run.seed for run in runs if run.arm is POOLED_LABELS and run.seed == run.training_seed] == list(
+        range(SEEDS)
+    )
     for run in runs:
         TrainConfig(run_dir="x", model="x", out="x", **run.arm.settings).check()
 
