@@ -1,5 +1,6 @@
-"""Where the targets of training data are, and what a user should know before training on them: few steps have a target, or the
-labels 0 only repeat outcomes. `export` and `train` count what they take; the report says the same of a run. Pure.
+"""Where the targets of training data are, and what a user should know before training on them: few steps have a target, nearly
+all have the same, or the labels 0 only repeat outcomes. `export` and `train` count what they take; the report says the same of
+a run. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +12,10 @@ from pipeline.estimators.labels import NEGATIVE
 
 HALF = 0.5
 """Fewer inner steps with a target than this share, or more labels 0 at ends of chains, are worth a warning."""
+EXTREME = 0.05
+"""Targets whose mean is at most this, or at least 1 minus this, do not tell right steps from wrong ones."""
+LEAST_KNOWN = 100
+"""Of fewer inner steps with a target nothing is said about their mean."""
 LEAST_ZEROS = 20
 """Of fewer labels 0 nothing is said: most of a handful may be ends by chance."""
 
@@ -18,12 +23,14 @@ LEAST_ZEROS = 20
 class TargetPlaces(NamedTuple):
     """The end of a chain has the chain's own outcome as target; all other steps are inner steps.
 
-    `inner`: number of inner steps; `known`: those with a target. `bad`: labels 0 of all steps, for hard targets; `bad_at_ends`:
-    those at ends. A NamedTuple, because one is made for every chain and it is fast.
+    `inner`: number of inner steps; `known`: those with a target; `good`: the sum of these targets, at most 1 each. `bad`:
+    labels 0 of all steps, for hard targets; `bad_at_ends`: those at ends. A NamedTuple, because one is made for every chain and
+    it is fast.
     """
 
     inner: int = 0
     known: int = 0
+    good: float = 0.0
     bad: int = 0
     bad_at_ends: int = 0
 
@@ -40,9 +47,21 @@ def target_places(targets: Sequence[object], origins: Sequence[str], *, hard: bo
     return TargetPlaces(
         inner=len(inner),
         known=len(inner) - inner.count(None),
+        good=sum(map(_good, inner)),
         bad=bad,
         bad_at_ends=bad - inner.count(NEGATIVE) if hard else 0,
     )
+
+
+def _good(target: object) -> float:
+    """A label, a value, or correct and graded rollouts, as a number from 0 to 1; 0 for none."""
+    match target:
+        case int() | float():
+            return min(target, 1)
+        case (int(correct), int(rollouts)):
+            return correct / rollouts
+        case _:
+            return 0.0
 
 
 def total_places(places: Iterable[TargetPlaces]) -> TargetPlaces:
@@ -57,6 +76,12 @@ def place_warnings(places: TargetPlaces, *, what: str, instead: str) -> Iterator
         yield (
             f"few inner steps have a {what}: {places.known:,} of {places.inner:,}. Inner steps are all but the ends of chains, "
             f"which repeat outcomes. Trainers learn nothing from a step without a {what}. {instead}"
+        )
+    if places.known >= LEAST_KNOWN and not EXTREME < places.good / places.known < 1 - EXTREME:
+        yield (
+            f"the mean {what} of {format_count(places.known, 'inner step')} is {places.good / places.known:.2f}: nearly all "
+            "are the same, and a model learns nothing about steps from them. The policy solves too few of these problems, or "
+            "too many"
         )
     if places.bad >= LEAST_ZEROS and places.bad_at_ends > HALF * places.bad:
         yield (

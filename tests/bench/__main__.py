@@ -13,6 +13,7 @@ from tests.bench.live import live
 from tests.bench.page import page
 from tests.bench.plan import plan
 from tests.bench.programs import programs
+from tests.bench.real import real
 from tests.bench.report import report
 from tests.bench.results import FLAG, printed
 from tests.bench.store import store
@@ -35,6 +36,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "page": page,
     "compare": compare,
     "tiny": tiny,
+    "real": real,
     "demo": demo,
 }
 PARTS = THROUGHPUT | OTHERS

@@ -11,10 +11,11 @@ ORIGINS = ["measured", "implied", "measured", "terminal"]
 
 
 def test_ends_are_no_inner_steps() -> None:
-    assert target_places([1, None, 0, 0], ORIGINS, hard=True) == (3, 2, 2, 1)
-    assert target_places([1, None, 0], ORIGINS, hard=True) == (3, 2, 1, 0)
-    assert target_places([0.5, None, 0.0, 0.0], ORIGINS, hard=False) == (3, 2, 0, 0)
-    assert target_places([0], ["terminal"], hard=True) == (0, 0, 1, 1)
+    assert target_places([1, None, 0, 0], ORIGINS, hard=True) == (3, 2, 1, 2, 1)
+    assert target_places([1, None, 0], ORIGINS, hard=True) == (3, 2, 1, 1, 0)
+    assert target_places([0.5, None, 0.0, 0.0], ORIGINS, hard=False) == (3, 2, 0.5, 0, 0)
+    assert target_places([(1, 4), None, (2, 2), (0, 1)], ORIGINS, hard=False) == (3, 2, 1.25, 0, 0)
+    assert target_places([0], ["terminal"], hard=True) == (0, 0, 0, 1, 1)
     assert target_places([], [], hard=True) == NO_PLACES
 
 
@@ -28,13 +29,17 @@ def warned(places: TargetPlaces) -> list[str]:
         (TargetPlaces(inner=10, known=5), []),
         (TargetPlaces(inner=10, known=4), ["few"]),
         (TargetPlaces(inner=0, known=0), []),
-        (TargetPlaces(inner=90, known=90, bad=40, bad_at_ends=20), []),
-        (TargetPlaces(inner=90, known=90, bad=40, bad_at_ends=21), ["21"]),
-        (TargetPlaces(inner=90, known=90, bad=19, bad_at_ends=19), []),
+        (TargetPlaces(inner=90, known=90, good=50, bad=40, bad_at_ends=20), []),
+        (TargetPlaces(inner=90, known=90, good=50, bad=40, bad_at_ends=21), ["21"]),
+        (TargetPlaces(inner=90, known=90, good=50, bad=19, bad_at_ends=19), []),
+        (TargetPlaces(inner=100, known=100, good=5.0), ["the"]),
+        (TargetPlaces(inner=100, known=100, good=5.1), []),
+        (TargetPlaces(inner=100, known=100, good=95.0), ["the"]),
+        (TargetPlaces(inner=99, known=99, good=0.0), []),
         (TargetPlaces(inner=10, known=0, bad=20, bad_at_ends=20), ["few", "20"]),
     ],
 )
-def test_less_than_half_is_worth_a_warning(places: TargetPlaces, lines: list[str]) -> None:
+def test_few_or_equal_targets_and_zeros_at_ends_are_worth_a_warning(places: TargetPlaces, lines: list[str]) -> None:
     assert warned(places) == lines
 
 

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.report.warnings import ungraded_rollouts, warning_lines, zeros_at_ends
+from pipeline.analysis.report.warnings import (
+    LEAST_ROLLOUTS,
+    ungraded_rollouts,
+    warning_lines,
+    zeros_at_ends,
+    zeros_of_unsolved,
+)
 from pipeline.estimators.target_places import LEAST_ZEROS
 from pipeline.estimators.tree import Floats
 
@@ -23,6 +29,7 @@ def run(lost_if_wrong: float, lost_if_right: float, seed: int = 0, rollouts: int
     frame = pl.DataFrame(
         {
             "chain": np.repeat(np.arange(CHAINS), STEPS),
+            "step": np.tile(np.arange(STEPS), CHAINS),
             "value": np.where(graded > 0, correct / np.maximum(graded, 1), 0.5),
             "n_correct": correct,
             "n_rollouts": graded,
@@ -81,3 +88,33 @@ def test_labels_0_that_are_mostly_ends_are_reported(ends: int, inner: int, good:
     assert zeros_at_ends(labelled) == (ends, ends + inner)
     said = [line for line in warning_lines(labelled) if "only repeat the outcome" in line]
     assert bool(said) == (ends > inner and ends + inner >= LEAST_ZEROS)
+
+
+@pytest.mark.parametrize(
+    ("correct", "graded", "words"),
+    [
+        (5, LEAST_ROLLOUTS, "only 5 of 100 graded rollouts (5.0 %) are correct"),
+        (6, LEAST_ROLLOUTS, ""),
+        (LEAST_ROLLOUTS, LEAST_ROLLOUTS, "100 of 100 graded rollouts (100 %) are correct"),
+        (94, LEAST_ROLLOUTS, ""),
+        (0, LEAST_ROLLOUTS - 1, ""),
+    ],
+)
+def test_a_policy_that_solves_nothing_or_everything_is_reported(correct: int, graded: int, words: str) -> None:
+    steps = run(0.0, 0.0)[0].head(1).with_columns(n_correct=pl.lit(correct), n_rollouts=pl.lit(graded))
+    said = list(warning_lines(steps))
+    assert len(said) == bool(words)
+    assert all(line.startswith(words) and "teach nothing about steps" in line for line in said)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_labels_0_of_problems_that_are_never_solved_are_reported(unsolved: int, others: int) -> None:
+    roots = pl.DataFrame({"chain": [0, 1], "step": [0, 0], "value": [0.05, 0.6], "label": [None, None]})
+    zeros = pl.DataFrame({"chain": [0] * unsolved + [1] * others, "step": 1, "value": 0.0, "label": 0})
+    steps = pl.concat([roots, zeros], how="vertical_relaxed").with_columns(
+        origin=pl.lit("measured"), counts=True, n_correct=4, n_rollouts=8, n_ungraded=0
+    )
+    assert zeros_of_unsolved(steps) == (unsolved, unsolved + others)
+    said = [line for line in warning_lines(steps) if "cannot solve the problem" in line]
+    assert bool(said) == (unsolved > others and unsolved + others >= LEAST_ZEROS)
