@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain as chained
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -105,20 +106,24 @@ def _counted(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Ints:
 
 def _tried(counted: Ints, numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> tuple[Ints, Ints]:
     """The number of correct and of all trials of each node, (N,) each."""
-    right, tried = counted[:, 0].copy(), counted[:, 1].copy()
-    for positions, passed in zip(numbers, passes, strict=True):
-        if passed is not None:
-            for node, (correct, graded) in passed.own.items():
-                right[positions[node]], tried[positions[node]] = correct, graded
-    return right, tried
+    changed = [(nodes, passed.own) for nodes, passed in zip(numbers, passes, strict=True) if passed is not None]
+    tried = counted[:, :2].copy()
+    if changed:
+        tallies = chained.from_iterable(chained.from_iterable(own.values() for _, own in changed))
+        tried[_numbered(changed)] = np.fromiter(tallies, dtype=np.int64).reshape(-1, 2)
+    return tried[:, 0], tried[:, 1]
 
 
 def _taken(numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> ReproducedSteps:
-    steps = {
-        int(positions[node]): step
-        for positions, passed in zip(numbers, passes, strict=True)
-        if passed is not None
-        for node, step in passed.steps.items()
-    }
-    nodes = sorted(steps)
-    return ReproducedSteps(nodes=np.array(nodes, dtype=np.int64), seen=tuple(steps[node] for node in nodes))
+    passed = [(nodes, passed.steps) for nodes, passed in zip(numbers, passes, strict=True) if passed is not None]
+    if not passed:
+        return ReproducedSteps(nodes=np.zeros(0, dtype=np.int64), seen=())
+    nodes = _numbered(passed)
+    order = np.argsort(nodes)
+    seen = list(chained.from_iterable(steps.values() for _, steps in passed))
+    return ReproducedSteps(nodes=nodes[order], seen=tuple(map(seen.__getitem__, order.tolist())))
+
+
+def _numbered(found: Sequence[tuple[Ints, Mapping[int, Any]]]) -> Ints:
+    """The numbers in the forest of the nodes in each mapping. The numbers of all nodes of its tree stand beside it."""
+    return np.concatenate([numbers[list(of_tree)] for numbers, of_tree in found])
