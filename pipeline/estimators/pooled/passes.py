@@ -47,22 +47,24 @@ def passes_of(prefix_ids: Sequence[str], parents: Ints, trials: Mapping[str, Tri
     own: dict[int, tuple[int, int]] = {}
     steps: dict[int, Branching] = {}
     for node, have in enumerate(found):
-        if not have.outcomes and node not in arrived:
-            continue
-        here = arrived.pop(node, {})
-        if reproduced[node]:
-            _add_each(here, node, have, at, above)
-        else:
-            _add(here, node, have.counts.correct, have.counts.graded)
-        step = only_child.get(node)
-        if step is None:
-            step = _most_taken(here, node, above)
-        correct, graded = here.pop(node, (0, 0))
-        if step is not None and (graded or here):
-            own[node] = 0, 0
-            steps[step] = Branching(taken=sum(taken for _, taken in here.values()), left=graded, correct=correct)
-            if here:
+        if reproduced[node] or node in arrived:
+            here = arrived.pop(node, {})
+            if reproduced[node]:
+                _add_each(here, node, have, at, above)
+            else:
+                _add(here, node, have.counts.correct, have.counts.graded)
+            step = only_child.get(node) or _most_taken(here, node, above)
+            correct, graded = here.pop(node, (0, 0))
+            taken = sum(went_on for _, went_on in here.values())
+            if here and step is not None:
                 arrived[step] = here
+        elif have.outcomes:
+            step, taken, correct, graded = only_child.get(node), 0, have.counts.correct, have.counts.graded
+        else:
+            continue
+        if step is not None and (graded or taken):
+            own[node] = 0, 0
+            steps[step] = Branching(taken, graded, correct)
         else:
             own[node] = correct, graded
     return Passes(own=own, steps=steps)

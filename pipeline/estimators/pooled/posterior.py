@@ -125,11 +125,11 @@ def _downward(forest: Forest, moving: TransitionModel) -> _Evidence:
     own_steps = _own_steps(forest, moving)
     below, upward = _collect_evidence(forest, moving, own_steps)
     mass, apart, total = np.empty_like(below), upward, np.empty(len(below))
-    for nodes in forest.levels:
+    for nodes, own in zip(forest.levels, forest.taken.levels, strict=True):
         if nodes.start:
             np.divide(mass[forest.parents[nodes]], upward[nodes], out=apart[nodes])
             joint = (apart[nodes] @ moving.step) * below[nodes]
-            if len(taken := forest.taken.nodes[own := forest.taken.within(nodes)]):
+            if len(taken := forest.taken.nodes[own]):
                 ahead = apart[taken][:, None] @ own_steps[own]
                 joint[taken - nodes.start] = ahead[:, 0] * below[taken]
         else:
@@ -147,11 +147,11 @@ def _collect_evidence(forest: Forest, moving: TransitionModel, own_steps: Floats
     _multiply(below, forest.ends[known], np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right))
     upward = np.empty_like(below)
     back = moving.step.T.copy()
-    for nodes, forks in zip(reversed(forest.levels), reversed(forest.forks), strict=True):
+    for nodes, own, forks in reversed(list(zip(forest.levels, forest.taken.levels, forest.forks, strict=True))):
         evidence = below[nodes]
         evidence /= evidence.max(axis=1, keepdims=True)
         np.matmul(evidence, back, out=upward[nodes])
-        if len(taken := forest.taken.nodes[own := forest.taken.within(nodes)]):
+        if len(taken := forest.taken.nodes[own]):
             upward[taken] = (own_steps[own] @ below[taken][:, :, None])[:, :, 0]
         if forks:
             _multiply(below, forest.parents[nodes], upward[nodes])
