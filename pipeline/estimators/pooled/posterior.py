@@ -128,10 +128,10 @@ def _downward(forest: Forest, moving: TransitionModel) -> _Evidence:
     for nodes, own in zip(forest.levels, forest.taken.levels, strict=True):
         if nodes.start:
             np.divide(mass[forest.parents[nodes]], upward[nodes], out=apart[nodes])
-            joint = (apart[nodes] @ moving.step) * below[nodes]
+            joint = apart[nodes] @ moving.step
             if len(taken := forest.taken.nodes[own]):
-                ahead = apart[taken][:, None] @ own_steps[own]
-                joint[taken - nodes.start] = ahead[:, 0] * below[taken]
+                joint[taken - nodes.start] = (apart[taken][:, None] @ own_steps[own])[:, 0]
+            joint *= below[nodes]
         else:
             joint = moving.start * below[nodes]
         total[nodes] = joint.sum(axis=1)

@@ -77,9 +77,12 @@ def factor(seen: Branching, habits: Habits) -> Floats:
 
 def learned_counts(seen: Sequence[Branching], pairs: Floats, habits: Habits) -> Floats:
     """The expected counts of E steps by kind and p, (KINDS, ANGLES). `pairs`: the distributions of the values before and after
-    each step, (E, POINTS, POINTS)."""
-    counts = np.zeros((KINDS, ANGLES))
+    each step, (E, POINTS, POINTS). Those of steps with the same rollouts are added first."""
+    added: dict[Branching, Floats] = {}
     for each, pair in zip(seen, pairs, strict=True):
+        added[each] = added[each] + pair if each in added else pair
+    counts = np.zeros((KINDS, ANGLES))
+    for each, pair in added.items():
         weights = (_likelihoods(each) * habits.shares).astype(np.float64)
         weights *= (pair / np.maximum(weights.sum(axis=2), np.finfo(np.float64).tiny))[:, :, None]
         counts += _OF_KIND @ weights.reshape(-1, ANGLES)
