@@ -186,17 +186,16 @@ def _people_lines(every: Mapping[str, Labelling], people: Sequence[HumanChain]) 
     base, count = found[BASELINE], len(found[BASELINE].first_errors)
     errors = int(base.first_errors[:, 0].sum())
     yield (
-        f"against people: {count} chains, {errors} with an error; {base.judged} inner steps up to it, "
-        f"{base.goods.mean():.0%} of them good. Below each row: the difference from {BASELINE}"
+        f"against people: {count} chains, {errors} with an error; {base.judged} inner steps up to it. "
+        f"'good': share of the labelled ones that people call good. Below each row: the difference from {BASELINE}"
     )
-    heads = {"F1": "F1 of first errors", "AUC": "AUC of inner steps", "inner": "inner labels right"}
-    yield f"  {'':<34}{'tokens':>9}" + "".join(f"{heads[name]:>24}" for name in FIGURES) + f"{'labelled':>10}"
+    yield (f"  {'':<34}{'tokens':>9}" + "".join(f"{name:>24}" for name in FIGURES) + f"{'labelled':>10}{'good':>7}")
     for name, each in found.items():
         figures = [estimate(partial(figure, each), count) for figure in FIGURES.values()]
-        labelled = each.inner[:, 1].sum() / each.judged
+        good, _, bad, _ = each.inner.sum(axis=0)
         yield (
             f"  {name:<34}{every[name].tokens:>9,}" + "".join(f"{_shown(figure, '{:.2f}'):>24}" for figure in figures)
-            + f"{labelled:>10.0%}"
+            + f"{(good + bad) / each.judged:>10.0%}{good / (good + bad):>7.0%}"
         )  # fmt: skip
         if name != BASELINE:
             apart = [estimate(partial(_difference, figure, each, base), count) for figure in FIGURES.values()]

@@ -24,8 +24,9 @@ SEED = 0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgainstPeople:
     """Of one labelling, one row per chain: `first_errors` (C, 4), whether people find an error, it is found, people find none,
-    none is found; `inner` (C, 2), labels of inner steps that agree, and inner steps with a label. `judged`: inner steps that
-    people judge. `scores`, `goods`, `of_chain`: value, people's word and chain of each inner step with a value."""
+    none is found; `inner` (C, 4), the labelled inner steps that people call good, those of them with label 1, the ones that
+    people call bad, and those of them with label 0. `judged`: inner steps that people judge. `scores`, `goods`, `of_chain`:
+    value, people's word and chain of each inner step with a value."""
 
     first_errors: Floats
     inner: Floats
@@ -38,7 +39,7 @@ class AgainstPeople:
 def against_people(pairs: Sequence[ChainPair], ruling: Ruling) -> AgainstPeople:
     """Inner steps are all but the last, up to people's first error."""
     assert ruling.goods is not None
-    first_errors, inner = np.zeros((len(pairs), 4)), np.zeros((len(pairs), 2))
+    first_errors, inner = np.zeros((len(pairs), 4)), np.zeros((len(pairs), 4))
     scores: list[float] = []
     goods: list[bool] = []
     of_chain: list[int] = []
@@ -53,7 +54,7 @@ def against_people(pairs: Sequence[ChainPair], ruling: Ruling) -> AgainstPeople:
                 continue
             judged += 1
             if label is not None:
-                inner[number] += [label == good, 1]
+                inner[number] += [1.0, label, 0.0, 0.0] if good else [0.0, 0.0, 1.0, not label]
             if value is not None:
                 scores.append(value)
                 goods.append(good)
@@ -73,8 +74,15 @@ def f1_of(found: AgainstPeople, weights: Floats) -> float:
 
 
 def accuracy_of(found: AgainstPeople, weights: Floats) -> float:
-    right, labelled = weights @ found.inner
-    return float(share(np.asarray(right), np.asarray(labelled)))
+    """The share of labelled inner steps whose label is right."""
+    good, good_right, bad, bad_right = weights @ found.inner
+    return float(share(np.asarray(good_right + bad_right), np.asarray(good + bad)))
+
+
+def balanced_of(found: AgainstPeople, weights: Floats) -> float:
+    """The mean of the shares of right labels among good and among bad steps: 1/2 for the same label everywhere."""
+    good, good_right, bad, bad_right = weights @ found.inner
+    return float(share(np.asarray(good_right), np.asarray(good)) + share(np.asarray(bad_right), np.asarray(bad))) / 2
 
 
 def auc_of(found: AgainstPeople, weights: Floats) -> float:
@@ -87,7 +95,12 @@ def auc_of(found: AgainstPeople, weights: Floats) -> float:
 
 
 Figure = Callable[[AgainstPeople, Floats], float]
-FIGURES: Mapping[str, Figure] = {"F1": f1_of, "AUC": auc_of, "inner": accuracy_of}
+FIGURES: Mapping[str, Figure] = {
+    "F1 of first errors": f1_of,
+    "AUC of inner steps": auc_of,
+    "inner labels right": accuracy_of,
+    "balanced": balanced_of,
+}
 
 
 def estimate(figure: Callable[[Floats], float], count: int) -> Interval:

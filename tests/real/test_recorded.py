@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from pipeline.core.records import Finish, Verdict
 from tests.conftest import SHARED_DATA, write_rows
-from tests.real.figures import AgainstPeople, auc_of, estimate, held_out, value_paths
+from tests.real.figures import AgainstPeople, accuracy_of, auc_of, balanced_of, estimate, held_out, value_paths
 from tests.real.rebuild import gsm8k_of, rebuild
 from tests.real.recorded import LETTERS, RecordedRollouts, lines_of, read_recorded
 
@@ -100,10 +100,10 @@ def test_values_that_do_not_change_have_correlation_one_and_no_change() -> None:
     assert found.spread == pytest.approx(12**-0.5, abs=0.03)
 
 
-def test_the_area_counts_chains_by_their_weight() -> None:
+def test_figures_count_chains_by_their_weight() -> None:
     found = AgainstPeople(
         first_errors=np.zeros((2, 4)),
-        inner=np.zeros((2, 2)),
+        inner=np.array([[4.0, 3.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.0]]),
         judged=4,
         scores=np.array([0.9, 0.1, 0.2, 0.8]),
         goods=np.array([True, False, True, False]),
@@ -112,6 +112,9 @@ def test_the_area_counts_chains_by_their_weight() -> None:
     assert auc_of(found, np.ones(2)) == 0.75
     assert auc_of(found, np.array([1.0, 0.0])) == 1
     assert auc_of(found, np.array([0.0, 3.0])) == 0
+    assert accuracy_of(found, np.ones(2)) == pytest.approx(4 / 6)
+    assert balanced_of(found, np.ones(2)) == pytest.approx((3 / 4 + 1 / 2) / 2)
+    assert balanced_of(found, np.array([1.0, 0.0])) == pytest.approx((3 / 4 + 1) / 2)
     interval = estimate(lambda weights: auc_of(found, weights), 2)
     assert interval.low is not None
     assert interval.high is not None
