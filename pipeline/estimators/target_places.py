@@ -83,9 +83,15 @@ def place_warnings(places: TargetPlaces, *, what: str, instead: str) -> Iterator
             "are the same, and a model learns nothing about steps from them. The policy solves too few of these problems, or "
             "too many"
         )
-    if places.bad >= LEAST_ZEROS and places.bad_at_ends > HALF * places.bad:
-        yield (
-            f"{places.bad_at_ends:,} of {format_count(places.bad, 'label')} 0 belong to last steps and only repeat the outcome "
-            f"of their chain. Trainers learn little from them about where errors are. {instead}, or make more labels 0 with a "
-            "higher threshold"
-        )
+    if words := mostly_ends(places.bad_at_ends, places.bad):
+        yield f"{words}. {instead}, or make more labels 0 with a higher threshold"
+
+
+def mostly_ends(at_ends: int, zeros: int) -> str:
+    """A sentence without a full stop where most of the labels 0 are at ends of chains; empty where they are not."""
+    if zeros < LEAST_ZEROS or at_ends <= HALF * zeros:
+        return ""
+    return (
+        f"{at_ends:,} of {format_count(zeros, 'label')} 0 belong to last steps and only repeat the outcome of their chain. "
+        "Trainers learn little from them about where errors are"
+    )

@@ -11,7 +11,7 @@ import polars as pl
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.records import Origin
 from pipeline.core.statistics import Floats, Interval, jackknife, ratio, sums_of
-from pipeline.estimators.target_places import EXTREME, LEAST_ZEROS
+from pipeline.estimators.target_places import EXTREME, LEAST_ZEROS, mostly_ends
 from pipeline.estimators.target_places import HALF as MOSTLY
 
 LEAST_DIFFERENCE = 0.02
@@ -99,12 +99,10 @@ def warning_lines(steps: pl.DataFrame) -> Iterator[str]:
             "settings of the grader and `regrade`"
         )
     yield from _policy_lines(int(issued["n_correct"].sum()), int(issued["n_rollouts"].sum()))
-    ends, zeros = zeros_at_ends(steps)
-    if zeros >= LEAST_ZEROS and ends > MOSTLY * zeros:
+    if words := mostly_ends(*zeros_at_ends(steps)):
         yield (
-            f"{ends:,} of {format_count(zeros, 'label')} 0 belong to last steps and only repeat the outcome of their chain. "
-            "Trainers learn little from them about where errors are. Train on values instead (target=soft), or make more "
-            "labels 0 with `relabel`, estimator.rule=threshold and a higher estimator.threshold"
+            f"{words}. Train on values instead (target=soft), or make more labels 0 with `relabel`, estimator.rule=threshold and "
+            "a higher estimator.threshold"
         )
     unsolved, zeros = zeros_of_unsolved(steps)
     if zeros >= LEAST_ZEROS and unsolved > MOSTLY * zeros:
