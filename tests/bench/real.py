@@ -32,15 +32,18 @@ from tests.real.figures import (
     Figure,
     Floats,
     against_people,
-    both,
     estimate,
     held_out,
+    total,
     value_paths,
 )
 from tests.real.rebuild import gsm8k_of, rebuild
 from tests.real.recorded import RecordedRollouts, read_recorded
 from tests.settings import EstimatorChange
 
+Recorded = Mapping[str, RecordedRollouts]
+SPLITS = 3
+SEED = 0
 PROCESSBENCH = SHARED_DATA / "processbench_dev.jsonl"
 BASELINE = "fixed N=8, any"
 OF_FIXED = "its rollouts relabelled by pooled"
@@ -94,27 +97,39 @@ def real() -> None:
             for number, (name, settings) in enumerate(LABELLINGS.items())
         }
         half = min(len(each.letters) for each in recorded.values()) // 2
-        parts = [{name: each.part(start, start + half) for name, each in recorded.items()} for start in (0, half)]
+        parts = _splits(recorded, half)
         costs = {
             name: [
-                _labelling(data, Path(folder) / f"b{number}.{at}", name, (*settings, f"sampling.rollouts={half}"), part)
-                for at, part in enumerate(parts)
+                _labelling(data, Path(folder) / f"b{number}.{at}", name, (*settings, f"sampling.rollouts={half}"), used)
+                for at, (used, _) in enumerate(parts)
             ]
             for number, (name, settings) in enumerate(COSTS.items())
         }
     for line in (
         *_paths_lines(every[BASELINE], recorded),
         "",
-        *_cost_lines(costs, parts[::-1], half),
+        *_cost_lines(costs, parts, half),
         "",
         *_people_lines(every, people),
     ):
         print(line)
 
 
-def _labelling(
-    data: Path, run_dir: Path, name: str, settings: Sequence[str], recorded: Mapping[str, RecordedRollouts]
-) -> Labelling:
+def _splits(recorded: Recorded, half: int) -> list[tuple[Recorded, Recorded]]:
+    """Random halves of each prefix's rollouts: those to use, and those to hold out. Each half is used once."""
+    random = np.random.default_rng(SEED)
+    splits: list[tuple[Recorded, Recorded]] = []
+    for _ in range(SPLITS):
+        orders = {name: random.permutation(len(each.letters)).tolist() for name, each in recorded.items()}
+        one, other = (
+            {name: recorded[name].part(order[start : start + half]) for name, order in orders.items()}
+            for start in (0, half)
+        )
+        splits += [(one, other), (other, one)]
+    return splits
+
+
+def _labelling(data: Path, run_dir: Path, name: str, settings: Sequence[str], recorded: Recorded) -> Labelling:
     _, again = rebuild(data, run_dir, settings, recorded=recorded)
     if name == OF_FIXED:
         relabel(RelabelConfig(run_dir=str(run_dir), estimator=EstimatorChange(name="pooled")))
@@ -155,7 +170,7 @@ def _people(data: Path) -> list[HumanChain]:
     return [each for each in found if isinstance(each, HumanChain)]
 
 
-def _paths_lines(labelling: Labelling, recorded: Mapping[str, RecordedRollouts]) -> Iterator[str]:
+def _paths_lines(labelling: Labelling, recorded: Recorded) -> Iterator[str]:
     found = value_paths([[prefix for prefix, _, _ in chain] for chain in labelling.valued], recorded)
     yield f"values of {found.prefixes:,} prefixes in {len(labelling.chains)} chains, {found.rollouts:.1f} graded rollouts each"
     yield f"  mean {found.mean:.3f}, sd {found.spread:.3f}; without any success {found.never:.0%}"
@@ -163,15 +178,16 @@ def _paths_lines(labelling: Labelling, recorded: Mapping[str, RecordedRollouts])
 
 
 def _cost_lines(
-    costs: Mapping[str, Sequence[Labelling]], others: Sequence[Mapping[str, RecordedRollouts]], half: int
+    costs: Mapping[str, Sequence[Labelling]], parts: Sequence[tuple[Recorded, Recorded]], half: int
 ) -> Iterator[str]:
     yield (
-        f"error against {half} held-out rollouts of each prefix, with at most {half} per prefix; both halves in turn "
-        "(95 % intervals over chains)"
+        f"error against {half} held-out rollouts of each prefix, with at most {half} per prefix; {SPLITS} random splits, both "
+        "halves in turn (95 % intervals over chains)"
     )
     yield f"  {'':<26}{'tokens per step':>16}{'RMSE':>24}{'error over claim':>26}{'drawn again':>13}"
+    held_outs = [others for _, others in parts]
     for name, labellings in costs.items():
-        found = both([held_out(each.valued, held) for each, held in zip(labellings, others, strict=True)])
+        found = total([held_out(each.valued, held) for each, held in zip(labellings, held_outs, strict=True)])
         count = len(found.prefixes)
         over = estimate(found.error_over_claim, count) if np.isfinite(found.claims).all() else None
         tokens = sum(each.tokens for each in labellings) / sum(each.steps for each in labellings)

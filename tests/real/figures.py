@@ -142,7 +142,7 @@ def held_out(
     return HeldOut(prefixes=prefixes, errors=errors, claims=claims)
 
 
-def both(parts: Sequence[HeldOut]) -> HeldOut:
+def total(parts: Sequence[HeldOut]) -> HeldOut:
     """The sums of several labellings of the same chains."""
     prefixes, errors, claims = np.sum([(part.prefixes, part.errors, part.claims) for part in parts], axis=0)
     return HeldOut(prefixes=prefixes, errors=errors, claims=claims)

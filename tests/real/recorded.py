@@ -42,9 +42,12 @@ class RecordedRollouts:
         """Of the graded rollouts."""
         return [letter == "c" for letter in self.letters.lower() if letter != "u"]
 
-    def part(self, start: int, stop: int) -> "RecordedRollouts":
-        """The rollouts from `start` up to `stop`."""
-        return RecordedRollouts(letters=self.letters[start:stop], tokens=self.tokens[start:stop])
+    def part(self, issues: Iterable[int]) -> "RecordedRollouts":
+        """The rollouts with these numbers, in this order."""
+        kept = list(issues)
+        return RecordedRollouts(
+            letters="".join(self.letters[issue] for issue in kept), tokens=tuple(self.tokens[issue] for issue in kept)
+        )
 
 
 def read_recorded(path: Path = GSM8K) -> dict[str, RecordedRollouts]:

@@ -101,8 +101,8 @@ def warning_lines(steps: pl.DataFrame) -> Iterator[str]:
     yield from _policy_lines(int(issued["n_correct"].sum()), int(issued["n_rollouts"].sum()))
     if words := mostly_ends(*zeros_at_ends(steps)):
         yield (
-            f"{words}. Train on values instead (target=soft), or make more labels 0 with `relabel`, estimator.rule=threshold and "
-            "a higher estimator.threshold"
+            f"{words}. Train on values instead (target=soft), or make more labels 0 with `relabel`, estimator.rule=threshold "
+            "and a higher estimator.threshold"
         )
     unsolved, zeros = zeros_of_unsolved(steps)
     if zeros >= LEAST_ZEROS and unsolved > MOSTLY * zeros:
