@@ -14,10 +14,8 @@ HALF = 0.5
 """Fewer inner steps with a target than this share, or more labels 0 at ends of chains, are worth a warning."""
 EXTREME = 0.05
 """Targets whose mean is at most this, or at least 1 minus this, do not tell right steps from wrong ones."""
-LEAST_KNOWN = 100
-"""Of fewer inner steps with a target nothing is said about their mean."""
-LEAST_ZEROS = 20
-"""Of fewer labels 0 nothing is said: most of a handful may be ends by chance."""
+LEAST_TARGETS = 20
+"""Of fewer inner steps with a target, or labels 0, nothing is said: a handful may be alike, or ends, by chance."""
 
 
 class TargetPlaces(NamedTuple):
@@ -77,19 +75,22 @@ def place_warnings(places: TargetPlaces, *, what: str, instead: str) -> Iterator
             f"few inner steps have a {what}: {places.known:,} of {places.inner:,}. Inner steps are all but the ends of chains, "
             f"which repeat outcomes. Trainers learn nothing from a step without a {what}. {instead}"
         )
-    if places.known >= LEAST_KNOWN and not EXTREME < places.good / places.known < 1 - EXTREME:
+    mean = places.good / max(places.known, 1)
+    if places.known >= LEAST_TARGETS and not EXTREME < mean < 1 - EXTREME:
         yield (
-            f"the mean {what} of {format_count(places.known, 'inner step')} is {places.good / places.known:.2f}: nearly all "
-            "are the same, and a model learns nothing about steps from them. The policy solves too few of these problems, or "
-            "too many"
+            f"nearly all targets of {format_count(places.known, 'inner step')} are {'0' if mean < HALF else '1'} (mean "
+            f"{mean:.2f}), and a model learns nothing about steps from them. `report` says how many rollouts are correct: the "
+            f"policy solves too {'few' if mean < HALF else 'many'} of these problems, or the label rule is unsuitable"
         )
-    if words := mostly_ends(places.bad_at_ends, places.bad):
-        yield f"{words}. {instead}, or make more labels 0 with a higher threshold"
+    if not places.inner and places.bad >= LEAST_TARGETS:
+        yield "no chain has a step before its last one: all labels only repeat outcomes. Label chains of several steps"
+    elif words := mostly_ends(places.bad_at_ends, places.bad):
+        yield f"{words}. {instead}, or make more labels 0 with `relabel` and estimator.rule=threshold"
 
 
 def mostly_ends(at_ends: int, zeros: int) -> str:
     """A sentence without a full stop where most of the labels 0 are at ends of chains; empty where they are not."""
-    if zeros < LEAST_ZEROS or at_ends <= HALF * zeros:
+    if zeros < LEAST_TARGETS or at_ends <= HALF * zeros:
         return ""
     return (
         f"{at_ends:,} of {format_count(zeros, 'label')} 0 belong to last steps and only repeat the outcome of their chain. "

@@ -1,5 +1,7 @@
 """Warnings about labels, against runs whose truth is known."""
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -13,7 +15,7 @@ from pipeline.analysis.report.warnings import (
     zeros_at_ends,
     zeros_of_unsolved,
 )
-from pipeline.estimators.target_places import LEAST_ZEROS
+from pipeline.estimators.target_places import LEAST_TARGETS
 from pipeline.estimators.tree import Floats
 
 CHAINS, STEPS = 150, 5
@@ -56,6 +58,19 @@ def test_grading_that_depends_on_the_answer_is_detected_and_bounded(wrong: float
     assert "depends on its answer" in line
 
 
+@pytest.mark.parametrize(("wrong", "right", "bounds"), [(1.0, 0.0, (0.56, 1.0)), (0.3, 0.3, (0.35, 0.65))])
+def test_many_ungraded_rollouts_are_bounded_where_no_difference_shows(
+    wrong: float, right: float, bounds: tuple[float, float]
+) -> None:
+    """Also if all wrong rollouts are ungraded, so that no value is low."""
+    (line,) = warning_lines(run(wrong, right)[0].filter(pl.col("n_rollouts") > 0))
+    assert "% if all of them were incorrect" in line
+    low, high = (
+        float(share) / 100 for share in re.findall(r"would be (\d+) %.* and (\d+) % if all were correct", line)[0]
+    )
+    assert (low, high) == pytest.approx(bounds, abs=0.05)
+
+
 def test_grading_that_fails_by_chance_alone_is_rarely_reported() -> None:
     false_alarms = 0
     for seed in range(100):
@@ -85,9 +100,12 @@ def test_labels_0_that_are_mostly_ends_are_reported(ends: int, inner: int, good:
     labelled = steps.head(len(labels)).with_columns(
         label=pl.Series(labels, dtype=pl.Int8), origin=pl.Series(origins, dtype=pl.String)
     )
+    labelled = labelled.with_columns(step=pl.lit(1))
     assert zeros_at_ends(labelled) == (ends, ends + inner)
+    alone = [line for line in warning_lines(labelled) if line.startswith("no chain has a step before its last one")]
+    assert bool(alone) == (ends > 0 and not inner and not good)
     said = [line for line in warning_lines(labelled) if "only repeat the outcome" in line]
-    assert bool(said) == (ends > inner and ends + inner >= LEAST_ZEROS)
+    assert bool(said) == (ends > inner and ends + inner >= LEAST_TARGETS and not alone)
 
 
 @pytest.mark.parametrize(
@@ -117,4 +135,4 @@ def test_labels_0_of_problems_that_are_never_solved_are_reported(unsolved: int, 
     )
     assert zeros_of_unsolved(steps) == (unsolved, unsolved + others)
     said = [line for line in warning_lines(steps) if "cannot solve the problem" in line]
-    assert bool(said) == (unsolved > others and unsolved + others >= LEAST_ZEROS)
+    assert bool(said) == (unsolved > others and unsolved + others >= LEAST_TARGETS)
