@@ -77,8 +77,16 @@ def test_unknown_numbers_leave_out_nothing_and_are_refused_if_all_are() -> None:
 
 def test_only_the_columns_of_given_bounds_are_read() -> None:
     assert bounds().columns == ()
-    assert bounds(0.0).columns == ("p_outcome",)
-    assert bounds(None, 0.1, 0.9).columns == ("root_value",)
+    assert bounds(0.0).columns == ("p_outcome", "n_rollouts", "root_n_rollouts")
+    assert bounds(None, 0.1, 0.9).columns == ("root_value", "n_rollouts", "root_n_rollouts")
+
+
+def test_a_chain_without_a_graded_rollout_stays() -> None:
+    assert bounds(None, 0.5).reason(None, 0.1) is not None
+    ungraded = bounds(None, 0.5)
+    assert ungraded.reason(None, 0.1, graded=False) is None
+    with pytest.raises(InputError, match=r"min_root_value=0\.5 has no effect"):
+        ungraded.check_known("out")
 
 
 def test_the_remedy_is_about_what_left_chains_out() -> None:

@@ -1,11 +1,11 @@
 """Which chains are trained on: the settings of `export` and `train` that leave out chains by two numbers of `labels`.
 
-`p_outcome` is the probability of a chain's own outcome, given the value before its last step. A small one is a right answer by
-luck, or a slip at the end: the last step contradicts the steps before it. `root_value` is the value of the bare problem, which
-says how hard it is for the policy. Where it is near 0 or 1, nearly all rollouts have the same outcome whatever the steps are.
-SCAN filters by it (arXiv:2509.16548).
+`p_outcome` is the probability of a chain's own outcome, given all rollouts but not that outcome. A small one is a right answer
+by luck, or a slip at the end: the last step contradicts the steps before it. `root_value` is the value of the bare problem,
+which says how hard it is for the policy. Where it is near 0 or 1, nearly all rollouts have the same outcome whatever the steps
+are. SCAN filters by it (arXiv:2509.16548).
 
-A chain stays if the number is unknown, because nothing is known against it.
+A chain stays if the number is unknown, because nothing is known against it. Without a graded rollout in the chain, both are.
 """
 
 from collections.abc import Iterable
@@ -71,10 +71,11 @@ P_OUTCOME, ROOT_VALUE = "p_outcome", "root_value"
 COLUMNS = (P_OUTCOME, ROOT_VALUE)
 """The columns of `labels` that bounds are about."""
 _UNKNOWN = {
-    P_OUTCOME: "its own answer was not graded, or the value before its last step is unknown",
-    ROOT_VALUE: "its bare problem has no graded rollout",
+    P_OUTCOME: "its own answer was not graded, or no rollout of the chain",
+    ROOT_VALUE: "its bare problem has no value, or the chain no graded rollout",
 }
 """Why a chain can lack the number."""
+_GRADED = ("n_rollouts", "root_n_rollouts")
 
 
 class ChainFilter:
@@ -96,12 +97,14 @@ class ChainFilter:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of `labels` that the bounds need."""
-        return tuple(dict.fromkeys(limit.column for limit in self._limits))
+        """The columns of `labels` that the bounds need, and those that say whether a chain has a graded rollout."""
+        needed = dict.fromkeys(limit.column for limit in self._limits)
+        return (*needed, *_GRADED) if needed else ()
 
-    def reason(self, p_outcome: float | None, root_value: float | None) -> BoundReason | None:
-        """Why a chain with these numbers is left out; None if it stays."""
-        numbers = {P_OUTCOME: p_outcome, ROOT_VALUE: root_value}
+    def reason(self, p_outcome: float | None, root_value: float | None, *, graded: bool = True) -> BoundReason | None:
+        """Why a chain with these numbers is left out; None if it stays. `graded`: whether any of its prefixes has a graded
+        rollout. Without one, the value of the bare problem says only what is usual in the run and what the outcome is."""
+        numbers = {P_OUTCOME: p_outcome, ROOT_VALUE: root_value if graded else None}
         self._chains += 1
         self._known.update(column for column, number in numbers.items() if number is not None)
         for limit in self._limits:

@@ -17,10 +17,12 @@ RUN_RECORD = "run.json"
 Settings = Mapping[str, object]
 _PLUGIN = "plugin"
 """The key that records which plug-in an implementation comes from; see `core.registry`."""
+PRIOR_VERSION = "kernel_prior"
+"""The key that records the version of what an estimator assumes before it has learned from a run."""
 SETTING_NAMES: Mapping[str, str] = {
     "input": "data.path (content)",
     "policy_fingerprint": "policy.model (weights)",
-    "kernel_prior": "estimator (version of its prior)",
+    PRIOR_VERSION: "estimator (version of its prior)",
     "grader_version": "grader (version)",
 }
 """Recorded values that are no settings -> what a message calls them."""

@@ -249,6 +249,8 @@ class StepValue:
     later steps of the chain; known for estimator.rule=first_error. `unbiased_value`: an estimate that is unbiased for every
     single prefix, from `unbiased_rollouts` graded rollouts; None without such rollouts, and for an estimator that has none.
     `advantage`: the best estimate of V_k - V_(k-1), `advantage_sd`: its standard deviation; both are None for the bare problem.
+    `p_outcome`: of a last step that states an answer, the probability of the chain's own outcome, given everything but that
+    outcome; None where that is the value of the prefix before.
     """
 
     value: float | None
@@ -263,6 +265,7 @@ class StepValue:
     counts: Counts
     advantage: float | None = None
     advantage_sd: float | None = None
+    p_outcome: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +294,7 @@ class Chain:
 class ChainValues:
     """The estimates for a chain of K steps: the value of the bare problem, K step values and K labels.
 
-    `p_outcome`: the probability of the chain's own outcome, given the value before its last step; None if one is unknown.
+    `p_outcome`: the probability of the chain's own outcome, given everything but that outcome; None if one is unknown.
     """
 
     root: StepValue

@@ -159,15 +159,20 @@ def _three_class(before: float | None, value: float | None, config: EstimatorCon
 
 
 def p_outcome(outcome: bool | None, values: Sequence[StepValue]) -> float | None:
-    """The probability of a chain's own outcome, given the value before its last step. `values`: its K + 1 values. None without
-    an outcome or that value.
+    """The probability of a chain's own outcome, given everything but that outcome. `values`: its K + 1 values. None without an
+    outcome, without a graded rollout in the chain, or where nothing is known of the prefix before the last step.
 
-    A small one is a surprise: a right chain by luck, or a slip at the end.
+    It is what the estimator says, or else the value of that prefix. A small one is a surprise: a right chain by luck, or a slip
+    at the end.
     """
-    before = values[-2].value
-    if outcome is None or before is None:
+    if outcome is None or not any(value.counts.graded for value in values):
         return None
-    return before if outcome else 1 - before
+    before, end = values[-2:]
+    if end.p_outcome is not None:
+        return end.p_outcome
+    if before.value is None:
+        return None
+    return before.value if outcome else 1 - before.value
 
 
 def values_with_evidence(

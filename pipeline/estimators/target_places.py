@@ -1,5 +1,6 @@
-"""Where the targets of training data are, and what a user should know before training on them: few steps have a target, or the
-labels 0 only repeat outcomes. `export` and `train` count what they take; the report says the same of a run. Pure.
+"""Where the targets of training data are, and what a user should know before training on them: few steps have a target, nearly
+all have the same, or the labels 0 only repeat outcomes. `export` and `train` count what they take; the report says the same of
+a run. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,19 +12,23 @@ from pipeline.estimators.labels import NEGATIVE
 
 HALF = 0.5
 """Fewer inner steps with a target than this share, or more labels 0 at ends of chains, are worth a warning."""
-LEAST_ZEROS = 20
-"""Of fewer labels 0 nothing is said: most of a handful may be ends by chance."""
+EXTREME = 0.05
+"""Targets whose mean is at most this, or at least 1 minus this, do not tell right steps from wrong ones."""
+LEAST_TARGETS = 20
+"""Of fewer inner steps with a target, or labels 0, nothing is said: a handful may be alike, or ends, by chance."""
 
 
 class TargetPlaces(NamedTuple):
     """The end of a chain has the chain's own outcome as target; all other steps are inner steps.
 
-    `inner`: number of inner steps; `known`: those with a target. `bad`: labels 0 of all steps, for hard targets; `bad_at_ends`:
-    those at ends. A NamedTuple, because one is made for every chain and it is fast.
+    `inner`: number of inner steps; `known`: those with a target; `good`: the sum of these targets, at most 1 each. `bad`:
+    labels 0 of all steps, for hard targets; `bad_at_ends`: those at ends. A NamedTuple, because one is made for every chain and
+    it is fast.
     """
 
     inner: int = 0
     known: int = 0
+    good: float = 0.0
     bad: int = 0
     bad_at_ends: int = 0
 
@@ -40,9 +45,21 @@ def target_places(targets: Sequence[object], origins: Sequence[str], *, hard: bo
     return TargetPlaces(
         inner=len(inner),
         known=len(inner) - inner.count(None),
+        good=sum(map(_good, inner)),
         bad=bad,
         bad_at_ends=bad - inner.count(NEGATIVE) if hard else 0,
     )
+
+
+def _good(target: object) -> float:
+    """A label, a value, or correct and graded rollouts, as a number from 0 to 1; 0 for none."""
+    match target:
+        case int() | float():
+            return min(target, 1)
+        case (int(correct), int(rollouts)):
+            return correct / rollouts
+        case _:
+            return 0.0
 
 
 def total_places(places: Iterable[TargetPlaces]) -> TargetPlaces:
@@ -58,9 +75,24 @@ def place_warnings(places: TargetPlaces, *, what: str, instead: str) -> Iterator
             f"few inner steps have a {what}: {places.known:,} of {places.inner:,}. Inner steps are all but the ends of chains, "
             f"which repeat outcomes. Trainers learn nothing from a step without a {what}. {instead}"
         )
-    if places.bad >= LEAST_ZEROS and places.bad_at_ends > HALF * places.bad:
+    mean = places.good / max(places.known, 1)
+    if places.known >= LEAST_TARGETS and not EXTREME < mean < 1 - EXTREME:
         yield (
-            f"{places.bad_at_ends:,} of {format_count(places.bad, 'label')} 0 belong to last steps and only repeat the outcome "
-            f"of their chain. Trainers learn little from them about where errors are. {instead}, or make more labels 0 with a "
-            "higher threshold"
+            f"nearly all targets of {format_count(places.known, 'inner step')} are {'0' if mean < HALF else '1'} (mean "
+            f"{mean:.2f}), and a model learns nothing about steps from them. `report` says how many rollouts are correct: the "
+            f"policy solves too {'few' if mean < HALF else 'many'} of these problems, or the label rule is unsuitable"
         )
+    if not places.inner and places.bad >= LEAST_TARGETS:
+        yield "no chain has a step before its last one: all labels only repeat outcomes. Label chains of several steps"
+    elif words := mostly_ends(places.bad_at_ends, places.bad):
+        yield f"{words}. {instead}, or make more labels 0 with `relabel` and estimator.rule=threshold"
+
+
+def mostly_ends(at_ends: int, zeros: int) -> str:
+    """A sentence without a full stop where most of the labels 0 are at ends of chains; empty where they are not."""
+    if zeros < LEAST_TARGETS or at_ends <= HALF * zeros:
+        return ""
+    return (
+        f"{at_ends:,} of {format_count(zeros, 'label')} 0 belong to last steps and only repeat the outcome of their chain. "
+        "Trainers learn little from them about where errors are"
+    )

@@ -189,7 +189,8 @@ class _Job:
             return
         kept: list[LabelRow] = []
         for chain in chains:
-            reason = self.chain_filter.reason(chain.p_outcome, chain.root_value)
+            graded = bool(chain.root_n_rollouts) or any(chain.n_rollouts)
+            reason = self.chain_filter.reason(chain.p_outcome, chain.root_value, graded=graded)
             if reason is None:
                 kept.append(chain)
             else:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.config.fields import identity_settings
 from pipeline.config.label import LabelConfig
-from pipeline.config.recorded_settings import complete_settings, flatten_settings
+from pipeline.config.recorded_settings import PRIOR_VERSION, complete_settings, flatten_settings
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.core.registry import Registry
@@ -24,7 +24,6 @@ from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.units import UnitRef
 
 _SECTIONS = ("data", "policy", "sampling", "estimator", "grader")
-_PRIOR_VERSION = "kernel_prior"
 _REGISTRIES: Mapping[str, Registry[Any]] = {"policy": ENGINES, "estimator": ESTIMATORS, "grader": GRADERS}
 _ALWAYS_RECORDED: Mapping[str, Mapping[str, object]] = {
     "estimator": {"estimator.successes": 1, "estimator.batch": 1},
@@ -60,7 +59,7 @@ def identity(config: LabelConfig, input_digest: str, policy_fingerprint: str = "
         "schema": SCHEMA_VERSION,
         "grader_version": grader_version(),
         "run.unit_problems": config.run.unit_problems,
-        _PRIOR_VERSION: 1 if learner is None else learner.version,
+        PRIOR_VERSION: 1 if learner is None else learner.version,
     }
     for section in _SECTIONS:
         fields.update(_identity_of(section, getattr(config, section)))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from enum import Enum, auto
 
-from pipeline.config.recorded_settings import RUN_RECORD, change_lines
+from pipeline.config.recorded_settings import PRIOR_VERSION, RUN_RECORD, change_lines
 from pipeline.core.errors import Absent, RunConflict, StoreError, Unreachable
 from pipeline.core.schemas import READABLE_SCHEMAS
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, checksum, record_sequences
@@ -17,6 +17,7 @@ _CHECK = "check"
 _OF_RECORDS = "chain_id"
 """A key of commit records on disk, which have the same kind of checksum."""
 SCHEMA = "schema"
+_ESTIMATOR = "estimator.name"
 STAGED_INPUT = "staged_input"
 """Key of the id under which the input of the run is committed."""
 
@@ -98,6 +99,12 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
         )
     if alone and not any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER)):
         return _Found.UNUSED
+    if PRIOR_VERSION in differing and recorded.get(_ESTIMATOR) == identity.get(_ESTIMATOR):
+        raise RunConflict(
+            f"{storage.run_dir} was begun by another version of stepvalue, whose estimator learned from another prior: this "
+            "version cannot continue it. Continue with that version, or use another run_dir; `relabel` makes labels of this "
+            "version from the rollouts of a finished run"
+        )
     changes = "".join(f"\n  {line}" for line in change_lines(recorded, identity))
     raise RunConflict(
         f"{storage.run_dir} belongs to another run: use another run_dir, or give the settings of that run again. They differ:"

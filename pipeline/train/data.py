@@ -92,7 +92,8 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         chains = steps = cut = 0
         places = NO_PLACES
         for row in rows:
-            reason = chain_filter.reason(row["p_outcome"], row["root_value"])
+            graded = bool(row["root_n_rollouts"]) or any(row["n_rollouts"])
+            reason = chain_filter.reason(row["p_outcome"], row["root_value"], graded=graded)
             if held_out is not None and held_out != in_validation(row["problem"], config.validation, config.seed):
                 continue
             if reason is not None:

@@ -63,8 +63,18 @@ def places_of(row: Mapping[str, Any], targets: Sequence[StepTarget], config: Tra
     if config.target is TrainTarget.outcome:
         return NO_PLACES
     hard = config.loss is Loss.hard
-    used = [(target.label if hard else True) if counts_for(config.loss, target) else None for target in targets]
+    used = [_used(config.loss, target) if counts_for(config.loss, target) else None for target in targets]
     return target_places(used, row["origin"], hard=hard)
+
+
+def _used(loss: Loss, target: StepTarget) -> object:
+    match loss:
+        case Loss.hard:
+            return target.label
+        case Loss.soft:
+            return target.value
+        case Loss.beta_binomial:
+            return target.correct, target.rollouts
 
 
 def counts_for(loss: Loss, target: StepTarget) -> bool:

@@ -15,6 +15,7 @@ from tests.bench.loop import loop
 from tests.bench.page import page
 from tests.bench.plan import plan
 from tests.bench.programs import programs
+from tests.bench.real import real
 from tests.bench.report import report
 from tests.bench.results import FLAG, printed
 from tests.bench.store import store
@@ -37,6 +38,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "page": page,
     "compare": compare,
     "tiny": tiny,
+    "real": real,
     "demo": demo,
 }
 LONG: dict[str, Callable[[], None]] = {"loop": loop}

@@ -102,11 +102,11 @@ def _times(found: Sampled) -> str:
 def _pooled_line(name: str, repetitions: Sequence[Printed], fixed: Blocks, known: Truth) -> str:
     mean, every = _stacked(repetitions, "mean"), np.ones(len(known.chain), dtype=bool)
     tokens = _tokens_per_step(repetitions, known, every)
-    rmse = jackknifed(lambda kept: rmse(mean, known, kept), known)
+    error = jackknifed(lambda kept: rmse(mean, known, kept), known)
     saved = jackknifed(lambda kept: fewer(repetitions, fixed, known, kept), known)
     within = jackknifed(lambda kept: float(_within_interval(repetitions, known)[:, kept].mean()), known)
     by_sd = jackknifed(lambda kept: float(_within_sd(repetitions, known)[:, kept].mean()), known)
-    cost = f"{tokens:>9.0f}  {rmse.text('.3f'):<18}{saved.text('.2f'):<32}"
+    cost = f"{tokens:>9.0f}  {error.text('.3f'):<18}{saved.text('.2f'):<32}"
     return f"  {name:<34}{cost}{within.text('.1%')}, {by_sd.text('.1%')}"
 
 

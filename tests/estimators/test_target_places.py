@@ -11,10 +11,11 @@ ORIGINS = ["measured", "implied", "measured", "terminal"]
 
 
 def test_ends_are_no_inner_steps() -> None:
-    assert target_places([1, None, 0, 0], ORIGINS, hard=True) == (3, 2, 2, 1)
-    assert target_places([1, None, 0], ORIGINS, hard=True) == (3, 2, 1, 0)
-    assert target_places([0.5, None, 0.0, 0.0], ORIGINS, hard=False) == (3, 2, 0, 0)
-    assert target_places([0], ["terminal"], hard=True) == (0, 0, 1, 1)
+    assert target_places([1, None, 0, 0], ORIGINS, hard=True) == (3, 2, 1, 2, 1)
+    assert target_places([1, None, 0], ORIGINS, hard=True) == (3, 2, 1, 1, 0)
+    assert target_places([0.5, None, 0.0, 0.0], ORIGINS, hard=False) == (3, 2, 0.5, 0, 0)
+    assert target_places([(1, 4), None, (2, 2), (0, 1)], ORIGINS, hard=False) == (3, 2, 1.25, 0, 0)
+    assert target_places([0], ["terminal"], hard=True) == (0, 0, 0, 1, 1)
     assert target_places([], [], hard=True) == NO_PLACES
 
 
@@ -28,13 +29,18 @@ def warned(places: TargetPlaces) -> list[str]:
         (TargetPlaces(inner=10, known=5), []),
         (TargetPlaces(inner=10, known=4), ["few"]),
         (TargetPlaces(inner=0, known=0), []),
-        (TargetPlaces(inner=90, known=90, bad=40, bad_at_ends=20), []),
-        (TargetPlaces(inner=90, known=90, bad=40, bad_at_ends=21), ["21"]),
-        (TargetPlaces(inner=90, known=90, bad=19, bad_at_ends=19), []),
+        (TargetPlaces(inner=90, known=90, good=50, bad=40, bad_at_ends=20), []),
+        (TargetPlaces(inner=90, known=90, good=50, bad=40, bad_at_ends=21), ["21"]),
+        (TargetPlaces(inner=90, known=90, good=50, bad=19, bad_at_ends=19), []),
+        (TargetPlaces(inner=100, known=100, good=5.0), ["nearly"]),
+        (TargetPlaces(inner=100, known=100, good=5.1), []),
+        (TargetPlaces(inner=20, known=20, good=19.0), ["nearly"]),
+        (TargetPlaces(inner=19, known=19, good=0.0), []),
+        (TargetPlaces(inner=0, bad=20, bad_at_ends=20), ["no"]),
         (TargetPlaces(inner=10, known=0, bad=20, bad_at_ends=20), ["few", "20"]),
     ],
 )
-def test_less_than_half_is_worth_a_warning(places: TargetPlaces, lines: list[str]) -> None:
+def test_few_or_equal_targets_and_zeros_at_ends_are_worth_a_warning(places: TargetPlaces, lines: list[str]) -> None:
     assert warned(places) == lines
 
 
@@ -43,7 +49,7 @@ def test_warnings_name_the_target_that_is_missing_and_a_better_one() -> None:
     few, ends = place_warnings(places, what="value", instead="Train on labels")
     assert few.startswith("few inner steps have a value: 1 of 10.")
     assert few.endswith("from a step without a value. Train on labels")
-    assert ends.endswith("Train on labels, or make more labels 0 with a higher threshold")
+    assert ends.endswith("Train on labels, or make more labels 0 with `relabel` and estimator.rule=threshold")
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 1, 2, None]), st.sampled_from(ORIGINS)), max_size=8), st.integers(0, 8))

@@ -90,10 +90,23 @@ def test_p_outcome_is_what_the_value_before_the_last_step_says_of_the_outcome(
 ) -> None:
     found = labelled(name, log, outcome)
     before = found.steps[-2].value
-    if outcome is None or before is None:
+    graded = any(step.counts.graded for step in (found.root, *found.steps))
+    if outcome is None or before is None or not graded:
         assert found.p_outcome is None
-    else:
+    elif name != "pooled":
         assert found.p_outcome == (before if outcome else 1 - before)
+    else:
+        # The outcome is evidence for a value that makes it likely.
+        assert found.p_outcome is not None
+        assert 0 < found.p_outcome <= (before if outcome else 1 - before) + 0.05
+
+
+def test_p_outcome_of_pooled_does_not_rest_on_the_outcome() -> None:
+    log = [(True, True, False), (True,), (True, False), (False, True, True)]
+    right, wrong = (labelled("pooled", log, outcome).p_outcome for outcome in (True, False))
+    assert right is not None
+    assert wrong is not None
+    assert right + wrong == pytest.approx(1, abs=0.02)
 
 
 def test_of_a_chain_of_one_step_the_bare_problem_is_before_the_last_step() -> None:

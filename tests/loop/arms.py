@@ -67,6 +67,7 @@ ARMS = (
     Arm(name="pooled, true step labels", values=Values.truth),
     Arm(name="pooled, 1,600 problems", problems=1_600),
     Arm(name="pooled, former training", training=FORMER_TRAINING),
+    Arm(name="pooled, to 12 epochs, patience 2", training={"epochs": 12, "patience": 2}),
     Arm(name="pooled, hard labels", training={"loss": Loss.hard}),
     Arm(name="pooled, counts", training={"loss": Loss.beta_binomial}),
     Arm(name="fixed N=1, 800 problems", estimator=FIXED, rollouts=1, training=_UNTIL_WORSE),

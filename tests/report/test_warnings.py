@@ -1,13 +1,21 @@
 """Warnings about labels, against runs whose truth is known."""
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.report.warnings import ungraded_rollouts, warning_lines, zeros_at_ends
-from pipeline.estimators.target_places import LEAST_ZEROS
+from pipeline.analysis.report.warnings import (
+    LEAST_ROLLOUTS,
+    ungraded_rollouts,
+    warning_lines,
+    zeros_at_ends,
+    zeros_of_unsolved,
+)
+from pipeline.estimators.target_places import LEAST_TARGETS
 from pipeline.estimators.tree import Floats
 
 CHAINS, STEPS = 150, 5
@@ -23,6 +31,7 @@ def run(lost_if_wrong: float, lost_if_right: float, seed: int = 0, rollouts: int
     frame = pl.DataFrame(
         {
             "chain": np.repeat(np.arange(CHAINS), STEPS),
+            "step": np.tile(np.arange(STEPS), CHAINS),
             "value": np.where(graded > 0, correct / np.maximum(graded, 1), 0.5),
             "n_correct": correct,
             "n_rollouts": graded,
@@ -47,6 +56,19 @@ def test_grading_that_depends_on_the_answer_is_detected_and_bounded(wrong: float
     assert abs(found.mean - truth.mean()) > 0.01
     (line,) = warning_lines(steps)
     assert "depends on its answer" in line
+
+
+@pytest.mark.parametrize(("wrong", "right", "bounds"), [(1.0, 0.0, (0.56, 1.0)), (0.3, 0.3, (0.35, 0.65))])
+def test_many_ungraded_rollouts_are_bounded_where_no_difference_shows(
+    wrong: float, right: float, bounds: tuple[float, float]
+) -> None:
+    """Also if all wrong rollouts are ungraded, so that no value is low."""
+    (line,) = warning_lines(run(wrong, right)[0].filter(pl.col("n_rollouts") > 0))
+    assert "% if all of them were incorrect" in line
+    low, high = (
+        float(share) / 100 for share in re.findall(r"would be (\d+) %.* and (\d+) % if all were correct", line)[0]
+    )
+    assert (low, high) == pytest.approx(bounds, abs=0.05)
 
 
 def test_grading_that_fails_by_chance_alone_is_rarely_reported() -> None:
@@ -78,6 +100,39 @@ def test_labels_0_that_are_mostly_ends_are_reported(ends: int, inner: int, good:
     labelled = steps.head(len(labels)).with_columns(
         label=pl.Series(labels, dtype=pl.Int8), origin=pl.Series(origins, dtype=pl.String)
     )
+    labelled = labelled.with_columns(step=pl.lit(1))
     assert zeros_at_ends(labelled) == (ends, ends + inner)
+    alone = [line for line in warning_lines(labelled) if line.startswith("no chain has a step before its last one")]
+    assert bool(alone) == (ends > 0 and not inner and not good)
     said = [line for line in warning_lines(labelled) if "only repeat the outcome" in line]
-    assert bool(said) == (ends > inner and ends + inner >= LEAST_ZEROS)
+    assert bool(said) == (ends > inner and ends + inner >= LEAST_TARGETS and not alone)
+
+
+@pytest.mark.parametrize(
+    ("correct", "graded", "words"),
+    [
+        (5, LEAST_ROLLOUTS, "only 5 of 100 graded rollouts (5.0 %) are correct"),
+        (6, LEAST_ROLLOUTS, ""),
+        (LEAST_ROLLOUTS, LEAST_ROLLOUTS, "100 of 100 graded rollouts (100 %) are correct"),
+        (94, LEAST_ROLLOUTS, ""),
+        (0, LEAST_ROLLOUTS - 1, ""),
+    ],
+)
+def test_a_policy_that_solves_nothing_or_everything_is_reported(correct: int, graded: int, words: str) -> None:
+    steps = run(0.0, 0.0)[0].head(1).with_columns(n_correct=pl.lit(correct), n_rollouts=pl.lit(graded))
+    said = list(warning_lines(steps))
+    assert len(said) == bool(words)
+    assert all(line.startswith(words) and "teach nothing about steps" in line for line in said)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_labels_0_of_problems_that_are_never_solved_are_reported(unsolved: int, others: int) -> None:
+    roots = pl.DataFrame({"chain": [0, 1], "step": [0, 0], "value": [0.05, 0.6], "label": [None, None]})
+    zeros = pl.DataFrame({"chain": [0] * unsolved + [1] * others, "step": 1, "value": 0.0, "label": 0})
+    steps = pl.concat([roots, zeros], how="vertical_relaxed").with_columns(
+        origin=pl.lit("measured"), counts=True, n_correct=4, n_rollouts=8, n_ungraded=0
+    )
+    assert zeros_of_unsolved(steps) == (unsolved, unsolved + others)
+    said = [line for line in warning_lines(steps) if "cannot solve the problem" in line]
+    assert bool(said) == (unsolved > others and unsolved + others >= LEAST_TARGETS)

@@ -1,5 +1,6 @@
-"""What a user of the labels should know before training on them: labels 0 that only repeat outcomes, and rollouts whose
-grading depends on the answer. Pure; `steps` is the table of `aggregates.steps_of`."""
+"""What a user of the labels should know before training on them: a policy that solves nothing or everything, labels 0 that only
+repeat outcomes or say that a problem is too hard, and rollouts whose grading depends on the answer. Pure; `steps` is the table
+of `aggregates.steps_of`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,13 +11,23 @@ import polars as pl
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.records import Origin
 from pipeline.core.statistics import Floats, Interval, jackknife, ratio, sums_of
+from pipeline.estimators.target_places import EXTREME, LEAST_TARGETS, mostly_ends
 from pipeline.estimators.target_places import HALF as MOSTLY
-from pipeline.estimators.target_places import LEAST_ZEROS
 
+LARGE_SHARE = 0.1
+"""Where more rollouts than this share are ungraded, values are uncertain even if the share does not depend on them."""
 LEAST_DIFFERENCE = 0.02
 """A smaller difference between shares of ungraded rollouts biases values by less than rollouts can show."""
 HALF = 0.5
 """Values up to this are low."""
+LEAST_ROLLOUTS = 100
+"""Of fewer rollouts nothing is said about the policy."""
+_GRADE_AGAIN = (
+    "See their verdicts above: for `timeout` raise grader.deadline_seconds, for `unparseable` change how answers are found "
+    "(grader.answer_pattern), and `regrade`"
+)
+UNSOLVED = 0.1
+"""A problem whose value is at most this is hardly ever solved, whatever its steps are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +53,13 @@ def zeros_at_ends(steps: pl.DataFrame) -> tuple[int, int]:
     """The number of labels 0 at ends of chains, which only repeat the outcome, and of all labels 0."""
     zeros = steps.filter(pl.col("label") == 0)
     return zeros.filter(pl.col("origin") == Origin.TERMINAL.value).height, zeros.height
+
+
+def zeros_of_unsolved(steps: pl.DataFrame) -> tuple[int, int]:
+    """Of the labels 0 before the ends of chains: those in chains whose bare problem has a value up to `UNSOLVED`, and all."""
+    zeros = steps.filter((pl.col("label") == 0) & (pl.col("origin") != Origin.TERMINAL.value))
+    unsolved = steps.filter((pl.col("step") == 0) & (pl.col("value") <= UNSOLVED))
+    return zeros.join(unsolved.select("chain"), on="chain", how="semi").height, zeros.height
 
 
 def ungraded_rollouts(steps: pl.DataFrame) -> UngradedRollouts | None:
@@ -86,20 +104,56 @@ def warning_lines(steps: pl.DataFrame) -> Iterator[str]:
             f"none of {rollouts} could be graded, so no value rests on a rollout. rollouts/ has the verdict of each. Change "
             "settings of the grader and `regrade`"
         )
-    ends, zeros = zeros_at_ends(steps)
-    if zeros >= LEAST_ZEROS and ends > MOSTLY * zeros:
-        yield (
-            f"{ends:,} of {format_count(zeros, 'label')} 0 belong to last steps and only repeat the outcome of their chain. "
-            "Trainers learn little from them about where errors are. Train on values instead (target=soft), or make more "
-            "labels 0 with `relabel`, estimator.rule=threshold and a higher estimator.threshold"
-        )
+    correct, graded, ungraded = (int(issued[name].sum()) for name in ("n_correct", "n_rollouts", "n_ungraded"))
     found = ungraded_rollouts(steps)
     if found is not None and found.depends_on_values:
         yield (
             f"{format_percent(found.low)} of the rollouts of prefixes with values up to {HALF:g} are ungraded, but "
             f"{format_percent(found.high)} of the others: whether a rollout can be graded depends on its answer, and values "
             f"are biased. Their mean is {found.mean:.2f}; it would be {found.all_wrong:.2f} if all ungraded rollouts were "
-            f"incorrect, and {found.all_right:.2f} if all were correct. Raise grader.deadline_seconds and `regrade`"
+            f"incorrect, and {found.all_right:.2f} if all were correct. {_GRADE_AGAIN}"
+        )
+    elif ungraded <= LARGE_SHARE * (graded + ungraded):
+        yield from _policy_lines(correct, graded)
+    elif graded:
+        shares = (correct / (graded + ungraded), (correct + ungraded) / (graded + ungraded))
+        yield (
+            f"{format_percent(ungraded / (graded + ungraded))} of {format_count(graded + ungraded, 'rollout')} are ungraded. "
+            f"The share of correct rollouts is {format_percent(correct / graded)} of the others, and would be "
+            f"{format_percent(shares[0])} if all of them were incorrect and {format_percent(shares[1])} if all were correct. "
+            f"{_GRADE_AGAIN}"
+        )
+    later = steps.filter(pl.col("step") > 0)
+    if later.height and (later["origin"] == Origin.TERMINAL.value).all():
+        yield "no chain has a step before its last one: all labels only repeat outcomes. Label chains of several steps"
+    elif words := mostly_ends(*zeros_at_ends(steps)):
+        yield (
+            f"{words}. Train on values instead (target=soft), or make more labels 0: `relabel` with "
+            "estimator.rule=threshold, or with a higher estimator.threshold"
+        )
+    unsolved, zeros = zeros_of_unsolved(steps)
+    if zeros >= LEAST_TARGETS and unsolved > MOSTLY * zeros:
+        yield (
+            f"{unsolved:,} of {format_count(zeros, 'label')} 0 before last steps are in chains whose bare problem has a value "
+            f"of at most {UNSOLVED:g}: they say that the policy cannot solve the problem, and not that the step is wrong. "
+            "`relabel` with estimator=pooled and estimator.rule=first_error leaves such steps uncertain; min_root_value of "
+            "`export` and `train` leaves out such chains"
+        )
+
+
+def _policy_lines(correct: int, graded: int) -> Iterator[str]:
+    if graded < LEAST_ROLLOUTS or EXTREME < correct / graded < 1 - EXTREME:
+        return
+    share = f"{correct:,} of {format_count(graded, 'graded rollout')} ({format_percent(correct / graded)}) are correct"
+    if correct <= EXTREME * graded:
+        yield (
+            f"only {share}: nearly all values are close to 0, whether a step is right or wrong, and teach nothing about steps. "
+            "Use a policy that solves more of these problems, or easier problems"
+        )
+    else:
+        yield (
+            f"{share}: nearly all values are close to 1, also after wrong steps, and teach nothing about steps. Use harder "
+            "problems, or chains with more errors"
         )
 
 

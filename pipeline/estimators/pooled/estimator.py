@@ -34,7 +34,7 @@ from pipeline.estimators.base import Budget, Estimator, Need
 from pipeline.estimators.intervals import interval
 from pipeline.estimators.pooled import allocation
 from pipeline.estimators.pooled.forest import forest_of
-from pipeline.estimators.pooled.grid import mass_above, mean_of, quantiles_of, variance_of
+from pipeline.estimators.pooled.grid import GRID, mass_above, mean_of, quantiles_of, variance_of
 from pipeline.estimators.pooled.kernel import Kernel, transition_model
 from pipeline.estimators.pooled.learning import KernelLearner
 from pipeline.estimators.pooled.posterior import Posterior, lost_probabilities, posterior_with_falls
@@ -51,7 +51,7 @@ def values(
         return []
     forest = forest_of(trees, trials)
     moving = transition_model(kernel)
-    said = _Decision(*posterior_with_falls(forest, moving), config)
+    said = _Decision(*posterior_with_falls(forest, moving), config, moving.right)
     by_chain: dict[ChainShape, list[StepValue]] = {}
     for tree, numbers in zip(trees, forest.numbers, strict=True):
         for chain, path in zip(tree.chains, tree.paths, strict=True):
@@ -79,7 +79,7 @@ most)."""
 class _Decision:
     """Summary numbers of the posterior of each node."""
 
-    def __init__(self, found: Posterior, falls: Floats, config: EstimatorConfig) -> None:
+    def __init__(self, found: Posterior, falls: Floats, config: EstimatorConfig, right: Floats) -> None:
         before_fall = falls > _LIKELY_FALL
         usual = quantiles_of(found.mass, config.confidence)
         wider = quantiles_of(found.mass, 1 - _LESS_OUTSIDE * (1 - config.confidence))
@@ -90,6 +90,11 @@ class _Decision:
         self.low, self.high = low.tolist(), high.tolist()
         self.above = mass_above(found.mass, config.threshold).tolist()
         self.with_parent = found.with_parent.tolist()
+        self.p_right = {
+            # Without the outcome: the mass includes it as a factor.
+            outcome: (found.mass @ (GRID / factor) / (found.mass @ (1 / factor))).tolist()
+            for outcome, factor in ((True, right), (False, 1 - right))
+        }
 
 
 def _along(
@@ -111,7 +116,12 @@ def _along(
         last = steps[-1]
         assert last.value is not None
         end = fixed.terminal_value(chain.outcome, config.threshold)
-        steps.append(replace(end, advantage=float(chain.outcome) - last.value, advantage_sd=last.value_sd))
+        assert before is not None
+        p_right = said.p_right[chain.outcome][before]
+        p_outcome = p_right if chain.outcome else 1 - p_right
+        steps.append(
+            replace(end, advantage=float(chain.outcome) - last.value, advantage_sd=last.value_sd, p_outcome=p_outcome)
+        )
     return steps
 
 

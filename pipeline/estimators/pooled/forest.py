@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain as chained
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +16,12 @@ from pipeline.estimators.tree import NONE, ROOT, Flags, Floats, Ints, Tree
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReproducedSteps:
-    """E steps that rollouts could reproduce: `nodes`, the sorted numbers of the nodes after these steps, (E,), and `seen`, the
-    rollouts that did and did not."""
+    """E steps that rollouts could reproduce: `nodes`, the sorted numbers of the nodes after these steps, (E,); `seen`, the
+    rollouts that did and did not; and `levels`, the entries of each depth."""
 
     nodes: Ints
     seen: tuple[Branching, ...]
-
-    def within(self, nodes: slice) -> slice:
-        """The slice of the entries whose nodes are in `nodes`."""
-        if not len(self.nodes):
-            return slice(0, 0)
-        start, stop = np.searchsorted(self.nodes, [nodes.start, nodes.stop]).tolist()
-        return slice(start, stop)
+    levels: tuple[slice, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,7 +63,7 @@ def forest_of(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Forest:
     parents = np.where(parents == ROOT, ROOT, number[parents + np.repeat(starts, sizes)])[order]
     children = np.bincount(parents + 1, minlength=len(order) + 1)
     stops = np.cumsum(np.bincount(depths)).tolist()
-    levels = tuple(slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False))
+    levels = _slices(stops)
     chains = [len(tree.chains) for tree in trees]
     counted = _counted(trees, trials)[order]
     numbers = tuple(number[start : start + size] for start, size in zip(starts, sizes, strict=True))
@@ -83,7 +78,7 @@ def forest_of(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Forest:
         right=np.concatenate([tree.right for tree in trees]),
         correct=correct,
         tried=tried,
-        taken=_taken(numbers, passes),
+        taken=_taken(numbers, passes, stops),
         graded=counted[:, 1],
         issued=counted[:, 1] + counted[:, 2],
         tokens=counted[:, 3],
@@ -93,32 +88,46 @@ def forest_of(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Forest:
     )
 
 
-_OUTCOMES = attrgetter("counts.correct", "counts.graded", "counts.ungraded", "counts.tokens")
+_COUNTS = attrgetter("counts")
+_OUTCOMES = attrgetter("correct", "graded", "ungraded", "tokens")
 
 
 def _counted(trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Ints:
     """Counts of each prefix in the order of `_OUTCOMES`, (N, 4)."""
     found = [trials.get(prefix, NONE) for tree in trees for prefix in tree.prefix_ids]
-    counts = chained.from_iterable(map(_OUTCOMES, found))
+    counts = chained.from_iterable(map(_OUTCOMES, map(_COUNTS, found)))
     return np.fromiter(counts, dtype=np.int64, count=4 * len(found)).reshape(-1, 4)
 
 
 def _tried(counted: Ints, numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> tuple[Ints, Ints]:
     """The number of correct and of all trials of each node, (N,) each."""
-    right, tried = counted[:, 0].copy(), counted[:, 1].copy()
-    for positions, passed in zip(numbers, passes, strict=True):
-        if passed is not None:
-            for node, (correct, graded) in passed.own.items():
-                right[positions[node]], tried[positions[node]] = correct, graded
-    return right, tried
+    changed = [(nodes, passed.own) for nodes, passed in zip(numbers, passes, strict=True) if passed is not None]
+    tried = counted[:, :2].copy()
+    if changed:
+        tallies = chained.from_iterable(chained.from_iterable(own.values() for _, own in changed))
+        tried[_numbered(changed)] = np.fromiter(tallies, dtype=np.int64).reshape(-1, 2)
+    return tried[:, 0], tried[:, 1]
 
 
-def _taken(numbers: Sequence[Ints], passes: Sequence[Passes | None]) -> ReproducedSteps:
-    steps = {
-        int(positions[node]): step
-        for positions, passed in zip(numbers, passes, strict=True)
-        if passed is not None
-        for node, step in passed.steps.items()
-    }
-    nodes = sorted(steps)
-    return ReproducedSteps(nodes=np.array(nodes, dtype=np.int64), seen=tuple(steps[node] for node in nodes))
+def _taken(numbers: Sequence[Ints], passes: Sequence[Passes | None], stops: Sequence[int]) -> ReproducedSteps:
+    passed = [(nodes, passed.steps) for nodes, passed in zip(numbers, passes, strict=True) if passed is not None]
+    if not passed:
+        return ReproducedSteps(nodes=np.zeros(0, dtype=np.int64), seen=(), levels=_slices([0] * len(stops)))
+    nodes = _numbered(passed)
+    order = np.argsort(nodes)
+    nodes = nodes[order]
+    seen = list(chained.from_iterable(steps.values() for _, steps in passed))
+    return ReproducedSteps(
+        nodes=nodes,
+        seen=tuple(map(seen.__getitem__, order.tolist())),
+        levels=_slices(np.searchsorted(nodes, stops).tolist()),
+    )
+
+
+def _slices(stops: Sequence[int]) -> tuple[slice, ...]:
+    return tuple(slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False))
+
+
+def _numbered(found: Sequence[tuple[Ints, Mapping[int, Any]]]) -> Ints:
+    """The numbers in the forest of the nodes in each mapping. The numbers of all nodes of its tree stand beside it."""
+    return np.concatenate([numbers[list(of_tree)] for numbers, of_tree in found])

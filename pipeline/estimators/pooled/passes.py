@@ -28,67 +28,77 @@ class Passes:
     steps: Mapping[int, Branching]
 
 
+_Tallies = dict[int, tuple[int, int]]
+"""(correct, graded) rollouts by the last node that they reproduced: the node that they are at, or one below it."""
+
+
 def passes_of(prefix_ids: Sequence[str], parents: Ints, trials: Mapping[str, Trials]) -> Passes | None:
     """Nodes are numbered as in `Tree`. None where no rollout reproduced a step."""
-    if not any(any(trials[prefix].reached) for prefix in prefix_ids if prefix in trials):
+    found = [trials.get(prefix, NONE) for prefix in prefix_ids]
+    reproduced = [any(have.reached) for have in found]
+    if not any(reproduced):
         return None
     above = parents.tolist()
     at = {prefix: node for node, prefix in enumerate(prefix_ids)}
-    arrived: list[_Tallies] = [{} for _ in prefix_ids]
-    children = Counter(above)
-    only_child = {parent: node for node, parent in enumerate(above) if children[parent] == 1}
+    only_child: dict[int, int | None] = {}
+    for node, parent in enumerate(above):
+        only_child[parent] = None if parent in only_child else node
+    arrived: dict[int, _Tallies] = {}
     own: dict[int, tuple[int, int]] = {}
     steps: dict[int, Branching] = {}
-    for node, prefix in enumerate(prefix_ids):
-        here, have = arrived[node], trials.get(prefix, NONE)
-        if not here and not have.outcomes:
+    for node, have in enumerate(found):
+        if reproduced[node] or node in arrived:
+            here = arrived.pop(node, {})
+            if reproduced[node]:
+                _add_each(here, node, have, at, above)
+            else:
+                _add(here, node, have.counts.correct, have.counts.graded)
+            step = only_child.get(node) or _most_taken(here, node, above)
+            correct, graded = here.pop(node, (0, 0))
+            taken = sum(went_on for _, went_on in here.values())
+            if here and step is not None:
+                arrived[step] = here
+        elif have.outcomes:
+            step, taken, correct, graded = only_child.get(node), 0, have.counts.correct, have.counts.graded
+        else:
             continue
-        _add_own(here, node, have, at)
-        ahead = {last: _child(node, last, above) for last in here}
-        taken: Counter[int] = Counter()
-        for last, child in ahead.items():
-            if child is not None:
-                taken[child] += here[last].graded
-        step = min(taken, key=lambda child: (-taken[child], child), default=only_child.get(node))
-        stayed = [tally for last, tally in here.items() if step is None or ahead[last] != step]
-        correct, graded = sum(tally.correct for tally in stayed), sum(tally.graded for tally in stayed)
-        if step is not None and (graded or taken[step]):
-            arrived[step] = {last: tally for last, tally in here.items() if ahead[last] == step}
-            steps[step] = Branching(taken=taken[step], left=graded, correct=correct)
+        if step is not None and (graded or taken):
             own[node] = 0, 0
+            steps[step] = Branching(taken, graded, correct)
         else:
             own[node] = correct, graded
     return Passes(own=own, steps=steps)
 
 
-@dataclass(slots=True)
-class _Tally:
-    """Counts of graded rollouts."""
-
-    correct: int = 0
-    graded: int = 0
-
-
-_Tallies = dict[int, _Tally]
-"""By the last node of the chain that the rollouts reproduced."""
-
-
-def _add_own(here: _Tallies, node: int, have: Trials, at: Mapping[str, int]) -> None:
-    if not any(have.reached):
-        tally = here.setdefault(node, _Tally())
-        tally.correct += have.counts.correct
-        tally.graded += have.counts.graded
-        return
+def _add_each(here: _Tallies, node: int, have: Trials, at: Mapping[str, int], parents: Sequence[int]) -> None:
     for outcome, reached in zip(have.outcomes, have.reached, strict=True):
         if outcome is not None:
             last = node if reached is None else at.get(reached, node)
-            tally = here.setdefault(last, _Tally())
-            tally.correct += outcome
-            tally.graded += 1
+            if _child(node, last, parents) == node:
+                last = node
+            _add(here, last, outcome, 1)
 
 
-def _child(node: int, last: int, parents: Sequence[int]) -> int | None:
-    """The child of `node` on the path to `last`. None where `last` is not below `node`."""
+def _add(here: _Tallies, last: int, correct: int, graded: int) -> None:
+    before = here.get(last, (0, 0))
+    here[last] = before[0] + correct, before[1] + graded
+
+
+def _most_taken(here: _Tallies, node: int, parents: Sequence[int]) -> int | None:
+    """The child of `node` that most rollouts took. Those that took another one are counted at `node`."""
+    children = {last: _child(node, last, parents) for last in here if last != node}
+    taken: Counter[int] = Counter()
+    for last, child in children.items():
+        taken[child] += here[last][1]
+    step = min(taken, key=lambda child: (-taken[child], child), default=None)
+    for last, child in children.items():
+        if child != step:
+            _add(here, node, *here.pop(last))
+    return step
+
+
+def _child(node: int, last: int, parents: Sequence[int]) -> int:
+    """The child of `node` on the path to `last`. `node` where `last` is not below it."""
     while last > node and parents[last] != node:
         last = parents[last]
-    return last if last > node else None
+    return max(last, node)

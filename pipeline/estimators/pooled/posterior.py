@@ -50,8 +50,8 @@ def _summary(forest: Forest, moving: TransitionModel, found: "_Evidence") -> Pos
     inner = found.inner
     together = np.einsum("ng,ng->n", (found.apart[inner] * GRID) @ (moving.step * GRID), found.below[inner])
     if len(taken := forest.taken.nodes):
-        steps = found.own_steps * GRID[:, None] * GRID
-        together[taken - inner.start] = np.einsum("ng,ngh,nh->n", found.apart[taken], steps, found.below[taken])
+        after = found.own_steps @ (found.below[taken] * GRID)[:, :, None]
+        together[taken - inner.start] = np.einsum("ng,ng->n", found.apart[taken] * GRID, after[:, :, 0])
     with_parent[inner] = together / found.total[inner] - mean[inner] * mean[forest.parents[inner]]
     return Posterior(mass=found.mass, with_parent=with_parent)
 
@@ -125,13 +125,13 @@ def _downward(forest: Forest, moving: TransitionModel) -> _Evidence:
     own_steps = _own_steps(forest, moving)
     below, upward = _collect_evidence(forest, moving, own_steps)
     mass, apart, total = np.empty_like(below), upward, np.empty(len(below))
-    for nodes in forest.levels:
+    for nodes, own in zip(forest.levels, forest.taken.levels, strict=True):
         if nodes.start:
             np.divide(mass[forest.parents[nodes]], upward[nodes], out=apart[nodes])
-            joint = (apart[nodes] @ moving.step) * below[nodes]
-            if len(taken := forest.taken.nodes[own := forest.taken.within(nodes)]):
-                ahead = np.einsum("ng,ngh->nh", apart[taken], own_steps[own])
-                joint[taken - nodes.start] = ahead * below[taken]
+            joint = apart[nodes] @ moving.step
+            if len(taken := forest.taken.nodes[own]):
+                joint[taken - nodes.start] = (apart[taken][:, None] @ own_steps[own])[:, 0]
+            joint *= below[nodes]
         else:
             joint = moving.start * below[nodes]
         total[nodes] = joint.sum(axis=1)
@@ -147,12 +147,12 @@ def _collect_evidence(forest: Forest, moving: TransitionModel, own_steps: Floats
     _multiply(below, forest.ends[known], np.where(forest.right[known, None] == 1, moving.right, 1 - moving.right))
     upward = np.empty_like(below)
     back = moving.step.T.copy()
-    for nodes, forks in zip(reversed(forest.levels), reversed(forest.forks), strict=True):
+    for nodes, own, forks in reversed(list(zip(forest.levels, forest.taken.levels, forest.forks, strict=True))):
         evidence = below[nodes]
         evidence /= evidence.max(axis=1, keepdims=True)
         np.matmul(evidence, back, out=upward[nodes])
-        if len(taken := forest.taken.nodes[own := forest.taken.within(nodes)]):
-            upward[taken] = np.einsum("ngh,nh->ng", own_steps[own], below[taken])
+        if len(taken := forest.taken.nodes[own]):
+            upward[taken] = (own_steps[own] @ below[taken][:, :, None])[:, :, 0]
         if forks:
             _multiply(below, forest.parents[nodes], upward[nodes])
         elif nodes.start:
@@ -161,9 +161,11 @@ def _collect_evidence(forest: Forest, moving: TransitionModel, own_steps: Floats
 
 
 def _own_steps(forest: Forest, moving: TransitionModel) -> Floats:
-    """Transition matrices of the steps in `Forest.taken`, (E, POINTS, POINTS)."""
-    factors = [factor(seen, moving.habits) for seen in forest.taken.seen]
-    return moving.step * np.array(factors, dtype=np.float64).reshape(-1, POINTS, POINTS)
+    """Transition matrices of the steps in `Forest.taken`, (E, POINTS, POINTS). Many steps have the same."""
+    positions = {seen: position for position, seen in enumerate(dict.fromkeys(forest.taken.seen))}
+    factors = [factor(seen, moving.habits) for seen in positions]
+    different = moving.step * np.array(factors, dtype=np.float64).reshape(-1, POINTS, POINTS)
+    return different.take([positions[seen] for seen in forest.taken.seen], axis=0)
 
 
 def _multiply(rows: Floats, positions: Ints, factors: Floats) -> None:

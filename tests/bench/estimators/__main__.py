@@ -21,6 +21,8 @@ from tests.bench.estimators.hard import CHAINS as HARD_STEPS
 from tests.bench.estimators.hard import hard_labels, hard_table
 from tests.bench.estimators.saving import saving
 from tests.bench.estimators.students import students, students_table
+from tests.bench.estimators.trees import SETTINGS as TREES
+from tests.bench.estimators.trees import trees, trees_table
 
 FOLDER = Path("runs/bench-estimators")
 PROCESSES = 2
@@ -42,6 +44,7 @@ def main() -> int:
         cells_under_way = {job: pool.submit(measure, *job) for job in longest_first}
         hard_under_way = [pool.submit(hard_labels, family, steps) for family in FAMILIES for steps in HARD_STEPS]
         students_under_way = [pool.submit(students, family) for family in FAMILIES]
+        trees_under_way = [pool.submit(trees, *setting) for setting in TREES]
         savings_under_way = [pool.submit(saving, family) for family in FAMILIES]
         clock_under_way = pool.submit(compared, pooled(USUAL_TARGET), rollouts=CEILING)
         found_biases = together([job.result() for job in biases_under_way])
@@ -49,6 +52,7 @@ def main() -> int:
         savings = [job.result() for job in savings_under_way]
         clock = clock_under_way.result()
         hard = [each for job in hard_under_way for each in job.result()]
+        found_trees = [job.result() for job in trees_under_way]
         trained = [each for job in students_under_way for each in job.result()]
     held = [bias for bias in found_biases if not bias.contrast]
     parts = (
@@ -57,6 +61,7 @@ def main() -> int:
         render.peers_table(cells, SHOWN_STEPS),
         hard_table(hard),
         students_table(trained),
+        trees_table(found_trees),
         render.savings_table(savings),
         render.bias_table(found_biases),
         render.bars_table(marks(cells, savings, held, costs, clock)),

@@ -4,8 +4,9 @@ A student stands for a PRM. What it sees of a prefix is a random linear map of t
 of the bare problem and the position, with noise. It is judged on the inner steps of new chains, whose values are known.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +27,17 @@ NOISE = 0.15
 FEATURES, HIDDEN = 12, 32
 EPOCHS, BATCH, RATE, DECAY = 60, 128, 3e-3, 1e-4
 _CLIP = 1e-3
+DEFAULT_RULE = "threshold 0.1 (default)"
+HARD_RULES: Mapping[str, Mapping[str, Any]] = {
+    DEFAULT_RULE: {"rule": LabelRule.threshold, "threshold": BAD},
+    "threshold 0.3": {"rule": LabelRule.threshold, "threshold": 0.3},
+    "threshold 0.5": {"rule": LabelRule.threshold, "threshold": 0.5},
+    "posterior, 0.95 sure": {"rule": LabelRule.posterior, "threshold": BAD},
+    "posterior, 0.8 sure": {"rule": LabelRule.posterior, "threshold": BAD, "certainty": 0.8},
+    "relative 0.5": {"rule": LabelRule.relative, "threshold": 0.5},
+    "first_error": {"rule": LabelRule.first_error, "threshold": BAD},
+}
+"""Settings of `pooled`; all on the same rollouts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,20 +78,17 @@ def students(family_name: str) -> list[Student]:
 def targets_of(chains: Chains, drawn: Rollouts) -> dict[str, Floats]:
     """Targets of the steps, the last one included, NaN without a label. `fixed` has as many chains as `pooled`'s tokens pay."""
     said = {
-        rule: replay(
-            chains, drawn, PooledConfig(interval=Interval.posterior, rule=rule, threshold=BAD), rollouts=CEILING
-        )
-        for rule in (LabelRule.threshold, LabelRule.posterior)
+        name: replay(chains, drawn, PooledConfig(interval=Interval.posterior, **settings), rollouts=CEILING)
+        for name, settings in HARD_RULES.items()
     }
-    pooled = said[LabelRule.threshold]
+    pooled = said[DEFAULT_RULE]
     fixed = replay(chains, drawn, FixedConfig(), rollouts=FIXED)
     paid = int(np.searchsorted(fixed.tokens.sum(axis=1).cumsum(), pooled.tokens.sum()))
     return {
         "pooled, soft (default of train)": _soft(chains, pooled.mean),
-        "pooled, hard (default rule)": _hard(pooled),
-        "pooled, hard, rule=posterior": _hard(said[LabelRule.posterior]),
+        **{f"pooled, hard, {name}": _hard(each) for name, each in said.items()},
         "fixed N=8, soft": _soft(chains, fixed.unbiased)[:paid],
-        "fixed N=8, hard (any)": _hard(fixed)[:paid],
+        "fixed N=8, hard, any": _hard(fixed)[:paid],
         "true values": _soft(chains, chains.values),
     }
 
@@ -145,9 +154,9 @@ def area(scores: Floats, positive: Flags) -> float:
 
 def students_table(found: Sequence[Student]) -> Iterator[str]:
     yield f"students trained on labels of equal tokens, K={STEPS}, means of {len(SEEDS)} seeds"
-    yield f"  {'family':<12}{'labels':<34}{'AUC V>0.1':>10}{'AUC V>0.5':>10}{'divergence':>12}{'located':>9}"
+    yield f"  {'family':<12}{'labels':<38}{'AUC V>0.1':>10}{'AUC V>0.5':>10}{'divergence':>12}{'located':>9}"
     for each in found:
         yield (
-            f"  {each.family:<12}{each.labels:<34}{each.auc_bad:>10.3f}{each.auc_half:>10.3f}{each.divergence:>12.3f}"
+            f"  {each.family:<12}{each.labels:<38}{each.auc_bad:>10.3f}{each.auc_half:>10.3f}{each.divergence:>12.3f}"
             f"{each.located:>9.0%}"
         )

@@ -76,7 +76,7 @@ class StepView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainView:
     """A chain. `root` is its bare problem. `outcome`: whether its own answer is correct, None if that is unknown.
-    `p_outcome`: the probability of this outcome, given the value before the last step."""
+    `p_outcome`: the probability of this outcome, given all rollouts but not that outcome."""
 
     chain_id: str
     problem_id: str
