@@ -10,6 +10,7 @@ SEEDS   ?= 100000
 KILLS   ?= 1000
 PRICE   ?= 3
 LOOP_DIR ?= runs/loop
+CHAINS  ?= short
 RUN_DIR ?= runs/demo-$(LIMIT)
 
 UV_VERSION := 0.13.9
@@ -69,11 +70,11 @@ simulate: setup  ## many random schedules of faults (SEEDS=100000)
 kills: setup  ## kill processes at random times, start again, and count what was lost, doubled or changed (KILLS=1000)
 	$(BIN)/python -m tests.faults.kills $(KILLS)
 
-tiny-policy: setup  ## train the tiny model of the statistical tests again (minutes); then measure its truth again
-	$(BIN)/python -m tests.tiny.train
+tiny-policy: setup  ## train a tiny model of the statistical tests again (CHAINS=short, or long: half an hour); then measure its truth again
+	$(BIN)/python -m tests.tiny.train $(CHAINS)
 
-tiny-truth: setup  ## measure the values of the tiny model's prefixes with 2,000 rollouts each: 4 million tokens
-	$(BIN)/python -m tests.tiny.truth
+tiny-truth: setup  ## measure the values of a tiny model's prefixes with 2,000 rollouts each (CHAINS=short, or long: a quarter of an hour)
+	$(BIN)/python -m tests.tiny.truth $(CHAINS)
 
 lint: setup  ## ruff, mypy --strict, import rules, no code that asks for an implementation by name, retired words
 	$(BIN)/ruff check .

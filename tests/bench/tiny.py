@@ -1,7 +1,7 @@
-"""Coverage, error, cost and bias on the real path, against truth: the tiny policy's chains, labelled again and again.
+"""Coverage, error, cost and bias on the real path, against truth: the tiny policies' chains, labelled again and again.
 
 Tokeniser, vLLM, checker and estimator are those of a run, and so is the store; only the scheduler is left out. The chains are
-the 24 of `tests/tiny/truth.jsonl`. `tiny_figures` makes figures of what they are labelled with.
+the 24 short and the 24 long ones of `tests/tiny`. `tiny_figures` makes figures of what they are labelled with.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -37,22 +38,39 @@ from pipeline.storage.units import UnitRef, units_of
 from tests.bench.tiny_figures import FIXED, USUAL_TARGET, Blocks, Sampled, lines
 from tests.settings import deciding
 from tests.tiny.compared import Printed, shown, truth
-from tests.tiny.policy import OVERRIDES, TRUTH
+from tests.tiny.policy import LONG, POLICIES, SHORT, TinyPolicy
 
-REPETITIONS = {0.13: 10, 0.1: 20, 0.08: 10}
-"""By `estimator.target_sd`."""
 CEILING = 16
 """Rollouts per prefix that a chain may take on average: twice the default, so that the curve passes the error of fixed N=8."""
-BLOCKS = 20
-"""Labellings with FIXED rollouts of each prefix, cut by order of issue from one run."""
 CPUS = 1
-"""See `tests.tiny.truth`."""
+"""The models are so small that threads wait for each other longer than they compute on a machine with other work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """How often the chains of a policy are labelled: by pooled, for each `estimator.target_sd`, and with FIXED rollouts of each
+    prefix, cut by order of issue from one run."""
+
+    pooled: dict[float, int]
+    fixed: int
+
+
+AMOUNTS = {
+    SHORT.name: Amount(pooled={0.13: 10, 0.1: 20, 0.08: 10}, fixed=20),
+    LONG.name: Amount(pooled={0.3: 5, 0.2: 5, 0.15: 5, 0.1: 10}, fixed=5),
+}
 
 
 def tiny() -> None:
+    for policy in POLICIES.values():
+        measure(policy)
+
+
+def measure(policy: TinyPolicy) -> None:
+    """Label the chains of a policy and print the figures."""
     with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as folder:
-        found = asyncio.run(_sampled(Path(folder)))
-    for line in lines(found, truth()):
+        found = asyncio.run(_sampled(policy, Path(folder)))
+    for line in lines(policy.name, found, truth(policy)):
         print(line)
 
 
@@ -69,29 +87,32 @@ class _LoadedOnce(VllmEngine):
         await super().close()
 
 
-async def _sampled(run_dir: Path) -> Sampled:
-    fixed = _config(run_dir, "estimator=fixed", f"sampling.rollouts={FIXED * BLOCKS}")
+async def _sampled(policy: TinyPolicy, run_dir: Path) -> Sampled:
+    amount = AMOUNTS[policy.name]
+    fixed = _config(policy, run_dir, "estimator=fixed", f"sampling.rollouts={FIXED * amount.fixed}")
     storage = LocalStorage(run_dir)
     (unit,) = units_of(storage, _staged(storage, fixed))
-    policy = as_type(fixed.policy, HfConfig)
-    engine = _LoadedOnce(policy, fixed.sampling, name="tiny", model=lambda: policy.model, cpus=CPUS)
-    again = _Again(run_dir=run_dir, storage=storage, engine=engine, unit=unit)
+    settings = as_type(fixed.policy, HfConfig)
+    engine = _LoadedOnce(settings, fixed.sampling, name="tiny", model=lambda: settings.model, cpus=CPUS)
+    again = _Again(policy=policy, run_dir=run_dir, storage=storage, engine=engine, unit=unit)
     try:
         await engine.start()
         began = time.monotonic()
         passed_on = {
-            target: await again.labelled(target, times, passed_on=True) for target, times in REPETITIONS.items()
+            target: await again.labelled(target, times, passed_on=True) for target, times in amount.pooled.items()
         }
-        from_prior = await again.labelled(USUAL_TARGET, REPETITIONS[USUAL_TARGET], passed_on=False)
+        from_prior = await again.labelled(USUAL_TARGET, amount.pooled[USUAL_TARGET], passed_on=False)
         async with _working(fixed, storage, engine) as worker:
             await worker.label_unit(UnitTask(unit=unit, unit_target=unit_target_of(*deciding(fixed))))
         seconds = time.monotonic() - began
     finally:
         await engine.unload()
+    labels, rollouts = _table(storage, unit.unit_id, LABELS), _table(storage, unit.unit_id, "rollouts")
     return Sampled(
         passed_on=passed_on,
         from_prior=from_prior,
-        fixed=_blocks(_table(storage, unit.unit_id, LABELS), _table(storage, unit.unit_id, "rollouts")),
+        fixed=_blocks(policy, labels, rollouts),
+        reproduced=_reproduced(labels, rollouts),
         generated=engine.work.generated,
         seconds=seconds,
     )
@@ -107,8 +128,8 @@ async def _working(config: LabelConfig, storage: LocalStorage, engine: VllmEngin
         await worker.stop()
 
 
-def _config(run_dir: Path, *overrides: str) -> LabelConfig:
-    return compose_label([*OVERRIDES, f"data.path={TRUTH}", f"run_dir={run_dir}", *overrides])
+def _config(policy: TinyPolicy, run_dir: Path, *overrides: str) -> LabelConfig:
+    return compose_label([*policy.overrides, f"data.path={policy.truth}", f"run_dir={run_dir}", *overrides])
 
 
 def _staged(storage: LocalStorage, config: LabelConfig) -> Commit:
@@ -122,6 +143,7 @@ def _staged(storage: LocalStorage, config: LabelConfig) -> Commit:
 class _Again:
     """Labels the same rows as units of other names, as many at a time as a worker holds."""
 
+    policy: TinyPolicy
     run_dir: Path
     storage: LocalStorage
     engine: VllmEngine
@@ -130,7 +152,7 @@ class _Again:
     async def labelled(self, target_sd: float, times: int, *, passed_on: bool) -> list[Printed]:
         """`passed_on`: a unit begins with the newest kernel that one before it has learned, as in a run."""
         words = ("estimator=pooled", f"estimator.target_sd={target_sd}", f"sampling.rollouts={CEILING}")
-        config = _config(self.run_dir, *words)
+        config = _config(self.policy, self.run_dir, *words)
         free = asyncio.Semaphore(config.run.units_in_flight)
         newest: LearnedState | None = None
 
@@ -143,7 +165,7 @@ class _Again:
             known = newest.chains if newest else 0
             if passed_on and receipt.learned and receipt.learned.chains > known:
                 newest = receipt.learned
-            return shown(_table(self.storage, unit.unit_id, LABELS))
+            return shown(_table(self.storage, unit.unit_id, LABELS), self.policy)
 
         names = [content_id("again", f"{target_sd}", f"{passed_on}", f"{number}") for number in range(times)]
         async with _working(config, self.storage, self.engine) as worker:
@@ -158,13 +180,26 @@ def _table(storage: LocalStorage, unit_id: str, name: str) -> pl.DataFrame:
     return pl.concat([table for table in tables if isinstance(table, pl.DataFrame)])
 
 
-def _blocks(labels: pl.DataFrame, rollouts: pl.DataFrame) -> Blocks:
-    rows = {row["source_id"]: (row["root_prefix_id"], *row["prefix_ids"][:-1]) for row in labels.to_dicts()}
-    place = {prefix: at for at, prefix in enumerate(prefix for each in truth().ids for prefix in rows[each])}
-    right, graded, tokens = (np.zeros((BLOCKS, len(place))) for _ in range(3))
+def _blocks(policy: TinyPolicy, labels: pl.DataFrame, rollouts: pl.DataFrame) -> Blocks:
+    rows = {row["source_id"]: _prefixes(row) for row in labels.to_dicts()}
+    place = {prefix: at for at, prefix in enumerate(prefix for each in truth(policy).ids for prefix in rows[each])}
+    right, graded, tokens = (np.zeros((AMOUNTS[policy.name].fixed, len(place))) for _ in range(3))
     for prefix, issue, verdict, count in rollouts.select("prefix_id", "issue_index", "verdict", "n_tokens").rows():
         at = issue // FIXED, place[prefix]
         right[at] += verdict == Verdict.CORRECT.value
         graded[at] += verdict in (Verdict.CORRECT.value, Verdict.INCORRECT.value, Verdict.NO_ANSWER.value)
         tokens[at] += count
     return Blocks(value=right / graded, graded=graded, tokens=tokens)
+
+
+def _prefixes(row: dict[str, Any]) -> tuple[str, ...]:
+    """Of a chain, those that are sampled."""
+    return (row["root_prefix_id"], *row["prefix_ids"][:-1])
+
+
+def _reproduced(labels: pl.DataFrame, rollouts: pl.DataFrame) -> float:
+    following = {
+        prefix: step for row in labels.to_dicts() for prefix, step in zip(_prefixes(row), row["steps"], strict=True)
+    }
+    wrote = [text.split("\n")[0] == following[prefix] for prefix, text in rollouts.select("prefix_id", "text").rows()]
+    return float(np.mean(wrote))

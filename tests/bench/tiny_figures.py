@@ -1,4 +1,4 @@
-"""The figures of the tiny policy's labels, as text: coverage, error, cost and bias, against truth. Pure.
+"""The figures of a tiny policy's labels, as text: coverage, error, cost and bias, against truth. Pure.
 
 The truth is known to an sd of at most 0.011, which every figure allows for. How a figure depends on which chains these are is
 computed by the jackknife: +- is one standard error over chains.
@@ -17,6 +17,9 @@ FIXED = 8
 """Rollouts per prefix that ours are compared with."""
 USUAL_TARGET = 0.1
 """The default of `estimator.target_sd`."""
+FALL = 0.2
+"""A large one, from one step to the next."""
+BOOTSTRAPS = 2_000
 BINS = (0.0, 0.02, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Edges; nearly half of the prefixes are in the first bin, their chains being lost."""
 
@@ -34,11 +37,13 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """Labellings: by target with the kernel passed on, at the usual target from the prior kernel each, and by fixed N."""
+    """Labellings: by target with the kernel passed on, at the usual target from the prior kernel each, and by fixed N.
+    `reproduced`: share of the rollouts of fixed N that write the chain's next step."""
 
     passed_on: dict[float, list[Printed]]
     from_prior: list[Printed]
     fixed: Blocks
+    reproduced: float
     generated: int
     seconds: float
 
@@ -54,6 +59,15 @@ class Figure:
         return f"{self.value:{form}} +- {self.error:{form}}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """Of all chains, and between what 95 % of those lie whose chains are drawn again with replacement."""
+
+    value: float
+    low: float
+    high: float
+
+
 def jackknifed(figure: Callable[[Mask], float], known: Truth) -> Figure:
     """`figure` takes which of the P prefixes count."""
     chains = np.unique(known.chain)
@@ -62,10 +76,16 @@ def jackknifed(figure: Callable[[Mask], float], known: Truth) -> Figure:
     return Figure(value=figure(np.ones(len(known.chain), dtype=bool)), error=float(error))
 
 
-def lines(found: Sampled, known: Truth) -> Iterator[str]:
+def lines(policy: str, found: Sampled, known: Truth) -> Iterator[str]:
+    lengths = np.bincount(known.chain)
     yield (
-        f"\ntiny policy: {len(known.ids)} chains, {len(known.chain)} steps, {found.generated:,} tokens in {found.seconds:.0f} s"
-        f" ({found.generated / found.seconds:,.0f} a second); +- is a standard error over chains"
+        f"\ntiny policy, {policy} chains: {len(known.ids)} of K = {lengths.min()} to {lengths.max()}, {len(known.chain)} steps,"
+        f" {found.generated:,} tokens in {found.seconds:.0f} s ({found.generated / found.seconds:,.0f} a second);"
+        " +- is a standard error over chains"
+    )
+    yield (
+        f"  {np.mean(known.outcomes):.0%} of the chains are right; {found.reproduced:.0%} of the rollouts of fixed N write"
+        " their chain's next step"
     )
     fixed_error = jackknifed(lambda kept: rmse(found.fixed.value, known, kept), known)
     fixed_tokens = float(found.fixed.tokens.mean())
@@ -78,7 +98,9 @@ def lines(found: Sampled, known: Truth) -> Iterator[str]:
     yield "  passed on: with the kernel learned from repetitions before, as a run's units do, though of the same chains"
     yield "  from the prior: what a job of one unit gets"
     saved = jackknifed(lambda kept: at_equal_error(found, known, kept), known)
-    yield f"  at the RMSE of fixed N={FIXED}, between two targets: {saved.text('.2f')} times fewer tokens (nan: beyond all)"
+    yield f"  at the RMSE of fixed N={FIXED}, between two targets: {saved.text('.2f')} times fewer tokens (nan: below all)"
+    yield from _claims("passed on", found.passed_on[USUAL_TARGET], known)
+    yield from _claims("from the prior", found.from_prior, known)
     yield f"  mean of value - V, by bin of V, and its standard error (sampling's and truth's); target_sd={USUAL_TARGET:g}"
     yield f"  {'':<34}" + "".join(f"{f'{low:g}..{high:g}':>16}" for low, high in pairwise(BINS))
     usual = found.passed_on[USUAL_TARGET]
@@ -93,6 +115,16 @@ def lines(found: Sampled, known: Truth) -> Iterator[str]:
     ):
         of_bins = biases(values, rollouts, known)
         yield f"  {name:<34}" + "".join(f"{mean:>+9.4f} {error:.4f}" for mean, error in of_bins)
+
+
+def _claims(name: str, repetitions: Sequence[Printed], known: Truth) -> Iterator[str]:
+    """What `value_sd` and the interval say, beside what they should."""
+    ratio = error_over_claim(repetitions, known)
+    within, places = _within_interval(repetitions, known), before_falls(known)
+    share = jackknifed(lambda kept: float(within[:, places & kept].mean()), known)
+    yield f"  target_sd={USUAL_TARGET:g}, {name}"
+    yield f"    squared error over claimed variance {ratio.value:.2f} (95 %: {ratio.low:.2f} to {ratio.high:.2f})"
+    yield f"    low..high holds {share.text('.1%')} of the {places.sum()} values before a chain's largest fall"
 
 
 def _times(found: Sampled) -> str:
@@ -132,15 +164,34 @@ def fewer(repetitions: Sequence[Printed], fixed: Blocks, known: Truth, kept: Mas
 
 
 def at_equal_error(found: Sampled, known: Truth, kept: Mask) -> float:
-    """Tokens of fixed N over those of pooled at the RMSE of the former: between two targets, on a line in logarithms."""
+    """Tokens of fixed N over those of pooled at the RMSE of the former: between two targets, on a line in logarithms. Where
+    that error is larger than all of pooled, at the cheapest target, which says too little; where it is smaller, nan."""
     points = sorted(
         (rmse(_stacked(each, "mean"), known, kept), _tokens_per_step(each, known, kept))
         for each in found.passed_on.values()
     )
     errors, costs = np.log(np.array(points)).T
     own = np.log(rmse(found.fixed.value, known, kept))
-    cost = np.exp(np.interp(own, errors, costs, left=np.nan, right=np.nan))
+    cost = np.exp(np.interp(own, errors, costs, left=np.nan))
     return float(found.fixed.tokens[:, kept].mean() / cost)
+
+
+def error_over_claim(repetitions: Sequence[Printed], known: Truth) -> Ratio:
+    """Mean squared error over the mean variance that is claimed."""
+    squares = ((_stacked(repetitions, "mean") - known.value) ** 2).mean(axis=0) - known.sd**2
+    claimed = (_stacked(repetitions, "sd") ** 2).mean(axis=0)
+    error, claim = (np.bincount(known.chain, each) for each in (squares, claimed))
+    drawn = np.random.default_rng(BOOTSTRAPS).integers(len(error), size=(BOOTSTRAPS, len(error)))
+    low, high = np.quantile(error[drawn].sum(axis=1) / claim[drawn].sum(axis=1), (0.025, 0.975))
+    return Ratio(value=float(error.sum() / claim.sum()), low=float(low), high=float(high))
+
+
+def before_falls(known: Truth) -> Mask:
+    """The prefixes before the largest fall of their chain, where that is a large one."""
+    inner = known.chain[1:] == known.chain[:-1]
+    down = np.append(np.where(inner, known.value[:-1] - known.value[1:], 0.0), 0.0)
+    largest = np.array([down[known.chain == chain].max() for chain in known.chain])
+    return np.asarray((down == largest) & (down >= FALL))
 
 
 def _within_interval(repetitions: Sequence[Printed], known: Truth) -> Mask:

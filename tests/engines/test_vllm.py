@@ -38,7 +38,7 @@ from pipeline.graders.math.extract import AnswerSeen
 from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
 from tests.runtime.in_process import label_in_process
 from tests.tiny.compared import implausible, shown, truth
-from tests.tiny.policy import MAX_TOKENS, OVERRIDES, PARAMETERS, TRUTH
+from tests.tiny.policy import LONG, MAX_TOKENS, OVERRIDES, PARAMETERS, TRUTH
 
 pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
 
@@ -242,6 +242,23 @@ def test_its_death_is_noticed(tiny: Started) -> None:
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(EngineDied):
         tiny.loop.run(tiny.sampled(tiny.requests(2, batch=4)))
+
+
+def test_labels_of_long_chains_agree_with_their_truth_too(tmp_path: Path) -> None:
+    """On an engine of its own."""
+    run_dir = tmp_path / "run"
+    asked = ["estimator=pooled", f"data.path={LONG.truth}", f"run_dir={run_dir}"]
+    config = compose_label([*LONG.overrides, *asked])
+    policy = as_type(config.policy, HfConfig)
+    engine = LastingEngine(policy, config.sampling, name=policy.model, model=lambda: policy.model, cpus=1)
+    with asyncio.Runner() as loop:
+        loop.run(engine.start())
+        try:
+            label_in_process(config, engine=engine, run=loop.run)
+        finally:
+            loop.run(engine.end())
+    found = shown(pl.read_parquet(run_dir / "labels" / "*.parquet"), LONG)
+    assert implausible(found, truth(LONG)) == []
 
 
 def test_the_embedded_model_has_135_million_parameters() -> None:

@@ -1,10 +1,12 @@
-"""`python -m tests.tiny.simulated [RUNS]`: how far labels of the tiny policy's chains are off where all is right.
+"""`python -m tests.tiny.simulated short | long [RUNS]`: how far labels of a tiny policy's chains are off where all is right.
 
 Outcomes are drawn from the measured values, and the pooled estimator labels them as a run's first unit: the engine, the
-tokeniser and the grader are left out. Printed are quantiles of what `comparison.implausible` bounds.
+tokeniser and the grader are left out, and with them rollouts that write the next step of their chain. Printed are quantiles of
+what `compared.implausible` bounds, and what the labels cost beside the same rollouts of every prefix.
 """
 
 import sys
+from collections.abc import Sequence
 from dataclasses import fields
 
 import numpy as np
@@ -17,6 +19,7 @@ from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import tree_of
 from tests.estimators.pooled import POOLED, played
 from tests.tiny.compared import Extremes, Printed, Truth, extremes, truth
+from tests.tiny.policy import POLICIES, TinyPolicy
 
 RUNS = 4_000
 QUANTILES = (0.5, 0.99, 0.999, 1.0)
@@ -55,10 +58,18 @@ def simulated(known: Truth, seed: int) -> Printed:
     )
 
 
-def main() -> None:
-    runs = int(sys.argv[1]) if sys.argv[1:] else RUNS
-    known = truth()
-    found = [extremes(simulated(known, seed), known) for seed in range(runs)]
+def fewer(found: Sequence[Printed], known: Truth) -> float:
+    """Tokens of c/n of equally many rollouts of every prefix over those of `found`, at the error of the latter."""
+    error = np.mean([(each.mean - known.value) ** 2 for each in found])
+    rollouts = (known.value * (1 - known.value)).mean() / error
+    return float(rollouts * known.tokens.sum() / np.mean([each.tokens.sum() for each in found]))
+
+
+def main(policy: TinyPolicy, runs: int) -> None:
+    known = truth(policy)
+    labellings = [simulated(known, seed) for seed in range(runs)]
+    found = [extremes(each, known) for each in labellings]
+    print(f"fewer tokens than fixed N at equal error, by a factor of {fewer(labellings, known):.2f}")
     print(f"{runs} labellings with outcomes drawn from the truth; quantiles {', '.join(map(str, QUANTILES))}")
     for part in fields(Extremes):
         of_all = [abs(getattr(each, part.name)) for each in found]
@@ -66,4 +77,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) not in (2, 3) or sys.argv[1] not in POLICIES:
+        raise SystemExit(f"usage: python -m tests.tiny.simulated {' | '.join(POLICIES)} [RUNS]")
+    main(POLICIES[sys.argv[1]], int(sys.argv[2]) if sys.argv[2:] else RUNS)

@@ -1,7 +1,8 @@
-"""The shipped policy and its measured values fit each other; nothing here loads a model."""
+"""The shipped policies and their measured values fit each other; nothing here loads a model."""
 
 import json
 import re
+from itertools import pairwise
 from math import prod
 from typing import TypedDict
 
@@ -12,10 +13,11 @@ from tokenizers import Tokenizer
 from pipeline.__main__ import compose_label
 from pipeline.graders.settings import MathConfig
 from tests.conftest import ROOT
-from tests.tiny.policy import ASSET, OVERRIDES, PARAMETERS, TRUTH
+from tests.tiny.arithmetic import named_exercise, right_steps
+from tests.tiny.policy import LONG, POLICIES, SHORT, TinyPolicy
 
 ROLLOUTS = 2_000
-MAX_ASSET_BYTES = 5_000_000
+MAX_ASSET_BYTES = 2_000_000
 MAX_TRUTH_BYTES = 200_000
 FILES = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 
@@ -32,58 +34,69 @@ class Row(TypedDict):
     tokens: list[float]
 
 
-def rows() -> list[Row]:
-    return [json.loads(line) for line in TRUTH.read_text(encoding="utf-8").splitlines()]
+@pytest.fixture(params=list(POLICIES.values()), ids=list(POLICIES))
+def policy(request: pytest.FixtureRequest) -> TinyPolicy:
+    policy: TinyPolicy = request.param
+    return policy
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    return Tokenizer.from_file(str(ASSET / "tokenizer.json"))
+@pytest.fixture
+def rows(policy: TinyPolicy) -> list[Row]:
+    return [json.loads(line) for line in policy.truth.read_text(encoding="utf-8").splitlines()]
 
 
-def worked_out(problem: str) -> int:
+@pytest.fixture
+def tokenizer(policy: TinyPolicy) -> Tokenizer:
+    return Tokenizer.from_file(str(policy.asset / "tokenizer.json"))
+
+
+def worked_out(problem: str, policy: TinyPolicy) -> int:
     value, *moves = re.findall(r"[-+*]?\d+", problem)
     result = int(value)
     for move in moves:
         result = result * int(move[1:]) if move[0] == "*" else result + int(move)
-    return result
+    return result % 100 if policy is LONG else result
 
 
-def test_the_asset_is_small_and_holds_data_alone() -> None:
-    assert {path.name for path in ASSET.iterdir()} == FILES
-    assert sum(path.stat().st_size for path in ASSET.iterdir()) < MAX_ASSET_BYTES
-    assert TRUTH.stat().st_size < MAX_TRUTH_BYTES
-    assert not [path.name for path in ASSET.glob("*.json") if "auto_map" in path.read_text(encoding="utf-8")]
+def test_the_asset_is_small_and_holds_data_alone(policy: TinyPolicy) -> None:
+    assert {path.name for path in policy.asset.iterdir()} == FILES
+    assert sum(path.stat().st_size for path in policy.asset.iterdir()) < MAX_ASSET_BYTES
+    assert policy.truth.stat().st_size < MAX_TRUTH_BYTES
+    assert not [path.name for path in policy.asset.glob("*.json") if "auto_map" in path.read_text(encoding="utf-8")]
 
 
-def test_the_weights_have_the_stated_number_of_parameters() -> None:
-    with safe_open(ASSET / "model.safetensors", framework="np") as weights:
-        assert sum(prod(weights.get_slice(name).get_shape()) for name in weights.keys()) == PARAMETERS  # noqa: SIM118
+def test_the_weights_have_the_stated_number_of_parameters(policy: TinyPolicy) -> None:
+    with safe_open(policy.asset / "model.safetensors", framework="np") as weights:
+        found = sum(prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
+    assert found == policy.parameters
 
 
 def test_the_readme_of_the_trainer_states_that_number() -> None:
     text = (ROOT / "pipeline" / "train" / "README.md").read_text(encoding="utf-8")
-    assert f"{PARAMETERS:,} parameters" in " ".join(text.split())
+    assert f"{SHORT.parameters:,} parameters" in " ".join(text.split())
 
 
-def test_the_model_and_its_tokenizer_agree_on_the_vocabulary_and_the_end(tokenizer: Tokenizer) -> None:
-    config = json.loads((ASSET / "config.json").read_text())
-    ending = json.loads((ASSET / "tokenizer_config.json").read_text())["eos_token"]
+def test_the_model_and_its_tokenizer_agree_on_vocabulary_end_and_context(
+    policy: TinyPolicy, tokenizer: Tokenizer
+) -> None:
+    config = json.loads((policy.asset / "config.json").read_text())
+    settings = json.loads((policy.asset / "tokenizer_config.json").read_text())
     assert config["vocab_size"] == tokenizer.get_vocab_size()
-    assert config["eos_token_id"] == tokenizer.token_to_id(ending)
-    assert json.loads((ASSET / "generation_config.json").read_text())["eos_token_id"] == config["eos_token_id"]
+    assert config["eos_token_id"] == tokenizer.token_to_id(settings["eos_token"])
+    assert json.loads((policy.asset / "generation_config.json").read_text())["eos_token_id"] == config["eos_token_id"]
+    assert config["max_position_embeddings"] == settings["model_max_length"] == policy.context
 
 
-def test_the_tokenizer_gives_every_chain_back_a_token_a_character(tokenizer: Tokenizer) -> None:
-    for row in rows():
+def test_the_tokenizer_gives_every_chain_back_a_token_a_character(rows: list[Row], tokenizer: Tokenizer) -> None:
+    for row in rows:
         text = "\n".join([row["problem"], *row["steps"]])
         encoded = tokenizer.encode(text)
         assert len(encoded.ids) == len(text)
         assert "".join(encoded.tokens) == text == tokenizer.decode(encoded.ids)
 
 
-def test_a_row_has_a_count_of_the_same_number_of_rollouts_for_every_prefix() -> None:
-    for row in rows():
+def test_a_row_has_a_count_of_the_same_number_of_rollouts_for_every_prefix(rows: list[Row]) -> None:
+    for row in rows:
         assert row["n"] == ROLLOUTS
         assert len(row["correct"]) == len(row["ungraded"]) == len(row["tokens"]) == len(row["steps"]) + 1
         assert all(0 <= correct <= ROLLOUTS for correct in row["correct"])
@@ -92,19 +105,18 @@ def test_a_row_has_a_count_of_the_same_number_of_rollouts_for_every_prefix() -> 
         assert (row["correct"][-1], row["tokens"][-1]) == (ROLLOUTS if row["outcome"] else 0, 0)
 
 
-def test_a_row_is_an_exercise_with_its_answer_and_a_chain_that_states_one() -> None:
-    measured = rows()
-    assert len({row["problem"] for row in measured}) == len(measured)
-    for row in measured:
-        assert row["answer"] == str(worked_out(row["problem"]))
+def test_a_row_is_an_exercise_with_its_answer_and_a_chain_that_states_one(rows: list[Row], policy: TinyPolicy) -> None:
+    assert len({row["problem"] for row in rows}) == len(rows)
+    for row in rows:
+        assert row["answer"] == str(worked_out(row["problem"], policy))
         assert row["outcome"] == (row["steps"][-1] == f"#{row['answer']}")
-    assert {row["outcome"] for row in measured} == {True, False}
+        assert len(row["steps"]) <= policy.max_steps
+    assert {row["outcome"] for row in rows} == {True, False}
 
 
-def test_values_spread_between_0_and_1_and_keep_their_mean_along_chains() -> None:
+def test_values_spread_between_0_and_1_and_keep_their_mean_along_chains(rows: list[Row]) -> None:
     """Over a policy's own chains V_k is a martingale: steps neither gain nor lose in the mean."""
-    measured = rows()
-    values = [[correct / row["n"] for correct in row["correct"]] for row in measured]
+    values = [[correct / row["n"] for correct in row["correct"]] for row in rows]
     roots = [path[0] for path in values]
     assert sum(0.05 < value < 0.95 for path in values for value in path[:-1]) > sum(map(len, values)) / 4
     assert max(roots) - min(roots) > 0.3
@@ -113,8 +125,32 @@ def test_values_spread_between_0_and_1_and_keep_their_mean_along_chains() -> Non
     assert abs(sum(changes)) < 4 * variance**0.5
 
 
-def test_the_settings_are_those_of_a_user() -> None:
-    config = compose_label([*OVERRIDES, f"data.path={TRUTH}", "run_dir=x"])
+def long_chains() -> list[tuple[Row, list[bool]]]:
+    """With whether each step is right by arithmetic."""
+    rows: list[Row] = [json.loads(line) for line in LONG.truth.read_text(encoding="utf-8").splitlines()]
+    return [(row, right_steps(row["steps"], named_exercise(row["problem"]))) for row in rows]
+
+
+def test_long_chains_are_long_and_some_come_back_from_errors() -> None:
+    chains = long_chains()
+    assert min(len(row["steps"]) for row, _ in chains) >= 8
+    assert max(len(row["steps"]) for row, _ in chains) == LONG.max_steps
+    assert sum(any(not step and after for step, after in pairwise(right)) for _, right in chains) >= 3
+
+
+def test_values_of_long_chains_fall_where_arithmetic_finds_an_error() -> None:
+    """At the first one of each chain, and in the mean."""
+    changes = []
+    for row, right in long_chains():
+        if not all(right):
+            at = right.index(False)
+            changes.append((row["correct"][at + 1] - row["correct"][at]) / row["n"])
+    assert len(changes) >= 5
+    assert sum(changes) / len(changes) < -0.2
+
+
+def test_the_settings_are_those_of_a_user(policy: TinyPolicy) -> None:
+    config = compose_label([*policy.overrides, f"data.path={policy.truth}", "run_dir=x"])
     assert config.policy.kind == "hf"
     assert config.policy.prompt.template == "{problem}\n"
     assert isinstance(config.grader, MathConfig)

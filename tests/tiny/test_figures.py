@@ -1,9 +1,24 @@
-"""The figures of the tiny policy's bench, on labellings whose figures are known: c/n of N rollouts of every prefix."""
+"""The figures of the tiny policies' bench, on labellings whose figures are known: c/n of N rollouts of every prefix."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.bench.tiny_figures import BINS, FIXED, Blocks, Sampled, at_equal_error, biases, fewer, jackknifed
+from tests.bench.tiny_figures import (
+    BINS,
+    FIXED,
+    USUAL_TARGET,
+    Blocks,
+    Sampled,
+    at_equal_error,
+    before_falls,
+    biases,
+    error_over_claim,
+    fewer,
+    jackknifed,
+    lines,
+)
 from tests.tiny.compared import Floats, Printed, Truth, truth
 
 REPETITIONS = 400
@@ -58,7 +73,7 @@ def test_more_rollouts_of_the_same_kind_save_nothing(known: Truth) -> None:
 def test_nor_do_they_between_fewer_and_more(known: Truth) -> None:
     every = np.ones(len(known.value), dtype=bool)
     curve = {0.2: labellings(known, 4), 0.1: labellings(known, 16)}
-    found = Sampled(passed_on=curve, from_prior=[], fixed=fixed(known), generated=0, seconds=0.0)
+    found = Sampled(passed_on=curve, from_prior=[], fixed=fixed(known), reproduced=0.0, generated=0, seconds=0.0)
     assert at_equal_error(found, known, every) == pytest.approx(1, abs=0.05)
 
 
@@ -77,3 +92,38 @@ def test_a_bias_is_reported_from_chance(known: Truth, bias: float) -> None:
     for mean, error in found:
         assert mean == pytest.approx(bias, abs=5 * error)
         assert error < 0.01
+
+
+def test_every_figure_is_printed(known: Truth) -> None:
+    curve = {target: claiming(known, 1.0) for target in (0.2, USUAL_TARGET)}
+    found = Sampled(
+        passed_on=curve,
+        from_prior=claiming(known, 1.0),
+        fixed=fixed(known),
+        reproduced=0.5,
+        generated=1,
+        seconds=1.0,
+    )
+    printed = "\n".join(lines("short", found, known))
+    assert "K = 3 to 6" in printed
+    assert "squared error over claimed variance 1.0" in printed
+
+
+def claiming(known: Truth, share: float) -> list[Printed]:
+    """c/n of 16 rollouts, with `share` of its variance claimed."""
+    sd = np.sqrt(share * known.value * (1 - known.value) / 16)
+    return [replace(found, sd=sd) for found in labellings(known, 16)]
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_an_error_is_compared_with_the_variance_that_is_claimed(known: Truth, share: float) -> None:
+    found = error_over_claim(claiming(known, share), known)
+    assert found.value == pytest.approx(1 / share, abs=0.05)
+    assert 0.8 / share < found.low < found.value < found.high < 1.2 / share
+
+
+def test_the_prefixes_before_large_falls_are_found(known: Truth) -> None:
+    chain = np.array([0, 0, 0, 0, 1, 1, 2, 2, 2])
+    value = np.array([0.9, 0.6, 0.7, 0.1, 0.0, 0.5, 0.5, 0.4, 0.35])
+    places = before_falls(replace(known, chain=chain, value=value))
+    assert np.flatnonzero(places).tolist() == [2]
