@@ -1,5 +1,5 @@
-"""`python -m tests.loop FOLDER`: the closed loop. Started again on the same folder it goes on, if the code
-is the same.
+"""`python -m tests.loop FOLDER [short | long]`: the closed loop with one of the tiny policies. Started again on the same folder
+it goes on, if the code is the same.
 
 The tiny policy samples chains for problems to train on; they are labelled; a process and an outcome reward model are trained
 from the policy's own weights; the policy samples candidates for other problems; both models score them, and `select` says
@@ -11,22 +11,23 @@ import sys
 from pathlib import Path
 
 from tests.conftest import ROOT, write_rows
-from tests.loop.plan import CANDIDATES, SEED, SIZE, SOLUTIONS, TEST_PROBLEMS, TRAIN_PROBLEMS, Files, stages
+from tests.loop.plan import CANDIDATES, LOOPS, SEED, SHORT_LOOP, SOLUTIONS, TEST_PROBLEMS, Files, Loop, stages
 from tests.loop.problems import drawn, row
 from tests.loop.report import agreement, costs
 from tests.loop.stages import code_of, run_all
-from tests.tiny.policy import ASSET
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, loop: Loop) -> None:
     files = Files(folder=folder.resolve())
     files.folder.mkdir(parents=True, exist_ok=True)
-    problems = drawn(random.Random(SEED), SIZE, TRAIN_PROBLEMS, TEST_PROBLEMS)
+    problems = drawn(random.Random(SEED), loop.size, loop.train_problems, TEST_PROBLEMS)
     write_rows(files.train_problems, [row(exercise) for exercise in problems.train])
     write_rows(files.test_problems, [row(exercise) for exercise in problems.test])
-    print(f"{TRAIN_PROBLEMS} problems with {SOLUTIONS} chains each to learn from")
+    print(f"{loop.train_problems} problems with {SOLUTIONS} chains each to learn from")
     print(f"{TEST_PROBLEMS} others with {CANDIDATES} candidates each to choose among")
-    done = run_all(stages(files), files.folder / "done.json", code_of(ROOT / "pipeline", ASSET))
+    done = run_all(
+        stages(files, loop.policy), files.folder / "done.json", code_of(ROOT / "pipeline", loop.policy.asset)
+    )
     train, test = ({exercise.problem: exercise for exercise in of} for of in (problems.train, problems.test))
     print("\nagreement with arithmetic")
     for line in (*agreement(files, train, test), "", *costs(files, done)):
@@ -34,6 +35,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: python -m tests.loop FOLDER")
-    main(Path(sys.argv[1]))
+    if len(sys.argv) not in (2, 3) or not {*sys.argv[2:]} <= LOOPS.keys():
+        raise SystemExit(f"usage: python -m tests.loop FOLDER [{' | '.join(LOOPS)}]")
+    main(Path(sys.argv[1]), LOOPS[sys.argv[2]] if sys.argv[2:] else SHORT_LOOP)

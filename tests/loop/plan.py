@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.tiny.arithmetic import Size
-from tests.tiny.policy import ASSET, OVERRIDES
+from tests.tiny.policy import LONG, SHORT, TinyPolicy
 
 SEED = 11
 """Decides the problems alone: what is sampled and learned for them differs from loop to loop."""
@@ -14,7 +14,6 @@ SIZE = Size(operators=range(2, 4), max_value=20, max_term=12)
 """Small numbers: few enough sums that a model learns from some thousand chains which are right. On all that the policy was
 trained on, models that were shown 11,658 chains chose no better than chance. Few operators: with three to five, one of three
 right answers came by luck after wrong steps, and a perfect checker of steps chose right among 16 for 0.32 of the problems."""
-TRAIN_PROBLEMS = 1_600
 TEST_PROBLEMS = 200
 SOLUTIONS = 6
 """Chains that are sampled for a problem to train on. Equal ones are one."""
@@ -30,6 +29,21 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 times as long with two."""
 LABELLED = "sample and label"
 SAMPLED = "sample candidates"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """The policy of a loop, what it is asked, and for how many problems a student sees its chains."""
+
+    policy: TinyPolicy
+    size: Size
+    train_problems: int
+
+
+SHORT_LOOP = Loop(policy=SHORT, size=SIZE, train_problems=1_600)
+LONG_LOOP = Loop(policy=LONG, size=LONG.size, train_problems=400)
+"""Chains have about four times as many tokens, and as many more prefixes, as those of the short loop."""
+LOOPS = {loop.policy.name: loop for loop in (SHORT_LOOP, LONG_LOOP)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +88,13 @@ class Stage:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def stages(files: Files) -> list[Stage]:
+def stages(files: Files, policy: TinyPolicy = SHORT) -> list[Stage]:
     """From problems to a table of accuracies."""
     return [
-        Stage(name=LABELLED, command=_labelled(files)),
-        Stage(name=SAMPLED, command=_candidates(files)),
-        Stage(name="train the PRM", command=_trained(files, "step", "soft"), environment=ONE_THREAD),
-        Stage(name="train the ORM", command=_trained(files, "outcome", "hard"), environment=ONE_THREAD),
+        Stage(name=LABELLED, command=_labelled(files, policy)),
+        Stage(name=SAMPLED, command=_candidates(files, policy)),
+        Stage(name="train the PRM", command=_trained(files, policy, "step", "soft"), environment=ONE_THREAD),
+        Stage(name="train the ORM", command=_trained(files, policy, "outcome", "hard"), environment=ONE_THREAD),
         *(
             Stage(name=f"score by the {name}", command=_scored(files, of), environment=ONE_THREAD)
             for name, of in (("PRM", "step"), ("ORM", "outcome"))
@@ -89,10 +103,10 @@ def stages(files: Files) -> list[Stage]:
     ]
 
 
-def _labelled(files: Files) -> tuple[str, ...]:
+def _labelled(files: Files, policy: TinyPolicy) -> tuple[str, ...]:
     return (
         "label",
-        *OVERRIDES,
+        *policy.overrides,
         f"data.path={files.train_problems}",
         f"run_dir={files.train_run}",
         f"sampling.solutions={SOLUTIONS}",
@@ -102,11 +116,11 @@ def _labelled(files: Files) -> tuple[str, ...]:
     )
 
 
-def _candidates(files: Files) -> tuple[str, ...]:
+def _candidates(files: Files, policy: TinyPolicy) -> tuple[str, ...]:
     """Chains alone: a budget that is spent before the first rollout is the cheapest `label` there is."""
     return (
         "label",
-        *OVERRIDES,
+        *policy.overrides,
         f"data.path={files.test_problems}",
         f"run_dir={files.test_run}",
         f"sampling.solutions={CANDIDATES}",
@@ -116,11 +130,11 @@ def _candidates(files: Files) -> tuple[str, ...]:
     )
 
 
-def _trained(files: Files, target: str, loss: str) -> tuple[str, ...]:
+def _trained(files: Files, policy: TinyPolicy, target: str, loss: str) -> tuple[str, ...]:
     return (
         "train",
         f"run_dir={files.train_run}",
-        f"model={ASSET}",
+        f"model={policy.asset}",
         f"out={files.model(target)}",
         f"target={target}",
         f"loss={loss}",

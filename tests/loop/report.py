@@ -8,7 +8,7 @@ import polars as pl
 from pipeline.train.result import auc
 from tests.loop.plan import LABELLED, SAMPLED, Files
 from tests.loop.stages import Done
-from tests.loop.truth import right_so_far
+from tests.loop.truth import right
 from tests.tiny.arithmetic import Exercise
 
 MINUTE = 60
@@ -39,17 +39,17 @@ def costs(files: Files, done: Sequence[Done]) -> list[str]:
 
 def _of_steps(chains: pl.DataFrame, column: str, exercises: Mapping[str, Exercise]) -> str:
     scores: list[float] = []
-    right: list[bool] = []
+    flags: list[bool] = []
     for problem, steps, values in chains.select("problem", "steps", column).iter_rows():
         # A step that did not fit into the model has no score.
         known = [
             (value, is_right)
-            for value, is_right in zip(values, right_so_far(steps, exercises[problem]), strict=True)
+            for value, is_right in zip(values, right(steps, exercises[problem]), strict=True)
             if value is not None
         ]
         scores += [value for value, _ in known]
-        right += [is_right for _, is_right in known]
-    return f"AUC {_shown(auc(scores, right))} over {len(right):,} steps, of which {sum(right):,} are right so far"
+        flags += [is_right for _, is_right in known]
+    return f"AUC {_shown(auc(scores, flags))} over {len(flags):,} steps, of which {sum(flags):,} are right"
 
 
 def _of_outcomes(chains: pl.DataFrame) -> float | None:

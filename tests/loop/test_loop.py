@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
-from tests.loop.plan import SIZE, Files, Stage, stages
+from tests.loop.plan import LOOPS, SIZE, Files, Stage, stages
 from tests.loop.problems import drawn, row
 from tests.loop.stages import Done, code_of, run_all, still_done
-from tests.loop.truth import right_so_far
-from tests.tiny.arithmetic import Exercise, Move
+from tests.loop.truth import right, right_so_far
+from tests.tiny.arithmetic import Exercise, Move, named_exercise
 
 EXERCISE = Exercise(first=12, moves=(Move(sign="*", number=3), Move(sign="-", number=9)))
 STAGES = [Stage(name="first", command=("a", "b")), Stage(name="second", command=("c",))]
@@ -43,7 +43,16 @@ def test_a_step_is_right_while_all_before_it_are(steps: list[str], right: list[b
     assert right_so_far(steps, EXERCISE) == right
 
 
-@pytest.mark.parametrize("stage", stages(Files(folder=Path("loop"))), ids=lambda stage: stage.name)
+def test_a_chain_of_a_named_exercise_is_right_again_where_it_corrects_an_error() -> None:
+    assert right(["a*9=9", "a*9=8", "b-9=99", "#99"], named_exercise("12a*9b-9")) == [False, True, True, True]
+    assert right(["12*3=35", "12*3=36"], EXERCISE) == [False, False]
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [stage for loop in LOOPS.values() for stage in stages(Files(folder=Path("loop")), loop.policy)],
+    ids=lambda stage: stage.name,
+)
 def test_every_stage_is_a_command_with_settings_it_has(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     assert stage.command[0] in COMMANDS
     assert main([*stage.command, "--cfg", "job"]) == 0
