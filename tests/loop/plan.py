@@ -40,7 +40,7 @@ class Loop:
     train_problems: int
 
 
-SHORT_LOOP = Loop(policy=SHORT, size=SIZE, train_problems=1_600)
+SHORT_LOOP = Loop(policy=SHORT, size=SIZE, train_problems=3_200)
 LONG_LOOP = Loop(policy=LONG, size=LONG.size, train_problems=400)
 """Chains have about four times as many tokens, and as many more prefixes, as those of the short loop."""
 LOOPS = {loop.policy.name: loop for loop in (SHORT_LOOP, LONG_LOOP)}
