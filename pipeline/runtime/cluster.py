@@ -19,10 +19,10 @@ from ray.util.metrics import Counter, Gauge
 
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError
+from pipeline.core.output import capture_output
 from pipeline.core.progress import Status
 from pipeline.engines.base import Policy
 from pipeline.engines.detected_hardware import is_cpu_build
-from pipeline.engines.vllm.load_errors import capture_output
 from pipeline.runtime.placement import Share, share_of
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024

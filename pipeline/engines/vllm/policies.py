@@ -48,7 +48,15 @@ class VllmPolicy(Policy):
     def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
         from pipeline.engines.vllm.engine import VllmEngine
 
-        return VllmEngine(self.settings, sampling, name=self.name, model=self.model, cpus=around.cpus, ending=ending)
+        return VllmEngine(
+            self.settings,
+            sampling,
+            name=self.name,
+            model=self.model,
+            cpus=around.cpus,
+            ending=ending,
+            log_folder=around.log_folder,
+        )
 
     async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
         settings, model = self.settings, self.model()
@@ -131,4 +139,10 @@ class HuggingFace(VllmPolicy):
 
     def architecture(self) -> Architecture | None:
         own = self.settings
-        return planned_architecture(own.model, own.revision, dtype=own.dtype, quantization=own.quantization)
+        return planned_architecture(
+            own.model,
+            own.revision,
+            dtype=own.dtype,
+            quantization=own.quantization,
+            kv_dtype=own.kv_cache_dtype or "auto",
+        )
