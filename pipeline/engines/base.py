@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from pipeline.config.label import PolicyConfig, SamplingConfig
@@ -171,11 +170,11 @@ def _refuse_others(done: Sequence[Completion], asked: Collection[str]) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """Where an engine runs. `cpus`: its share of the machine's cores. `attempt`: 1 for the first worker, +1 per restart.
-    `log_folder`: where the output of its processes may be kept. None: nowhere."""
+    `log_folder`: the folder where the output of its processes may be kept. None: nowhere."""
 
     cpus: int = 1
     attempt: int = 1
-    log_folder: Path | None = None
+    log_folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -164,7 +164,7 @@ def _devices(machines: Sequence[Machine], needs: EngineNeeds) -> Finding:
         return Finding(
             check="GPUs",
             level=Level.FAILED,
-            text=f"a model needs {needs.parts} GPUs of one node, and no node has so many",
+            text=f"a model needs {needs.parts} GPUs of one node, and no node has as many",
             remedy="lower policy.tensor_parallel, or quantize the model (policy.quantization=fp8)",
         )
     kinds = _grouped([machine for machine in machines if machine.gpus], _kinds)

@@ -53,13 +53,13 @@ class _Actor(Worker):
         return policy
 
 
-def _log_folder() -> Path | None:
+def _log_folder() -> str | None:
     """The folder of the logs of Ray's session: Ray sends standard output of this process to a file there."""
     try:
         file = Path("/proc/self/fd/1").readlink()
     except OSError:
         return None
-    return file.parent if file.parent.name == "logs" and file.is_file() else None
+    return str(file.parent) if file.parent.name == "logs" and file.is_file() else None
 
 
 class _RayWorker:

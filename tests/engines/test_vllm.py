@@ -119,7 +119,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
         model=lambda: policy.model,
         cpus=1,
         ending=FirstLine(),
-        log_folder=tmp_path_factory.mktemp("logs"),
+        log_folder=str(tmp_path_factory.mktemp("logs")),
     )
     with asyncio.Runner() as loop:
         loop.run(engine.start())

@@ -101,7 +101,7 @@ def test_a_model_in_more_parts_than_a_node_has_gpus_is_refused() -> None:
     assert (finding.level, "4 GPUs of one node" in finding.text) == (Level.FAILED, True)
 
 
-def test_a_sampler_that_needs_nvcc_is_told() -> None:
+def test_a_sampler_that_needs_nvcc_is_mentioned() -> None:
     bare = replace(NODE, cuda_compiler=False)
     assert "instead of FlashInfer" in found(bare, filtered=True)["compiler"].text
     assert "instead of FlashInfer" not in found(bare)["compiler"].text

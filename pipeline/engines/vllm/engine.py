@@ -62,7 +62,7 @@ class VllmEngine:
         model: Callable[[], str],
         cpus: int,
         ending: Ending | None = None,
-        log_folder: Path | None = None,
+        log_folder: str | None = None,
     ) -> None:
         self._config = policy
         self._sampling = sampling
@@ -133,7 +133,7 @@ class VllmEngine:
         dtype = cpu_dtype() if on_cpu and config.dtype == "auto" else config.dtype
         arguments = engine_arguments(config, model=model, dtype=dtype, device=device, seed=secrets.randbits(SEED_BITS))
         self._guard = EngineGuard()
-        self._log = log = EngineLog(self._log_folder)
+        self._log = log = EngineLog(None if self._log_folder is None else Path(self._log_folder))
         with log.capture():
             try:
                 self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._token_meter])
@@ -318,8 +318,8 @@ class VllmEngine:
 def _ended(engine: Any) -> Mapping[str, int]:
     """The exit codes of the engine's processes that have ended, by name. Empty where vLLM does not tell."""
     manager = getattr(getattr(getattr(engine, "engine_core", None), "resources", None), "engine_manager", None)
-    tell = getattr(manager, "finished_procs", None)
-    return dict(tell()) if callable(tell) else {}
+    finished = getattr(manager, "finished_procs", None)
+    return dict(finished()) if callable(finished) else {}
 
 
 def _device_name(platform: Any) -> str:
