@@ -103,6 +103,8 @@ OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
     (HfConfig, "policy", "memory_share", [0.0, 1.01, math.nan]),
     (HfConfig, "policy", "kv_cache_gib", [0.0, -1.0, math.nan]),
     (HfConfig, "policy", "max_num_seqs", [0]),
+    (HfConfig, "policy", "max_cudagraph_capture_size", [0]),
+    (HfConfig, "policy", "request_seed", [-1]),
     (HfConfig, "policy", "max_num_batched_tokens", [0]),
     (HfConfig, "policy", "speculative_tokens", [0]),
     (PolicyConfig, "policy", "max_model_len", [15, 0, -1]),

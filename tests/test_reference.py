@@ -101,7 +101,7 @@ def test_an_option_that_commands_take_by_default_is_marked() -> None:
         ("policy", "embedded", " (default)"),
         ("data", "rows", " (default)"),
         ("data", "processbench", " (default of `agree`)"),
-        ("data", "sample", ""),
+        ("data", "sample", " (default of `doctor`)"),
     ):
         assert f"| `{group}={option}`{mark} | " in made[f"{group}/README.md"]
 

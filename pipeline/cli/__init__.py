@@ -5,6 +5,7 @@ A command imports its modules when it runs: Ray and the readers load slowly, and
 
 from pipeline.cli.agree import AGREE
 from pipeline.cli.command import Command
+from pipeline.cli.doctor import DOCTOR
 from pipeline.cli.export import EXPORT
 from pipeline.cli.grade import GRADE
 from pipeline.cli.label import LABEL
@@ -17,5 +18,20 @@ from pipeline.cli.train import SCORE, TRAIN
 
 COMMANDS: dict[str, Command] = {
     command.name: command
-    for command in (PLAN, LABEL, STATUS, RELABEL, REGRADE, AUDIT, REPORT, EXPORT, TRAIN, SCORE, SELECT, AGREE, GRADE)
+    for command in (
+        DOCTOR,
+        PLAN,
+        LABEL,
+        STATUS,
+        RELABEL,
+        REGRADE,
+        AUDIT,
+        REPORT,
+        EXPORT,
+        TRAIN,
+        SCORE,
+        SELECT,
+        AGREE,
+        GRADE,
+    )
 }

@@ -26,9 +26,8 @@ usage: python -m pipeline COMMAND [setting=value ...]
        stepvalue COMMAND [setting=value ...]             (where it is installed)
 
 {commands}
-COMMAND -h explains a command and the settings that are used most,
-COMMAND --help-all explains all settings, COMMAND --cfg job prints their values.
---version prints the version.
+COMMAND -h explains a command and its most used settings, COMMAND --help-all all
+settings; COMMAND --cfg job prints their values. --version prints the version.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 75 interrupted (start it again).
 """
 

@@ -169,10 +169,25 @@ def _refuse_others(done: Sequence[Completion], asked: Collection[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Where an engine runs. `cpus`: its share of the machine's cores. `attempt`: 1 for the first worker, +1 per restart."""
+    """Where an engine runs. `cpus`: its share of the machine's cores. `attempt`: 1 for the first worker, +1 per restart.
+    `log_folder`: the folder where the output of its processes may be kept. None: nowhere."""
 
     cpus: int = 1
     attempt: int = 1
+    log_folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineNeeds:
+    """What an engine needs of its machine. `gpus`: whether it runs on GPUs, and `parts` how many of them. `memory_share`: the
+    share of a GPU's memory that it takes. `folder`: the model's folder, if it is one. `download`: bytes of the model where they
+    are downloaded; 0 if unknown."""
+
+    gpus: bool = False
+    parts: int = 1
+    memory_share: float = 0.9
+    folder: str | None = None
+    download: float = 0.0
 
 
 class Policy(Protocol):
@@ -222,6 +237,10 @@ class Policy(Protocol):
     def given_tensor_parallel(self) -> int | None:
         """The number of GPUs per model that the settings give. None where they leave it open."""
         return None
+
+    def needs(self) -> EngineNeeds:
+        """What each of its engines needs, as far as it is known before the model is loaded."""
+        return EngineNeeds()
 
     def with_tensor_parallel(self, gpus: int) -> PolicyConfig:
         """The settings of a worker whose model is spread over `gpus` GPUs."""

@@ -71,12 +71,12 @@ def load_tokenizer(name: str, revision: str | None, setting: str = "policy.token
 
 
 def planned_architecture(
-    model: str, revision: str | None, *, dtype: str, quantization: str | None
+    model: str, revision: str | None, *, dtype: str, quantization: str | None, kv_dtype: str
 ) -> Architecture | None:
-    """The sizes of a model (a name or a folder). None where they are unavailable for any reason; the engine reports the reason
-    when it starts."""
+    """The sizes of a model (a name or a folder), with a KV cache in `kv_dtype` (vLLM's names). None where they are unavailable
+    for any reason; the engine reports the reason when it starts."""
     try:
-        return architecture_of(_read(model, revision), dtype=dtype, quantization=quantization)
+        return architecture_of(_read(model, revision), dtype=dtype, quantization=quantization, kv_dtype=kv_dtype)
     except (UnknownArchitecture, ImportError, OSError, ValueError):
         return None
 

@@ -67,6 +67,12 @@ class VllmConfig(PolicyConfig):
     """Draft tokens per step of speculative decoding, which the policy verifies. null: no speculative decoding."""
     speculative_model: str | None = None
     """The draft model. null: drafts are n-grams copied from the prompt and the completion so far."""
+    max_cudagraph_capture_size: Annotated[int | None, Ge(1), FREE] = None
+    """The largest number of sequences for which vLLM captures a CUDA graph; more run outside graphs. null: vLLM's default, 512
+    on most GPUs."""
+    request_seed: Annotated[int | None, Ge(0), FREE] = None
+    """Give each request a seed that follows from this number and the request's id, so that another run with the same number
+    samples the same rollouts as far as the device computes alike. null: no seeds; vLLM's fastest sampler on GPUs takes none."""
     enforce_eager: Annotated[bool | None, FREE] = None
     """Run vLLM without CUDA graphs. null: a default for the device."""
     load_format: Annotated[str, FREE] = "auto"

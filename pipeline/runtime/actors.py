@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -17,6 +18,7 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTa
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied, StepvalueError, WorkerLost
 from pipeline.core.failpoints import arm
+from pipeline.engines.base import Surroundings
 from pipeline.engines.registry import policy_for
 from pipeline.runtime.cluster import RunMetrics, cluster, share
 from pipeline.runtime.placement import Share
@@ -38,7 +40,8 @@ class _Actor(Worker):
     def __init__(self, config: LabelConfig, *, cpus: int, attempt: int) -> None:
         arm(os.environ)
         assert config.run_dir is not None
-        super().__init__(config, storage_at(config.run_dir), engine_for(config, cpus=cpus, attempt=attempt))
+        around = Surroundings(cpus=cpus, attempt=attempt, log_folder=_log_folder())
+        super().__init__(config, storage_at(config.run_dir), engine_for(config, around))
 
     async def start(self) -> str:
         policy = await super().start()
@@ -48,6 +51,15 @@ class _Actor(Worker):
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         return policy
+
+
+def _log_folder() -> str | None:
+    """The folder of the logs of Ray's session: Ray sends standard output of this process to a file there."""
+    try:
+        file = Path("/proc/self/fd/1").readlink()
+    except OSError:
+        return None
+    return str(file.parent) if file.parent.name == "logs" and file.is_file() else None
 
 
 class _RayWorker:

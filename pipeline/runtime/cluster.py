@@ -9,26 +9,32 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import TypeVar
 
 import ray
 from ray.util.metrics import Counter, Gauge
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError
+from pipeline.core.output import capture_output
 from pipeline.core.progress import Status
 from pipeline.engines.base import Policy
 from pipeline.engines.detected_hardware import is_cpu_build
-from pipeline.engines.vllm.load_errors import capture_output
 from pipeline.runtime.placement import Share, share_of
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Object store of a private Ray in bytes. It only carries receipts, so it is little more than Ray's own minimum."""
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 10.0
+NODE_SECONDS = 60.0
+"""How long a node may take to look at itself: it starts a process for that."""
+T = TypeVar("T")
 PRIVATE_RAY = {
     # With Ray's default of 15, an engine waits for everything else that the machine does.
     "RAY_worker_niceness": "0",
@@ -232,3 +238,24 @@ def _no_cluster(address: str | None, error: str, *, reached: bool) -> str:
         f"no Ray cluster answers at cluster.address={address}: start one with `ray start --head`, give its address, "
         f"or leave cluster.address out to use this machine alone ({reason})"
     )
+
+
+def on_every_node(function: Callable[..., T], *arguments: object) -> list[tuple[str, T | None, float]]:
+    """Call a function once on every living node, in processes of their own that take no resources.
+
+    For each node its name, the result, and the time of its arrival in seconds since 1970. None: the node gave no result within
+    NODE_SECONDS. Raises what the function raises.
+    """
+    asked = {}
+    for node in (node for node in ray.nodes() if node["Alive"]):
+        where = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
+        task = ray.remote(function).options(num_cpus=0, max_retries=0, scheduling_strategy=where)
+        asked[task.remote(*arguments)] = str(node["NodeManagerHostname"])
+    deadline, found = time.monotonic() + NODE_SECONDS, []
+    waiting = list(asked)
+    while waiting:
+        ready, waiting = ray.wait(waiting, timeout=max(0.0, deadline - time.monotonic()))
+        if not ready:
+            break
+        found += [(asked[each], ray.get(each), time.time()) for each in ready]
+    return [*found, *((asked[each], None, time.time()) for each in waiting)]

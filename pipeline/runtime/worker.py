@@ -244,9 +244,9 @@ def learned_state_of(whole: Commit) -> LearnedState | None:
     return None
 
 
-def engine_for(config: LabelConfig, *, cpus: int, attempt: int) -> Engine:
-    """The engine of the policy. `cpus`: CPU cores of the worker. `attempt`: number of the worker in its slot, from 1."""
-    return open_engine(config.policy, config.sampling, ending_for(config), Surroundings(cpus=cpus, attempt=attempt))
+def engine_for(config: LabelConfig, around: Surroundings) -> Engine:
+    """The engine of the policy, not started."""
+    return open_engine(config.policy, config.sampling, ending_for(config), around)
 
 
 def unit_settings(config: LabelConfig) -> UnitSettings:

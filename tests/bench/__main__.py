@@ -9,6 +9,7 @@ from tests.bench.control import control_plane
 from tests.bench.demo import demo
 from tests.bench.engine import engine_share
 from tests.bench.export import export
+from tests.bench.frontend import frontend
 from tests.bench.grading import grading
 from tests.bench.live import live
 from tests.bench.loop import loop
@@ -39,6 +40,7 @@ OTHERS: dict[str, Callable[[], None]] = {
     "compare": compare,
     "tiny": tiny,
     "real": real,
+    "frontend": frontend,
     "demo": demo,
 }
 LONG: dict[str, Callable[[], None]] = {"loop": loop}

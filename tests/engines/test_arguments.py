@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.engines.vllm.arguments import EMBEDDED, defaults_for, engine_arguments, policy_name
+from pipeline.engines.vllm.arguments import EMBEDDED, defaults_for, engine_arguments, policy_name, request_seed
 from tests.settings import policy_settings
 
 SEED = 7
@@ -43,6 +43,19 @@ def test_settings_come_before_the_device() -> None:
     asked = arguments("NVIDIA H100 80GB HBM3", memory_share=0.5, **settings)
     assert {key: asked[key] for key in settings} == settings
     assert asked["gpu_memory_utilization"] == 0.5
+
+
+def test_the_cache_of_a_cpu_may_have_a_fraction_of_a_gib() -> None:
+    assert arguments("cpu", kv_cache_gib=2.5)["kv_cache_memory_bytes"] == 2.5 * 2**30
+    assert "kv_cache_memory_bytes" not in arguments("NVIDIA L40S", kv_cache_gib=2.5)
+
+
+@given(st.integers(0), st.text(), st.text())
+def test_seeds_follow_from_the_number_and_the_request(number: int, one: str, other: str) -> None:
+    seeds = [request_seed(number, one), request_seed(number, other)]
+    assert (seeds[0] == seeds[1]) == (one == other)
+    assert all(0 <= seed < 2**32 for seed in seeds)
+    assert request_seed(number, one) == seeds[0] != request_seed(number + 1, one)
 
 
 @given(st.text(), st.none() | st.integers(1, 100_000))

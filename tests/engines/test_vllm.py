@@ -109,11 +109,17 @@ class Started:
 
 
 @pytest.fixture(scope="module")
-def tiny() -> Iterator[Started]:
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     config = compose_label([*OVERRIDES, f"data.path={TRUTH}", "run_dir=x"])
     policy = as_type(config.policy, HfConfig)
     engine = LastingEngine(
-        policy, config.sampling, name=policy.model, model=lambda: policy.model, cpus=1, ending=FirstLine()
+        policy,
+        config.sampling,
+        name=policy.model,
+        model=lambda: policy.model,
+        cpus=1,
+        ending=FirstLine(),
+        log_folder=str(tmp_path_factory.mktemp("logs")),
     )
     with asyncio.Runner() as loop:
         loop.run(engine.start())
@@ -237,10 +243,24 @@ def test_it_counts_while_it_works_and_what_it_aborts_unasked_is_no_completion(ti
     tiny.loop.run(work())
 
 
-def test_its_death_is_noticed(tiny: Started) -> None:
+def test_requests_with_seeds_are_sampled_alike_again(tiny: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    def texts(number: int) -> list[str]:
+        monkeypatch.setattr(tiny.engine._config, "request_seed", number)
+        done = tiny.loop.run(tiny.sampled(tiny.requests(12, batch=5)))
+        return [completion.text for completion in sorted(done, key=lambda completion: completion.request.request_id)]
+
+    first = texts(1)
+    assert len(set(first)) > 1
+    assert texts(1) == first
+    assert texts(2) != first
+
+
+def test_its_death_is_noticed_and_explained(tiny: Started) -> None:
     for pid in marked_processes(tiny.mark):
         os.kill(pid, signal.SIGKILL)
-    with pytest.raises(EngineDied):
+    with pytest.raises(
+        EngineDied, match=r"vLLM died: its process .* was killed by SIGKILL .*; its output is in .*\.log on "
+    ):
         tiny.loop.run(tiny.sampled(tiny.requests(2, batch=4)))
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.progress import Summary
-from pipeline.engines.base import Engine
+from pipeline.engines.base import Engine, Surroundings
 from pipeline.runtime.driver import Running, label
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker, engine_for
@@ -69,7 +69,9 @@ def in_process(
     written_to = storage or storage_at(config.run_dir)
 
     def hire(attempt: int) -> WorkerHandle:
-        return InProcessWorker(Worker(config, written_to, engine or engine_for(config, cpus=1, attempt=attempt)))
+        return InProcessWorker(
+            Worker(config, written_to, engine or engine_for(config, Surroundings(cpus=1, attempt=attempt)))
+        )
 
     yield WorkerPool(hire=hire, workers=config.cluster.workers or 1)
 

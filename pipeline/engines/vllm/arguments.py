@@ -5,11 +5,13 @@ vLLM has defaults per device for `LLM` and for its server, but not for an engine
 A KV cache with fewer bits than the model's own type changes the policy, so it is never a default.
 """
 
+import zlib
 from dataclasses import dataclass
 
 from pipeline.engines.settings import VllmConfig
 
 EMBEDDED = "SmolLM2-135M-Instruct"
+GIB = 2**30
 RANDOM_WEIGHTS = "dummy"
 """The only `policy.load_format` that changes the policy's output."""
 GPU_MEMORY_SHARE = 0.9
@@ -68,6 +70,9 @@ def engine_arguments(config: VllmConfig, *, model: str, dtype: str, device: str,
         "quantization": config.quantization,
         "speculative_config": _speculative(config),
         "revision": config.revision,
+        "max_cudagraph_capture_size": config.max_cudagraph_capture_size,
+        # vLLM's environment variable for this takes whole GiB only.
+        "kv_cache_memory_bytes": int(config.kv_cache_gib * GIB) if on_cpu else None,
     }
     return {
         "model": model,
@@ -102,6 +107,11 @@ def policy_name(name: str, config: VllmConfig, *, dtype: str, on_cpu: bool, stop
     if stops_at_answer:
         parts.append("stop_at_answer")
     return ":".join(parts)
+
+
+def request_seed(number: int, request_id: str) -> int:
+    """The seed of a request: 32 bits, which no two requests of a run are likely to share."""
+    return zlib.crc32(request_id.encode(), zlib.crc32(str(number).encode()))
 
 
 def _speculative(config: VllmConfig) -> dict[str, object] | None:

@@ -1,9 +1,8 @@
 """vLLM's asynchronous engine in this process: the only file that imports vllm.
 
-Requests are sent one by one (n=1) with token-id prompts and without seeds: vLLM's CPU worker crashes on seeded requests, and
-its GPU worker loops over them row by row. The samples are recorded instead. Prefix caching is on, and requests of one prefix
-are adjacent, so its prefill happens once. Text is decoded from the whole completion, unless stop texts must be detected while
-it grows.
+Requests are sent one by one (n=1) with token-id prompts, and by default without seeds, which keep vLLM from its fastest sampler
+on GPUs: the samples are recorded instead. Prefix caching is on, and requests of one prefix are adjacent, so its prefill happens
+once. Text is decoded from the whole completion, unless stop texts must be detected while it grows.
 """
 
 import asyncio
@@ -11,8 +10,11 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+import shutil
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,12 @@ from pipeline.engines.base import attended_tokens, empty_completion
 from pipeline.engines.detected_hardware import cpu_hardware, gpu_hardware
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.settings import VllmConfig
-from pipeline.engines.vllm.arguments import engine_arguments, policy_name
+from pipeline.engines.vllm.arguments import engine_arguments, policy_name, request_seed
+from pipeline.engines.vllm.death import death_cause
 from pipeline.engines.vllm.detokenize import AnswerStop, completion_text, stop_at_answers
+from pipeline.engines.vllm.engine_log import EngineLog
 from pipeline.engines.vllm.guard import EngineGuard
-from pipeline.engines.vllm.load_errors import capture_output, check_context, load_failure
+from pipeline.engines.vllm.load_errors import check_context, load_failure
 from pipeline.engines.vllm.meter import SlotMeter, TokenMeter, leave_prometheus_out
 from pipeline.graders.base import Ending
 
@@ -45,7 +49,8 @@ class VllmEngine:
     """One model on the devices that this process sees. `cpus` is the number of cores that a CPU engine may use.
 
     `name` is the policy's name, and `model` returns the model that vLLM loads. `ending` detects the final answer, where a
-    completion stops. None: completions do not stop there.
+    completion stops. None: completions do not stop there. `log_folder`: where the output of its processes is kept. None: it is
+    deleted with the engine.
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class VllmEngine:
         model: Callable[[], str],
         cpus: int,
         ending: Ending | None = None,
+        log_folder: str | None = None,
     ) -> None:
         self._config = policy
         self._sampling = sampling
@@ -66,6 +72,9 @@ class VllmEngine:
         self._ending = ending
         self._engine: Any = None
         self._guard: EngineGuard | None = None
+        self._log_folder = log_folder
+        self._log: EngineLog | None = None
+        self._forget_environment: Callable[[], None] = lambda: None
         self._tokenizer: HfTokenizer | None = None
         self._slots: asyncio.Semaphore | None = None
         self._params: Any = None
@@ -105,9 +114,9 @@ class VllmEngine:
 
     async def start(self) -> None:
         model = self._model()
-        _set_environment(self._config, self._cpus)
+        _set_environment(self._cpus)
         try:
-            from vllm import exceptions
+            from vllm import envs, exceptions
             from vllm.engine.arg_utils import AsyncEngineArgs
             from vllm.platforms import current_platform
             from vllm.sampling_params import RequestOutputKind, SamplingParams
@@ -124,12 +133,17 @@ class VllmEngine:
         dtype = cpu_dtype() if on_cpu and config.dtype == "auto" else config.dtype
         arguments = engine_arguments(config, model=model, dtype=dtype, device=device, seed=secrets.randbits(SEED_BITS))
         self._guard = EngineGuard()
-        # A child process of vLLM prints the root cause of a failed start. The exception does not contain it.
-        with capture_output() as log:
+        self._log = log = EngineLog(None if self._log_folder is None else Path(self._log_folder))
+        with log.capture():
             try:
                 self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._token_meter])
             except Exception as error:  # vLLM raises many types here; all mean "cannot load"
-                raise PolicyError(load_failure(self._name, str(error), log.read_text(errors="replace"))) from error
+                raise PolicyError(load_failure(self._name, str(error), log.text)) from error
+            log.take_logger()
+        log.mark()
+        # Half of the front end's time per token is spent on looking up environment variables.
+        envs.enable_envs_cache()
+        self._forget_environment = envs.disable_envs_cache
         leave_prometheus_out(self._engine)
         self._refusals = (ValueError, getattr(exceptions, "VLLMClientError", ValueError))
         self._tokenizer = HfTokenizer(self._engine.get_tokenizer())
@@ -219,6 +233,9 @@ class VllmEngine:
         guard, self._guard = self._guard, None
         if guard is not None:
             guard.release()
+        if self._log is not None:
+            self._log.close()
+        self._forget_environment()
 
     async def _sample(
         self, request: Request, keep_tokens: bool, finished: "asyncio.Queue[Completion | EngineDied]"
@@ -239,11 +256,19 @@ class VllmEngine:
             if self._is_refusal(error):
                 finished.put_nowait(empty_completion(request, Finish.ENGINE_FAILED))
             else:
-                finished.put_nowait(EngineDied(f"vLLM failed on {request.request_id}: {type(error).__name__}: {error}"))
+                finished.put_nowait(EngineDied(self._death(request, error)))
         finally:
             self._in_engine.discard(request.request_id)
             self._count(running=-1)
             self._slots.release()
+
+    def _death(self, request: Request, error: Exception) -> str:
+        """Why the engine stopped, and where its output stands."""
+        if not self._engine.errored:
+            return f"vLLM failed on {request.request_id}: {type(error).__name__}: {error}"
+        log = self._log
+        kept = f"; its output is in {log.path} on {socket.gethostname()}" if log is not None and log.is_kept else ""
+        return f"vLLM died: {death_cause(log.text if log else '', _ended(self._engine))}{kept}"
 
     def _count(self, *, running: int = 0, waiting: int = 0) -> None:
         self._running += running
@@ -254,7 +279,7 @@ class VllmEngine:
         if request.request_id in self._aborted:
             return empty_completion(request, Finish.ABORT)
         prompt = {"prompt_token_ids": list(request.prefix.prompt_ids)}
-        async for output in self._engine.generate(prompt, self._params, request.request_id):
+        async for output in self._engine.generate(prompt, self._params_of(request), request.request_id):
             if output.finished:
                 sample = output.outputs[0]
                 if sample.finish_reason == _FAILED:
@@ -276,10 +301,25 @@ class VllmEngine:
                 )
         raise EngineDied("vLLM ended a request without an output")
 
+    def _params_of(self, request: Request) -> Any:
+        number = self._config.request_seed
+        if number is None:
+            return self._params
+        params = self._params.clone()
+        params.seed = request_seed(number, request.request_id)
+        return params
+
     def _is_refusal(self, error: Exception) -> bool:
         """Whether vLLM rejected one request and continues with the others. It wraps some of its errors."""
         refused = isinstance(error, self._refusals) or isinstance(error.__cause__, self._refusals)
         return refused and not self._engine.errored
+
+
+def _ended(engine: Any) -> Mapping[str, int]:
+    """The exit codes of the engine's processes that have ended, by name. Empty where vLLM does not tell."""
+    manager = getattr(getattr(getattr(engine, "engine_core", None), "resources", None), "engine_manager", None)
+    finished = getattr(manager, "finished_procs", None)
+    return dict(finished()) if callable(finished) else {}
 
 
 def _device_name(platform: Any) -> str:
@@ -290,18 +330,28 @@ def _device_name(platform: Any) -> str:
         return ""
 
 
-def _set_environment(policy: VllmConfig, cpus: int) -> None:
+def _needs_compiler() -> bool:
+    """Whether FlashInfer's sampler would have to be compiled here, and no compiler of CUDA is found."""
+    if find_spec("flashinfer_jit_cache") is not None:
+        return False
+    folders = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    return shutil.which("nvcc") is None and not any((Path(folder) / "bin" / "nvcc").exists() for folder in folders)
+
+
+def _set_environment(cpus: int) -> None:
     usable = sorted(os.sched_getaffinity(0))[:cpus]
     defaults = {
-        "VLLM_CPU_KVCACHE_SPACE": f"{policy.kv_cache_gib:g}",
         # All cores: the default of vLLM keeps one free, which halves the speed of a two-core machine.
         "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, usable)) if len(usable) == os.cpu_count() else "nobind",
         "OMP_NUM_THREADS": str(cpus),
-        "VLLM_LOGGING_LEVEL": "ERROR",
+        "VLLM_LOGGING_LEVEL": "INFO",
+        "VLLM_LOGGING_COLOR": "0",
         "VLLM_NO_USAGE_STATS": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "TOKENIZERS_PARALLELISM": "false",
     }
+    if _needs_compiler():
+        defaults["VLLM_USE_FLASHINFER_SAMPLER"] = "0"
     for name, value in defaults.items():
         if name == "OMP_NUM_THREADS":
             os.environ[name] = value  # Ray has set it already, to the actor's share of cores

@@ -1,12 +1,6 @@
 """Turns vLLM's error and the captured output of its processes into one line: why a policy cannot be loaded, and a remedy."""
 
-import contextlib
-import os
 import re
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from pipeline.core.errors import PolicyError
 
@@ -48,31 +42,6 @@ _REMEDIES = (
     ),
 )
 _OTHERWISE = "check policy.model and the other policy settings"
-
-
-@contextlib.contextmanager
-def capture_output(descriptors: Sequence[int] = (1, 2)) -> Iterator[Path]:
-    """Redirect these descriptors of this process, and of children that it starts meanwhile, to the file that is yielded.
-
-    The file is deleted after the block, so read it inside.
-    """
-    _flush()
-    saved = {descriptor: os.dup(descriptor) for descriptor in descriptors}
-    with tempfile.NamedTemporaryFile(prefix="stepvalue-output-", suffix=".log") as log:
-        for descriptor in descriptors:
-            os.dup2(log.fileno(), descriptor)
-        try:
-            yield Path(log.name)
-        finally:
-            _flush()
-            for descriptor, copy in saved.items():
-                os.dup2(copy, descriptor)
-                os.close(copy)
-
-
-def _flush() -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
 
 
 def load_failure(model: str, error: str, printed: str) -> str:

@@ -1,13 +1,14 @@
 """The policies that vLLM serves in this process: the embedded model and any other. vLLM is imported when an engine is made."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pipeline.config.label import PolicyConfig, SamplingConfig
 from pipeline.core.errors import ClusterError
 from pipeline.core.hardware import Architecture, device_named
 from pipeline.data.prompts import Tokenizer
-from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings
-from pipeline.engines.detected_hardware import planned_hardware
+from pipeline.engines.base import Engine, EngineNeeds, Policy, PolicyFacts, Surroundings
+from pipeline.engines.detected_hardware import is_cpu_build, planned_hardware
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import folder_fingerprint, load_tokenizer, planned_architecture, planned_context
 from pipeline.engines.roofline import decode_bound, least_devices, weight_bytes
@@ -48,7 +49,15 @@ class VllmPolicy(Policy):
     def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
         from pipeline.engines.vllm.engine import VllmEngine
 
-        return VllmEngine(self.settings, sampling, name=self.name, model=self.model, cpus=around.cpus, ending=ending)
+        return VllmEngine(
+            self.settings,
+            sampling,
+            name=self.name,
+            model=self.model,
+            cpus=around.cpus,
+            ending=ending,
+            log_folder=around.log_folder,
+        )
 
     async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
         settings, model = self.settings, self.model()
@@ -88,6 +97,18 @@ class VllmPolicy(Policy):
                 "policy.max_num_seqs, use larger GPUs, or set the number of GPUs per model (policy.tensor_parallel)"
             )
         return parts
+
+    def needs(self) -> EngineNeeds:
+        settings, model = self.settings, self.model()
+        is_folder = Path(model).expanduser().is_dir()
+        architecture = None if is_folder else self.architecture()
+        return EngineNeeds(
+            gpus=not is_cpu_build(),
+            parts=settings.tensor_parallel or 1,
+            memory_share=settings.memory_share or GPU_MEMORY_SHARE,
+            folder=str(Path(model).expanduser().resolve()) if is_folder else None,
+            download=0.0 if architecture is None else weight_bytes(architecture),
+        )
 
     def with_tensor_parallel(self, gpus: int) -> PolicyConfig:
         return replace(self.settings, tensor_parallel=gpus)
@@ -131,4 +152,10 @@ class HuggingFace(VllmPolicy):
 
     def architecture(self) -> Architecture | None:
         own = self.settings
-        return planned_architecture(own.model, own.revision, dtype=own.dtype, quantization=own.quantization)
+        return planned_architecture(
+            own.model,
+            own.revision,
+            dtype=own.dtype,
+            quantization=own.quantization,
+            kv_dtype=own.kv_cache_dtype or "auto",
+        )

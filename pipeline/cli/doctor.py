@@ -1,0 +1,72 @@
+"""The command `doctor`: checks the machines, the model and the run directory before a run."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipeline.cli.command import Command, interruptible, write_out
+from pipeline.cli.label import check_ending, set_up_ray
+from pipeline.config.label import LabelConfig
+from pipeline.core.formatting import printable
+
+if TYPE_CHECKING:
+    from pipeline.preflight.machine import Machine
+
+_WIDTH = 15
+
+
+def _doctor(config: LabelConfig) -> int:
+    set_up_ray(config.cluster.address)
+    from pipeline.preflight.checks import Level, counted
+    from pipeline.preflight.run import preflight
+
+    with interruptible():
+        findings = preflight(config, lambda paths: _machines(config, paths))
+    for finding in findings:
+        write_out(f"{finding.level.value:<8} {finding.check:<{_WIDTH}} {printable(finding.text)}\n")
+        if finding.remedy:
+            write_out(f"{'':<8} {'':<{_WIDTH}} remedy: {printable(finding.remedy)}\n")
+    write_out(f"{', '.join(counted(findings)) or 'all is well'}\n")
+    return int(any(finding.level is Level.FAILED for finding in findings))
+
+
+def _machines(config: LabelConfig, paths: tuple[str, ...]) -> Sequence["Machine"]:
+    """Every node of the cluster, or this machine alone, for which Ray is not started."""
+    from pipeline.preflight.machine import Machine, look
+
+    if config.cluster.address is None:
+        return [replace(look(paths), clock=0.0)]
+    from pipeline.runtime.cluster import cluster, on_every_node
+
+    with cluster(config.cluster):
+        return [
+            Machine(host=host, answers=False) if machine is None else replace(machine, clock=machine.clock - arrived)
+            for host, machine, arrived in on_every_node(look, paths)
+        ]
+
+
+DOCTOR = Command(
+    name="doctor",
+    summary="check machines, model and run_dir before `label`",
+    about=(
+        "doctor: look at every node, the model and the run directory that `label` with the same settings would use, and "
+        "say what is wrong and what helps."
+    ),
+    examples=(
+        "doctor policy.model=Qwen/Qwen3-8B run_dir=out",
+        "doctor policy.model=Qwen/Qwen3-8B cluster.address=auto run_dir=/shared/run",
+    ),
+    notes="""\
+Its settings are those of `label`. It loads no model and changes nothing. Without cluster.address it looks at this machine
+alone. Exit code 1: a check has failed, and `label` would fail too.
+""",
+    most_used=(
+        "policy.model",
+        "policy",
+        "cluster.address",
+        "run_dir",
+    ),
+    schema=LabelConfig,
+    check=check_ending,
+    run=_doctor,
+)

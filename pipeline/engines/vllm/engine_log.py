@@ -1,0 +1,73 @@
+"""The file that an engine and its processes write to for as long as they live.
+
+vLLM's own exceptions do not contain the cause of a failed start or of a death; its processes print it.
+"""
+
+import contextlib
+import logging
+import os
+import secrets
+import tempfile
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from pipeline.core.output import send_output
+
+_LOGGER = "vllm"
+_READ_BYTES = 2 * 1024 * 1024
+"""The end of the file that is read. A traceback of every process of a large model fits into it."""
+
+
+class EngineLog:
+    """`folder`: where the file is kept when the engine has ended. None: a temporary file, which `close` deletes.
+
+    Only this user can read the file: it may contain text of problems, and what servers answered.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.is_kept = folder is not None
+        self.path = (folder or Path(tempfile.gettempdir())) / f"engine-{os.getpid()}-{secrets.token_hex(4)}.log"
+        self._descriptor = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._since = 0
+
+    def capture(self) -> AbstractContextManager[None]:
+        """The output of this process goes to the file in the block, and that of processes started in the block always."""
+        return send_output(self._descriptor)
+
+    def take_logger(self) -> None:
+        """Send what vLLM's logger says in this process to the file, also after `capture`."""
+        logger = logging.getLogger(_LOGGER)
+        own = logging.FileHandler(self.path, encoding="utf-8")
+        if logger.handlers:
+            own.setFormatter(logger.handlers[0].formatter)
+        logger.handlers[:] = [own]
+
+    def mark(self) -> None:
+        """`text` leaves out what was written before."""
+        self._since = self.path.stat().st_size
+
+    @property
+    def text(self) -> str:
+        """What was written since `mark`, at most its end. Empty if somebody has removed the file."""
+        with contextlib.suppress(OSError), self.path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(self._since, size - _READ_BYTES))
+            return file.read().decode(errors="replace")
+        return ""
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        if self._descriptor < 0:
+            return
+        os.close(self._descriptor)
+        self._descriptor = -1
+        logger = logging.getLogger(_LOGGER)
+        for handler in [each for each in logger.handlers if _writes(handler=each, path=self.path)]:
+            logger.removeHandler(handler)
+            handler.close()
+        if not self.is_kept:
+            self.path.unlink(missing_ok=True)
+
+
+def _writes(*, handler: logging.Handler, path: Path) -> bool:
+    return isinstance(handler, logging.FileHandler) and Path(handler.baseFilename) == path

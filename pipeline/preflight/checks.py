@@ -1,0 +1,288 @@
+"""Judges what machines have against what a run needs. Pure.
+
+Drivers: CUDA 13 needs driver 580 or newer, CUDA 12 needs 525 (table 2 of NVIDIA's CUDA compatibility guide). On data centre
+GPUs an older driver can load the newer CUDA's compatibility libraries, if the machine has them.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pipeline.core.formatting import format_count
+from pipeline.engines.base import EngineNeeds
+from pipeline.preflight.machine import DEVICES, Machine
+
+LEAST_DRIVER = {12: 525, 13: 580}
+"""CUDA's major version -> the driver's."""
+SHARED_PER_ENGINE = 2**30
+"""Shared memory that the processes of an engine use for messages, in bytes."""
+SHARED_PER_PART = 2 * 2**30
+"""The same for each GPU of a model that is spread over several: NCCL's buffers too."""
+CLOCK_SECONDS = 5.0
+"""Clocks that differ by more make times in a run's files hard to read."""
+KERNEL_BYTES = 5 * 2**30
+"""Free space for compiled kernels and CUDA graphs."""
+_GB = 1e9
+
+
+class Level(Enum):
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A line of the table. `remedy` is empty where all is well."""
+
+    check: str
+    level: Level
+    text: str
+    remedy: str = ""
+
+
+def judge(
+    machines: Sequence[Machine], needs: EngineNeeds, paths: Mapping[str, str], *, filtered: bool
+) -> list[Finding]:
+    """All findings about the nodes, in the order of the table. `paths`: what a path is -> the path. `filtered`: whether
+    sampling cuts the distribution by top_p or top_k."""
+    silent = [machine.host for machine in machines if not machine.answers]
+    machines = [machine for machine in machines if machine.answers]
+    found = [_silent(silent)] if silent else []
+    if not machines:
+        return found
+    found += [_versions(machines), _clocks(machines)]
+    if needs.gpus:
+        found += [check(machines, needs) for check in (_drivers, _devices, _memory, _shared)]
+        found.append(_compilers(machines, filtered=filtered))
+    found.append(_disks(machines, needs))
+    found += [_path(machines, what, path) for what, path in paths.items()]
+    return found
+
+
+def _silent(hosts: Sequence[str]) -> Finding:
+    return Finding(
+        check="nodes",
+        level=Level.FAILED,
+        text=f"no answer from {', '.join(hosts)}",
+        remedy="check `ray status`, and that this package and its environment are installed there",
+    )
+
+
+def _versions(machines: Sequence[Machine]) -> Finding:
+    names: dict[str, Callable[[Machine], str]] = {"Python": lambda machine: machine.python} | {
+        name: _package(name) for name in dict.fromkeys(name for machine in machines for name in machine.packages)
+    }
+    differing = [
+        f"{name} {_by_value(values)}" for name, of in names.items() if len(values := _grouped(machines, of)) > 1
+    ]
+    if differing:
+        return Finding(
+            check="versions",
+            level=Level.FAILED,
+            text="; ".join(differing),
+            remedy="install the same Python and the same packages on all nodes: the lock of the project, or one image",
+        )
+    has = [f"{name} {version}" for name, of in names.items() if (version := of(machines[0]))]
+    return Finding(check="versions", level=Level.OK, text=f"{', '.join(has)}{_on_all(machines)}")
+
+
+def _package(name: str) -> Callable[[Machine], str]:
+    return lambda machine: machine.packages.get(name, "")
+
+
+def _clocks(machines: Sequence[Machine]) -> Finding:
+    apart = max(machine.clock for machine in machines) - min(machine.clock for machine in machines)
+    if apart > CLOCK_SECONDS:
+        return Finding(
+            check="clocks",
+            level=Level.WARNING,
+            text=f"the nodes' clocks differ by {apart:,.0f} s",
+            remedy="synchronise them (chrony, NTP): `status` judges a run by times that its node wrote",
+        )
+    return Finding(check="clocks", level=Level.OK, text=f"within {apart:.1f} s of each other{_on_all(machines)}")
+
+
+def _drivers(machines: Sequence[Machine], _: EngineNeeds) -> Finding:
+    problems = []
+    for machine in machines:
+        if not machine.gpus:
+            continue
+        least = LEAST_DRIVER.get(int((machine.torch_cuda or "0").split(".")[0]))
+        driver = int((machine.driver or "0").split(".")[0])
+        if machine.torch_cuda is None:
+            problems.append(f"{machine.host}: torch is built for CPUs")
+        elif least is not None and driver < least:
+            problems.append(
+                f"{machine.host}: driver {machine.driver}, and CUDA {machine.torch_cuda} of torch needs {least}"
+            )
+    if problems:
+        return Finding(
+            check="driver",
+            level=Level.FAILED,
+            text="; ".join(problems),
+            remedy="install a newer NVIDIA driver, and the gpu extra in an environment of its own. Data centre GPUs can keep "
+            "an older driver with the package cuda-compat and VLLM_ENABLE_CUDA_COMPATIBILITY=1",
+        )
+    drivers = sorted({machine.driver for machine in machines if machine.driver})
+    cudas = sorted({machine.torch_cuda for machine in machines if machine.torch_cuda})
+    return Finding(
+        check="driver",
+        level=Level.OK,
+        text=f"driver {', '.join(drivers) or '-'}, CUDA {', '.join(cudas) or '-'} of torch",
+    )
+
+
+def _devices(machines: Sequence[Machine], needs: EngineNeeds) -> Finding:
+    hidden = [machine.host for machine in machines if machine.visible is not None and not machine.visible.strip(" -1")]
+    if hidden:
+        return Finding(
+            check="GPUs",
+            level=Level.FAILED,
+            text=f"{DEVICES} is empty on {', '.join(hidden)}, which hides all GPUs",
+            remedy=f"unset {DEVICES} there, and start Ray again",
+        )
+    if not any(machine.gpus for machine in machines):
+        return Finding(
+            check="GPUs",
+            level=Level.FAILED,
+            text="nvidia-smi finds no GPU on any node",
+            remedy="check `nvidia-smi`; in a container give --gpus all, in a pod request nvidia.com/gpu. Without GPUs install "
+            "the cpu extra, or set cluster.gpus_per_worker=0",
+        )
+    sliced = [machine.host for machine in machines if any(gpu.sliced for gpu in machine.gpus)]
+    if sliced:
+        return Finding(
+            check="GPUs",
+            level=Level.WARNING,
+            text=f"{', '.join(sliced)}: GPUs are divided by MIG, and an engine gets one slice",
+            remedy="set policy.device.memory to a slice's memory, or disable MIG (`nvidia-smi -mig 0`)",
+        )
+    few = [machine.host for machine in machines if 0 < len(machine.gpus) < needs.parts]
+    if few and all(len(machine.gpus) < needs.parts for machine in machines):
+        return Finding(
+            check="GPUs",
+            level=Level.FAILED,
+            text=f"a model needs {needs.parts} GPUs of one node, and no node has as many",
+            remedy="lower policy.tensor_parallel, or quantize the model (policy.quantization=fp8)",
+        )
+    kinds = _grouped([machine for machine in machines if machine.gpus], _kinds)
+    return Finding(check="GPUs", level=Level.OK, text=_by_value(kinds))
+
+
+def _kinds(machine: Machine) -> str:
+    names = [gpu.name for gpu in machine.gpus]
+    return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
+
+
+def _memory(machines: Sequence[Machine], needs: EngineNeeds) -> Finding:
+    full = [
+        f"{machine.host}, GPU {number}: {gpu.free / _GB:,.1f} of {gpu.memory / _GB:,.1f} GB free"
+        for machine in machines
+        for number, gpu in enumerate(machine.gpus)
+        if not gpu.sliced and gpu.free < needs.memory_share * gpu.memory
+    ]
+    if full:
+        return Finding(
+            check="GPU memory",
+            level=Level.FAILED,
+            text=f"{'; '.join(full)}; an engine takes {needs.memory_share:.0%}",
+            remedy="end other processes there (see nvidia-smi), hide these GPUs from Ray, or lower policy.memory_share",
+        )
+    return Finding(
+        check="GPU memory", level=Level.OK, text=f"{needs.memory_share:.0%}, which an engine takes, are free everywhere"
+    )
+
+
+def _shared(machines: Sequence[Machine], needs: EngineNeeds) -> Finding:
+    little = []
+    for machine in machines:
+        wanted = len(machine.gpus) * (SHARED_PER_PART if needs.parts > 1 else SHARED_PER_ENGINE)
+        if machine.shared < wanted:
+            little.append(f"{machine.host}: {machine.shared / _GB:,.2f} of {wanted / _GB:,.1f} GB")
+    if little:
+        return Finding(
+            check="shared memory",
+            level=Level.FAILED,
+            text=f"too little is free in /dev/shm on {'; '.join(little)}",
+            remedy="in a container give --shm-size (docker), or mount an emptyDir of medium Memory at /dev/shm (Kubernetes)",
+        )
+    return Finding(check="shared memory", level=Level.OK, text="enough on every node with GPUs")
+
+
+def _compilers(machines: Sequence[Machine], *, filtered: bool) -> Finding:
+    with_gpus = [machine for machine in machines if machine.gpus]
+    without = [machine.host for machine in with_gpus if not machine.c_compiler]
+    if without:
+        return Finding(
+            check="compiler",
+            level=Level.FAILED,
+            text=f"no C compiler on {', '.join(without)}: Triton compiles its kernels' launchers when vLLM starts",
+            remedy="install gcc there (Debian: apt install gcc)",
+        )
+    if filtered and not all(machine.cuda_compiler for machine in with_gpus):
+        return Finding(
+            check="compiler",
+            level=Level.OK,
+            text="no nvcc: top_p and top_k are sampled by vLLM's own code instead of FlashInfer's",
+        )
+    return Finding(check="compiler", level=Level.OK, text="a C compiler on every node with GPUs")
+
+
+def _disks(machines: Sequence[Machine], needs: EngineNeeds) -> Finding:
+    wanted = {"models": needs.download, "compiled kernels": float(KERNEL_BYTES) if needs.gpus else 0.0}
+    little = [
+        f"{machine.host}: {free / _GB:,.1f} GB free in {folder}, and {name} need {wanted[name] / _GB:,.1f} GB"
+        for machine in machines
+        for name, (folder, free) in machine.caches.items()
+        if free < wanted.get(name, 0.0)
+    ]
+    if little:
+        return Finding(
+            check="disk",
+            level=Level.FAILED,
+            text="; ".join(little),
+            remedy="free space, or move the caches to a larger disk of the node (HF_HOME: models, VLLM_CACHE_ROOT: kernels)",
+        )
+    least = min((free for machine in machines for _, free in machine.caches.values()), default=0)
+    return Finding(
+        check="disk", level=Level.OK, text=f"at least {least / _GB:,.0f} GB free for caches{_on_all(machines)}"
+    )
+
+
+def _path(machines: Sequence[Machine], what: str, path: str) -> Finding:
+    blind = [machine.host for machine in machines if not machine.sees.get(path)]
+    if blind:
+        return Finding(
+            check=what,
+            level=Level.FAILED,
+            text=f"{path} does not exist on {', '.join(blind)}",
+            remedy="use a path that all nodes mount under the same name"
+            + ("" if what == "model" else ", or the URL of a bucket (s3://, gs://)"),
+        )
+    return Finding(check=what, level=Level.OK, text=f"{path} is seen{_on_all(machines) or ' here'}")
+
+
+def _grouped(machines: Sequence[Machine], of: Callable[[Machine], str]) -> Mapping[str, list[str]]:
+    """Value -> the hosts that have it."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for machine in machines:
+        found[of(machine)].append(machine.host)
+    return found
+
+
+def _by_value(groups: Mapping[str, list[str]]) -> str:
+    return ", ".join(f"{value or 'none'} on {', '.join(hosts)}" for value, hosts in groups.items())
+
+
+def _on_all(machines: Sequence[Machine]) -> str:
+    return f", on all {format_count(len(machines), 'node')}" if len(machines) > 1 else ""
+
+
+def counted(findings: Sequence[Finding]) -> Iterator[str]:
+    """The last line of the table."""
+    for level, word in ((Level.FAILED, "failed"), (Level.WARNING, "warning")):
+        number = sum(finding.level is level for finding in findings)
+        if number:
+            yield f"{number} {word}" + ("s" if word == "warning" and number > 1 else "")

@@ -1,0 +1,42 @@
+"""`doctor` on this machine and on a Ray cluster."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.config.label import ClusterConfig
+from pipeline.preflight.machine import look
+
+
+def test_this_machine_is_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "policy=oracle", f"run_dir={tmp_path / 'deep' / 'run'}"]) == 0
+    shown = capsys.readouterr().out
+    assert "ok       versions        Python 3." in shown
+    assert f"{tmp_path / 'deep' / 'run'} is seen here" in shown
+    assert shown.endswith("all is well\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_is_not_there_and_a_folder_that_cannot_be_written_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    assert main(["doctor", f"policy.model={tmp_path}", "run_dir=/proc/none/run"]) == 1
+    shown = capsys.readouterr().out
+    assert "failed   policy" in shown
+    assert "failed   run_dir         /proc cannot be written" in shown
+    assert "remedy: choose another run_dir" in shown
+    assert shown.endswith("2 failed\n")
+
+
+@pytest.mark.ray
+def test_every_node_of_a_cluster_is_looked_at(tmp_path: Path) -> None:
+    from pipeline.runtime.cluster import cluster, on_every_node
+
+    with cluster(ClusterConfig()):
+        ((host, machine, arrived),) = on_every_node(look, (str(tmp_path), str(tmp_path / "none")))
+    assert machine is not None
+    assert host
+    assert machine.sees == {str(tmp_path): True, str(tmp_path / "none"): False}
+    assert abs(machine.clock - arrived) < 60
