@@ -17,6 +17,9 @@ BIN    := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
 UV     := $(BIN)/uv
 LOCK   := requirements.lock
+# What GPU machines and the GPU image install, for both Pythons below; its vLLM is the image's, and the one of LOCK.
+GPU_LOCK := requirements-gpu.lock
+GPU_PYTHONS := 3.11 3.12
 # Trainers that exports are read back with.
 CONSUMERS := tests/export/consumers.lock
 # What `make check` runs: all tests but those marked otherwise, so a new test is in it.
@@ -28,6 +31,9 @@ STAMP  := $(VENV)/.stepvalue-ready
 TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>/dev/null) $$PIP_FIND_LINKS; do \
 	    ls "$$folder"/torch-*+cpu-*.whl >/dev/null 2>&1 && echo "--find-links=$$folder" && exit; \
 	  done; echo --torch-backend=cpu)
+
+# Without the machine's own index settings and folders of wheels, so that the lock names what everybody gets.
+GPU_COMPILE = env -u UV_INDEX -u UV_FIND_LINKS $(UV) pip compile pyproject.toml --extra gpu --extra s3 --extra gcs --group image --quiet --no-header --no-annotate
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo loop check test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale lock wheel clean
@@ -109,6 +115,17 @@ lock:  ## choose package versions again and pin them by hash
 	    --python-version 3.11 --generate-hashes --upgrade --quiet $(TORCH) --no-annotate --no-header \
 	  | awk '/^[a-z]/ {torch = /^torch==/} torch {if (/^torch==/) {sub(/ *\\$$/, ""); print} next} {print}' > $(LOCK).new
 	mv $(LOCK).new $(LOCK)
+	# First one version of each package that suits both Pythons, then their hashes for either, which must be the same file.
+	# (vLLM wants setuptools below 81, but says so for Python 3.12 alone.)
+	echo 'setuptools<81' | $(GPU_COMPILE) --constraint - --universal --fork-strategy fewest --python-version $(firstword $(GPU_PYTHONS)) --upgrade | sed 's/ *;.*//' > $(GPU_LOCK).pins
+	for version in $(GPU_PYTHONS); do \
+	  $(GPU_COMPILE) --constraint $(GPU_LOCK).pins --python-platform x86_64-manylinux_2_28 --python-version $$version --generate-hashes \
+	    > $(GPU_LOCK).$$version; \
+	  cmp $(GPU_LOCK).$(firstword $(GPU_PYTHONS)) $(GPU_LOCK).$$version; \
+	done
+	mv $(GPU_LOCK).$(firstword $(GPU_PYTHONS)) $(GPU_LOCK)
+	rm -f $(GPU_LOCK).*
+	$(BIN)/python -m pytest -n0 -q tests/test_pins.py
 
 wheel: setup  ## dist/*.whl
 	$(UV) build --wheel --no-build-isolation --python $(BIN)/python --quiet

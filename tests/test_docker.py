@@ -96,11 +96,12 @@ def test_what_is_copied_exists_and_the_entrypoint_is_ours(path: Path) -> None:
         (["label", "data=sample"], "stepvalue label data=sample"),
         (["label", "data.path=/data/two words.jsonl"], "stepvalue label data.path=/data/two words.jsonl"),
         (["ray", "start"], "ray start"),
+        (["bench-gpu", "qwen2.5-1.5b"], "python -u -m tests.bench.gpu qwen2.5-1.5b"),
         ([], "stepvalue"),
     ],
 )
 def test_entrypoint_passes_its_words_on(tmp_path: Path, arguments: list[str], expected: str) -> None:
-    for name in ("stepvalue", "ray"):
+    for name in ("stepvalue", "ray", "python"):
         program = tmp_path / name
         program.write_text('#!/bin/sh\necho "$(basename "$0")" "$@" $$\n')
         program.chmod(0o755)
@@ -139,7 +140,7 @@ def test_ray_job_has_a_gpu_for_every_worker() -> None:
 
 def test_ray_versions_agree() -> None:
     version = _ray_job()["spec"]["rayClusterSpec"]["rayVersion"]
-    assert f"ray[default]=={version}" in (DOCKER / "gpu.Dockerfile").read_text("utf-8")
+    assert f"\nray=={version} " in (DOCKER.parent / "requirements-gpu.lock").read_text("utf-8")
 
 
 def test_pods_are_pinned_unprivileged_and_share_the_claimed_volume() -> None:

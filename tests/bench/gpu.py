@@ -33,7 +33,7 @@ from tests.bench.engine import LabelRun, labelled
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of
 from tests.bench.results import FLAG, printed
-from tests.conftest import ROOT, write_rows
+from tests.checkout import ROOT, write_rows
 
 ARCHITECTURES = ROOT / "tests" / "bench" / "architectures"
 STEPS = 10

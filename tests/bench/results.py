@@ -14,7 +14,7 @@ from typing import TextIO
 
 import psutil
 
-from tests.conftest import ROOT
+from tests.checkout import ROOT
 
 RESULTS = ROOT / "tests" / "bench" / "RESULTS.md"
 FLAG = "--record"

@@ -1,6 +1,6 @@
 """Where the tiny policy lies and the settings under which it is used."""
 
-from tests.conftest import ROOT
+from tests.checkout import ROOT
 
 ASSET = ROOT / "tests" / "tiny" / "asset"
 TRUTH = ROOT / "tests" / "tiny" / "truth.jsonl"
