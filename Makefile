@@ -36,7 +36,7 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 GPU_COMPILE = env -u UV_INDEX -u UV_FIND_LINKS $(UV) pip compile pyproject.toml --extra gpu --extra s3 --extra gcs --group image --quiet --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo loop check test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale lock wheel clean
+.PHONY: help setup demo loop check test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ bench-estimators: setup  ## tokens per labelled step against the error of values
 
 bench-scale: setup  ## idle engines, the driver with up to 512 workers, the cost of a million steps at PRICE per GPU hour, simulated: minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.scale $(PRICE)
+
+contract: setup  ## fetch the Python of GPU wheels of vLLM, and say what we use of it that they do not have (VLLM="0.33.0 0.34.0")
+	$(BIN)/python -m tests.contract $(VLLM)
 
 lock:  ## choose package versions again and pin them by hash
 	test -x $(UV) || ($(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv==$(UV_VERSION))
