@@ -226,12 +226,12 @@ def _members(owner: ast.ClassDef) -> Iterator[tuple[str, ast.stmt]]:
             yield name, node
     for method in owner.body:
         if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
-            for node in ast.walk(method):
-                if isinstance(node, ast.Assign | ast.AnnAssign):
-                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for statement in ast.walk(method):
+                if isinstance(statement, ast.Assign | ast.AnnAssign):
+                    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
                     for target in targets:
                         if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self":
-                            yield target.attr, node
+                            yield target.attr, statement
 
 
 def _names(expression: ast.expr) -> Iterator[str]:
