@@ -100,8 +100,8 @@ bench-all: setup  ## all figures of tests/bench/README.md but the estimators': g
 	$(BIN)/python -u -m tests.bench $(if $(RECORD),--record) all
 
 # Not after `setup`, which would put vLLM's CPU build into the environment.
-bench-gpu:  ## LLM.generate, the pipeline and the bound on an NVIDIA GPU (MODEL=qwen2.5-7b GPU_PYTHON=...; small on a CPU; RECORD=1)
-	$(GPU_PYTHON) -u -m tests.bench.gpu $(if $(RECORD),--record) $(MODEL)
+bench-gpu:  ## the first half hour on one NVIDIA GPU, unattended (MODEL=qwen2.5-7b GPU_PYTHON=... OUT=runs/bench-gpu; MODEL=small on a CPU; RECORD=1)
+	$(GPU_PYTHON) -u -m tests.bench.gpu $(MODEL) $(if $(OUT),--out $(OUT)) $(if $(RECORD),--record)
 
 bench-estimators: setup  ## tokens per labelled step against the error of values, ours and published rules, with known truth: minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.estimators
