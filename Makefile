@@ -18,6 +18,9 @@ BIN    := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
 UV     := $(BIN)/uv
 LOCK   := requirements.lock
+# What GPU machines and the GPU image install, for both Pythons below; its vLLM is the image's, and the one of LOCK.
+GPU_LOCK := requirements-gpu.lock
+GPU_PYTHONS := 3.11 3.12
 # Trainers that exports are read back with.
 CONSUMERS := tests/export/consumers.lock
 # What `make check` runs: all tests but those marked otherwise, so a new test is in it.
@@ -30,8 +33,11 @@ TORCH = $$(for folder in $$($(BIN)/python -m pip config get global.find-links 2>
 	    ls "$$folder"/torch-*+cpu-*.whl >/dev/null 2>&1 && echo "--find-links=$$folder" && exit; \
 	  done; echo --torch-backend=cpu)
 
+# Without the machine's own index settings and folders of wheels, so that the lock names what everybody gets.
+GPU_COMPILE = env -u UV_INDEX -u UV_FIND_LINKS $(UV) pip compile pyproject.toml --extra gpu --extra s3 --extra gcs --group image --quiet --no-header --no-annotate
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo loop bench-loop check test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale lock wheel clean
+.PHONY: help setup demo loop bench-loop check test faults simulate kills tiny-policy tiny-truth lint format bench bench-all bench-gpu bench-estimators bench-scale contract lock wheel clean
 
 help:  ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,8 +101,8 @@ bench-all: setup  ## all figures of tests/bench/README.md but the estimators': g
 	$(BIN)/python -u -m tests.bench $(if $(RECORD),--record) all
 
 # Not after `setup`, which would put vLLM's CPU build into the environment.
-bench-gpu:  ## LLM.generate, the pipeline and the bound on an NVIDIA GPU (MODEL=qwen2.5-7b GPU_PYTHON=...; small on a CPU; RECORD=1)
-	$(GPU_PYTHON) -u -m tests.bench.gpu $(if $(RECORD),--record) $(MODEL)
+bench-gpu:  ## the first half hour on one NVIDIA GPU, unattended (MODEL=qwen2.5-7b GPU_PYTHON=... OUT=runs/bench-gpu; MODEL=small on a CPU; RECORD=1)
+	$(GPU_PYTHON) -u -m tests.bench.gpu $(MODEL) $(if $(OUT),--out $(OUT)) $(if $(RECORD),--record)
 
 bench-estimators: setup  ## tokens per labelled step against the error of values, ours and published rules, with known truth: minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.estimators
@@ -107,12 +113,26 @@ bench-loop: setup  ## the closed loop as an experiment: five seeds, ceilings, la
 bench-scale: setup  ## idle engines, the driver with up to 512 workers, the cost of a million steps at PRICE per GPU hour, simulated: minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.scale $(PRICE)
 
+contract: setup  ## fetch the Python of GPU wheels of vLLM, and say what we use of it that they do not have (VLLM="0.33.0 0.34.0")
+	$(BIN)/python -m tests.contract $(VLLM)
+
 lock:  ## choose package versions again and pin them by hash
 	test -x $(UV) || ($(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv==$(UV_VERSION))
 	echo 'torch==2.13.0+cpu' | $(UV) pip compile pyproject.toml --extra cpu --extra dev --constraint - --python-platform x86_64-manylinux_2_28 \
 	    --python-version 3.11 --generate-hashes --upgrade --quiet $(TORCH) --no-annotate --no-header \
 	  | awk '/^[a-z]/ {torch = /^torch==/} torch {if (/^torch==/) {sub(/ *\\$$/, ""); print} next} {print}' > $(LOCK).new
 	mv $(LOCK).new $(LOCK)
+	# First one version of each package that suits both Pythons, then their hashes for either, which must be the same file.
+	# (vLLM wants setuptools below 81, but says so for Python 3.12 alone.)
+	echo 'setuptools<81' | $(GPU_COMPILE) --constraint - --universal --fork-strategy fewest --python-version $(firstword $(GPU_PYTHONS)) --upgrade | sed 's/ *;.*//' > $(GPU_LOCK).pins
+	for version in $(GPU_PYTHONS); do \
+	  $(GPU_COMPILE) --constraint $(GPU_LOCK).pins --python-platform x86_64-manylinux_2_28 --python-version $$version --generate-hashes \
+	    > $(GPU_LOCK).$$version; \
+	  cmp $(GPU_LOCK).$(firstword $(GPU_PYTHONS)) $(GPU_LOCK).$$version; \
+	done
+	mv $(GPU_LOCK).$(firstword $(GPU_PYTHONS)) $(GPU_LOCK)
+	rm -f $(GPU_LOCK).*
+	$(BIN)/python -m pytest -n0 -q tests/test_pins.py
 
 wheel: setup  ## dist/*.whl
 	$(UV) build --wheel --no-build-isolation --python $(BIN)/python --quiet

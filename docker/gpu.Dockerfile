@@ -2,11 +2,11 @@
 # Ray and the same packages on all of them.
 #
 #   docker build -f docker/gpu.Dockerfile -t stepvalue-gpu:0.1.0 .
-#   docker run --rm --gpus all --shm-size 8g -v "$PWD/data:/data" stepvalue-gpu:0.1.0 \
+#   docker run --rm --gpus all --shm-size 8g -v "$PWD/data:/data" -v stepvalue-cache:/cache stepvalue-gpu:0.1.0 \
 #     label data.path=/data/problems.jsonl policy=hf policy.model=Qwen/Qwen2.5-Math-7B-Instruct run_dir=/data/run
 #
-# /data must be writable for user 10001.
-FROM vllm/vllm-openai:v0.30.0
+# /data must be writable for user 10001. Not built or run yet; tests/test_docker.py and tests/test_pins.py check what they can.
+FROM vllm/vllm-openai:v0.32.0
 
 # tini passes signals on and reaps the processes that an engine leaves behind; KubeRay's probes call wget.
 RUN apt-get update \
@@ -14,20 +14,31 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && ln -sf "$(command -v python3)" /usr/local/bin/python \
     && useradd --uid 10001 --user-group --create-home stepvalue \
-    && install -d -o stepvalue -g stepvalue /data
+    && install -d -o stepvalue -g stepvalue /data /cache
 
 WORKDIR /opt/stepvalue
+# Packages first: they change seldom, so that a change of the code builds a small layer. The base image has the same vLLM and torch
+# already, which stay. --no-deps: the lock is complete.
+COPY requirements-gpu.lock ./
+RUN uv pip install --system --no-cache --no-deps --require-hashes -r requirements-gpu.lock
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY pipeline ./pipeline
 COPY conf ./conf
-# The base image's own vLLM and torch satisfy the extra and stay; ray[default] adds the job server that `ray job submit`
-# and KubeRay talk to.
-RUN uv pip install --system --no-cache ".[gpu]" "ray[default]==2.60.0"
+RUN uv pip install --system --no-cache --no-deps .
+# `bench-gpu`, see docker/entrypoint.sh: what a first half hour on a GPU measures, and no other test.
+COPY tests/__init__.py tests/checkout.py tests/settings.py ./tests/
+COPY tests/bench ./tests/bench
+COPY tests/tiny ./tests/tiny
 
 COPY docker/entrypoint.sh /usr/local/bin/stepvalue-entrypoint
 
-# The cache for models lies with the data, so that it outlives the container.
-ENV HF_HOME=/data/.cache/huggingface \
+# /cache is for storage of the node itself (a volume): a model is downloaded, and its kernels are compiled, once per node and not
+# again by each worker or start. CUDA's compatibility libraries let datacentre GPUs with a driver older than 580 run CUDA 13.
+ENV HF_HOME=/cache/huggingface \
+    VLLM_CACHE_ROOT=/cache/vllm \
+    TRITON_CACHE_DIR=/cache/triton \
+    STEPVALUE_CACHE=/cache/stepvalue \
+    VLLM_ENABLE_CUDA_COMPATIBILITY=1 \
     VLLM_NO_USAGE_STATS=1 \
     RAY_USAGE_STATS_ENABLED=0 \
     PYTHONUNBUFFERED=1

@@ -1,23 +1,22 @@
 """Fixtures that several test files share."""
 
 import gc
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.checkout import ROOT as ROOT
+from tests.checkout import write_rows as write_rows
 from tests.ray_head import Cluster, ray_head
 
 # What is slow is the first draw in a fresh checkout, and a machine that others use too; neither is a failure.
 settings.register_profile("stepvalue", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("stepvalue")
 
-ROOT = Path(__file__).parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 
 
@@ -63,9 +62,3 @@ def run_stepvalue(
         timeout=timeout,
         check=False,
     )
-
-
-def write_rows(path: Path, rows: Sequence[dict[str, object]]) -> Path:
-    """A JSONL file."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path

@@ -14,7 +14,7 @@ import psutil
 from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.engines.settings import VllmConfig
-from tests.conftest import ROOT
+from tests.checkout import ROOT
 
 SCRIPT = ROOT / "tests" / "bench" / "raw_generate.py"
 

@@ -3,6 +3,7 @@
 import io
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import TextIO
 
 import psutil
 
-from tests.conftest import ROOT
+from tests.checkout import ROOT
 
 RESULTS = ROOT / "tests" / "bench" / "RESULTS.md"
 FLAG = "--record"
@@ -93,6 +94,8 @@ class _Copied(io.TextIOBase):
 
 
 def _git(*arguments: str) -> str:
+    if shutil.which("git") is None:
+        return ""
     found = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     return found.stdout.strip()
 

@@ -11,8 +11,7 @@ import pytest
 from pipeline.engines.architectures import architecture_of
 from pipeline.engines.roofline import parameters
 from tests.bench.engine import shown_of
-from tests.bench.gpu import ARCHITECTURES, ON_GPU, bound_lines
-from tests.bench.raw import Rate
+from tests.bench.gpu_work import ARCHITECTURES
 from tests.bench.results import block, printed
 from tests.bench.straightforward.figures import Labelled, agreement, at_error, error, expected_error
 from tests.bench.watched import Look, Role, Watched, watched
@@ -42,19 +41,6 @@ def known() -> Truth:
 @pytest.mark.parametrize(("name", "billions"), [("qwen2.5-1.5b", 1.54), ("qwen2.5-7b", 7.61), ("llama-3.1-8b", 8.03)])
 def test_shipped_architectures_have_the_parameters_that_their_names_say(name: str, billions: float) -> None:
     assert parameters(architecture_of(architecture(name))) / 1e9 == pytest.approx(billions, rel=0.005)
-
-
-def test_a_run_is_compared_with_the_bound_of_its_device_and_model(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(architecture("qwen2.5-1.5b")))
-    prompts = [[0] * 472] * 4
-    bare, ours = (
-        Rate(tokens=4 * 256, seconds=1024 / each, cpu_seconds=0, other_cpu_seconds=0) for each in (83e3, 41.5e3)
-    )
-    first, second = bound_lines(tmp_path, "NVIDIA H100 80GB HBM3", prompts, bare, ours, ON_GPU)
-    assert "H100 SXM at batch 1024 and context 600: 165," in first
-    assert "LLM.generate reaches 50.1% of it, the pipeline 25.0%" in second
-    assert list(bound_lines(tmp_path, None, prompts, bare, ours, ON_GPU)) == []
-    assert "no bound" in next(bound_lines(tmp_path / "elsewhere", "NVIDIA H200", prompts, bare, ours, ON_GPU))
 
 
 def test_labels_of_n_rollouts_have_the_error_that_is_expected_of_them(known: Truth) -> None:

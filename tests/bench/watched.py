@@ -14,7 +14,7 @@ from enum import StrEnum
 import numpy as np
 import psutil
 
-from tests.conftest import ROOT
+from tests.checkout import ROOT
 
 LOOK_SECONDS = 0.2
 """Between looks at the processes, which take 4 to 8 ms each; what a process does after the last one is not seen."""

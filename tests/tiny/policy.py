@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.checkout import ROOT
 from tests.tiny.arithmetic import ALPHABET, LETTERS, LONG_SIZE, POLICY_SIZE, Size
 
 FOLDER = ROOT / "tests" / "tiny"

@@ -1,0 +1,58 @@
+#!/bin/bash
+# Not yet run on Slurm; tests/test_slurm.py runs it with stand-ins for srun, scontrol and ray.
+#
+# One labelling job on Slurm, on one node or on several. The words after the script are those after `python -m pipeline`:
+#
+#   sbatch --nodes=1 docker/slurm.sh label data.path=/shared/my.jsonl policy.model=NAME run_dir=/shared/runs/math
+#   sbatch --nodes=4 docker/slurm.sh label data.path=/shared/my.jsonl policy.model=NAME run_dir=/shared/runs/math
+#
+# Submit it from the checkout, with the environment of requirements-gpu.lock activated; both on storage that all nodes see.
+# README.md beside this file goes through it line by line.
+#SBATCH --job-name=stepvalue
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node=8
+#SBATCH --exclusive
+#SBATCH --time=04:00:00
+#SBATCH --signal=B:TERM@300
+#SBATCH --requeue
+#SBATCH --open-mode=append
+set -u
+cd "$SLURM_SUBMIT_DIR" || exit 2
+
+# Models and compiled kernels on the node's own disk: one download and one compilation per node.
+local_cache="${STEPVALUE_NODE_CACHE:-/tmp/stepvalue-$(id -u)}"
+export HF_HOME="${HF_HOME:-$local_cache/huggingface}"
+export VLLM_CACHE_ROOT="${VLLM_CACHE_ROOT:-$local_cache/vllm}"
+export TRITON_CACHE_DIR="${TRITON_CACHE_DIR:-$local_cache/triton}"
+
+# The pipeline runs on this node, the first one, in either case: it leaves its number here, for the signal below.
+STEPVALUE_PID_FILE=$(mktemp)
+export STEPVALUE_PID_FILE
+# The variables are those of the inner shell.
+# shellcheck disable=SC2016
+pipeline='echo $$ > "$STEPVALUE_PID_FILE"; exec python -m pipeline "$@"'
+if [ "$SLURM_JOB_NUM_NODES" -eq 1 ]; then
+  bash -c "$pipeline" pipeline "$@" &
+else
+  head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+  # Seconds that the head waits for the others, and they for it: 30 by default, too few for a cold file system.
+  export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=600
+  srun ray symmetric-run --address "$head:6379" --min-nodes "$SLURM_JOB_NUM_NODES" -- \
+    bash -c "$pipeline" pipeline "$@" cluster.address=auto &
+fi
+job=$!
+
+# Slurm sends SIGTERM five minutes before the time limit, to this shell alone. The run commits what it has and ends with 75.
+trap 'kill -TERM "$(cat "$STEPVALUE_PID_FILE")"' TERM
+wait "$job"
+status=$?
+while kill -0 "$job" 2>/dev/null; do # the signal has ended `wait`, not the job
+  wait "$job"
+  status=$?
+done
+rm -f "$STEPVALUE_PID_FILE"
+if [ "$status" -eq 75 ]; then
+  scontrol requeue "$SLURM_JOB_ID"
+fi
+exit "$status"

@@ -1,0 +1,144 @@
+"""`kill -9` of an engine's process in the middle of a run: is its memory freed, its death explained, and the run completed?"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import psutil
+
+from tests.checkout import ROOT
+
+START_SECONDS = 240.0
+FREE_SECONDS = 30.0
+LOOK_SECONDS = 0.2
+FREED_SHARE = 0.5
+"""Of the memory in use before: a dead engine leaves less. It held 0.9 of the device."""
+_UNDER_WAY = re.compile(r"rollouts [1-9]")
+_CAUSE = re.compile(r"replacing a worker \(.*?\)(?=\s+[\d:]+ \||$)", re.MULTILINE)
+"""What the run says of the dead engine, up to the progress on the same line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Killed:
+    """`memory`: MiB in use on the device with the engine, and the least in FREE_SECONDS after its death; None without a GPU.
+
+    `gone`: whether the process ended. `cause`: what the run says of it. `code`: how the run ended. `again`: how the same
+    command ended when it was given once more. `rollouts`, `distinct`: those stored.
+    """
+
+    memory: tuple[float, float] | None
+    gone: bool
+    cause: str
+    code: int
+    again: int
+    rollouts: int
+    distinct: int
+
+    def faults(self) -> list[str]:
+        found = []
+        if not self.gone:
+            found.append("the engine's process did not end")
+        if self.memory and self.memory[1] > FREED_SHARE * self.memory[0]:
+            found.append(
+                f"of {self.memory[0]:,.0f} MiB, {self.memory[1]:,.0f} were still in use {FREE_SECONDS:.0f} s later"
+            )
+        if not self.cause:
+            found.append("the run says nothing of the dead engine")
+        if self.code:
+            found.append(f"the run ended with exit code {self.code}")
+        if self.again:
+            found.append(f"the same command again ended with exit code {self.again}")
+        if self.rollouts != self.distinct or not self.rollouts:
+            found.append(f"of {self.rollouts} stored rollouts, {self.distinct} are distinct")
+        return found
+
+    def figures(self) -> dict[str, float | str | None]:
+        with_engine, after = self.memory or (None, None)
+        return {"memory_mib": with_engine, "memory_after_mib": after, "rollouts": self.rollouts, "cause": self.cause}
+
+    def lines(self) -> Iterator[str]:
+        if self.memory:
+            yield f"memory in use: {self.memory[0]:,.0f} MiB with the engine, {self.memory[1]:,.0f} after it was killed"
+        yield f"the run says: {self.cause}"
+        yield f"{self.rollouts:,} rollouts stored, {self.distinct:,} distinct; exit code {self.code}, then {self.again}"
+
+
+def killed_engine(words: Sequence[str], folder: Path, *, gpu: bool) -> Killed:
+    """Run `label` with these words, kill its engine when rollouts come, and let it end; then give the command once more.
+
+    Raises SystemExit with its last words where the run ends before there is an engine to kill.
+    """
+    run_dir, log = folder / "run", folder / "label.log"
+    command = [sys.executable, "-m", "pipeline", "label", *words, f"run_dir={run_dir}"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    try:
+        core = _engine_under_way(process, log)
+        with_engine = memory_in_use() if gpu else None
+        core.kill()
+        gone = not psutil.wait_procs([core], FREE_SECONDS)[1]
+        memory = (with_engine, _least_memory()) if with_engine is not None else None
+        code = process.wait()
+    finally:
+        process.kill()
+        process.wait()
+    text = log.read_text("utf-8", errors="replace")
+    again = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    stored = pl.read_parquet(run_dir / "rollouts" / "*.parquet")["rollout_id"] if not code else pl.Series("none", [])
+    return Killed(
+        memory=memory,
+        gone=gone,
+        cause=" / ".join(_CAUSE.findall(text)),
+        code=code,
+        again=again.returncode,
+        rollouts=len(stored),
+        distinct=stored.n_unique(),
+    )
+
+
+def memory_in_use() -> float:
+    """MiB on the device that this process sees, see `gpu.one_gpu`."""
+    asked = [
+        "nvidia-smi",
+        "--query-gpu=memory.used",
+        "--format=csv,noheader,nounits",
+        f"--id={os.environ.get('CUDA_VISIBLE_DEVICES', '0')}",
+    ]
+    return float(subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout.strip())
+
+
+def _least_memory() -> float:
+    """Over a while: another engine takes the place of the dead one, and takes memory again."""
+    deadline = time.monotonic() + FREE_SECONDS
+    least = memory_in_use()
+    while time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
+        least = min(least, memory_in_use())
+    return least
+
+
+def _engine_under_way(process: "subprocess.Popen[bytes]", log: Path) -> psutil.Process:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        text = log.read_text("utf-8", errors="replace")
+        if _UNDER_WAY.search(text) and (found := _engines(process.pid)):
+            return found[0]
+        time.sleep(LOOK_SECONDS)
+    raise SystemExit(f"there was no engine to kill: {log.read_text('utf-8', errors='replace')[-2000:]}")
+
+
+def _engines(pid: int) -> list[psutil.Process]:
+    found = []
+    with suppress(psutil.Error):
+        for child in psutil.Process(pid).children(recursive=True):
+            with suppress(psutil.Error):
+                if "EngineCore" in " ".join(child.cmdline()):
+                    found.append(child)
+    return found

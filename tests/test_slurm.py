@@ -1,0 +1,131 @@
+"""`docker/slurm.sh` without Slurm: stand-ins for srun, scontrol and ray show what it starts and how it ends."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pipeline.__main__ import main
+from tests.conftest import ROOT
+
+SCRIPT = ROOT / "docker" / "slurm.sh"
+WORDS = ["label", "data=sample", "run_dir=/shared/runs/one run"]
+SECONDS = 30
+
+STAND_INS = {
+    "srun": 'echo "srun $*" >> "$LOG"; exec "$@"',
+    "scontrol": 'echo "scontrol $*" >> "$LOG"; [ "$1" = show ] && printf "node1\\nnode2\\n"; exit 0',
+    # What the head does with it: its own options, then the command, whose exit code is passed on.
+    "ray": 'echo "ray $*" >> "$LOG"; while [ "$1" != -- ]; do shift; done; shift; "$@"',
+    "python": 'echo "python $*" >> "$LOG"; echo "cache $HF_HOME $VLLM_CACHE_ROOT $TRITON_CACHE_DIR" >> "$LOG"\n'
+    "trap 'echo signal >> \"$LOG\"; exit 75' TERM\n"
+    'touch "$LOG.under-way"; for _ in $(seq "${TENTHS:-0}"); do sleep 0.1; done; exit "${CODE:-0}"',
+}
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """A folder with the stand-ins."""
+
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log"
+
+    def start(self, nodes: int, **environment: str) -> "subprocess.Popen[str]":
+        own = {name: value for name, value in os.environ.items() if name not in ("HF_HOME", "VLLM_CACHE_ROOT")}
+        return subprocess.Popen(
+            ["bash", str(SCRIPT), *WORDS],
+            env={
+                **own,
+                "PATH": f"{self.folder}:{os.environ['PATH']}",
+                "LOG": str(self.log),
+                "SLURM_SUBMIT_DIR": str(self.folder),
+                "SLURM_JOB_NUM_NODES": str(nodes),
+                "SLURM_JOB_NODELIST": "node[1-2]",
+                "SLURM_JOB_ID": "42",
+                **environment,
+            },
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def lines(self) -> list[str]:
+        return self.log.read_text("utf-8").splitlines()
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Slurm:
+    for name, body in STAND_INS.items():
+        program = tmp_path / name
+        program.write_text(f"#!/bin/bash\n{body}\n")
+        program.chmod(0o755)
+    return Slurm(tmp_path)
+
+
+def test_the_script_is_sound() -> None:
+    subprocess.run(["bash", "-n", str(SCRIPT)], check=True)
+    if shellcheck := shutil.which("shellcheck"):
+        subprocess.run([shellcheck, str(SCRIPT), str(SCRIPT.parent / "entrypoint.sh")], check=True)
+
+
+def test_one_node_runs_the_pipeline_alone(slurm: Slurm) -> None:
+    assert slurm.start(1).wait(SECONDS) == 0
+    first, cache = slurm.lines()
+    assert first == "python -m pipeline " + " ".join(WORDS)
+    assert all(part.startswith("/tmp/stepvalue-") for part in cache.split()[1:])
+
+
+def test_several_nodes_run_it_on_the_first_beside_ray_on_all(slurm: Slurm) -> None:
+    assert slurm.start(2).wait(SECONDS) == 0
+    asked, run, ray, python, _ = slurm.lines()
+    assert asked == "scontrol show hostnames node[1-2]"
+    assert run.startswith("srun ray symmetric-run ")
+    assert ray.startswith("ray symmetric-run --address node1:6379 --min-nodes 2 -- ")
+    assert python == "python -m pipeline " + " ".join(WORDS) + " cluster.address=auto"
+
+
+def test_the_installed_ray_reads_the_options_as_meant(slurm: Slurm) -> None:
+    module = pytest.importorskip("ray.scripts.symmetric_run")
+    slurm.start(2).wait(SECONDS)
+    words = shlex.split(slurm.lines()[2])[2:]
+    context = module.symmetric_run.make_context("_", list(words))
+    assert (context.params["address"], context.params["min_nodes"]) == ("node1:6379", 2)
+    assert module.curate_and_validate_ray_start_args(words[: words.index("--")]) == []
+    assert "RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT" in Path(module.__file__).read_text("utf-8")
+    assert "RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=" in SCRIPT.read_text("utf-8")
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_signal_reaches_the_pipeline_and_the_job_goes_back_into_the_queue(slurm: Slurm, nodes: int) -> None:
+    process = slurm.start(nodes, TENTHS="200")
+    deadline = time.monotonic() + SECONDS
+    while not Path(f"{slurm.log}.under-way").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(SECONDS) == 75
+    assert slurm.lines()[-2:] == ["signal", "scontrol requeue 42"]
+
+
+@pytest.mark.parametrize("code", [0, 1, 2])
+def test_other_ends_are_final(slurm: Slurm, code: int) -> None:
+    assert slurm.start(2, CODE=str(code)).wait(SECONDS) == code
+    assert not any("requeue" in line for line in slurm.lines())
+
+
+def test_the_example_commands_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    examples = [
+        line.split("slurm.sh ", 1)[1] for line in SCRIPT.read_text("utf-8").splitlines() if "docker/slurm.sh " in line
+    ]
+    assert len(examples) == 2
+    for example in examples:
+        assert main([*shlex.split(example), "--cfg", "job"]) == 0, capsys.readouterr().err
