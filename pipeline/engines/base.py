@@ -53,7 +53,8 @@ class Engine(PolicyFacts, Protocol):
         ...
 
     async def start(self) -> None:
-        """Load the policy. Raises PolicyError, which names a remedy, when it cannot be loaded here."""
+        """Load the policy. Raises an error that names a remedy: PlaceError when this machine or device is to blame, so that
+        another worker may still load it, and PolicyError when no worker can, because of the model or a setting."""
         ...
 
     def generate(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config.label import SamplingConfig
-from pipeline.core.errors import EngineDied, PolicyError
+from pipeline.core.errors import EngineDied, PlaceError
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
@@ -29,7 +29,7 @@ from pipeline.engines.settings import VllmConfig
 from pipeline.engines.vllm.arguments import engine_arguments, policy_name
 from pipeline.engines.vllm.detokenize import AnswerStop, completion_text, stop_at_answers
 from pipeline.engines.vllm.guard import EngineGuard
-from pipeline.engines.vllm.load_errors import capture_output, check_context, load_failure
+from pipeline.engines.vllm.load_errors import capture_output, check_context, load_error
 from pipeline.engines.vllm.meter import SlotMeter, TokenMeter, leave_prometheus_out
 from pipeline.graders.base import Ending
 
@@ -114,7 +114,7 @@ class VllmEngine:
             from vllm.v1.engine.async_llm import AsyncLLM
             from vllm.v1.engine.detokenizer import IncrementalDetokenizer
         except ImportError as error:
-            raise PolicyError(
+            raise PlaceError(
                 f"vLLM is not installed here: install the cpu or gpu extra as the README says ({error})"
             ) from error
 
@@ -129,7 +129,7 @@ class VllmEngine:
             try:
                 self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._token_meter])
             except Exception as error:  # vLLM raises many types here; all mean "cannot load"
-                raise PolicyError(load_failure(self._name, str(error), log.read_text(errors="replace"))) from error
+                raise load_error(self._name, str(error), log.read_text(errors="replace")) from error
         leave_prometheus_out(self._engine)
         self._refusals = (ValueError, getattr(exceptions, "VLLMClientError", ValueError))
         self._tokenizer = HfTokenizer(self._engine.get_tokenizer())
