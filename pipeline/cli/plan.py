@@ -1,6 +1,7 @@
 """The command `plan`: estimates the cost of a run and writes it to `plan.json`."""
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from pipeline.cli.command import Command
@@ -33,7 +34,8 @@ def _plan(config: LabelConfig) -> int:
     stop.listen()
     try:
         with LiveView(console, config.plan.gpu_hour_price) as view:
-            forecast = plan(config, ray_workers, view, stop, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
+            hiring = partial(ray_workers, check=stop.check)
+            forecast = plan(config, hiring, view, stop, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
     except Interrupted as error:
         raise Interrupted("interrupted; nothing was written: start the same command again") from error
     finally:

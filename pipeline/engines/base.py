@@ -170,10 +170,14 @@ def _refuse_others(done: Sequence[Completion], asked: Collection[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Where an engine runs. `cpus`: its share of the machine's cores. `attempt`: 1 for the first worker, +1 per restart."""
+    """Where an engine runs. `cpus`: its share of the machine's cores. `attempt`: 1 for the first worker, +1 per restart.
+
+    `gpus`: the GPUs that are its own, or its share of one. 0: none, or unknown.
+    """
 
     cpus: int = 1
     attempt: int = 1
+    gpus: float = 0.0
 
 
 class Policy(Protocol):
@@ -202,6 +206,13 @@ class Policy(Protocol):
         """What is needed to build prompts, without loading the policy. Raises PolicyError."""
         ...
 
+    async def fetch(self) -> None:
+        """Download to this machine what the engine loads, unless it is there. Workers of one machine call it concurrently.
+
+        Raises PolicyError as `Engine.start` does.
+        """
+        return
+
     def fingerprint(self) -> str:
         """A hash of the weights, as far as it can be computed without loading them. It is part of a run's identity. Raises
         UsageError where a setting names a model folder that cannot be one."""
@@ -222,6 +233,17 @@ class Policy(Protocol):
 
     def given_tensor_parallel(self) -> int | None:
         """The number of GPUs per model that the settings give. None where they leave it open."""
+        return None
+
+    def uses_gpus(self) -> bool | None:
+        """Whether its workers need GPUs. None: they use them where there are any."""
+        return None if self.loads_model else False
+
+    def check_gpus(self, gpus: float) -> None:
+        """Raise UsageError where the settings exclude workers with `gpus` GPUs each (0: none; below 1: a share of one)."""
+
+    def better_gpus_per_worker(self) -> float | None:
+        """The value of cluster.gpus_per_worker that uses GPUs better than the default does. None: the default is as good."""
         return None
 
     def with_tensor_parallel(self, gpus: int) -> PolicyConfig:

@@ -6,9 +6,10 @@ Ray's own retries are off: the driver decides what is retried, and on which work
 import asyncio
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import ray
@@ -17,11 +18,12 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTa
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied, StepvalueError, WorkerLost
 from pipeline.core.failpoints import arm
+from pipeline.engines.base import Surroundings
 from pipeline.engines.registry import policy_for
-from pipeline.runtime.cluster import RunMetrics, cluster, share
+from pipeline.runtime.cluster import RunMetrics, cluster, share, wanted_and_there
 from pipeline.runtime.placement import Share
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker, engine_for
-from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool, no_watcher
+from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool, no_watcher
 from pipeline.storage.location import last_part, storage_at
 
 SPARE_CALLS = 5
@@ -35,10 +37,18 @@ unavailable."""
 
 
 class _Actor(Worker):
-    def __init__(self, config: LabelConfig, *, cpus: int, attempt: int) -> None:
+    def __init__(self, config: LabelConfig, around: Surroundings) -> None:
         arm(os.environ)
         assert config.run_dir is not None
-        super().__init__(config, storage_at(config.run_dir), engine_for(config, cpus=cpus, attempt=attempt))
+        self._shares_gpu = 0 < around.gpus < 1
+        super().__init__(config, storage_at(config.run_dir), engine_for(config, around))
+
+    async def location(self) -> WorkerLocation:
+        context = ray.get_runtime_context()
+        gpus = tuple(context.get_accelerator_ids().get("GPU", ()))
+        return WorkerLocation(
+            machine=ray.util.get_node_ip_address(), node_id=context.get_node_id(), gpus=gpus, shared=self._shares_gpu
+        )
 
     async def start(self) -> str:
         policy = await super().start()
@@ -55,6 +65,13 @@ class _RayWorker:
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
+
+    async def location(self) -> WorkerLocation:
+        location: WorkerLocation = await _result(self._actor.location.remote())
+        return location
+
+    async def fetch(self) -> None:
+        await _result(self._actor.fetch.remote())
 
     async def start(self) -> str:
         return str(await _result(self._actor.start.remote()))
@@ -84,11 +101,14 @@ class _RayWorker:
 
 
 @contextmanager
-def ray_workers(config: LabelConfig) -> Iterator[WorkerPool]:
-    """Join or start the cluster, and yield the pool that creates workers on it. Raises ClusterError."""
+def ray_workers(config: LabelConfig, check: Callable[[], None] = lambda: None) -> Iterator[WorkerPool]:
+    """Join or start the cluster, and yield the pool that creates workers on it. `check` is called while nodes are waited for.
+
+    Raises ClusterError, UsageError, and what `check` raises.
+    """
     with cluster(config.cluster):
         policy = policy_for(config.policy)
-        taken = share(config.cluster, policy)
+        taken = share(config.cluster, policy, check)
         actor_class: Any = ray.remote(_Actor).options(
             num_cpus=taken.cpus,
             num_gpus=taken.gpus,
@@ -101,12 +121,15 @@ def ray_workers(config: LabelConfig) -> Iterator[WorkerPool]:
         placed = replace(config, policy=policy.with_tensor_parallel(taken.tensor_parallel))
 
         def hire(attempt: int) -> WorkerHandle:
-            return _RayWorker(actor_class.remote(placed, cpus=max(1, int(taken.cpus)), attempt=attempt))
+            around = Surroundings(cpus=max(1, int(taken.cpus)), attempt=attempt, gpus=taken.gpus)
+            return _RayWorker(actor_class.remote(placed, around))
 
         yield WorkerPool(
             hire=hire,
             workers=taken.workers,
             devices=_devices(policy.devices(), config.plan.gpus, taken),
+            wait_seconds=config.cluster.wait_seconds,
+            resources=partial(wanted_and_there, taken),
             # A private Ray does not export metrics.
             watch=RunMetrics(last_part(config.run_dir or "")) if config.cluster.address is not None else no_watcher,
         )

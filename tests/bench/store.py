@@ -13,6 +13,7 @@ import psutil
 
 from pipeline.__main__ import compose_label
 from pipeline.data.rows import input_digest
+from pipeline.engines.base import Surroundings
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.intake import stage
 from pipeline.runtime.problem_budget import unit_target_of
@@ -79,7 +80,9 @@ def _cost_beside_a_model() -> None:
         record = Commit(kind=INPUT, sequence_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
 
         async def work() -> float:
-            worker = Worker(config, storage, engine_for(config, cpus=psutil.cpu_count() or 1, attempt=1), log=_TimedLog)
+            worker = Worker(
+                config, storage, engine_for(config, Surroundings(cpus=psutil.cpu_count() or 1)), log=_TimedLog
+            )
             await worker.start()
             began = time.perf_counter()
             await asyncio.gather(

@@ -11,6 +11,7 @@ from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig, LabelConfig, PolicyConfig
 from pipeline.core.errors import ClusterError, UsageError
+from pipeline.engines.base import Surroundings
 from pipeline.engines.openai import engine as engine_module
 from pipeline.engines.openai import wire
 from pipeline.engines.openai.engine import OpenAiEngine
@@ -73,7 +74,7 @@ def test_workers_that_ask_servers_take_a_cpu_each_and_no_gpu() -> None:
 
 
 def test_the_policy_chooses_its_engine() -> None:
-    assert isinstance(engine_for(LabelConfig(policy=policy()), cpus=1, attempt=1), OpenAiEngine)
+    assert isinstance(engine_for(LabelConfig(policy=policy()), Surroundings()), OpenAiEngine)
 
 
 def test_a_whole_run_on_servers_that_fail_now_and_then(

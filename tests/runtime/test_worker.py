@@ -16,6 +16,7 @@ from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id, rollout_id
 from pipeline.core.records import Prefix, Problem, Request, Totals
 from pipeline.data.rows import input_digest
+from pipeline.engines.base import Surroundings
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.intake import stage
@@ -68,7 +69,7 @@ def label_all(
     commit = staged(storage, config)
 
     async def work() -> None:
-        worker = Worker(config, storage, engine_for(config, cpus=1, attempt=1))
+        worker = Worker(config, storage, engine_for(config, Surroundings()))
         await worker.start()
         receipts = await asyncio.gather(
             *(

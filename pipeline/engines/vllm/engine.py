@@ -23,7 +23,7 @@ from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import attended_tokens, empty_completion
-from pipeline.engines.detected_hardware import cpu_hardware, gpu_hardware
+from pipeline.engines.detected_hardware import cpu_hardware, gpu_hardware, part_of
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.settings import VllmConfig
 from pipeline.engines.vllm.arguments import engine_arguments, policy_name
@@ -42,7 +42,8 @@ _FAILED = "error"
 
 
 class VllmEngine:
-    """One model on the devices that this process sees. `cpus` is the number of cores that a CPU engine may use.
+    """One model on the devices that this process sees. `cpus` is the number of cores that a CPU engine may use. `gpus` below 1
+    is the share of a GPU that this engine has; the rest is for others.
 
     `name` is the policy's name, and `model` returns the model that vLLM loads. `ending` detects the final answer, where a
     completion stops. None: completions do not stop there.
@@ -56,11 +57,13 @@ class VllmEngine:
         name: str,
         model: Callable[[], str],
         cpus: int,
+        gpus: float = 0.0,
         ending: Ending | None = None,
     ) -> None:
         self._config = policy
         self._sampling = sampling
         self._cpus = cpus
+        self._gpu_share = min(1.0, gpus or 1.0)
         self._name = name
         self._model = model
         self._ending = ending
@@ -122,7 +125,8 @@ class VllmEngine:
         device = _device_name(current_platform)
         on_cpu = device == "cpu"
         dtype = cpu_dtype() if on_cpu and config.dtype == "auto" else config.dtype
-        arguments = engine_arguments(config, model=model, dtype=dtype, device=device, seed=secrets.randbits(SEED_BITS))
+        seed, share = secrets.randbits(SEED_BITS), self._gpu_share
+        arguments = engine_arguments(config, model=model, dtype=dtype, device=device, seed=seed, gpu_share=share)
         self._guard = EngineGuard()
         # A child process of vLLM prints the root cause of a failed start. The exception does not contain it.
         with capture_output() as log:
@@ -194,7 +198,7 @@ class VllmEngine:
         kv_dtype = str(self._engine.vllm_config.cache_config.cache_dtype)
         if gpu is None:
             return cpu_hardware(sizes, dtype=dtype, kv_dtype=kv_dtype, threads=self._cpus, stated=stated)
-        return gpu_hardware(
+        found = gpu_hardware(
             sizes,
             dtype=dtype,
             quantization=model.quantization,
@@ -203,6 +207,7 @@ class VllmEngine:
             devices=self._config.tensor_parallel or 1,
             stated=stated,
         )
+        return part_of(found, self._gpu_share)
 
     def abort(self, request_ids: Iterable[str]) -> None:
         wanted = self._outstanding.intersection(request_ids) - self._aborted

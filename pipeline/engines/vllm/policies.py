@@ -3,17 +3,22 @@
 from dataclasses import dataclass, replace
 
 from pipeline.config.label import PolicyConfig, SamplingConfig
-from pipeline.core.errors import ClusterError
+from pipeline.core.errors import ClusterError, UsageError
 from pipeline.core.hardware import Architecture, device_named
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings
-from pipeline.engines.detected_hardware import planned_hardware
+from pipeline.engines.detected_hardware import on_gpu_build, planned_hardware
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import folder_fingerprint, load_tokenizer, planned_architecture, planned_context
-from pipeline.engines.roofline import decode_bound, least_devices, weight_bytes
+from pipeline.engines.roofline import decode_bound, least_devices, parameters, weight_bytes
 from pipeline.engines.settings import EmbeddedConfig, HfConfig, VllmConfig
 from pipeline.engines.vllm.arguments import EMBEDDED, GPU_MEMORY_SHARE, RANDOM_WEIGHTS, defaults_for
 from pipeline.graders.base import Ending
+
+HOST_BOUND_PARAMETERS = 3.3e9
+"""Up to this size, vLLM's scheduler limits an engine on a large GPU: it takes 26 to 35 us per token on one slow core."""
+ENGINES_SHARE = 0.5
+"""The share of a GPU for each of two engines, which schedule on two cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +53,15 @@ class VllmPolicy(Policy):
     def engine(self, sampling: SamplingConfig, ending: Ending | None, around: Surroundings) -> Engine:
         from pipeline.engines.vllm.engine import VllmEngine
 
-        return VllmEngine(self.settings, sampling, name=self.name, model=self.model, cpus=around.cpus, ending=ending)
+        return VllmEngine(
+            self.settings,
+            sampling,
+            name=self.name,
+            model=self.model,
+            cpus=around.cpus,
+            gpus=around.gpus,
+            ending=ending,
+        )
 
     async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
         settings, model = self.settings, self.model()
@@ -88,6 +101,24 @@ class VllmPolicy(Policy):
                 "policy.max_num_seqs, use larger GPUs, or set the number of GPUs per model (policy.tensor_parallel)"
             )
         return parts
+
+    def uses_gpus(self) -> bool | None:
+        return on_gpu_build()
+
+    def check_gpus(self, gpus: float) -> None:
+        share = self.settings.memory_share
+        if share is not None and 0 < gpus < 1 and share > gpus:
+            raise UsageError(
+                f"policy.memory_share={share:g} is more of a GPU than a worker has with cluster.gpus_per_worker={gpus:g}: set "
+                f"policy.memory_share={GPU_MEMORY_SHARE * gpus:g}, or leave it out"
+            )
+
+    def better_gpus_per_worker(self) -> float | None:
+        settings, architecture = self.settings, self.architecture()
+        planned_for_gpus = self.uses_gpus() or device_named(settings.device.name) is not None
+        if not planned_for_gpus or architecture is None or (settings.tensor_parallel or 1) > 1:
+            return None
+        return ENGINES_SHARE if parameters(architecture) <= HOST_BOUND_PARAMETERS else None
 
     def with_tensor_parallel(self, gpus: int) -> PolicyConfig:
         return replace(self.settings, tensor_parallel=gpus)
