@@ -146,7 +146,7 @@ def _nodes() -> list[Node]:
 
 @contextmanager
 def _asked_for(worker: Node, workers: int) -> Iterator[None]:
-    """Have the cluster's autoscaler add nodes for so many workers. Without one, nothing happens."""
+    """Have the cluster's autoscaler add nodes for this number of workers. Without one, nothing happens."""
     # A pending placement group is demand that ends with this process. `request_resources` would replace the request of others.
     group = placement_group([dict(worker)] * workers, strategy="SPREAD")
     try:

@@ -324,7 +324,7 @@ def test_only_a_place_waits_for_others_and_attempts_are_limited(any_started: boo
 
 @given(st.lists(st.text(max_size=2)), st.lists(st.text(max_size=2)), st.integers(1, 5))
 def test_warnings_are_shown_once(before: list[str], added: list[str], kept: int) -> None:
-    """If texts repeat, some cannot be told from earlier ones."""
+    """If texts repeat, some would look like earlier ones."""
     numbered = [f"{number} {text}" for number, text in enumerate([*before, *added])]
     old, new = numbered[: len(before)][-kept:], numbered[-kept:]
     assert list(new_warnings(old, new)) == numbered[len(before) :][-kept:]
