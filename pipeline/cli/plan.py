@@ -22,7 +22,7 @@ def _plan(config: LabelConfig) -> int:
     from rich.console import Console
 
     from pipeline.analysis.plan.render import print_plan
-    from pipeline.analysis.plan.run import plan
+    from pipeline.analysis.plan.run import plan, proposed_setting
     from pipeline.analysis.report.terminal import LiveView
     from pipeline.data.rows import input_files
     from pipeline.runtime.actors import ray_workers
@@ -42,7 +42,7 @@ def _plan(config: LabelConfig) -> int:
         stop.release()
     with atomic_file(out) as file:
         file.write(encode_forecast(forecast))
-    print_plan(console, forecast, out)
+    print_plan(console, forecast, out, proposed_setting(config))
     return 0
 
 

@@ -1,5 +1,6 @@
 """The policies that vLLM serves in this process: the embedded model and any other. vLLM is imported when an engine is made."""
 
+import asyncio
 from dataclasses import dataclass, replace
 
 from pipeline.config.label import PolicyConfig, SamplingConfig
@@ -9,7 +10,13 @@ from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings
 from pipeline.engines.detected_hardware import on_gpu_build, planned_hardware
 from pipeline.engines.embedded import embedded_model
-from pipeline.engines.hugging_face import folder_fingerprint, load_tokenizer, planned_architecture, planned_context
+from pipeline.engines.hugging_face import (
+    fetch_model,
+    folder_fingerprint,
+    load_tokenizer,
+    planned_architecture,
+    planned_context,
+)
 from pipeline.engines.roofline import decode_bound, least_devices, parameters, weight_bytes
 from pipeline.engines.settings import EmbeddedConfig, HfConfig, VllmConfig
 from pipeline.engines.vllm.arguments import EMBEDDED, GPU_MEMORY_SHARE, RANDOM_WEIGHTS, defaults_for
@@ -17,6 +24,8 @@ from pipeline.graders.base import Ending
 
 HOST_BOUND_PARAMETERS = 3.3e9
 """Up to this size, vLLM's scheduler limits an engine on a large GPU: it takes 26 to 35 us per token on one slow core."""
+LOADED_FROM_FILES = ("auto", "hf", "safetensors")
+"""The values of `policy.load_format` for which the files of the weights are downloaded before the engine starts."""
 ENGINES_SHARE = 0.5
 """The share of a GPU for each of two engines, which schedule on two cores."""
 
@@ -156,6 +165,14 @@ class HuggingFace(VllmPolicy):
     @property
     def name(self) -> str:
         return self.settings.model
+
+    async def fetch(self) -> None:
+        own = self.settings
+        # Other load formats do not need the files (random weights, streaming) or choose them in their own ways.
+        weights = own.load_format in LOADED_FROM_FILES
+        await asyncio.to_thread(fetch_model, own.model, own.revision, weights=weights)
+        if own.speculative_model:
+            await asyncio.to_thread(fetch_model, own.speculative_model, None, weights=weights)
 
     def fingerprint(self) -> str:
         return folder_fingerprint("policy.model", self.settings.model, "config.json", "of a Hugging Face model")
