@@ -348,6 +348,8 @@ def _now(status: RunStatus) -> Iterator[str]:
             yield _line("", f"{name:<9} {words}")
     if last.workers:
         yield _line("", f"{'workers':<9} {last.workers:,}")
+    for warning in last.warnings:
+        yield _line("warning", printable(warning))
 
 
 def _cost(status: RunStatus) -> Iterator[str]:

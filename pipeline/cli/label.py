@@ -3,6 +3,7 @@
 import os
 import secrets
 import sys
+from functools import partial
 from pathlib import Path
 
 from pipeline.cli.command import Command, interruptible
@@ -34,7 +35,7 @@ def _label(config: LabelConfig) -> int:
     stop.listen()
     try:
         with LiveView(console, config.plan.gpu_hour_price) as view:
-            summary = label(config, ray_workers, view, stop)
+            summary = label(config, partial(ray_workers, check=stop.check), view, stop)
     finally:
         stop.release()
     storage = storage_at(summary.run_dir)

@@ -1,6 +1,7 @@
 """The command `plan`: estimates the cost of a run and writes it to `plan.json`."""
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from pipeline.cli.command import Command
@@ -21,7 +22,7 @@ def _plan(config: LabelConfig) -> int:
     from rich.console import Console
 
     from pipeline.analysis.plan.render import print_plan
-    from pipeline.analysis.plan.run import plan
+    from pipeline.analysis.plan.run import plan, proposed_setting
     from pipeline.analysis.report.terminal import LiveView
     from pipeline.data.rows import input_files
     from pipeline.runtime.actors import ray_workers
@@ -33,14 +34,15 @@ def _plan(config: LabelConfig) -> int:
     stop.listen()
     try:
         with LiveView(console, config.plan.gpu_hour_price) as view:
-            forecast = plan(config, ray_workers, view, stop, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
+            hiring = partial(ray_workers, check=stop.check)
+            forecast = plan(config, hiring, view, stop, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
     except Interrupted as error:
         raise Interrupted("interrupted; nothing was written: start the same command again") from error
     finally:
         stop.release()
     with atomic_file(out) as file:
         file.write(encode_forecast(forecast))
-    print_plan(console, forecast, out)
+    print_plan(console, forecast, out, proposed_setting(config))
     return 0
 
 

@@ -44,8 +44,10 @@ class RunConfig(Settings):
     """false: take no lock, for a file system without `flock`. Two drivers then give correct results, but do the work twice.
 
     In an object store that does not refuse to create a name twice, make sure that only one driver works."""
+    download_timeout_seconds: Annotated[float, Gt(0)] = 7200.0
+    """Longest time for a worker to download the model to its machine. A worker that takes longer is started again."""
     start_timeout_seconds: Annotated[float, Gt(0)] = 1800.0
-    """Longest time for the cluster to give a worker its resources and for the worker to load the model."""
+    """Longest time for a worker to load the model from its machine. A worker that takes longer is started again."""
     stall_seconds: Annotated[float, Gt(0)] = 600.0
     """A worker that makes no progress for this time counts as hung and is replaced."""
     progress_seconds: Annotated[float, Gt(0)] = 5.0
@@ -68,7 +70,14 @@ class ClusterConfig(Settings):
     cpus_per_worker: Annotated[float | None, Gt(0)] = None
     """CPU cores that Ray reserves for each worker; null: what the policy needs."""
     gpus_per_worker: Annotated[float | None, Ge(0)] = None
-    """GPUs that Ray reserves for each worker; null: what the policy needs."""
+    """GPUs that Ray reserves for each worker; null: what the policy needs. Below 1, several workers share each GPU."""
+    wait_seconds: Annotated[float, Gt(0)] = 600.0
+    """Longest wait for resources: with an address, for nodes that are still to join; then for workers to get their share."""
+
+    def check(self) -> None:
+        gpus = self.gpus_per_worker
+        whole = gpus is None or gpus < 1 or gpus == int(gpus)
+        check(whole, "cluster.gpus_per_worker", gpus, "a whole number, or below 1 for workers that share a GPU")
 
 
 @dataclass(kw_only=True, slots=True)

@@ -25,7 +25,13 @@ class InputError(StepvalueError):
 
 
 class PolicyError(StepvalueError):
-    """The policy model cannot be loaded here: the model or the device is missing, or there is too little memory."""
+    """The policy cannot be loaded. Unless it is a PlaceError, the model or a setting is the cause, on every machine."""
+
+
+class PlaceError(PolicyError):
+    """The policy cannot be loaded at this place (a machine or a device), but perhaps at another one.
+
+    The device is full or broken, the machine cannot reach the model's files, or a process of the engine died."""
 
 
 class EngineDied(StepvalueError):

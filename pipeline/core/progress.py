@@ -77,7 +77,7 @@ class Status:
     prefixes of the units begun in this start; `prefixes_decided` of them need no more rollouts. `generated`: tokens, including
     those of unfinished rollouts and of sampled solutions. `rollouts_expected`: 0 until the first units are planned. `workers`:
     number of workers that are running. `device_seconds`: device time that the workers have used. `share_of_bound`: see
-    `hardware.Throughput.share`; None if unknown.
+    `hardware.Throughput.share`; None if unknown. `warnings`: the last ones of this start, the oldest first.
     """
 
     stage: str
@@ -96,10 +96,19 @@ class Status:
     workers: int = 0
     device_seconds: float = 0.0
     share_of_bound: float | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def device_hours(self) -> float:
         return self.device_seconds / SECONDS_PER_HOUR
+
+
+def new_warnings(before: Sequence[str], now: Sequence[str]) -> Sequence[str]:
+    """The warnings of a status that an earlier one did not have. Both hold the last warnings of one start, up to a number."""
+    known = next(
+        len(before) - cut for cut in range(len(before) + 1) if tuple(now[: len(before) - cut]) == tuple(before[cut:])
+    )
+    return now[known:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

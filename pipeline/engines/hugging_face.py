@@ -1,12 +1,13 @@
 """Facts about a model (a folder or a Hugging Face name) before it is loaded: its tokenizer, its sizes and context length from
-`config.json`, and a fingerprint of its weights."""
+`config.json`, and a fingerprint of its weights. Downloads its files."""
 
+import errno
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.core.errors import PolicyError, UsageError
+from pipeline.core.errors import PlaceError, PolicyError, UsageError
 from pipeline.core.hardware import Architecture
 from pipeline.core.ids import content_id
 from pipeline.core.missing_models import load_failure, refuse_missing_folder
@@ -24,6 +25,12 @@ _LENGTHS = (
     "seq_len",
 )
 _HASHED = (".json", ".jinja", ".txt", ".model")  # small files that decide how weights and texts are read
+_WEIGHTS = (".safetensors", ".bin", ".pt")
+"""The suffixes of weights that vLLM looks for, in this order."""
+_OTHER_WEIGHTS = (".pth", ".gguf", ".onnx", ".h5", ".msgpack", ".ot", ".tflite", ".mlmodel", ".npz", ".tar", ".zip")
+_ORIGINAL = "consolidated"
+"""The start of names of weights in the format of the model's authors, which are there a second time in that of transformers."""
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 _MAX_HASHED_BYTES = 64 * 1024 * 1024
 
 
@@ -112,6 +119,47 @@ def _read(model: str, revision: str | None) -> Mapping[str, Any]:
     if not isinstance(config, dict):
         raise UnknownArchitecture(f"{_NAME} is not a JSON object")
     return config
+
+
+def fetch_model(model: str, revision: str | None, *, weights: bool) -> None:
+    """Download to this machine's cache what an engine loads of a model. A folder is there already.
+
+    Processes of one machine that call it at once download each file once. If the Hub cannot be reached, nothing is raised: the
+    engine finds the files in the cache, or reports what is missing. Raises PolicyError if the Hub refuses the model, and
+    PlaceError if the cache cannot be written.
+    """
+    if Path(model).expanduser().is_dir():
+        return
+    from huggingface_hub import HfApi, errors, snapshot_download
+
+    try:
+        names = HfApi().list_repo_files(model, revision=revision)
+        snapshot_download(model, revision=revision, allow_patterns=needed_files(names, weights=weights))
+    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.HFValidationError) as error:
+        raise PolicyError(
+            f"the policy {model} cannot be downloaded: {load_failure(error)}; check policy.model"
+        ) from error
+    except OSError as error:
+        if error.errno in _OF_THE_DISK:
+            raise PlaceError(
+                f"the policy {model} cannot be downloaded: {load_failure(error)}; free space in the cache of models or set "
+                "HF_HOME to a folder with space"
+            ) from error
+    except Exception:  # noqa: BLE001  network errors have many types, and the engine reports those that matter
+        pass
+
+
+def needed_files(names: Sequence[str], *, weights: bool) -> list[str]:
+    """The files of a repository that vLLM loads: those at its top, with weights in one format, or without `weights`.
+
+    Folders of a repository hold other formats."""
+    top = [name for name in names if "/" not in name]
+    small = [name for name in top if not name.endswith((*_WEIGHTS, *_OTHER_WEIGHTS))]
+    if not weights:
+        return small
+    by_suffix = ([name for name in top if name.endswith(suffix)] for suffix in _WEIGHTS)
+    found = next((names for names in by_suffix if names), [])
+    return small + ([name for name in found if not name.startswith(_ORIGINAL)] or found)
 
 
 def folder_fingerprint(key: str, name: str, wanted: str, kind: str) -> str:

@@ -54,7 +54,7 @@ class VllmConfig(PolicyConfig):
     tensor_parallel: Annotated[int | None, Ge(1), FREE] = None
     """GPUs per worker, all on one node. null: as few as the model needs."""
     memory_share: Annotated[float | None, Range(gt=0, le=1), FREE] = None
-    """Share of the GPU's memory that vLLM may use. null: 0.9."""
+    """Share of the GPU's memory that vLLM may use. null: 0.9, or 0.9 times `cluster.gpus_per_worker` if that is below 1."""
     kv_cache_gib: Annotated[float, Gt(0), FREE] = 2.0
     """Memory of the KV cache in GiB, on a CPU."""
     max_num_seqs: Annotated[int | None, Ge(1), FREE] = None

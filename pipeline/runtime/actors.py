@@ -6,9 +6,10 @@ Ray's own retries are off: the driver decides what is retried, and on which work
 import asyncio
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from pipeline.core.errors import EngineDied, StepvalueError, WorkerLost
 from pipeline.core.failpoints import arm
 from pipeline.engines.base import Surroundings
 from pipeline.engines.registry import policy_for
-from pipeline.runtime.cluster import RunMetrics, cluster, share
+from pipeline.runtime.cluster import RunMetrics, cluster, share, wanted_and_there
+from pipeline.runtime.environment import forwarded, without_secrets
 from pipeline.runtime.placement import Share
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker, engine_for
-from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool, no_watcher
+from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool, no_watcher
 from pipeline.storage.location import last_part, storage_at
 
 SPARE_CALLS = 5
@@ -37,11 +39,20 @@ unavailable."""
 
 
 class _Actor(Worker):
-    def __init__(self, config: LabelConfig, *, cpus: int, attempt: int) -> None:
+    def __init__(self, config: LabelConfig, around: Surroundings, secrets: Mapping[str, str]) -> None:
+        os.environ.update(secrets)
         arm(os.environ)
         assert config.run_dir is not None
-        around = Surroundings(cpus=cpus, attempt=attempt, log_folder=_log_folder())
+        self._shares_gpu = 0 < around.gpus < 1
+        around = replace(around, log_folder=_log_folder())
         super().__init__(config, storage_at(config.run_dir), engine_for(config, around))
+
+    async def location(self) -> WorkerLocation:
+        context = ray.get_runtime_context()
+        gpus = tuple(context.get_accelerator_ids().get("GPU", ()))
+        return WorkerLocation(
+            machine=ray.util.get_node_ip_address(), node_id=context.get_node_id(), gpus=gpus, shared=self._shares_gpu
+        )
 
     async def start(self) -> str:
         policy = await super().start()
@@ -63,45 +74,64 @@ def _log_folder() -> str | None:
 
 
 class _RayWorker:
-    """An actor; see `worker_handle.WorkerHandle`."""
+    """An actor; see `worker_handle.WorkerHandle`. Its errors are raised without the values of `secrets`."""
 
-    def __init__(self, actor: Any) -> None:
+    def __init__(self, actor: Any, secrets: Collection[str]) -> None:
         self._actor = actor
+        self._secrets = secrets
+
+    async def location(self) -> WorkerLocation:
+        location: WorkerLocation = await self._result(self._actor.location.remote())
+        return location
+
+    async def fetch(self) -> None:
+        await self._result(self._actor.fetch.remote())
 
     async def start(self) -> str:
-        return str(await _result(self._actor.start.remote()))
+        return str(await self._result(self._actor.start.remote()))
 
     async def wait_for_capacity(self, begun: int) -> None:
-        await _result(self._actor.wait_for_capacity.remote(begun))
+        await self._result(self._actor.wait_for_capacity.remote(begun))
 
     async def label_unit(self, task: UnitTask) -> Receipt:
-        receipt: Receipt = await _result(self._actor.label_unit.remote(task))
+        receipt: Receipt = await self._result(self._actor.label_unit.remote(task))
         return receipt
 
     async def missing_requests(self, task: UnitTask) -> list[str]:
-        return list(await _result(self._actor.missing_requests.remote(task)))
+        return list(await self._result(self._actor.missing_requests.remote(task)))
 
     async def snapshot(self) -> Snapshot:
-        snapshot: Snapshot = await _result(self._actor.snapshot.remote())
+        snapshot: Snapshot = await self._result(self._actor.snapshot.remote())
         return snapshot
 
     async def drain(self) -> None:
-        await _result(self._actor.drain.remote())
+        await self._result(self._actor.drain.remote())
 
     async def stop(self) -> None:
-        await _result(self._actor.stop.remote())
+        await self._result(self._actor.stop.remote())
 
     def kill(self) -> None:
         ray.kill(self._actor, no_restart=True)
 
+    async def _result(self, reference: Any) -> Any:
+        return await _result(reference, self._secrets)
+
 
 @contextmanager
-def ray_workers(config: LabelConfig) -> Iterator[WorkerPool]:
-    """Join or start the cluster, and yield the pool that creates workers on it. Raises ClusterError."""
+def ray_workers(config: LabelConfig, check: Callable[[], None] = lambda: None) -> Iterator[WorkerPool]:
+    """Join or start the cluster, and yield the pool that creates workers on it. `check` is called while nodes are waited for.
+
+    Raises ClusterError, UsageError, and what `check` raises.
+    """
     with cluster(config.cluster):
         policy = policy_for(config.policy)
-        taken = share(config.cluster, policy)
+        taken = share(config.cluster, policy, check)
+        variables = forwarded(os.environ)
+        # The nodes of a private Ray have the environment of this process already.
+        elsewhere = config.cluster.address is not None
+        sent = variables.secret if elsewhere else {}
         actor_class: Any = ray.remote(_Actor).options(
+            runtime_env={"env_vars": dict(variables.plain)} if elsewhere and variables.plain else None,
             num_cpus=taken.cpus,
             num_gpus=taken.gpus,
             max_restarts=0,
@@ -110,15 +140,19 @@ def ray_workers(config: LabelConfig) -> Iterator[WorkerPool]:
             # All GPUs of an actor are on one node in any case. Several actors share the CPUs of a node only if they must.
             scheduling_strategy="SPREAD",
         )
+        secrets = tuple(variables.secret.values())
         placed = replace(config, policy=policy.with_tensor_parallel(taken.tensor_parallel))
 
         def hire(attempt: int) -> WorkerHandle:
-            return _RayWorker(actor_class.remote(placed, cpus=max(1, int(taken.cpus)), attempt=attempt))
+            around = Surroundings(cpus=max(1, int(taken.cpus)), attempt=attempt, gpus=taken.gpus)
+            return _RayWorker(actor_class.remote(placed, around, sent), secrets)
 
         yield WorkerPool(
             hire=hire,
             workers=taken.workers,
             devices=_devices(policy.devices(), config.plan.gpus, taken),
+            wait_seconds=config.cluster.wait_seconds,
+            resources=partial(wanted_and_there, taken),
             # A private Ray does not export metrics.
             watch=RunMetrics(last_part(config.run_dir or "")) if config.cluster.address is not None else no_watcher,
         )
@@ -131,16 +165,19 @@ def _devices(elsewhere: int | None, stated: int | None, taken: Share) -> float:
     return taken.gpus or 1.0
 
 
-async def _result(reference: Any) -> Any:
-    """The result of a call. Errors of the worker itself are raised unchanged; a dead worker raises EngineDied or WorkerLost."""
+async def _result(reference: Any, secrets: Collection[str]) -> Any:
+    """The result of a call. A dead worker raises EngineDied or WorkerLost, others their own errors without `secrets`."""
     try:
         return await asyncio.wrap_future(reference.future())
     except RayTaskError as error:
         if isinstance(error.cause, StepvalueError):
-            raise error.cause from None
+            message = str(error.cause)
+            hidden = without_secrets(message, secrets)
+            raise error.cause if hidden == message else type(error.cause)(hidden) from None
         raise
     except RayActorError as error:
-        raise (WorkerLost if was_taken_away(error) else EngineDied)(f"a worker died: {_cause(error)}") from error
+        cause = without_secrets(_cause(error), secrets)
+        raise (WorkerLost if was_taken_away(error) else EngineDied)(f"a worker died: {cause}") from error
 
 
 def was_taken_away(error: RayActorError) -> bool:

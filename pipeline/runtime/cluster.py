@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,15 +18,16 @@ from typing import TypeVar
 
 import ray
 from ray.util.metrics import Counter, Gauge
+from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError
+from pipeline.core.formatting import format_count
 from pipeline.core.output import capture_output
 from pipeline.core.progress import Status
 from pipeline.engines.base import Policy
-from pipeline.engines.detected_hardware import is_cpu_build
-from pipeline.runtime.placement import Share, share_of
+from pipeline.runtime.placement import Node, Share, demand, resources_of, share_of, unused_gpus, uses_gpus
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Object store of a private Ray in bytes. It only carries receipts, so it is little more than Ray's own minimum."""
@@ -35,6 +36,8 @@ CONNECT_SECONDS = 10.0
 NODE_SECONDS = 60.0
 """How long a node may take to look at itself: it starts a process for that."""
 T = TypeVar("T")
+POLL_SECONDS = 0.5
+"""Time between two looks at the nodes, while they are too few."""
 PRIVATE_RAY = {
     # With Ray's default of 15, an engine waits for everything else that the machine does.
     "RAY_worker_niceness": "0",
@@ -47,6 +50,7 @@ PRIVATE_RAY = {
 }
 """Environment variables for the processes of a private Ray. A variable that is already set keeps its value."""
 PREFIX = "stepvalue"
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _JOINED = "joined"
 _LAST_WORDS = """
 import os, sys
@@ -108,15 +112,78 @@ def cluster(config: ClusterConfig) -> Iterator[None]:
         ray.shutdown()
 
 
-def share(config: ClusterConfig, policy: Policy) -> Share:
-    """The resources of each worker on the nodes that are alive; see `placement`. Raises ClusterError.
+def share(config: ClusterConfig, policy: Policy, check: Callable[[], None] = lambda: None) -> Share:
+    """The resources of each worker on the nodes that are alive; see `placement`.
 
-    GPUs that the installed build of vLLM cannot use are ignored, so that workers get the CPUs.
+    Where a cluster is named and its nodes are too few, ask its autoscaler for more and wait up to `cluster.wait_seconds` for
+    nodes to join. `check` is called meanwhile and may raise. Raises ClusterError and UsageError.
     """
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    if is_cpu_build() and config.gpus_per_worker is None:
-        nodes = [{name: have for name, have in node.items() if name != "GPU"} for node in nodes]
-    return share_of(nodes, config, policy)
+    deadline = time.monotonic() + (0 if config.address is None else config.wait_seconds)
+    shown = ""
+    with contextlib.ExitStack() as asked:
+        while True:
+            nodes = _nodes()
+            try:
+                found = share_of(nodes, config, policy)
+                break
+            except ClusterError as error:
+                if time.monotonic() >= deadline:
+                    raise ClusterError(f"{error}{_why_no_gpu(nodes, config, policy)}") from error
+                if not shown:
+                    asked.enter_context(_asked_for(*demand(config, policy, nodes)))
+                if shown != (shown := resources_of(nodes)):
+                    _print(f"waiting up to {config.wait_seconds:g} s (cluster.wait_seconds) for nodes to join: {error}")
+            check()
+            time.sleep(POLL_SECONDS)
+    if unused := unused_gpus(nodes, found, config):
+        _print(f"warning: {unused}")
+    if config.address is not None and found.gpus and config.workers is None:
+        _print(
+            f"{format_count(found.workers, 'worker')} on {resources_of(nodes)}; nodes that join later are not used: set "
+            "cluster.workers to wait for them"
+        )
+    return found
+
+
+def _nodes() -> list[Node]:
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+@contextmanager
+def _asked_for(worker: Node, workers: int) -> Iterator[None]:
+    """Have the cluster's autoscaler add nodes for this number of workers. Without one, nothing happens."""
+    # A pending placement group is demand that ends with this process. `request_resources` would replace the request of others.
+    group = placement_group([dict(worker)] * workers, strategy="SPREAD")
+    try:
+        yield
+    finally:
+        remove_placement_group(group)
+
+
+def _why_no_gpu(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> str:
+    """What explains that Ray sees no GPU although workers need some, as the rest of a sentence. Empty if it sees some."""
+    if any(node.get("GPU") for node in nodes) or not uses_gpus(nodes, config, policy):
+        return ""
+    if config.address is None and not os.environ.get(_VISIBLE, "all").strip(" -1"):
+        return f". {_VISIBLE}={os.environ[_VISIBLE]!r} hides the GPUs of this machine: unset it"
+    where = "this machine" if config.address is None else "any node"
+    return (
+        f". Ray sees no GPU on {where}: check `nvidia-smi` and {_VISIBLE} there. To run on CPUs, install the cpu extra or set "
+        "cluster.gpus_per_worker=0"
+    )
+
+
+def _print(line: str) -> None:
+    sys.stderr.write(f"stepvalue: {line}\n")
+
+
+def wanted_and_there(taken: Share) -> str:
+    """A clause that says what a worker needs and what the cluster has, for a worker that waits."""
+    have, free = ray.cluster_resources(), ray.available_resources()
+    names = ("CPU", "GPU") if taken.gpus else ("CPU",)
+    there = " and ".join(f"{free.get(name, 0.0):g} of {have.get(name, 0.0):g} {name}s" for name in names)
+    needs = f"{taken.cpus:g} CPUs and {taken.gpus:g} GPUs" if taken.gpus else f"{taken.cpus:g} CPUs"
+    return f"each needs {needs} of one node, and {there} of {format_count(len(_nodes()), 'node')} are free"
 
 
 class RunMetrics:

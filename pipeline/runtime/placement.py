@@ -1,20 +1,25 @@
 """Determines the number of workers and the resources of each, from the resources of the cluster's nodes. Pure.
 
 All GPUs of a worker are on one node. A model that fits on one GPU gets one GPU per worker. A larger model is spread over
-several GPUs of a node (see `roofline`).
+several GPUs of a node (see `roofline`). With a fraction of a GPU per worker, several workers share each GPU. Whether workers
+use GPUs is decided by the settings and the policy, so a GPU node that has not joined yet changes nothing.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.config.label import ClusterConfig
-from pipeline.core.errors import ClusterError
+from pipeline.core.errors import ClusterError, UsageError
+from pipeline.core.formatting import format_count
 from pipeline.core.hardware import least_memory
 from pipeline.engines.base import Policy
 
 Node = Mapping[str, float]
 """The resources of a Ray node, by name."""
 _ACCELERATOR = "accelerator_type:"
+_ROUNDING = 1e-9
+"""10 workers with 0.1 of a GPU each fit on it, although 1 // 0.1 is 9."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +35,24 @@ class Share:
 def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> Share:
     """The share of each worker, with defaults filled in.
 
-    Raises ClusterError if the workers do not fit on the cluster, or the model does not fit on any node.
+    Raises ClusterError if the workers do not fit on the cluster, or the model does not fit on any node, which more or other
+    nodes would change, and UsageError for settings that exclude each other.
     """
-    on_gpus = policy.loads_model and any(node.get("GPU", 0.0) for node in nodes)
     gpus, parts = config.gpus_per_worker, policy.given_tensor_parallel()
+    on_gpus = uses_gpus(nodes, config, policy)
+    if gpus and parts is not None and parts > gpus:
+        raise UsageError(
+            f"policy.tensor_parallel={parts} spreads the model over more GPUs than a worker has with "
+            f"cluster.gpus_per_worker={gpus:g}: set cluster.gpus_per_worker={parts}, or leave it out"
+        )
     if parts is None and gpus is not None:
         parts = max(1, int(gpus))
     elif parts is None:
         most = int(max((node.get("GPU", 0.0) for node in nodes), default=0.0))
-        parts = policy.choose_tensor_parallel(most, _memory(nodes)) if on_gpus else 1
+        parts = policy.choose_tensor_parallel(most, _memory(nodes)) if on_gpus and most else 1
     if gpus is None:
         gpus = float(parts) if on_gpus else 0.0
+    policy.check_gpus(gpus)
     cpus = config.cpus_per_worker
     workers = config.workers or (max(1, _fitting(nodes, cpus or 1.0, gpus)) if gpus else 1)
     if cpus is None:
@@ -48,9 +60,44 @@ def share_of(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> Sh
     if (fitting := _fitting(nodes, cpus, gpus)) < workers:
         raise ClusterError(
             f"{workers} workers of {cpus:g} CPUs and {gpus:g} GPUs each do not fit: the cluster's nodes can hold "
-            f"{fitting}; lower cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker"
+            f"{fitting} ({resources_of(nodes)}); lower cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker"
         )
     return Share(workers=workers, cpus=cpus, gpus=gpus, tensor_parallel=parts)
+
+
+def uses_gpus(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) -> bool:
+    """Whether workers get GPUs: as `cluster.gpus_per_worker` says, else as the policy says, else where there are any."""
+    if config.gpus_per_worker is not None:
+        return config.gpus_per_worker > 0
+    found = policy.uses_gpus()
+    return any(node.get("GPU", 0.0) for node in nodes) if found is None else found
+
+
+def demand(config: ClusterConfig, policy: Policy, nodes: Sequence[Node]) -> tuple[Node, int]:
+    """What to ask an autoscaler for while the nodes are too few: what a worker needs, as far as known, and their number."""
+    gpus = config.gpus_per_worker
+    if gpus is None:
+        gpus = float(policy.given_tensor_parallel() or 1) if uses_gpus(nodes, config, policy) else 0.0
+    needs = {"CPU": config.cpus_per_worker or 1.0, "GPU": gpus}
+    return {name: need for name, need in needs.items() if need}, config.workers or 1
+
+
+def resources_of(nodes: Sequence[Node]) -> str:
+    """The CPUs, GPUs and nodes of a cluster, as a phrase."""
+    cpus, gpus = (sum(node.get(name, 0.0) for node in nodes) for name in ("CPU", "GPU"))
+    return f"{cpus:g} CPUs and {gpus:g} GPUs on {format_count(len(nodes), 'node')}"
+
+
+def unused_gpus(nodes: Sequence[Node], taken: Share, config: ClusterConfig) -> str:
+    """A sentence about GPUs that no worker gets although nobody said so. Empty if there are none."""
+    there = sum(node.get("GPU", 0.0) for node in nodes)
+    used = taken.workers * taken.gpus
+    if not taken.gpus or config.workers is not None or there - used < 1:
+        return ""
+    return (
+        f"{taken.workers} workers use {used:g} of the cluster's {there:g} GPUs: each needs {taken.cpus:g} CPUs and "
+        f"{taken.gpus:g} GPUs of one node ({resources_of(nodes)})"
+    )
 
 
 def _memory(nodes: Sequence[Node]) -> float | None:
@@ -73,4 +120,11 @@ def _cpus_of_one(nodes: Sequence[Node], workers: int) -> float:
 def _fitting(nodes: Sequence[Node], cpus: float, gpus: float) -> int:
     """Number of workers that fit on the nodes if nothing else runs there."""
     needs = [(name, need) for name, need in (("CPU", cpus), ("GPU", gpus)) if need]
-    return sum(int(min(node.get(name, 0.0) // need for name, need in needs)) for node in nodes)
+    return sum(min(_held(node.get(name, 0.0), need) for name, need in needs) for node in nodes)
+
+
+def _held(have: float, need: float) -> int:
+    """How often `need` fits into `have`. A need below 1 is met by one device, not by parts of two."""
+    if need >= 1:
+        return int(have // need)
+    return int(have) * math.floor(1 / need + _ROUNDING)

@@ -2,8 +2,9 @@
 
 A worker signals when it has capacity for another unit, so that its engine always has enough requests. The last units of the
 input are given out longest first. A worker that dies, hangs or gives wrong answers is replaced, and its units go back to the
-queue. A unit that has failed `run.attempts` times is a suspect: it gets a worker of its own and is split (`worker_handle`).
-The loss of a worker with its machine does not count as a failure of its units.
+queue. `starting` decides whether a worker that cannot start is replaced. A unit that has failed `run.attempts` times is a
+suspect: it gets a worker of its own and is split (`worker_handle`). The loss of a worker with its machine does not count as a
+failure of its units.
 
 The work for each receipt does not depend on the number of workers and units. The clock is that of the event loop. This module
 does not depend on Ray.
@@ -18,14 +19,15 @@ from functools import partial
 from typing import Any
 
 from pipeline.config.label import RunConfig
-from pipeline.core.errors import ClusterError, EngineDied, WorkerLost
+from pipeline.core.errors import EngineDied, PlaceError, StepvalueError, WorkerLost
 from pipeline.core.failpoints import failpoint
 from pipeline.core.formatting import format_unfinished
 from pipeline.core.hardware import Throughput
 from pipeline.core.progress import Load, Status
 from pipeline.engines.roofline import Effort, throughput
+from pipeline.runtime.starting import NextStart, WorkerStarts
 from pipeline.runtime.worker import LearnedState, Receipt, Snapshot
-from pipeline.runtime.worker_handle import Job, Watcher, WorkerHandle, WorkerPool, WorkerSlot, end_worker
+from pipeline.runtime.worker_handle import Job, Watcher, WorkerHandle, WorkerPool, WorkerSlot, end_worker, free_device
 
 LOOK_SECONDS = 0.5
 """How often the driver calls `check` while nothing happens."""
@@ -70,7 +72,7 @@ class Scheduler:
         self._looking: asyncio.Task[Any] | None = None
         self._failures = 0
         self._written_off = 0
-        self._failed_starts = 0
+        self._starts = WorkerStarts(config, offer)
         self._lost_in_a_row = 0
         self._past = Snapshot()
         self._past_seconds = 0.0
@@ -128,18 +130,23 @@ class Scheduler:
         self._ended.append(task)
         self._wake.set()
 
-    def _add_worker(self, attempt: int = 1) -> None:
-        now = self._now()
-        slot = WorkerSlot(handle=self._pool.hire(attempt), hired_at=now, moved_at=now, attempt=attempt)
+    def _add_worker(self, after: WorkerSlot | None = None, *, reserve: bool = False) -> None:
+        """Start a worker, as the successor of the worker `after`. `reserve`: in another place than that one, if any is free."""
+        attempt = after.attempt + 1 if after else 1
+        slot = WorkerSlot(handle=self._pool.hire(attempt), moved_at=self._now(), attempt=attempt)
+        if after is not None:
+            slot.failed_starts = after.failed_starts
+            slot.reserved = after.handle if reserve else None
         self._slots[slot] = None
-        slot.starting = self._spawn(slot.handle.start(), partial(self._started, slot))
+        slot.starting = self._spawn(self._starts.start(slot), partial(self._started, slot))
 
     def _started(self, slot: WorkerSlot, task: "asyncio.Task[Any]") -> None:
         if not self._is_well(slot, task):
             return
         slot.starting = None
         slot.moved_at = self._now()
-        self._failed_starts = 0
+        for failed in self._starts.succeeded(slot):
+            self._add_worker(failed, reserve=True)
         if not self.seconds_starting:
             self.seconds_starting = self._now() - self._began
             self._show("labelling")
@@ -193,7 +200,7 @@ class Scheduler:
         error = task.exception()
         if slot.ending is not None:
             return False
-        if isinstance(error, EngineDied):
+        if isinstance(error, EngineDied | PlaceError):
             self._give_up_on(slot, error)
         elif error is not None:
             raise error
@@ -222,12 +229,15 @@ class Scheduler:
         if self._written_off > self._config.max_failures:
             self._stop_trying(f"no engine could answer {self._written_off} requests (run.max_failures)")
 
-    def _give_up_on(self, slot: WorkerSlot, error: EngineDied) -> None:
+    def _give_up_on(self, slot: WorkerSlot, error: EngineDied | PlaceError) -> None:
         """End a worker. After it has ended, its units go back to the queue and a new worker takes its slot."""
-        slot.ending = self._spawn(end_worker(slot), partial(self._replace, slot, error))
+        ending = free_device(slot) if isinstance(error, PlaceError) else end_worker(slot)
+        slot.ending = self._spawn(ending, partial(self._replace, slot, error))
+        if slot.starting is None:
+            self._starts.warn(f"a worker was replaced: {error}")
         self._show(f"replacing a worker ({error})")
 
-    def _replace(self, slot: WorkerSlot, error: EngineDied, _: "asyncio.Task[Any]") -> None:
+    def _replace(self, slot: WorkerSlot, error: StepvalueError, _: "asyncio.Task[Any]") -> None:
         jobs = list(slot.jobs.values())
         self._leave(slot)
         # Its units begin again later and are counted then.
@@ -244,26 +254,38 @@ class Scheduler:
         for job in reversed(jobs):
             suspect = job.failures >= self._config.attempts
             (self._suspects if suspect else self._waiting).appendleft(job)
-        self._add_worker(slot.attempt + 1)
+        if jobs or isinstance(error, WorkerLost):
+            self._add_worker(slot)
+        else:
+            self._start_again(slot, error)
         for other in self._slots:
             self._fill(other)
 
+    def _start_again(self, slot: WorkerSlot, error: StepvalueError) -> None:
+        """Start a worker again that failed before it had work, or go on without it. Raises an error if it was the last one."""
+        follows = self._starts.failed(slot, error, workers=len(self._slots))
+        if follows is NextStart.NOW:
+            self._add_worker(slot, reserve=isinstance(error, PlaceError))
+        elif not self._slots:
+            if (common := self._starts.error()) is not None:
+                raise common
+            self._stop_trying(
+                f"no worker is left: the last one failed {slot.failed_starts} times before it had work; last error: {error}"
+            )
+
     def _leave(self, slot: WorkerSlot) -> None:
         del self._slots[slot]
-        self._past_seconds += self._now() - slot.hired_at
+        self._past_seconds += self._seconds_of(slot)
 
-    def _charge(self, jobs: list[Job], error: EngineDied, *, exclusive: bool) -> None:
+    def _seconds_of(self, slot: WorkerSlot) -> float:
+        return 0.0 if slot.placed_at is None else self._now() - slot.placed_at
+
+    def _charge(self, jobs: list[Job], error: StepvalueError, *, exclusive: bool) -> None:
         self._failures += 1
-        if not jobs:
-            self._failed_starts += 1
         for job in jobs:
             job.failures += 1
             if exclusive:
                 job.fail_group()
-        if self._failed_starts >= self._config.attempts:
-            self._stop_trying(
-                f"{self._failed_starts} workers in a row failed before they had work; last error: {error}"
-            )
         if self._failures >= self._config.max_failures:
             self._stop_trying(f"workers failed {self._failures} times (run.max_failures); last error: {error}")
 
@@ -287,8 +309,10 @@ class Scheduler:
         for slot in list(self._slots):
             if slot.jobs and slot.ending is None and self._now() - slot.moved_at > limit:
                 self._give_up_on(slot, EngineDied(f"no progress within run.stall_seconds={limit:g}"))
-        self._check_starts()
-        self._show("labelling" if self.seconds_starting else "loading the policy")
+        for slot, error in list(self._starts.late(self._slots)):
+            self._give_up_on(slot, error)
+        self._starts.check_resources(self._slots)
+        self._show("labelling" if self.seconds_starting else self._starts.stage(self._slots))
 
     async def _take_stock(self) -> None:
         ready = [slot for slot in self._slots if slot.starting is None and slot.ending is None]
@@ -302,19 +326,6 @@ class Scheduler:
             return await asyncio.wait_for(slot.handle.snapshot(), self._config.progress_seconds)
         except (EngineDied, TimeoutError):
             return slot.snapshot
-
-    def _check_starts(self) -> None:
-        """Give up workers that do not start in time. Raises ClusterError if no other worker is left."""
-        limit = self._config.start_timeout_seconds
-        late = [slot for slot in self._slots if slot.starting and self._now() - slot.moved_at > limit]
-        for slot in late:
-            self._leave(slot)
-            slot.ending = self._spawn(end_worker(slot), lambda _: None)
-        if late and not self._slots:
-            raise ClusterError(
-                f"no worker started within run.start_timeout_seconds={limit:g}: free resources of the cluster or lower "
-                "cluster.workers"
-            )
 
     @property
     def snapshot(self) -> Snapshot:
@@ -356,18 +367,19 @@ class Scheduler:
             workers=sum(slot.starting is None and slot.ending is None for slot in self._slots),
             device_seconds=self._device_seconds(),
             share_of_bound=self.throughput.share if self.throughput else None,
+            warnings=self._starts.warnings,
         )
         self._pool.watch(status)
         self._watch(status)
 
     def _device_seconds(self) -> float:
-        now = self._now()
-        return self._pool.devices * (self._past_seconds + sum(now - slot.hired_at for slot in self._slots))
+        return self._pool.devices * (self._past_seconds + sum(map(self._seconds_of, self._slots)))
 
     async def _dismiss(self) -> None:
         if self._looking is not None:
             self._looking.cancel()
         await asyncio.gather(*(slot.ending or end_worker(slot) for slot in self._slots))
+        self._starts.release(self._slots)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

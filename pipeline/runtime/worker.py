@@ -18,7 +18,7 @@ from pipeline.core.records import InputRow, UnitTarget
 from pipeline.core.schemas import LEARNED
 from pipeline.core.tables import rejects_table
 from pipeline.engines.base import Engine, Surroundings
-from pipeline.engines.registry import open_engine
+from pipeline.engines.registry import open_engine, policy_for
 from pipeline.engines.roofline import common
 from pipeline.estimators.labelling import labels_of
 from pipeline.estimators.registry import estimator_for
@@ -118,12 +118,17 @@ class Worker:
         self._log = log
         self._storage = storage
         self._engine = engine
+        self._policy = policy_for(config.policy)
         self._settings = unit_settings(config)
         self._estimator = self._settings.estimator
         self._checker = checker_for(config.grader)
         self._labeller: UnitLabeller | None = None
         self._began = 0.0
         self._buffers: dict[UnitBuffer, None] = {}
+
+    async def fetch(self) -> None:
+        """Download to this machine what the engine loads. Raises PolicyError."""
+        await self._policy.fetch()
 
     async def start(self) -> str:
         """Load the policy and return its identity. Raises PolicyError."""
@@ -245,7 +250,7 @@ def learned_state_of(whole: Commit) -> LearnedState | None:
 
 
 def engine_for(config: LabelConfig, around: Surroundings) -> Engine:
-    """The engine of the policy, not started."""
+    """The engine of the policy in a worker with these surroundings."""
     return open_engine(config.policy, config.sampling, ending_for(config), around)
 
 

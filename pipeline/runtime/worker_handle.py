@@ -1,12 +1,15 @@
-"""The driver's view of its workers: a worker's handle, the worker slot that successive workers take, and the job of a unit.
+"""The driver's view of its workers: a worker's handle and where it is, the worker slot that successive workers take, and the
+job of a unit.
 
 A unit that fails repeatedly is split until the request that kills the engine is found.
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any, Protocol
 
 from pipeline.core.errors import StepvalueError
@@ -22,10 +25,45 @@ STOP_SECONDS = 20.0
 """How long a worker may take to free its device before it is killed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLocation:
+    """Where a worker is. `machine`: its name or address. `node_id`: Ray's id of the node; several may be on one machine.
+
+    `gpus`: ids of the worker's GPUs on the node. `shared`: whether other workers may have the same GPU.
+    """
+
+    machine: str = "this machine"
+    node_id: str = ""
+    gpus: tuple[str, ...] = ()
+    shared: bool = False
+
+    def __str__(self) -> str:
+        return ", ".join([self.machine, *(f"GPU {gpu}" for gpu in self.gpus)])
+
+
+class StartPhase(Enum):
+    """The phases of a worker's start, in their order."""
+
+    RESOURCES = "waiting for resources"
+    DOWNLOAD = "downloading the model"
+    TURN = "waiting for another engine to start on the same GPU"
+    LOAD = "loading the policy"
+
+
 class WorkerHandle(Protocol):
     """A worker as the driver sees it. Calls raise EngineDied if the worker is dead, and WorkerLost if its machine is gone."""
 
-    async def start(self) -> str: ...
+    async def location(self) -> WorkerLocation:
+        """Where the worker is, as soon as the cluster has given it its resources."""
+        ...
+
+    async def fetch(self) -> None:
+        """Download to the worker's machine what its engine loads. Raises PolicyError."""
+        ...
+
+    async def start(self) -> str:
+        """Load the policy and return its identity. Raises PolicyError, and PlaceError where only this place is to blame."""
+        ...
 
     async def wait_for_capacity(self, begun: int) -> None: ...
 
@@ -58,13 +96,16 @@ def no_watcher(_status: Status) -> None:
 class WorkerPool:
     """Creates workers. `workers`: the most at a time. `devices`: devices of each worker, see `config.label.PlanConfig`.
 
-    `watch`: a further watcher that receives each status, such as the metrics of the cluster.
+    `watch`: a further watcher that receives each status, such as the metrics of the cluster. `wait_seconds`: how long workers
+    may wait for resources; `resources` says in a clause what a worker needs and what is there.
     """
 
     hire: StartWorker
     workers: int
     devices: float = 1.0
     watch: Watcher = no_watcher
+    wait_seconds: float = math.inf
+    resources: Callable[[], str] = str
 
 
 @dataclass(slots=True, eq=False)
@@ -111,14 +152,20 @@ class Job:
 class WorkerSlot:
     """A worker slot: its current worker, the jobs of that worker, and when the worker last made progress.
 
-    `starting`: set until the worker, hired at `hired_at`, has started. `asking`: set while the driver waits for the worker to
-    have capacity for another unit. `ending`: set once the worker is given up. `begun`: number of units given to it so far.
+    `starting`: set until the worker has started; `phase` says how far it is. `failed_starts`: of this slot, in a row.
+    `reserved`: an earlier worker of the slot that keeps a failed place. The worker has its `location` since `placed_at`.
+    `asking`: set while the driver waits for the worker to have capacity for another unit. `ending`: set once the worker is
+    given up. `begun`: number of units given to it so far.
     """
 
     handle: WorkerHandle
-    hired_at: float
     moved_at: float
     attempt: int = 1
+    phase: StartPhase | None = StartPhase.RESOURCES
+    failed_starts: int = 0
+    reserved: WorkerHandle | None = None
+    location: WorkerLocation | None = None
+    placed_at: float | None = None
     starting: "asyncio.Task[Any] | None" = None
     asking: "asyncio.Task[Any] | None" = None
     ending: "asyncio.Task[Any] | None" = None
@@ -130,6 +177,14 @@ class WorkerSlot:
     @property
     def under_way(self) -> "list[asyncio.Task[Any]]":
         return [task for task in (self.starting, self.asking, *self.jobs) if task is not None]
+
+
+async def free_device(slot: WorkerSlot) -> None:
+    """End the engine of a worker that could not start. The worker itself goes on, so that no other gets its place."""
+    try:
+        await asyncio.wait_for(slot.handle.stop(), STOP_SECONDS)
+    except (StepvalueError, TimeoutError):
+        slot.handle.kill()
 
 
 async def end_worker(slot: WorkerSlot) -> None:

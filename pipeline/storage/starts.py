@@ -173,7 +173,10 @@ def _decoded(data: bytes) -> Start:
     status = values.pop("status")
     load, verdicts = _checked(Load(**status.pop("load"))), _checked(Verdicts(**status.pop("verdicts")))
     samples = tuple(SpeedSample(*map(_number, sample)) for sample in values.pop("samples"))
-    starts = _checked(Status(**status, load=load, verdicts=verdicts))
+    warnings = tuple(status.pop("warnings", ()))
+    if not all(isinstance(warning, str) for warning in warnings):
+        raise ValueError(f"warnings is {warnings!r}")
+    starts = _checked(Status(**status, load=load, verdicts=verdicts, warnings=warnings))
     return _checked(Start(**values, status=starts, samples=samples))
 
 

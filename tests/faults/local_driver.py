@@ -33,7 +33,7 @@ from pipeline.runtime import worker_handle
 from pipeline.runtime.driver import label
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker
-from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
+from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
 from pipeline.storage.location import storage_at
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -119,6 +119,12 @@ class ProcessWorker:
         self._calls: dict[int, asyncio.Future[Any]] = {}
         self._open = True
         asyncio.get_running_loop().add_reader(self._connection.fileno(), self._take)
+
+    async def location(self) -> WorkerLocation:
+        return WorkerLocation()
+
+    async def fetch(self) -> None:
+        await self._call("fetch")
 
     async def start(self) -> str:
         return str(await self._call("start"))

@@ -187,9 +187,12 @@ def test_a_run_that_gets_no_worker_ends_and_says_why(
     first, other = scenes("first"), scenes("second")
     job = label(first, cluster, SLOW)
     until(lambda: len(cluster.actors()) == WORKERS, SECONDS)
-    late = label(other, cluster, "run.start_timeout_seconds=2")
+    late = label(other, cluster, "cluster.wait_seconds=3")
     assert late.wait() == 1, late.output
-    assert "no worker started within run.start_timeout_seconds=2: free the cluster's resources" in late.output
+    assert (
+        "no worker got its resources within cluster.wait_seconds=3: each needs 1 CPUs of one node, and 0 of"
+        in late.output
+    )
     assert "Traceback" not in late.output
     job.process.kill()
     until(lambda: not cluster.actors(), SECONDS)

@@ -65,7 +65,7 @@ def test_workers_with_two_gpus_each_are_as_many_as_nodes_hold_and_evenly_spread(
 
 def test_more_workers_than_nodes_hold_are_refused(nodes: Raylets, scenes: Callable[..., Scene]) -> None:
     """There are eight GPUs, but no node has five."""
-    asked = command(scenes(), nodes, "cluster.gpus_per_worker=5", "cluster.workers=1")
+    asked = command(scenes(), nodes, "cluster.gpus_per_worker=5", "cluster.workers=1", "cluster.wait_seconds=2")
     done = run_stepvalue(asked, environment=TOKEN)
     assert done.returncode == 1
     assert "1 workers of 1 CPUs and 5 GPUs each do not fit: the cluster's nodes can hold 0" in done.stderr

@@ -14,6 +14,7 @@ from pipeline.core.progress import EngineWork
 from pipeline.core.records import Completion, Request
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker
+from pipeline.runtime.worker_handle import WorkerLocation
 from pipeline.storage.local import LocalStorage
 from tests.faults.disk import Killed
 from tests.faults.world import Process
@@ -161,6 +162,12 @@ class SignedWorker:
             loop.call_later(fate.severed, self._sever)
         if fate.frozen is not None:
             loop.call_later(fate.frozen, self._freeze)
+
+    async def location(self) -> WorkerLocation:
+        return WorkerLocation()
+
+    async def fetch(self) -> None:
+        await self._called(self._worker.fetch())
 
     async def start(self) -> str:
         return await self._called(self._worker.start())

@@ -1,15 +1,18 @@
 """The `plan` command on the oracle policy: its counts equal those of `label`, and its ranges contain the real cost."""
 
 import io
+import json
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from pipeline.__main__ import main
+from pipeline.__main__ import compose_label, main
 from pipeline.analysis.plan.render import print_plan
+from pipeline.analysis.plan.run import proposed_setting
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.forecast import Range
+from tests import models
 from tests.plan.planning import labelled, planned, problems
 
 pytestmark = pytest.mark.slow
@@ -123,6 +126,40 @@ def test_how_a_plan_is_reported_in_a_narrow_terminal(tmp_path: Path) -> None:
     shown = io.StringIO()
     print_plan(Console(file=shown, width=80, highlight=False), forecast, Path("plan.json"))
     assert shown.getvalue() == GOLDEN
+
+
+@pytest.mark.parametrize(
+    ("model", "overrides", "proposed"),
+    [
+        ({**models.QWEN_7B, "num_hidden_layers": 7}, ["policy.device.name=H100 SXM"], True),
+        (models.QWEN_7B, ["policy.device.name=H100 SXM"], False),
+        ({**models.QWEN_7B, "num_hidden_layers": 7}, [], False),
+        (
+            {**models.QWEN_7B, "num_hidden_layers": 7},
+            ["policy.device.name=H100 SXM", "cluster.gpus_per_worker=1"],
+            False,
+        ),
+        (
+            {**models.QWEN_7B, "num_hidden_layers": 7},
+            ["policy.device.name=H100 SXM", "policy.tensor_parallel=2"],
+            False,
+        ),
+    ],
+)
+def test_two_engines_on_a_gpu_are_proposed_for_small_models(
+    tmp_path: Path, model: dict[str, object], overrides: list[str], proposed: bool
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(model))
+    proposal = proposed_setting(compose_label(["data=sample", f"policy.model={tmp_path}", *overrides]))
+    assert ("cluster.gpus_per_worker=0.5 runs 2 engines on each GPU" in proposal) is proposed
+    assert bool(proposal) is proposed
+
+
+def test_a_proposal_is_printed_below_the_plan(tmp_path: Path) -> None:
+    forecast = planned(tmp_path, problems(4), "plan.pilot=false", "plan.tokens_per_second=1e3")
+    shown = io.StringIO()
+    print_plan(Console(file=shown, width=200, highlight=False), forecast, Path("plan.json"), "two engines")
+    assert shown.getvalue().endswith("faster    two engines\n")
 
 
 GOLDEN = """\

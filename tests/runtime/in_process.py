@@ -12,7 +12,7 @@ from pipeline.engines.base import Engine, Surroundings
 from pipeline.runtime.driver import Running, label
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker, engine_for
-from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
+from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
 
@@ -23,6 +23,14 @@ class InProcessWorker:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._killed = asyncio.Event()
+
+    async def location(self) -> WorkerLocation:
+        self._check()
+        return WorkerLocation()
+
+    async def fetch(self) -> None:
+        self._check()
+        await self._worker.fetch()
 
     async def start(self) -> str:
         self._check()
@@ -69,9 +77,7 @@ def in_process(
     written_to = storage or storage_at(config.run_dir)
 
     def hire(attempt: int) -> WorkerHandle:
-        return InProcessWorker(
-            Worker(config, written_to, engine or engine_for(config, Surroundings(cpus=1, attempt=attempt)))
-        )
+        return InProcessWorker(Worker(config, written_to, engine or engine_for(config, Surroundings(attempt=attempt))))
 
     yield WorkerPool(hire=hire, workers=config.cluster.workers or 1)
 

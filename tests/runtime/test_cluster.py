@@ -3,10 +3,20 @@
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
-from tests.conftest import ROOT
+import pytest
+
+from pipeline.config.label import ClusterConfig
+from pipeline.core.errors import ClusterError, Interrupted
+from pipeline.engines.registry import policy_for
+from pipeline.runtime import cluster
+from tests.conftest import ROOT, run_stepvalue
+from tests.settings import policy_settings
 
 ADDRESS = "127.0.0.1:6379"
+WITHOUT_GPU = [{"Alive": True, "Resources": {"CPU": 16.0}}]
+ONE_GPU = [{"Alive": True, "Resources": {"CPU": 16.0, "GPU": 1.0}}]
 
 
 def join(body: str) -> "subprocess.CompletedProcess[str]":
@@ -41,3 +51,87 @@ def test_what_ray_writes_before_it_is_in_or_refused_is_kept_away() -> None:
     assert refused.stderr.count("ConnectionError") == 1
     assert "one retry" not in refused.stderr
     assert "was ended while" not in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("visible", "address", "remedy"),
+    [
+        ("", None, "CUDA_VISIBLE_DEVICES='' hides the GPUs of this machine: unset it"),
+        ("-1", None, "CUDA_VISIBLE_DEVICES='-1' hides the GPUs of this machine: unset it"),
+        (
+            "0,1",
+            None,
+            "Ray sees no GPU on this machine: check `nvidia-smi` and CUDA_VISIBLE_DEVICES there. To run on CPUs",
+        ),
+        (None, None, "Ray sees no GPU on this machine"),
+        ("", ADDRESS, "Ray sees no GPU on any node"),
+    ],
+)
+def test_hidden_or_missing_gpus_are_explained(
+    visible: str | None, address: str | None, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setattr("ray.nodes", lambda: WITHOUT_GPU)
+    monkeypatch.setattr(cluster, "placement_group", lambda *_, **__: None)
+    monkeypatch.setattr(cluster, "remove_placement_group", lambda _: None)
+    asked = ClusterConfig(address=address, gpus_per_worker=1, wait_seconds=0.01)
+    with pytest.raises(ClusterError) as caught:
+        cluster.share(asked, policy_for(policy_settings("oracle")))
+    assert "1 workers of 1 CPUs and 1 GPUs each do not fit" in str(caught.value)
+    assert remedy in str(caught.value)
+
+
+def test_a_wait_for_nodes_shows_each_change_once_and_asks_for_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looks = iter([WITHOUT_GPU, WITHOUT_GPU, ONE_GPU, ONE_GPU, ONE_GPU * 2])
+    asked: list[object] = []
+    monkeypatch.setattr(cluster, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr("ray.nodes", lambda: next(looks))
+    monkeypatch.setattr(cluster, "placement_group", lambda bundles, strategy: asked.append((bundles, strategy)))
+    monkeypatch.setattr(cluster, "remove_placement_group", asked.append)
+    wanted = ClusterConfig(address=ADDRESS, workers=2, gpus_per_worker=1)
+    assert cluster.share(wanted, policy_for(policy_settings("oracle"))).workers == 2
+    assert asked == [([{"CPU": 1.0, "GPU": 1.0}] * 2, "SPREAD"), None]
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith(
+        "stepvalue: waiting up to 600 s (cluster.wait_seconds) for nodes to join: 2 workers of 1 CPUs and 1 GPUs"
+    )
+    assert "(16 CPUs and 0 GPUs on 1 node)" in first
+    assert "can hold 1 (16 CPUs and 1 GPUs on 1 node)" in second
+
+
+def test_a_signal_ends_the_wait_for_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check() -> None:
+        raise Interrupted("stop")
+
+    ended: list[object] = []
+    monkeypatch.setattr("ray.nodes", lambda: WITHOUT_GPU)
+    monkeypatch.setattr(cluster, "placement_group", lambda *_, **__: "asked")
+    monkeypatch.setattr(cluster, "remove_placement_group", ended.append)
+    with pytest.raises(Interrupted):
+        cluster.share(ClusterConfig(address=ADDRESS, gpus_per_worker=1), policy_for(policy_settings("oracle")), check)
+    assert ended == ["asked"]
+
+
+def test_the_gpus_that_are_used_are_reported_where_more_nodes_may_join(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("ray.nodes", lambda: [{"Alive": True, "Resources": {"CPU": 2.0, "GPU": 8.0}}])
+    cluster.share(ClusterConfig(address=ADDRESS, gpus_per_worker=1), policy_for(policy_settings("oracle")))
+    unused, used = capsys.readouterr().err.splitlines()
+    assert unused.startswith(
+        "stepvalue: warning: 2 workers use 2 of the cluster's 8 GPUs: each needs 1 CPUs and 1 GPUs"
+    )
+    assert used.startswith("stepvalue: 2 workers on 2 CPUs and 8 GPUs on 1 node; nodes that join later are not used")
+
+
+@pytest.mark.ray
+def test_a_hidden_gpu_is_reported_in_a_line_by_the_command(tmp_path: Path) -> None:
+    words = ["label", "data=sample", "policy=oracle", "cluster.gpus_per_worker=1", f"run_dir={tmp_path / 'run'}"]
+    done = run_stepvalue(words, environment={"CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES='' hides the GPUs of this machine: unset it")

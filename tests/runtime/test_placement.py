@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.label import ClusterConfig, PolicyConfig
-from pipeline.core.errors import ClusterError
+from pipeline.core.errors import ClusterError, UsageError
 from pipeline.core.hardware import Architecture
 from pipeline.engines.architectures import architecture_of
 from pipeline.engines.registry import policy_for
 from pipeline.engines.settings import DeviceConfig
+from pipeline.engines.vllm import policies
 from pipeline.engines.vllm.policies import HuggingFace
 from pipeline.runtime import cluster
-from pipeline.runtime.placement import Node, Share, share_of
+from pipeline.runtime.placement import Node, Share, demand, share_of, unused_gpus
 from tests import models
 from tests.settings import policy_settings
 
@@ -32,12 +33,16 @@ def hf(tensor_parallel: int | None = None, device: DeviceConfig | None = None) -
 class Sized(HuggingFace):
     """A policy with a model of these sizes."""
 
-    def __init__(self, settings: PolicyConfig, model: Architecture | None) -> None:
+    def __init__(self, settings: PolicyConfig, model: Architecture | None, needs_gpus: bool | None) -> None:
         super().__init__(settings)
         self._model = model
+        self._needs_gpus = needs_gpus
 
     def architecture(self) -> Architecture | None:
         return self._model
+
+    def uses_gpus(self) -> bool | None:
+        return self._needs_gpus
 
 
 def share(
@@ -47,9 +52,10 @@ def share(
     workers: int | None = None,
     cpus: float | None = None,
     gpus: float | None = None,
+    needs_gpus: bool | None = None,
 ) -> Share:
     config = ClusterConfig(workers=workers, cpus_per_worker=cpus, gpus_per_worker=gpus)
-    return share_of(nodes, config, Sized(policy or hf(), model))
+    return share_of(nodes, config, Sized(policy or hf(), model, needs_gpus))
 
 
 def test_a_model_that_fits_has_a_copy_on_every_gpu() -> None:
@@ -91,7 +97,6 @@ def test_a_model_too_large_for_any_node_is_refused_with_what_helps() -> None:
 def test_what_is_asked_for_is_taken() -> None:
     assert share(H100, policy=hf(2)) == Share(workers=4, cpus=1.0, gpus=2.0, tensor_parallel=2)
     assert share(H100, gpus=2.0) == Share(workers=4, cpus=1.0, gpus=2.0, tensor_parallel=2)
-    assert share(H100, gpus=0.5) == Share(workers=16, cpus=1.0, gpus=0.5, tensor_parallel=1)
     assert share(H100, workers=3, cpus=2.0) == Share(workers=3, cpus=2.0, gpus=1.0, tensor_parallel=1)
 
 
@@ -133,12 +138,88 @@ def test_the_workers_that_are_taken_fit_and_leave_no_space_for_another(found: li
     assert taken.workers == sum(held)
 
 
-@pytest.mark.parametrize(("cpu_build", "share"), [(True, (1, 16.0, 0.0)), (False, (4, 1.0, 1.0))])
+@pytest.mark.parametrize(("build", "share"), [(False, (1, 16.0, 0.0)), (True, (4, 1.0, 1.0)), (None, (4, 1.0, 1.0))])
 def test_gpus_that_the_installed_vllm_cannot_use_are_left_alone(
-    monkeypatch: pytest.MonkeyPatch, cpu_build: bool, share: tuple[int, float, float]
+    monkeypatch: pytest.MonkeyPatch, build: bool | None, share: tuple[int, float, float]
 ) -> None:
     nodes = [{"Alive": True, "Resources": {"CPU": 16.0, "GPU": 4.0}}, {"Alive": False, "Resources": {"GPU": 8.0}}]
     monkeypatch.setattr("ray.nodes", lambda: nodes)
-    monkeypatch.setattr(cluster, "is_cpu_build", lambda: cpu_build)
+    monkeypatch.setattr(policies, "on_gpu_build", lambda: build)
     found = cluster.share(ClusterConfig(), policy_for(policy_settings("embedded")))
     assert (found.workers, found.cpus, found.gpus) == share
+
+
+def test_settings_decide_about_gpus_and_not_those_that_are_there_at_the_first_look() -> None:
+    with pytest.raises(ClusterError, match=r"1 workers of 1 CPUs and 1 GPUs each .* 0 \(4 CPUs and 0 GPUs on 1 node"):
+        share(HEAD, needs_gpus=True)
+    assert share(HEAD, H100, needs_gpus=True).workers == 8
+    assert share(HEAD, H100, needs_gpus=False).gpus == 0.0
+    assert share(HEAD, needs_gpus=True, gpus=0).gpus == 0.0
+    for gpus in (1.0, 0.5):
+        with pytest.raises(ClusterError):
+            share(HEAD, needs_gpus=False, gpus=gpus)
+
+
+@pytest.mark.parametrize(("gpus", "workers"), [(0.5, 16), (0.3, 24), (0.25, 32), (0.1, 64), (0.6, 8)])
+def test_workers_with_a_fraction_share_a_gpu_and_none_has_parts_of_two(gpus: float, workers: int) -> None:
+    assert share(H100, gpus=gpus) == Share(workers=workers, cpus=1.0, gpus=gpus, tensor_parallel=1)
+
+
+@given(nodes, st.floats(0.01, 1.0, exclude_max=True))
+def test_fractions_fill_each_gpu_at_most_once(found: list[dict[str, int]], gpus: float) -> None:
+    have = [{**{name: float(count) for name, count in node.items()}, "CPU": 1e6} for node in found]
+    on_one = int(1 / gpus + 1e-9)
+    assert on_one * gpus <= 1 + 1e-6
+    total = on_one * sum(node["GPU"] for node in found)
+    if not total:
+        with pytest.raises(ClusterError):
+            share(*have, gpus=gpus)
+    else:
+        assert share(*have, gpus=gpus).workers == total
+
+
+def test_a_worker_has_whole_gpus_or_a_share_of_one() -> None:
+    with pytest.raises(ValueError, match=r"cluster\.gpus_per_worker=1\.5 .* a whole number, or below 1"):
+        ClusterConfig(gpus_per_worker=1.5)
+
+
+def test_a_model_on_more_gpus_than_its_worker_has_is_refused() -> None:
+    for gpus in (1.0, 0.5):
+        with pytest.raises(
+            UsageError, match=r"policy\.tensor_parallel=2 .* set cluster\.gpus_per_worker=2, or leave it out"
+        ):
+            share(H100, policy=hf(2), gpus=gpus)
+    assert share(H100, policy=hf(2), gpus=2.0).tensor_parallel == 2
+
+
+def test_memory_for_more_than_the_share_of_a_gpu_is_refused() -> None:
+    asked = policy_settings("hf", model="org/name", memory_share=0.9)
+    with pytest.raises(
+        UsageError, match=r"policy\.memory_share=0\.9 .* set policy\.memory_share=0\.45, or leave it out"
+    ):
+        share(H100, policy=asked, gpus=0.5)
+    assert share(H100, policy=asked, gpus=1.0).gpus == 1.0
+
+
+def test_gpus_that_nobody_gets_are_reported_unless_that_was_asked_for() -> None:
+    few: Node = {"CPU": 4.0, "GPU": 8.0}
+    assert "4 workers use 4 of the cluster's 8 GPUs: each needs 1 CPUs" in unused_gpus(
+        [few], share(few), ClusterConfig()
+    )
+    three: Node = {"CPU": 64.0, "GPU": 3.0}
+    assert "use 4 of the cluster's 6 GPUs" in unused_gpus(
+        [three] * 2, share(three, three, policy=hf(2)), ClusterConfig()
+    )
+    assert not unused_gpus([H100], share(H100), ClusterConfig())
+    assert not unused_gpus([H100], share(H100, gpus=0.5), ClusterConfig())
+    assert not unused_gpus([H100], share(H100, workers=3), ClusterConfig(workers=3))
+    assert not unused_gpus([H100], share(H100, gpus=0), ClusterConfig())
+
+
+def test_an_autoscaler_is_asked_for_what_is_known() -> None:
+    def asked(policy: PolicyConfig, **settings: Any) -> tuple[Node, int]:
+        return demand(ClusterConfig(**settings), Sized(policy, None, needs_gpus=True), [])
+
+    assert asked(hf()) == ({"CPU": 1.0, "GPU": 1.0}, 1)
+    assert asked(hf(4), workers=8, cpus_per_worker=6.0) == ({"CPU": 6.0, "GPU": 4.0}, 8)
+    assert asked(hf(), workers=2, gpus_per_worker=0) == ({"CPU": 1.0}, 2)

@@ -13,7 +13,7 @@ from pipeline.core.progress import EngineWork, Status
 from pipeline.core.records import UnitTarget
 from pipeline.runtime.scheduler import TAIL_UNITS, Scheduler
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
-from pipeline.runtime.worker_handle import Job, WorkerPool
+from pipeline.runtime.worker_handle import Job, WorkerLocation, WorkerPool
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.units import UnitRef
 
@@ -47,6 +47,12 @@ class ScriptedWorker:
     attempt: int
     dead: bool = False
     looks: int = 0
+
+    async def location(self) -> WorkerLocation:
+        return WorkerLocation()
+
+    async def fetch(self) -> None:
+        return
 
     async def start(self) -> str:
         self.ledger.hired += 1

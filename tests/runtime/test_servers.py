@@ -74,7 +74,7 @@ def test_workers_that_ask_servers_take_a_cpu_each_and_no_gpu() -> None:
 
 
 def test_the_policy_chooses_its_engine() -> None:
-    assert isinstance(engine_for(LabelConfig(policy=policy()), Surroundings(cpus=1, attempt=1)), OpenAiEngine)
+    assert isinstance(engine_for(LabelConfig(policy=policy()), Surroundings()), OpenAiEngine)
 
 
 def test_a_whole_run_on_servers_that_fail_now_and_then(

@@ -14,7 +14,7 @@ from pipeline.core.records import UnitTarget
 from pipeline.engines.architectures import architecture_of
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
-from pipeline.runtime.worker_handle import Job, WorkerHandle, WorkerPool
+from pipeline.runtime.worker_handle import Job, WorkerHandle, WorkerLocation, WorkerPool
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.units import UnitRef
 from tests import models
@@ -31,6 +31,12 @@ class Fast:
     """A worker that finishes its unit at once and always reports the same counters."""
 
     hardware: Hardware | None
+
+    async def location(self) -> WorkerLocation:
+        return WorkerLocation()
+
+    async def fetch(self) -> None:
+        return
 
     async def start(self) -> str:
         return "policy"

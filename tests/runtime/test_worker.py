@@ -69,7 +69,7 @@ def label_all(
     commit = staged(storage, config)
 
     async def work() -> None:
-        worker = Worker(config, storage, engine_for(config, Surroundings(cpus=1, attempt=1)))
+        worker = Worker(config, storage, engine_for(config, Surroundings()))
         await worker.start()
         receipts = await asyncio.gather(
             *(

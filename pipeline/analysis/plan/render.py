@@ -16,8 +16,8 @@ _WIDTH = 160
 """The widest table fits. A narrower terminal wraps lines, so no figure is cut."""
 
 
-def print_plan(console: Console, forecast: Forecast, written: Path) -> None:
-    """Print the planned work, the pilot or the assumptions, the cost with each estimator, and the file of the plan."""
+def print_plan(console: Console, forecast: Forecast, written: Path, proposal: str = "") -> None:
+    """Print the planned work, the pilot or the assumptions, the cost with each estimator, the plan's file, and a proposal."""
 
     def line(text: str) -> None:
         console.print(Text(text), soft_wrap=True)
@@ -28,6 +28,8 @@ def print_plan(console: Console, forecast: Forecast, written: Path) -> None:
     console.print(_table(forecast))
     line("          a range contains the real cost of 95 of 100 runs" + _devices(forecast))
     line(f"plan      {written}: `label budget={written}` with the same settings stops at about {_limit(forecast)}")
+    if proposal:
+        line(f"faster    {proposal}")
 
 
 def _devices(forecast: Forecast) -> str:

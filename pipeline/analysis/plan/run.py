@@ -117,6 +117,17 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
     )
 
 
+def proposed_setting(config: LabelConfig) -> str:
+    """A sentence about a setting that would use the GPUs better. Empty if there is none."""
+    share = policy_for(config.policy).better_gpus_per_worker()
+    if share is None or config.cluster.gpus_per_worker is not None:
+        return ""
+    return (
+        f"cluster.gpus_per_worker={share:g} runs {round(1 / share)} engines on each GPU: with a model of this size, "
+        "the scheduling of one engine on the CPU limits its speed, not the GPU"
+    )
+
+
 def measured_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, pilot: PilotResult) -> CostBasis:
     """The basis measured by a pilot: first the problems with chains, then the bare ones."""
     draws = ChainDraws(solutions=pilot.solutions)

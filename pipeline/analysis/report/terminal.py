@@ -27,7 +27,7 @@ from pipeline.core.formatting import (
     status_line,
 )
 from pipeline.core.hardware import Hardware, Throughput
-from pipeline.core.progress import Pace, RelabelResult, Status, Summary, pace
+from pipeline.core.progress import Pace, RelabelResult, Status, Summary, new_warnings, pace
 from pipeline.core.records import Totals
 from pipeline.storage.starts import ProgressHistory
 
@@ -80,6 +80,8 @@ class LiveView:
     def __call__(self, status: Status) -> None:
         now = time.monotonic()
         changed, self._stage = status.stage != self._stage, status.stage
+        for warning in new_warnings(self._status.warnings if self._status else (), status.warnings):
+            sys.stderr.write(f"stepvalue: warning: {printable(warning)}\n")
         # A stage that begins again keeps its first start.
         self._began.setdefault(status.stage, now)
         self._course.take(status, now - self._start)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.core.errors import PolicyError
+from pipeline.core.errors import PlaceError, PolicyError
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.openai.http import Http
 from pipeline.engines.openai.wire import (
@@ -41,12 +41,12 @@ class Handshake:
 async def perform_handshakes(
     connection: Http, urls: Sequence[str], model: str, wire: Wire, tokenizer: Tokenizer
 ) -> list[Handshake]:
-    """Check all servers concurrently. Raises PolicyError for a mistake, and where no server is reachable."""
+    """Check all servers concurrently. Raises PolicyError for a mistake, and PlaceError where no server is reachable."""
     found = await asyncio.gather(
         *(_handshake(connection, at, url, model, wire, tokenizer) for at, url in enumerate(urls))
     )
     if all(handshake.server_error for handshake in found):
-        raise PolicyError(
+        raise PlaceError(
             f"no server of policy.openai.urls is reachable: {found[0].server_error}; start one, or correct the URL (the part "
             f"before {COMPLETIONS})"
         )

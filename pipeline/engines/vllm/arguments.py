@@ -56,8 +56,11 @@ def defaults_for(device: str) -> DeviceDefaults:
     return next((found for words, found in _BY_NAME if any(word in name for word in words)), _OTHER)
 
 
-def engine_arguments(config: VllmConfig, *, model: str, dtype: str, device: str, seed: int) -> dict[str, object]:
+def engine_arguments(
+    config: VllmConfig, *, model: str, dtype: str, device: str, seed: int, gpu_share: float = 1.0
+) -> dict[str, object]:
     """Keyword arguments of vLLM's `AsyncEngineArgs`. `model`: a folder or name. `device`: the driver's name, or "cpu".
+    `gpu_share`: the share of a GPU that the engine has.
 
     `seed` must differ at every start. With vLLM's default 0, a later start that sends requests in the same order would draw
     the same rollouts again.
@@ -82,7 +85,7 @@ def engine_arguments(config: VllmConfig, *, model: str, dtype: str, device: str,
         "max_num_seqs": max_num_seqs,
         # vLLM requires at least one token per request.
         "max_num_batched_tokens": config.max_num_batched_tokens or max(defaults.max_num_batched_tokens, max_num_seqs),
-        "gpu_memory_utilization": config.memory_share or GPU_MEMORY_SHARE,
+        "gpu_memory_utilization": config.memory_share or GPU_MEMORY_SHARE * gpu_share,
         "kv_cache_dtype": config.kv_cache_dtype or "auto",
         "enforce_eager": on_cpu if config.enforce_eager is None else config.enforce_eager,
         "load_format": config.load_format,

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config.label import SamplingConfig
-from pipeline.core.errors import EngineDied, PolicyError
+from pipeline.core.errors import EngineDied, PlaceError
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import attended_tokens, empty_completion
-from pipeline.engines.detected_hardware import cpu_hardware, gpu_hardware
+from pipeline.engines.detected_hardware import cpu_hardware, gpu_hardware, part_of
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.settings import VllmConfig
 from pipeline.engines.vllm.arguments import engine_arguments, policy_name, request_seed
@@ -33,7 +33,7 @@ from pipeline.engines.vllm.death import death_cause
 from pipeline.engines.vllm.detokenize import AnswerStop, completion_text, stop_at_answers
 from pipeline.engines.vllm.engine_log import EngineLog
 from pipeline.engines.vllm.guard import EngineGuard
-from pipeline.engines.vllm.load_errors import check_context, load_failure
+from pipeline.engines.vllm.load_errors import check_context, load_error
 from pipeline.engines.vllm.meter import SlotMeter, TokenMeter, leave_prometheus_out
 from pipeline.graders.base import Ending
 
@@ -46,7 +46,8 @@ _FAILED = "error"
 
 
 class VllmEngine:
-    """One model on the devices that this process sees. `cpus` is the number of cores that a CPU engine may use.
+    """One model on the devices that this process sees. `cpus` is the number of cores that a CPU engine may use. `gpus` below 1
+    is the share of a GPU that this engine has; the rest is for others.
 
     `name` is the policy's name, and `model` returns the model that vLLM loads. `ending` detects the final answer, where a
     completion stops. None: completions do not stop there. `log_folder`: where the output of its processes is kept. None: it is
@@ -61,12 +62,14 @@ class VllmEngine:
         name: str,
         model: Callable[[], str],
         cpus: int,
+        gpus: float = 0.0,
         ending: Ending | None = None,
         log_folder: str | None = None,
     ) -> None:
         self._config = policy
         self._sampling = sampling
         self._cpus = cpus
+        self._gpu_share = min(1.0, gpus or 1.0)
         self._name = name
         self._model = model
         self._ending = ending
@@ -123,7 +126,7 @@ class VllmEngine:
             from vllm.v1.engine.async_llm import AsyncLLM
             from vllm.v1.engine.detokenizer import IncrementalDetokenizer
         except ImportError as error:
-            raise PolicyError(
+            raise PlaceError(
                 f"vLLM is not installed here: install the cpu or gpu extra as the README says ({error})"
             ) from error
 
@@ -131,14 +134,15 @@ class VllmEngine:
         device = _device_name(current_platform)
         on_cpu = device == "cpu"
         dtype = cpu_dtype() if on_cpu and config.dtype == "auto" else config.dtype
-        arguments = engine_arguments(config, model=model, dtype=dtype, device=device, seed=secrets.randbits(SEED_BITS))
+        seed, share = secrets.randbits(SEED_BITS), self._gpu_share
+        arguments = engine_arguments(config, model=model, dtype=dtype, device=device, seed=seed, gpu_share=share)
         self._guard = EngineGuard()
         self._log = log = EngineLog(None if self._log_folder is None else Path(self._log_folder))
         with log.capture():
             try:
                 self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._token_meter])
             except Exception as error:  # vLLM raises many types here; all mean "cannot load"
-                raise PolicyError(load_failure(self._name, str(error), log.text)) from error
+                raise load_error(self._name, str(error), log.text) from error
             log.take_logger()
         log.mark()
         # Half of the front end's time per token is spent on looking up environment variables.
@@ -208,7 +212,7 @@ class VllmEngine:
         kv_dtype = str(self._engine.vllm_config.cache_config.cache_dtype)
         if gpu is None:
             return cpu_hardware(sizes, dtype=dtype, kv_dtype=kv_dtype, threads=self._cpus, stated=stated)
-        return gpu_hardware(
+        found = gpu_hardware(
             sizes,
             dtype=dtype,
             quantization=model.quantization,
@@ -217,6 +221,7 @@ class VllmEngine:
             devices=self._config.tensor_parallel or 1,
             stated=stated,
         )
+        return part_of(found, self._gpu_share)
 
     def abort(self, request_ids: Iterable[str]) -> None:
         wanted = self._outstanding.intersection(request_ids) - self._aborted

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.core.errors import PolicyError
+from pipeline.core.errors import PlaceError
 from pipeline.engines.vllm import reaper
 
 END_SECONDS = 30.0
@@ -36,7 +36,7 @@ _GONE = (FileNotFoundError, ProcessLookupError)
 class EngineGuard:
     """Ends all processes that are started after its creation, and their children, with this process or at `release`.
 
-    Raises PolicyError when processes of an earlier owner exist and cannot be ended.
+    Raises PlaceError when processes of an earlier owner exist and cannot be ended.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ def mark_of_this_process() -> str:
 def end_orphans(seconds: float = END_SECONDS) -> None:
     """Kill every process of this user that carries the mark of a dead owner, and wait for their end.
 
-    Raises PolicyError, which names the processes that still exist after `seconds`.
+    Raises PlaceError, which names the processes that still exist after `seconds`.
     """
     deadline = time.monotonic() + seconds
     killed: set[ProcessName] = set()
@@ -96,7 +96,7 @@ def end_orphans(seconds: float = END_SECONDS) -> None:
         if not found and not left:
             return
         if time.monotonic() > deadline:
-            raise PolicyError(
+            raise PlaceError(
                 f"processes {', '.join(map(str, left))} of an engine whose owner died still hold the device: they did not end "
                 f"within {seconds:g} s after they were killed; end them or restart the machine, then start again"
             )

@@ -1,8 +1,10 @@
-"""Turns vLLM's error and the captured output of its processes into one line: why a policy cannot be loaded, and a remedy."""
+"""Turns vLLM's error and the captured output of its processes into an error of one line: why a policy cannot be loaded, and a
+remedy. Its type says whether the model, a setting or the place is to blame (see `start_causes`)."""
 
 import re
 
-from pipeline.core.errors import PolicyError
+from pipeline.core.errors import PlaceError, PolicyError
+from pipeline.engines.vllm.start_causes import blames_model
 
 MAX_CAUSE_CHARACTERS = 300
 
@@ -44,10 +46,21 @@ _REMEDIES = (
 _OTHERWISE = "check policy.model and the other policy settings"
 
 
+def load_error(model: str, error: str, printed: str) -> PolicyError:
+    """The error to raise: a PlaceError unless the model or a setting is to blame. `printed`: by vLLM and its processes."""
+    kind = PolicyError if blames_model(_cause(error, printed)) else PlaceError
+    return kind(load_failure(model, error, printed))
+
+
+def _cause(error: str, printed: str) -> str:
+    """The innermost reported cause, without line breaks."""
+    causes = [cause for cause in _CAUSE.findall(printed) if not _NO_CAUSE.search(cause)]
+    return " ".join((causes[0] if causes else error).split())
+
+
 def load_failure(model: str, error: str, printed: str) -> str:
     """One line with the model, the innermost reported cause, and the remedy."""
-    causes = [cause for cause in _CAUSE.findall(printed) if not _NO_CAUSE.search(cause)]
-    cause = " ".join((causes[0] if causes else error).split())
+    cause = _cause(error, printed)
     lowered = cause.lower()
     remedy = next((remedy for words, remedy in _REMEDIES if any(word in lowered for word in words)), _OTHERWISE)
     if len(cause) > MAX_CAUSE_CHARACTERS:

@@ -1,20 +1,34 @@
 """The policies that vLLM serves in this process: the embedded model and any other. vLLM is imported when an engine is made."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.config.label import PolicyConfig, SamplingConfig
-from pipeline.core.errors import ClusterError
+from pipeline.core.errors import ClusterError, UsageError
 from pipeline.core.hardware import Architecture, device_named
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import Engine, EngineNeeds, Policy, PolicyFacts, Surroundings
-from pipeline.engines.detected_hardware import is_cpu_build, planned_hardware
+from pipeline.engines.detected_hardware import is_cpu_build, on_gpu_build, planned_hardware
 from pipeline.engines.embedded import embedded_model
-from pipeline.engines.hugging_face import folder_fingerprint, load_tokenizer, planned_architecture, planned_context
-from pipeline.engines.roofline import decode_bound, least_devices, weight_bytes
+from pipeline.engines.hugging_face import (
+    fetch_model,
+    folder_fingerprint,
+    load_tokenizer,
+    planned_architecture,
+    planned_context,
+)
+from pipeline.engines.roofline import decode_bound, least_devices, parameters, weight_bytes
 from pipeline.engines.settings import EmbeddedConfig, HfConfig, VllmConfig
 from pipeline.engines.vllm.arguments import EMBEDDED, GPU_MEMORY_SHARE, RANDOM_WEIGHTS, defaults_for
 from pipeline.graders.base import Ending
+
+HOST_BOUND_PARAMETERS = 3.3e9
+"""Up to this size, vLLM's scheduler limits an engine on a large GPU: it takes 26 to 35 us per token on one slow core."""
+LOADED_FROM_FILES = ("auto", "hf", "safetensors")
+"""The values of `policy.load_format` for which the files of the weights are downloaded before the engine starts."""
+ENGINES_SHARE = 0.5
+"""The share of a GPU for each of two engines, which schedule on two cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +69,7 @@ class VllmPolicy(Policy):
             name=self.name,
             model=self.model,
             cpus=around.cpus,
+            gpus=around.gpus,
             ending=ending,
             log_folder=around.log_folder,
         )
@@ -110,6 +125,24 @@ class VllmPolicy(Policy):
             download=0.0 if architecture is None else weight_bytes(architecture),
         )
 
+    def uses_gpus(self) -> bool | None:
+        return on_gpu_build()
+
+    def check_gpus(self, gpus: float) -> None:
+        share = self.settings.memory_share
+        if share is not None and 0 < gpus < 1 and share > gpus:
+            raise UsageError(
+                f"policy.memory_share={share:g} is more of a GPU than a worker has with cluster.gpus_per_worker={gpus:g}: set "
+                f"policy.memory_share={GPU_MEMORY_SHARE * gpus:g}, or leave it out"
+            )
+
+    def better_gpus_per_worker(self) -> float | None:
+        settings, architecture = self.settings, self.architecture()
+        planned_for_gpus = self.uses_gpus() or device_named(settings.device.name) is not None
+        if not planned_for_gpus or architecture is None or (settings.tensor_parallel or 1) > 1:
+            return None
+        return ENGINES_SHARE if parameters(architecture) <= HOST_BOUND_PARAMETERS else None
+
     def with_tensor_parallel(self, gpus: int) -> PolicyConfig:
         return replace(self.settings, tensor_parallel=gpus)
 
@@ -146,6 +179,14 @@ class HuggingFace(VllmPolicy):
     @property
     def name(self) -> str:
         return self.settings.model
+
+    async def fetch(self) -> None:
+        own = self.settings
+        # Other load formats do not need the files (random weights, streaming) or choose them in their own ways.
+        weights = own.load_format in LOADED_FROM_FILES
+        await asyncio.to_thread(fetch_model, own.model, own.revision, weights=weights)
+        if own.speculative_model:
+            await asyncio.to_thread(fetch_model, own.speculative_model, None, weights=weights)
 
     def fingerprint(self) -> str:
         return folder_fingerprint("policy.model", self.settings.model, "config.json", "of a Hugging Face model")

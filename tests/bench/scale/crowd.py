@@ -28,7 +28,7 @@ from pipeline.runtime.sampling import LOW
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import LearnedState, Receipt, Snapshot, UnitTask
-from pipeline.runtime.worker_handle import WorkerPool
+from pipeline.runtime.worker_handle import WorkerLocation, WorkerPool
 from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, publish
 from pipeline.storage.editions import LABELS
 from pipeline.storage.local import LocalStorage
@@ -145,6 +145,12 @@ class _SimulatedWorker:
         self._free_at = 0.0
         self._begun = 0
         self._done = 0
+
+    async def location(self) -> WorkerLocation:
+        return WorkerLocation()
+
+    async def fetch(self) -> None:
+        return
 
     async def start(self) -> str:
         self._outside.messages += 1

@@ -1,0 +1,55 @@
+"""The environment variables of the driver's shell that engines on other nodes need, and the secrets among them. Pure.
+
+Ray writes a runtime environment into the logs of its nodes and shows it in its dashboard. Secrets are therefore kept out of it:
+they are sent to a worker in the call that makes it, and messages of workers are printed without them.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+PREFIXES = ("HF_", "HUGGING_FACE_", "TRANSFORMERS_", "VLLM_", "NCCL_")
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+"""In capital or small letters."""
+OF_ONE_MACHINE = ("VLLM_HOST_IP", "VLLM_PORT", "VLLM_RPC_BASE_PATH", "VLLM_CPU_OMP_THREADS_BIND")
+"""Variables that are wrong on any other machine: addresses, ports, sockets and cores."""
+HIDDEN = "***"
+LEAST_SECRET = 6
+"""Shorter values are not hidden in messages: they would blot out parts of words."""
+_SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL|AUTH")
+_USER_AND_PASSWORD = re.compile(r"//[^/@\s]+@|^[^/@\s]+:[^/@\s]+@")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardedVariables:
+    """`plain`: for Ray's runtime environment. `secret`: never written anywhere, so not part of the representation either."""
+
+    plain: Mapping[str, str]
+    secret: Mapping[str, str] = field(repr=False)
+
+
+def forwarded(environment: Mapping[str, str]) -> ForwardedVariables:
+    """The variables of an environment that engines need. Anything else, such as keys of other services, stays here."""
+    needed = {name: value for name, value in environment.items() if _is_needed(name)}
+    secret = {name for name, value in needed.items() if is_secret(name, value)}
+    return ForwardedVariables(
+        plain={name: value for name, value in needed.items() if name not in secret},
+        secret={name: value for name, value in needed.items() if name in secret},
+    )
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether a variable may hold a secret: by its name, or because its value is an address with a user or a password."""
+    return bool(_SECRET_NAME.search(name.upper()) or _USER_AND_PASSWORD.search(value))
+
+
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """The text with `HIDDEN` in place of the values of secrets, the longest first."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= LEAST_SECRET:
+            text = text.replace(secret, HIDDEN)
+    return text
+
+
+def _is_needed(name: str) -> bool:
+    return (name.startswith(PREFIXES) and name not in OF_ONE_MACHINE) or name.upper() in PROXIES

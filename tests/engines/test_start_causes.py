@@ -1,0 +1,110 @@
+"""Whether a failed start of vLLM is the model's, a setting's or the place's. The texts are those of vLLM 0.32, torch 2.13,
+transformers 5.19 and huggingface_hub, or of issues that users of vLLM filed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.core.errors import PlaceError
+from pipeline.engines.vllm.load_errors import load_error
+from pipeline.engines.vllm.start_causes import blames_model
+
+OUTER = "Engine core initialization failed. See root cause above. Failed core proc(s): {}"
+KILLED = "Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': -9}"
+
+PLACE = [
+    "Free memory on device cuda:0 (3.12/79.11 GiB) on startup is less than desired GPU memory utilization (0.9, 71.2 GiB). "
+    "Decrease GPU memory utilization or reduce GPU memory used by other processes.",
+    "CUDA out of memory. Tried to allocate 14.00 GiB. GPU 0 has a total capacity of 79.11 GiB of which 2.31 GiB is free.",
+    "Error in memory profiling. Initial free memory 40.1 GiB, current free memory 44.0 GiB. This happens when other processes "
+    "sharing the same container release GPU memory while vLLM is profiling during initialization.",
+    "To serve at least one request with the model's max seq len (131072), (16.0 GiB KV cache is needed, which is larger than "
+    "the available KV cache memory (2.0 GiB). Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when "
+    "initializing the engine.",
+    "No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine",
+    "Available memory on node 0 (12.51/16.21 GiB) on kv cache allocation is less than requested memory for kv (1000.0 GiB).",
+    "CUDA error: uncorrectable ECC error encountered",
+    "CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be asynchronously reported",
+    "Unexpected error from cudaGetDeviceCount(). CUDA error: system not yet initialized",
+    "CUDA driver initialization failed, you might not have a CUDA gpu.",
+    "The NVIDIA driver on your system is too old (found version 12080). Please update your GPU driver",
+    "No CUDA GPUs are available",
+    "NCCL error: unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+    "NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)",
+    "World size (2) is larger than the number of available GPUs (1) in this node.",
+    "[Errno 28] No space left on device",
+    "We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files.",
+    "('Connection aborted.', ConnectionResetError(104, 'Connection reset by peer'))",
+]
+UNKNOWN = [
+    "Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your Tesla T4 GPU has compute capability 7.5.",
+    KILLED,
+    "",
+    "a text that nobody has written yet",
+]
+MODEL = [
+    "Model architectures ['GlmOcrNewForCausalLM'] are not supported for now. Supported architectures: dict_keys(['Afmoe'])",
+    "The checkpoint you are trying to load has model type `qwen9` but Transformers does not recognize this architecture.",
+    "Unrecognized model in /models/x. Should have a `model_type` key in its config.json.",
+    "Cannot find any model weights with `/models/x`",
+    "org/name does not appear to have a file named config.json. Checkout 'https://huggingface.co/org/name/tree/main'",
+    "org/nme is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'",
+    "Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/models/one/two'. Use `repo_type` argument if needed.",
+    "401 Client Error. (Request ID: Root=1-66)\n\nCannot access gated repo for url https://huggingface.co/meta-llama/x",
+    "404 Client Error. (Request ID: Root=1-66)\n\nRepository Not Found for url: https://huggingface.co/api/models/org/nme.",
+    "User-specified max_model_len (100000) is greater than the derived max_model_len (max_position_embeddings=8192.0)",
+    "max_num_batched_tokens (64) must be greater than or equal to max_num_seqs (128).",
+    "AsyncEngineArgs.__init__() got an unexpected keyword argument 'max_sequences'",
+    "Unknown quantization method: fp5. Must be one of ['awq', 'fp8'].",
+    "Total number of attention heads (14) must be divisible by tensor parallel size (4).",
+    "1 validation error for ModelConfig\n  Value error, dtype must be one of: 'half', 'float16'",
+    "The repository org/name contains custom code which must be executed to correctly load the model. Please pass the argument "
+    "`trust_remote_code=True`",
+]
+
+
+@pytest.mark.parametrize("cause", [*PLACE, *UNKNOWN])
+def test_devices_networks_deaths_and_unknown_causes_are_the_places(cause: str) -> None:
+    assert not blames_model(cause)
+
+
+@pytest.mark.parametrize("cause", MODEL)
+def test_what_is_the_same_on_every_machine_is_the_models_or_a_settings(cause: str) -> None:
+    assert blames_model(cause)
+
+
+@given(
+    st.sampled_from(MODEL),
+    st.sampled_from([str.upper, str.lower, str.title]),
+    st.sampled_from([" ", "\n", "\t ", "\r\n"]),
+)
+def test_case_and_line_breaks_do_not_matter(cause: str, changed: object, blank: str) -> None:
+    assert callable(changed)
+    assert blames_model(changed(blank.join(cause.split())))
+
+
+@given(st.sampled_from(PLACE), st.sampled_from(MODEL))
+def test_a_sign_of_the_place_outweighs_a_hint_at_a_setting(place: str, model: str) -> None:
+    """Messages about full devices advise to change settings."""
+    assert not blames_model(f"{place} {model}")
+    assert not blames_model(f"{model} {place}")
+
+
+@given(st.text())
+def test_any_text_has_an_answer_and_what_says_nothing_blames_nobody(text: str) -> None:
+    assert blames_model(text) in (True, False)
+    assert not blames_model("".join(each for each in text if not each.isalpha() and not each.isdigit()))
+
+
+@pytest.mark.parametrize(("cause", "of_the_place"), [*((one, True) for one in PLACE), *((one, False) for one in MODEL)])
+def test_the_error_that_the_engine_raises_says_who_is_to_blame(cause: str, of_the_place: bool) -> None:
+    in_a_child = f"(EngineCore pid=1) ERROR [core.py:708] ValueError: {cause}\nRuntimeError: {OUTER}\n"
+    ours, childs = load_error("some/model", cause, ""), load_error("some/model", OUTER, in_a_child)
+    assert isinstance(ours, PlaceError) == of_the_place
+    assert str(ours).startswith("the policy some/model cannot be loaded: ")
+    if not cause.startswith("1 validation error"):  # vLLM checks settings before it starts a child
+        assert isinstance(childs, PlaceError) == of_the_place
+
+
+def test_a_process_that_died_without_a_word_is_the_places() -> None:
+    assert isinstance(load_error("some/model", KILLED, f"RuntimeError: {KILLED}\n"), PlaceError)

@@ -1,0 +1,330 @@
+"""Starts of workers that fail, are late or wait, with scripted workers on a scripted cluster and a virtual clock."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.config.label import RunConfig
+from pipeline.core.errors import ClusterError, EngineDied, PlaceError, PolicyError, StepvalueError
+from pipeline.core.progress import EngineWork, Status, new_warnings
+from pipeline.core.records import UnitTarget
+from pipeline.runtime.scheduler import Scheduler
+from pipeline.runtime.starting import NextStart, next_start
+from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
+from pipeline.runtime.worker_handle import Job, WorkerLocation, WorkerPool
+from pipeline.storage.shards import ShardRecord
+from pipeline.storage.units import UnitRef
+from tests.bench.scale.run import on_a_virtual_clock
+
+SHARD = ShardRecord(table="inputs", file="f", sha256="0", rows=1)
+UNITS = 64
+FOREVER = 1e9
+
+
+@dataclass
+class Gpus:
+    """A machine with GPUs, each for `engines` workers. `faults`: by GPU, what a start raises or how many seconds it takes.
+
+    Faults are used up from the front; the last one stays.
+    """
+
+    count: int
+    engines: int = 1
+    faults: dict[int, list[Exception | float]] = field(default_factory=dict)
+    downloads: list[float] = field(default_factory=list)
+    """Seconds that the first downloads take; later ones take none."""
+    taken: dict[int, int] = field(default_factory=dict)
+    freed: asyncio.Event = field(default_factory=asyncio.Event)
+    starts: list[int] = field(default_factory=list)
+    loading: dict[int, int] = field(default_factory=dict)
+    together: int = 0
+    """The most engines that loaded on one GPU at a time."""
+    labelled: dict[int, int] = field(default_factory=dict)
+    alive: int = 0
+
+    async def take(self) -> int:
+        """The free GPU with the lowest number, as Ray does."""
+        while True:
+            for gpu in range(self.count):
+                if self.taken.get(gpu, 0) < self.engines:
+                    self.taken[gpu] = self.taken.get(gpu, 0) + 1
+                    return gpu
+            self.freed.clear()
+            await self.freed.wait()
+
+    def give_back(self, gpu: int) -> None:
+        self.taken[gpu] -= 1
+        self.freed.set()
+
+
+class GpuWorker:
+    """See `worker_handle.WorkerHandle`."""
+
+    def __init__(self, gpus: Gpus) -> None:
+        self._gpus = gpus
+        self._gpu: int | None = None
+        self._killed = False
+        self._loading = False
+        gpus.alive += 1
+
+    async def location(self) -> WorkerLocation:
+        gpu = await self._gpus.take()
+        if self._killed:
+            self._gpus.give_back(gpu)
+            raise EngineDied("it was killed")
+        self._gpu = gpu
+        return WorkerLocation(machine="m", gpus=(str(gpu),), shared=self._gpus.engines > 1)
+
+    async def fetch(self) -> None:
+        if self._gpus.downloads:
+            await asyncio.sleep(self._gpus.downloads.pop(0))
+
+    async def start(self) -> str:
+        gpus, gpu = self._gpus, self._gpu
+        assert gpu is not None
+        gpus.starts.append(gpu)
+        gpus.loading[gpu] = gpus.loading.get(gpu, 0) + 1
+        gpus.together = max(gpus.together, gpus.loading[gpu])
+        self._loading = True
+        try:
+            faults = gpus.faults.get(gpu, [])
+            fault = (faults.pop(0) if len(faults) > 1 else faults[0]) if faults else 1.0
+            if isinstance(fault, Exception):
+                await asyncio.sleep(0.5)
+                raise fault
+            await asyncio.sleep(fault)
+        finally:
+            self._stop_loading()
+        return "policy"
+
+    def _stop_loading(self) -> None:
+        if self._loading:
+            assert self._gpu is not None
+            self._loading = False
+            self._gpus.loading[self._gpu] -= 1
+
+    async def wait_for_capacity(self, begun: int) -> None:
+        return
+
+    async def label_unit(self, task: UnitTask) -> Receipt:
+        assert self._gpu is not None
+        await asyncio.sleep(5.0)
+        self._gpus.labelled[self._gpu] = self._gpus.labelled.get(self._gpu, 0) + 1
+        return Receipt(unit_id=task.unit.unit_id, whole=True)
+
+    async def missing_requests(self, task: UnitTask) -> list[str]:
+        raise AssertionError(f"{task.unit.unit_id} is no suspect")
+
+    async def snapshot(self) -> Snapshot:
+        return Snapshot(work=EngineWork())
+
+    async def drain(self) -> None:
+        return
+
+    async def stop(self) -> None:
+        return
+
+    def kill(self) -> None:
+        if not self._killed:
+            self._killed = True
+            self._gpus.alive -= 1
+            self._stop_loading()
+            if self._gpu is not None:
+                self._gpus.give_back(self._gpu)
+
+
+@dataclass(frozen=True)
+class Ended:
+    shown: list[Status]
+    error: StepvalueError | None
+
+    @property
+    def warnings(self) -> list[str]:
+        found: list[str] = []
+        before: tuple[str, ...] = ()
+        for status in self.shown:
+            found += new_warnings(before, status.warnings)
+            before = status.warnings
+        return found
+
+
+def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, **limits: float) -> Ended:
+    """A run of `UNITS` units on a virtual clock. Nothing of it is left at its end, also if it failed."""
+    shown: list[Status] = []
+    jobs = [
+        Job(unit=UnitRef(unit_id=f"u{unit}", shard=SHARD, group=0), known_length=0, unit_target=UnitTarget(rollouts=1))
+        for unit in range(UNITS)
+    ]
+    pool = WorkerPool(
+        hire=lambda _: GpuWorker(gpus),
+        workers=workers,
+        wait_seconds=wait_seconds,
+        resources=lambda: "each needs 1 GPU, and all are taken",
+    )
+    config: dict[str, Any] = {"units_in_flight": 1, **limits}
+    scheduler = Scheduler(RunConfig(**config), pool, jobs=jobs, units=UNITS, watch=shown.append)
+    error = None
+    try:
+        on_a_virtual_clock(scheduler.work_off())
+    except StepvalueError as raised:
+        error = raised
+    assert gpus.alive == 0
+    assert not any(gpus.taken.values())
+    if error is None:
+        assert sum(gpus.labelled.values()) == UNITS
+    return Ended(shown=shown, error=error)
+
+
+FULL = PlaceError("the policy m cannot be loaded: Free memory on device cuda:0 (3.12/79.11 GiB)")
+DEAD = EngineDied("a worker died: its process was killed")
+
+
+@pytest.mark.parametrize("fault", [FULL, DEAD])
+def test_eight_workers_with_one_bad_gpu_label_everything_with_seven(fault: Exception) -> None:
+    gpus = Gpus(count=8, faults={3: [fault]})
+    ended = run(gpus, 8)
+    assert ended.error is None
+    assert set(gpus.labelled) == {0, 1, 2, 4, 5, 6, 7}
+    assert gpus.starts.count(3) == 3, "run.attempts"
+    assert f"m, GPU 3 could not start ({fault})" in ended.warnings[-1]
+    assert "the run goes on with 7 of 8 workers" in ended.warnings[-1]
+
+
+def test_a_gpu_that_is_bad_at_first_is_used_later() -> None:
+    gpus = Gpus(count=2, faults={1: [FULL, 1.0]})
+    ended = run(gpus, 2)
+    assert set(gpus.labelled) == {0, 1}
+    assert "as soon as another worker has started" in ended.warnings[0]
+
+
+def test_another_place_is_tried_before_the_bad_one() -> None:
+    gpus = Gpus(count=3, faults={0: [FULL]})
+    ended = run(gpus, 2)
+    assert ended.error is None
+    assert set(gpus.labelled) == {1, 2}
+    assert gpus.starts.count(0) == 1
+
+
+def test_all_places_bad_before_any_start_end_the_run_with_the_first_cause_and_no_second_try() -> None:
+    gpus = Gpus(count=8, faults={gpu: [FULL] for gpu in range(8)})
+    ended = run(gpus, 8)
+    assert isinstance(ended.error, PlaceError)
+    assert str(ended.error) == f"{FULL} (and 7 other workers could not start either)"
+    assert sorted(gpus.starts) == list(range(8))
+    alone = run(Gpus(count=1, faults={0: [FULL]}), 1)
+    assert str(alone.error) == str(FULL)
+
+
+@pytest.mark.parametrize("bad", [0, 7])
+def test_a_model_or_a_setting_ends_the_run_at_once(bad: int) -> None:
+    cause = PolicyError("the policy m cannot be loaded: Model architectures ['X'] are not supported")
+    gpus = Gpus(count=8, faults={bad: [cause]})
+    ended = run(gpus, 8)
+    assert ended.error is cause
+    assert len(gpus.starts) == 8
+
+
+def test_the_last_worker_that_dies_at_its_start_ends_the_run_with_its_cause() -> None:
+    ended = run(Gpus(count=1, faults={0: [DEAD]}), 1)
+    assert isinstance(ended.error, EngineDied)
+    assert "failed 3 times before it had work; last error: a worker died: its process was killed" in str(ended.error)
+
+
+def test_a_late_load_is_tried_again_and_the_message_names_its_limit() -> None:
+    gpus = Gpus(count=2, faults={1: [FOREVER, 1.0]})
+    ended = run(gpus, 2, start_timeout_seconds=30)
+    assert set(gpus.labelled) == {0, 1}
+    assert ended.warnings == [
+        "a worker on m, GPU 1 could not start (it did not load the policy within run.start_timeout_seconds=30): it is started "
+        "again"
+    ]
+
+
+def test_a_late_download_is_tried_again_and_the_message_names_its_limit() -> None:
+    gpus = Gpus(count=1, downloads=[FOREVER])
+    ended = run(gpus, 1, download_timeout_seconds=40, start_timeout_seconds=5)
+    assert ended.error is None
+    assert "it did not download the model within run.download_timeout_seconds=40" in ended.warnings[0]
+
+
+def test_a_long_download_is_no_late_load() -> None:
+    ended = run(Gpus(count=1, downloads=[1000.0]), 1, start_timeout_seconds=5)
+    assert ended.error is None
+    assert ended.warnings == []
+    assert any(status.stage == "downloading the model" for status in ended.shown)
+
+
+def test_workers_without_resources_are_reported_and_the_others_go_on() -> None:
+    """Three workers for two GPUs."""
+    ended = run(Gpus(count=2), 3, wait_seconds=30)
+    assert ended.error is None
+    assert any("1 worker of 3 still got no resources within cluster.wait_seconds=30" in one for one in ended.warnings)
+
+
+def test_a_run_that_gets_no_resources_ends_with_what_is_there() -> None:
+    gpus = Gpus(count=0)
+    ended = run(gpus, 2, wait_seconds=30)
+    assert isinstance(ended.error, ClusterError)
+    assert "no worker got its resources within cluster.wait_seconds=30: each needs 1 GPU, and all are taken" in str(
+        ended.error
+    )
+    assert any(status.stage == "waiting for resources" for status in ended.shown)
+    assert ended.shown[-1].device_seconds == 0.0, "nobody used a device"
+
+
+def test_engines_of_one_gpu_load_one_after_the_other_and_those_of_others_together() -> None:
+    shared = Gpus(count=4, engines=2)
+    ended = run(shared, 8)
+    assert ended.error is None
+    assert len(shared.starts) == 8
+    assert shared.together == 1
+    assert set(shared.labelled) == {0, 1, 2, 3}
+
+
+def test_the_wait_for_another_engine_of_the_gpu_is_not_late() -> None:
+    ended = run(Gpus(count=1, engines=4, faults={0: [20.0]}), 4, start_timeout_seconds=30)
+    assert ended.warnings == []
+
+
+def test_a_dead_engine_gives_its_turn_to_the_next() -> None:
+    gpus = Gpus(count=1, engines=2, faults={0: [FOREVER, DEAD, 1.0]})
+    ended = run(gpus, 2, start_timeout_seconds=30)
+    assert ended.error is None
+    assert gpus.together == 1
+
+
+faults = st.lists(st.sampled_from([1.0, 50.0, FULL, DEAD, FOREVER]), min_size=1, max_size=4)
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 4), st.integers(1, 4), st.dictionaries(st.integers(0, 3), faults), st.sampled_from([1, 2]))
+def test_a_run_ends_well_where_a_place_is_good_and_never_hangs(
+    count: int, workers: int, faults: dict[int, list[Any]], engines: int
+) -> None:
+    gpus = Gpus(count=count, engines=engines, faults={gpu: list(each) for gpu, each in faults.items()})
+    ended = run(gpus, workers, wait_seconds=300, start_timeout_seconds=100)
+    used = min(count * engines, workers)
+    firsts = [faults.get(gpu, []) for gpu in range(-(-used // engines))]
+    if any(all(isinstance(one, float) and one < 100 for one in each) for each in firsts):
+        assert ended.error is None
+    assert gpus.together <= 1
+
+
+@given(st.booleans(), st.integers(1, 5), st.integers(1, 5))
+def test_only_a_place_waits_for_others_and_attempts_are_limited(any_started: bool, failed: int, attempts: int) -> None:
+    dead = next_start(DEAD, failed=failed, attempts=attempts, any_started=any_started)
+    assert dead is (NextStart.NOW if failed < attempts else NextStart.NEVER)
+    full = next_start(FULL, failed=failed, attempts=attempts, any_started=any_started)
+    assert full is (dead if any_started else NextStart.LATER)
+
+
+@given(st.lists(st.text(max_size=2)), st.lists(st.text(max_size=2)), st.integers(1, 5))
+def test_warnings_are_shown_once(before: list[str], added: list[str], kept: int) -> None:
+    """If texts repeat, some would look like earlier ones."""
+    numbered = [f"{number} {text}" for number, text in enumerate([*before, *added])]
+    old, new = numbered[: len(before)][-kept:], numbered[-kept:]
+    assert list(new_warnings(old, new)) == numbered[len(before) :][-kept:]
