@@ -137,13 +137,15 @@ OUT_OF_RANGE: list[tuple[type, str, str, list[Any]]] = [
     (RunConfig, "run", "attempts", [0]),
     (RunConfig, "run", "max_failures", [0]),
     (RunConfig, "run", "flush_seconds", [0.0, -1.0, 86_401.0]),
+    (RunConfig, "run", "download_timeout_seconds", [0.0, math.nan]),
     (RunConfig, "run", "start_timeout_seconds", [0.0, math.nan]),
     (RunConfig, "run", "stall_seconds", [0.0, -1.0]),
     (RunConfig, "run", "progress_seconds", [0.0]),
     (RunConfig, "run", "show_chains", [-1]),
     (ClusterConfig, "cluster", "workers", [0]),
     (ClusterConfig, "cluster", "cpus_per_worker", [0.0, math.nan]),
-    (ClusterConfig, "cluster", "gpus_per_worker", [-1.0]),
+    (ClusterConfig, "cluster", "gpus_per_worker", [-1.0, 1.5]),
+    (ClusterConfig, "cluster", "wait_seconds", [0.0, math.nan]),
 ]
 
 

@@ -111,6 +111,17 @@ def test_a_panel_is_taken_away_at_the_end_and_what_others_print_stays_whole() ->
     assert "\x1b[?25h" in after  # the cursor is back
 
 
+def test_each_warning_is_printed_once_and_cannot_write_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with LiveView(console(terminal=False)) as view:
+        view(Status(stage="loading the policy", warnings=("one",)))
+        view(Status(stage="loading the policy", warnings=("one",)))
+        view(Status(stage="loading the policy", warnings=("one", "two\x1b[2K")))
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "stepvalue: warning: one"
+    assert second.startswith("stepvalue: warning: two")
+    assert second.isprintable()
+
+
 def test_a_log_gets_plain_lines() -> None:
     output = console(terminal=False)
     with LiveView(output) as view:

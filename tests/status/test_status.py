@@ -146,6 +146,14 @@ cost      H device hours, M in money, in 1 start
     )
 
 
+def test_warnings_of_the_last_start_are_reported(run_dir: Path) -> None:
+    owe_a_unit(run_dir)
+    warned = replace(WORKING, warnings=("a worker on m, GPU 3 could not start", "two"))
+    report(run_dir, ended="", process=this_process(), pid=os.getpid(), status=warned, samples=COURSE)
+    text = printed(run_dir)
+    assert "warning   a worker on m, GPU 3 could not start\nwarning   two\n" in text
+
+
 def test_a_start_on_another_machine_is_known_by_its_signs_of_life(run_dir: Path) -> None:
     owe_a_unit(run_dir)
     start = report(run_dir, ended="", process="elsewhere pid:[1] 7 7", status=WORKING)

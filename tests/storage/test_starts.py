@@ -30,7 +30,13 @@ from pipeline.storage.starts import (
 )
 
 STATUS = Status(
-    stage="labelling", units=3, rollouts=5, verdicts=Verdicts(correct=5), load=Load(running=2), share_of_bound=0.5
+    stage="labelling",
+    units=3,
+    rollouts=5,
+    verdicts=Verdicts(correct=5),
+    load=Load(running=2),
+    share_of_bound=0.5,
+    warnings=("a worker on m, GPU 3 could not start", "two"),
 )
 
 
@@ -71,6 +77,13 @@ def test_of_very_many_starts_the_last_ones_are_read(tmp_path: Path) -> None:
         assert read_starts(storage).starts == tuple(shown[2:])
 
 
+def test_a_start_that_an_earlier_version_wrote_has_no_warnings(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / f"start-{new_start_id(1.0)}-00000.json").write_text(_fields())
+    (found,) = read_starts(LocalStorage(tmp_path)).starts
+    assert found.status.warnings == ()
+
+
 def _fields(**changes: object) -> str:
     return json.dumps(
         {"start_id": "x", "host": "h", "pid": 1, "process": "", "began_at": 1.0, "at": 1.0, "samples": []}
@@ -84,7 +97,9 @@ def _fields(**changes: object) -> str:
     [
         "", "{", "[]", "null", "7", "{}", '"' + "x" * 50, "[" * 100_000, "\x00",
         _fields(later=1), _fields(at="yesterday"), _fields(at=None), _fields(pid=1.5), _fields(host=3), _fields(samples=[[1]]),
-        _fields(samples=[["a"] * 10]), _fields(status=3), _fields(status={"stage": "", "load": [], "verdicts": {}}),
+        _fields(samples=[["a"] * 10]), _fields(status=3),
+        _fields(status={"stage": "", "load": {}, "verdicts": {}, "warnings": [1]}),
+        _fields(status={"stage": "", "load": [], "verdicts": {}}),
     ],
 )  # fmt: skip
 def test_a_damaged_file_reports_nothing_and_is_named(tmp_path: Path, content: str) -> None:
