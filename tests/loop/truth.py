@@ -9,7 +9,7 @@ from tests.tiny.arithmetic import Exercise, right_steps
 
 def right(steps: Sequence[str], exercise: Exercise) -> list[bool]:
     """Of each step, whether the chain is right when it stands there: all steps so far are those of the right chain, or, for
-    named exercises, whose chains can return to a step and write it anew, this step is."""
+    named exercises, whose chains can return to a step and write it again, this step is."""
     return right_steps(steps, exercise) if exercise.named else right_so_far(steps, exercise)
 
 

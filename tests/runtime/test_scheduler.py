@@ -37,6 +37,8 @@ class Ledger:
     hired: int = 0
     drained: int = 0
     alone: list[frozenset[str]] = field(default_factory=list)
+    warnings: tuple[str, ...] = ()
+    """Of the last status."""
 
 
 @dataclass
@@ -105,6 +107,7 @@ def work_off(
 
     def watch(status: Status) -> None:
         stages.append(status.stage)
+        ledger.warnings = status.warnings
 
     jobs = [
         Job(unit=UnitRef(unit_id=unit, shard=SHARD, group=0), known_length=0, unit_target=UnitTarget(rollouts=1))
@@ -132,6 +135,13 @@ def failing(error: type[Exception]) -> Callable[[], None]:
         raise error("as the test wants it")
 
     return befall
+
+
+def test_why_a_worker_died_stays_as_a_warning() -> None:
+    ledger = Ledger(owed=units(2), befalls=[failing(EngineDied)])
+    work_off(ledger)
+    assert ledger.warnings == ("a worker was replaced: as the test wants it",)
+    assert not any(ledger.owed.values())
 
 
 def test_all_units_are_worked_off() -> None:
