@@ -209,8 +209,13 @@ def test_workers_that_share_gpus_start_one_after_the_other_on_each(run: Callable
 
 def test_a_late_worker_is_started_again(run: Callable[[str], Run]) -> None:
     label = run("late")
-    label.start("cluster.workers=2", "cluster.gpus_per_worker=1", "run.start_timeout_seconds=8", faults={"1": 3600.0})
+    alone = ("cluster.workers=1", "cluster.gpus_per_worker=1", "run.start_timeout_seconds=5")
+    label.start(*alone, faults={"any": "hangs once"})
     label.assert_whole()
+    assert (
+        "could not start (it did not load the policy within run.start_timeout_seconds=5): it is started again"
+        in label.output
+    )
 
 
 def test_a_cluster_whose_gpus_are_taken_is_reported_with_what_helps(run: Callable[[str], Run]) -> None:

@@ -53,6 +53,9 @@ class RehearsalEngine(BatchEngine):
             case "dies":
                 print(DIED_SAYING, file=sys.stderr, flush=True)
                 os._exit(1)
+            case "hangs once" if not (hung := self._folder / "hung").exists():
+                hung.touch()
+                await asyncio.Event().wait()
             case float(seconds):
                 await asyncio.sleep(seconds)
         started = {
