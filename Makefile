@@ -107,7 +107,7 @@ bench-gpu:  ## the first half hour on one NVIDIA GPU, unattended (MODEL=qwen2.5-
 bench-estimators: setup  ## tokens per labelled step against the error of values, ours and published rules, with known truth: minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.estimators
 
-bench-loop: setup  ## the closed loop as an experiment: five seeds, ceilings, labels at equal tokens; hours (goes on in runs/loop-experiment)
+bench-loop: setup  ## the closed loop as an experiment: five seeds, ceilings, labels at equal tokens; an hour and a half (goes on in runs/loop-experiment)
 	OMP_NUM_THREADS=1 $(BIN)/python -u -m tests.bench $(if $(RECORD),--record) loop
 
 bench-scale: setup  ## idle engines, the driver with up to 512 workers, the cost of a million steps at PRICE per GPU hour, simulated: minutes
