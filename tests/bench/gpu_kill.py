@@ -1,7 +1,9 @@
 """`kill -9` of an engine's process in the middle of a run: is its memory freed, its death explained, and the run completed?"""
 
+import math
 import os
 import re
+import secrets
 import subprocess
 import sys
 import time
@@ -20,7 +22,10 @@ FREE_SECONDS = 30.0
 LOOK_SECONDS = 0.2
 FREED_SHARE = 0.5
 """Of the memory in use before: a dead engine leaves less. It held 0.9 of the device."""
+SETTLE_SECONDS = 5.0
 _UNDER_WAY = re.compile(r"rollouts [1-9]")
+_READY = re.compile(r"^labelling", re.MULTILINE)
+_TAG = "STEPVALUE_BENCH_RUN"
 _CAUSE = re.compile(r"replacing a worker \(.*?\)(?=\s+[\d:]+ \||$)", re.MULTILINE)
 """What the run says of the dead engine, up to the progress on the same line."""
 
@@ -77,10 +82,18 @@ def killed_engine(words: Sequence[str], folder: Path, *, gpu: bool) -> Killed:
     """
     run_dir, log = folder / "run", folder / "label.log"
     command = [sys.executable, "-m", "pipeline", "label", *words, f"run_dir={run_dir}"]
+    tag = secrets.token_hex(8)
     with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, _TAG: tag},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
     try:
-        core = _engine_under_way(process, log)
+        core = _engine_under_way(process, log, tag)
         with_engine = memory_in_use() if gpu else None
         core.kill()
         gone = not psutil.wait_procs([core], FREE_SECONDS)[1]
@@ -124,21 +137,29 @@ def _least_memory() -> float:
     return least
 
 
-def _engine_under_way(process: "subprocess.Popen[bytes]", log: Path) -> psutil.Process:
-    deadline = time.monotonic() + START_SECONDS
+def _engine_under_way(process: "subprocess.Popen[bytes]", log: Path, tag: str) -> psutil.Process:
+    """The engine's process, when there are rollouts, or SETTLE_SECONDS after the first engine was there."""
+    deadline, ready = time.monotonic() + START_SECONDS, math.inf
+    found: list[psutil.Process] = []
     while time.monotonic() < deadline and process.poll() is None:
         text = log.read_text("utf-8", errors="replace")
-        if _UNDER_WAY.search(text) and (found := _engines(process.pid)):
-            return found[0]
+        if _READY.search(text):
+            ready = min(ready, time.monotonic())
+            found = _engines(tag)
+            if found and (_UNDER_WAY.search(text) or time.monotonic() - ready > SETTLE_SECONDS):
+                return found[0]
         time.sleep(LOOK_SECONDS)
-    raise SystemExit(f"there was no engine to kill: {log.read_text('utf-8', errors='replace')[-2000:]}")
+    raise SystemExit(
+        f"there was no engine to kill: ready {ready < math.inf}, {len(found)} processes, exit code {process.poll()}: "
+        + log.read_text("utf-8", errors="replace")[-2000:]
+    )
 
 
-def _engines(pid: int) -> list[psutil.Process]:
+def _engines(tag: str) -> list[psutil.Process]:
+    """The processes of vLLM's engine that have this run's tag in their environment."""
     found = []
-    with suppress(psutil.Error):
-        for child in psutil.Process(pid).children(recursive=True):
-            with suppress(psutil.Error):
-                if "EngineCore" in " ".join(child.cmdline()):
-                    found.append(child)
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if "EngineCore" in " ".join(process.cmdline()) and process.environ().get(_TAG) == tag:
+                found.append(process)
     return found

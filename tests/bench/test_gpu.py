@@ -24,7 +24,7 @@ from tests.conftest import ROOT
 from tests.test_docker import DOCKER
 from tests.test_pins import GPU_LOCK, pins
 
-MINUTES = 25
+MINUTES = 40
 KILLED = Killed(
     memory=(70_000.0, 900.0),
     gone=True,
