@@ -179,11 +179,7 @@ def label_truth(made: Job, _before: Mapping[str, Result]) -> Found:
 def two_engines(made: Job, before: Mapping[str, Result]) -> Found:
     """Two workers on half a GPU each; on a CPU, on half of the cores."""
     cores = len(os.sched_getaffinity(0))
-    shares = (
-        ["cluster.gpus_per_worker=0.5", "policy.memory_share=0.45"]
-        if made.gpu
-        else [f"cluster.cpus_per_worker={max(1, cores // 2)}"]
-    )
+    shares = ["cluster.gpus_per_worker=0.5"] if made.gpu else [f"cluster.cpus_per_worker={max(1, cores // 2)}"]
     words = [word for word in made.settings if not word.startswith("cluster.workers=")]
     return _labelled(replace(made, settings=words), before, "two_engines", "cluster.workers=2", *shares)
 
