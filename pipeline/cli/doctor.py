@@ -1,7 +1,6 @@
 """The command `doctor`: checks the machines, the model and the run directory before a run."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible, write_out
@@ -11,6 +10,7 @@ from pipeline.core.formatting import printable
 
 if TYPE_CHECKING:
     from pipeline.preflight.machine import Machine
+    from pipeline.preflight.run import LookAtNodes
 
 _WIDTH = 15
 
@@ -21,7 +21,7 @@ def _doctor(config: LabelConfig) -> int:
     from pipeline.preflight.run import preflight
 
     with interruptible():
-        findings = preflight(config, lambda paths: _machines(config, paths))
+        findings = preflight(config, _look_at_nodes(config))
     for finding in findings:
         write_out(f"{finding.level.value:<8} {finding.check:<{_WIDTH}} {printable(finding.text)}\n")
         if finding.remedy:
@@ -30,19 +30,19 @@ def _doctor(config: LabelConfig) -> int:
     return int(any(finding.level is Level.FAILED for finding in findings))
 
 
-def _machines(config: LabelConfig, paths: tuple[str, ...]) -> Sequence["Machine"]:
-    """Every node of the cluster, or this machine alone, for which Ray is not started."""
-    from pipeline.preflight.machine import Machine, look
+def _look_at_nodes(config: LabelConfig) -> "LookAtNodes":
+    """At every node of the cluster, or at this machine alone, for which Ray is not started."""
+    from pipeline.preflight.nodes import joined_nodes, this_machine
 
     if config.cluster.address is None:
-        return [replace(look(paths), clock=0.0)]
-    from pipeline.runtime.cluster import cluster, on_every_node
+        return this_machine
+    from pipeline.runtime.cluster import cluster
 
-    with cluster(config.cluster):
-        return [
-            Machine(host=host, answers=False) if machine is None else replace(machine, clock=machine.clock - arrived)
-            for host, machine, arrived in on_every_node(look, paths)
-        ]
+    def look(paths: tuple[str, ...]) -> Sequence["Machine"]:
+        with cluster(config.cluster):
+            return joined_nodes(paths)
+
+    return look
 
 
 DOCTOR = Command(

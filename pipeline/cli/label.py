@@ -3,11 +3,18 @@
 import os
 import secrets
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible
 from pipeline.config.label import LabelConfig
+from pipeline.core.formatting import printable
+
+if TYPE_CHECKING:
+    from pipeline.runtime.worker_handle import WorkerPool
 
 
 def check_ending(config: LabelConfig) -> None:
@@ -25,7 +32,6 @@ def _label(config: LabelConfig) -> int:
     from pipeline.analysis.report.run_data import first_chains, reject_counts
     from pipeline.analysis.report.run_report import end_with_report
     from pipeline.analysis.report.terminal import LiveView, print_chains, print_rejects, print_summary
-    from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.driver import label
     from pipeline.runtime.stop import StopSignal
     from pipeline.storage.location import storage_at
@@ -35,7 +41,7 @@ def _label(config: LabelConfig) -> int:
     stop.listen()
     try:
         with LiveView(console, config.plan.gpu_hour_price) as view:
-            summary = label(config, partial(ray_workers, check=stop.check), view, stop)
+            summary = label(config, partial(_checked_workers, check=stop.check), view, stop)
     finally:
         stop.release()
     storage = storage_at(summary.run_dir)
@@ -48,6 +54,20 @@ def _label(config: LabelConfig) -> int:
     with interruptible():
         end_with_report(console, storage, page=config.run.report, changed=summary.units_done_now > 0)
     return 0
+
+
+@contextmanager
+def _checked_workers(config: LabelConfig, check: Callable[[], None]) -> Iterator["WorkerPool"]:
+    """The pool of workers, after a look at their machines. What is wrong there is printed, and no reason to stop: a worker that
+    cannot start says so itself. `check` is called while nodes are waited for."""
+    from pipeline.preflight.nodes import joined_nodes, this_machine
+    from pipeline.preflight.run import node_warnings
+    from pipeline.runtime.actors import ray_workers
+
+    with ray_workers(config, check=check) as pool:
+        for warning in node_warnings(config, this_machine if config.cluster.address is None else joined_nodes):
+            sys.stderr.write(f"stepvalue: warning: {printable(warning)}\n")
+        yield pool
 
 
 def set_up_ray(address: str | None) -> None:

@@ -185,14 +185,12 @@ class Surroundings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineNeeds:
     """What an engine needs of its machine. `gpus`: whether it runs on GPUs, and `parts` how many of them. `memory_share`: the
-    share of a GPU's memory that it takes. `folder`: the model's folder, if it is one. `download`: bytes of the model where they
-    are downloaded; 0 if unknown."""
+    share of a GPU's memory that it takes. `folder`: the model's folder, if it is one."""
 
     gpus: bool = False
     parts: int = 1
     memory_share: float = 0.9
     folder: str | None = None
-    download: float = 0.0
 
 
 class Policy(Protocol):
@@ -251,8 +249,12 @@ class Policy(Protocol):
         return None
 
     def needs(self) -> EngineNeeds:
-        """What each of its engines needs, as far as it is known before the model is loaded."""
+        """What each of its engines needs of its machine. Asks no network."""
         return EngineNeeds()
+
+    def download_bytes(self) -> float:
+        """The size of the model that each machine downloads. 0: none is downloaded, or its size is unknown."""
+        return 0.0
 
     def uses_gpus(self) -> bool | None:
         """Whether its workers need GPUs. None: they use them where there are any."""

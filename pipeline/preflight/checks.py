@@ -43,10 +43,15 @@ class Finding:
 
 
 def judge(
-    machines: Sequence[Machine], needs: EngineNeeds, paths: Mapping[str, str], *, filtered: bool
+    machines: Sequence[Machine],
+    needs: EngineNeeds,
+    paths: Mapping[str, str],
+    *,
+    filtered: bool = False,
+    download: float = 0.0,
 ) -> list[Finding]:
     """All findings about the nodes, in the order of the table. `paths`: what a path is -> the path. `filtered`: whether
-    sampling cuts the distribution by top_p or top_k."""
+    sampling cuts the distribution by top_p or top_k. `download`: bytes of the model where each node downloads it."""
     silent = [machine.host for machine in machines if not machine.answers]
     machines = [machine for machine in machines if machine.answers]
     found = [_silent(silent)] if silent else []
@@ -56,7 +61,7 @@ def judge(
     if needs.gpus:
         found += [check(machines, needs) for check in (_drivers, _devices, _memory, _shared)]
         found.append(_compilers(machines, filtered=filtered))
-    found.append(_disks(machines, needs))
+    found.append(_disks(machines, needs, download))
     found += [_path(machines, what, path) for what, path in paths.items()]
     return found
 
@@ -230,8 +235,8 @@ def _compilers(machines: Sequence[Machine], *, filtered: bool) -> Finding:
     return Finding(check="compiler", level=Level.OK, text="a C compiler on every node with GPUs")
 
 
-def _disks(machines: Sequence[Machine], needs: EngineNeeds) -> Finding:
-    wanted = {"models": needs.download, "compiled kernels": float(KERNEL_BYTES) if needs.gpus else 0.0}
+def _disks(machines: Sequence[Machine], needs: EngineNeeds, download: float) -> Finding:
+    wanted = {"models": download, "compiled kernels": float(KERNEL_BYTES) if needs.gpus else 0.0}
     little = [
         f"{machine.host}: {free / _GB:,.1f} GB free in {folder}, and {name} need {wanted[name] / _GB:,.1f} GB"
         for machine in machines

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,20 +25,33 @@ LookAtNodes = Callable[[tuple[str, ...]], Sequence[Machine]]
 def preflight(config: LabelConfig, look_at_nodes: LookAtNodes) -> list[Finding]:
     """All findings, in the order of the table. Raises ClusterError, and UsageError where a setting names nothing."""
     policy = policy_for(config.policy)
+    with _marked(config.run_dir) as (mark, about_run_dir):
+        more: dict[str, str] = {} if mark is None else {"run_dir": str(mark)}
+        found = _nodes(config, policy, look_at_nodes, more, download=policy.download_bytes())
+    if mark is not None:
+        found = [_named(finding, str(mark), str(config.run_dir)) for finding in found]
+    return [*found, *about_run_dir, _model(policy, config)]
+
+
+def node_warnings(config: LabelConfig, look_at_nodes: LookAtNodes) -> Iterator[str]:
+    """What is wrong with the nodes of a run that begins, as lines. The model's size is not asked for."""
+    for finding in _nodes(config, policy_for(config.policy), look_at_nodes, {}, download=0.0):
+        if finding.level is not Level.OK:
+            yield f"{finding.check}: {finding.text}; {finding.remedy}"
+
+
+def _nodes(
+    config: LabelConfig, policy: Policy, look_at_nodes: LookAtNodes, more: Mapping[str, str], *, download: float
+) -> list[Finding]:
+    """Findings about the nodes. `more`: paths that they must see besides the model's."""
     needs = policy.needs()
     if config.cluster.gpus_per_worker == 0:
         needs = replace(needs, gpus=False)
     sampling = config.sampling
+    paths = {**({} if needs.folder is None else {"model": needs.folder}), **more}
+    machines = look_at_nodes(tuple(paths.values()))
     filtered = sampling.top_p < 1 or sampling.top_k > 0
-    with _marked(config.run_dir) as (mark, about_run_dir):
-        paths = {} if needs.folder is None else {"model": needs.folder}
-        if mark is not None:
-            paths["run_dir"] = str(mark)
-        machines = look_at_nodes(tuple(paths.values()))
-    found = judge(machines, needs, paths, filtered=filtered)
-    if mark is not None:
-        found = [_named(finding, str(mark), str(config.run_dir)) for finding in found]
-    return [*found, *about_run_dir, _model(policy, config)]
+    return judge(machines, needs, paths, filtered=filtered, download=download)
 
 
 def _named(finding: Finding, mark: str, run_dir: str) -> Finding:

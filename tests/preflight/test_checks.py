@@ -25,11 +25,11 @@ NODE = Machine(
     sees={"/models/m": True, "/shared/run": True},
 )
 PATHS = {"model": "/models/m", "run_dir": "/shared/run"}
-NEEDS = EngineNeeds(gpus=True, download=16 * GB)
+NEEDS = EngineNeeds(gpus=True)
 
 
 def found(*machines: Machine, needs: EngineNeeds = NEEDS, filtered: bool = False) -> dict[str, Finding]:
-    return {finding.check: finding for finding in judge(machines, needs, PATHS, filtered=filtered)}
+    return {finding.check: finding for finding in judge(machines, needs, PATHS, filtered=filtered, download=16 * GB)}
 
 
 def test_good_nodes_have_no_remedy() -> None:

@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pipeline.__main__ import main
+from pipeline.__main__ import compose_label, main
+from pipeline.preflight.nodes import this_machine
+from pipeline.preflight.run import node_warnings
 from tests.checkout import ROOT
 
 
@@ -50,3 +53,13 @@ def test_every_node_of_a_cluster_is_looked_at(tmp_path: Path) -> None:
         [sys.executable, "-c", SCRIPT, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.stdout == "True [False, True] True\n", done.stderr
+
+
+def test_a_run_that_begins_prints_what_is_wrong_with_its_nodes(tmp_path: Path) -> None:
+    config = compose_label(["data=sample", f"policy.model={tmp_path}", f"run_dir={tmp_path / 'run'}"])
+    here = this_machine(())[0]
+    nodes = [replace(here, sees={str(tmp_path): True}), replace(here, host="far", packages={"ray": "2.0"}, clock=99.0)]
+    lines = list(node_warnings(config, lambda paths: nodes))
+    assert [line.partition(":")[0] for line in lines] == ["versions", "clocks", "model"]
+    assert f"{tmp_path} does not exist on far; use a path that all nodes mount" in lines[2]
+    assert list(node_warnings(config, this_machine)) == []

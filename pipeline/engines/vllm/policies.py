@@ -114,16 +114,19 @@ class VllmPolicy(Policy):
         return parts
 
     def needs(self) -> EngineNeeds:
-        settings, model = self.settings, self.model()
-        is_folder = Path(model).expanduser().is_dir()
-        architecture = None if is_folder else self.architecture()
+        settings, folder = self.settings, Path(self.model()).expanduser()
         return EngineNeeds(
             gpus=not is_cpu_build(),
             parts=settings.tensor_parallel or 1,
             memory_share=settings.memory_share or GPU_MEMORY_SHARE,
-            folder=str(Path(model).expanduser().resolve()) if is_folder else None,
-            download=0.0 if architecture is None else weight_bytes(architecture),
+            folder=str(folder.resolve()) if folder.is_dir() else None,
         )
+
+    def download_bytes(self) -> float:
+        if Path(self.model()).expanduser().is_dir():
+            return 0.0
+        architecture = self.architecture()
+        return 0.0 if architecture is None else weight_bytes(architecture)
 
     def uses_gpus(self) -> bool | None:
         return on_gpu_build()
