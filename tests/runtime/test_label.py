@@ -161,8 +161,10 @@ def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path,
 def test_more_workers_than_the_cluster_holds(
     ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    refused = label(ray_cluster, reference[0], tmp_path / "run", "cluster.workers=2", "cluster.gpus_per_worker=4")
+    many = ["cluster.workers=2", "cluster.gpus_per_worker=4", "cluster.wait_seconds=1"]
+    refused = label(ray_cluster, reference[0], tmp_path / "run", *many)
     assert refused.returncode == 1
+    assert "waiting up to 1 s (cluster.wait_seconds) for nodes to join" in refused.stderr
     assert "4 GPUs each do not fit: the cluster's nodes can hold 0" in refused.stderr
     assert "Traceback" not in refused.stderr
 
