@@ -6,6 +6,7 @@ their epoch: the repeated epoch has the same loss, and changes nothing.
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,8 @@ class BestEpoch:
             self.epoch, self.metrics = found["epoch"], Metrics(**found["metrics"])
 
     def compare(self, epoch: int, metrics: Metrics, model: Any, *, write: bool) -> None:
-        """Keep the weights if the epoch's loss is smaller than that of every epoch before. Without a loss it is not."""
-        if metrics.loss is None or (self.metrics is not None and not self._is_better(metrics.loss)):
+        """Keep the weights if the epoch has a finite loss that is smaller than that of every epoch before."""
+        if metrics.loss is None or not math.isfinite(metrics.loss) or not self._is_better(metrics.loss):
             return
         if write:
             self._write(epoch, metrics, model)
@@ -42,9 +43,8 @@ class BestEpoch:
         load_model(model, self._folder / _WEIGHTS.format(epoch=self.epoch))
 
     def _is_better(self, loss: float) -> bool:
-        assert self.metrics is not None
-        assert self.metrics.loss is not None
-        return loss < self.metrics.loss
+        best = None if self.metrics is None else self.metrics.loss
+        return best is None or loss < best
 
     def _write(self, epoch: int, metrics: Metrics, model: Any) -> None:
         """The state comes last: it names weights that are complete."""

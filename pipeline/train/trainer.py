@@ -93,6 +93,9 @@ def train(config: TrainConfig, *, weights: str, progress: Progress) -> Trained:
         progress(_counted(name, dataset, config, max_length))
     for text in _warnings(training, config.loss):
         progress(f"warning     {text}")
+    if config.patience is not None and not held_out.items:
+        text = f"patience={config.patience} has no effect: no held-out problem has a step to train on; raise validation"
+        progress(f"warning     {text}")
     begun = Record(settings=settings_of(config), labels=labels)
     write_record(out, begun)
     fitted = fit(config, model, tokenizer, training, held_out, progress)

@@ -54,3 +54,34 @@ def test_other_processes_compare_and_do_not_write(tmp_path: Path, write: bool) -
     best.compare(1, METRICS, model_of(1), write=write)
     assert best.epoch == 1
     assert bool(list(tmp_path.iterdir())) == write
+
+
+def test_a_loss_that_is_no_number_never_wins(tmp_path: Path) -> None:
+    best = BestEpoch(tmp_path)
+    for epoch, loss in enumerate([float("nan"), 0.5, float("inf"), 0.3], start=1):
+        best.compare(epoch, replace(METRICS, loss=loss), model_of(epoch), write=True)
+    assert best.epoch == 4
+
+
+def test_a_crash_while_the_state_is_written_leaves_the_best_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state names weights that are there, whenever the process ends."""
+
+    class PowerCut(Exception): ...
+
+    def cut(*_: object) -> None:
+        raise PowerCut
+
+    BestEpoch(tmp_path).compare(1, METRICS, model_of(1), write=True)
+    for part in ("atomic_file", "save_model"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"pipeline.train.best_epoch.{part}", cut)
+            with pytest.raises(PowerCut):
+                BestEpoch(tmp_path).compare(2, replace(METRICS, loss=0.1), model_of(2), write=True)
+        again, model = BestEpoch(tmp_path), model_of(9)
+        again.restore(model)
+        assert again.epoch == 1
+        assert model.weight.tolist() == [[1, 1]]
+    BestEpoch(tmp_path).compare(2, replace(METRICS, loss=0.1), model_of(2), write=True)
+    assert [file.name for file in tmp_path.glob("*.safetensors")] == ["best-2.safetensors"]

@@ -26,7 +26,7 @@ from pipeline.train.result import NAME
 from pipeline.train.score import score
 from pipeline.train.settings import Loss, ScoreConfig, TrainConfig, TrainTarget, Weight
 from pipeline.train.targets import IGNORED
-from pipeline.train.trainer import Trained, train, validation_text
+from pipeline.train.trainer import Trained, _Validation, train, validation_text
 from tests.conftest import write_rows
 from tests.tiny.policy import ASSET
 from tests.train.runs import is_right, learnable_run
@@ -167,6 +167,18 @@ def test_training_stops_when_the_held_out_loss_rises_and_keeps_the_best_epoch(sm
     assert len(losses) == best + 1 < 9
     assert shown[-1] == f"kept        the weights of epoch {best}"
     assert found.metrics.loss == pytest.approx(min(losses), abs=1e-4)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "prm")
+    held_out = StepDataset.of_run(config, tokenizer, max_length=192, held_out=True)
+    written = AutoModelForTokenClassification.from_pretrained(tmp_path / "prm")
+    loss = _Validation(held_out, tokenizer, Loss.soft).metrics(written).loss
+    assert loss == pytest.approx(min(losses), abs=1e-3)
+    assert losses[-1] > min(losses) + 1e-2
+
+
+def test_patience_without_held_out_problems_is_a_warning(small_run: Path, tmp_path: Path) -> None:
+    shown: list[str] = []
+    trained(settings(small_run, tmp_path / "prm", epochs=1, layers=0, patience=1, validation=1e-9), shown)
+    assert "warning     patience=1 has no effect: no held-out problem has a step to train on; raise validation" in shown
 
 
 def test_the_first_loss_behind_a_checkpoint_within_an_epoch_says_that_it_is_of_the_rest(
