@@ -97,7 +97,7 @@ format: setup  ## let ruff format the code
 bench: setup  ## throughput: control plane, engine share, a straightforward script beside it; 15 minutes (RECORD=1 keeps it in RESULTS.md)
 	$(BIN)/python -u -m tests.bench $(if $(RECORD),--record)
 
-bench-all: setup  ## all figures of tests/bench/README.md but the estimators': grading, programs, store, export, tiny and demo too; three quarters of an hour
+bench-all: setup  ## all figures of tests/bench/README.md but the estimators': grading, programs, store, export, tiny, real and demo too, and not the loop's; an hour and a half
 	$(BIN)/python -u -m tests.bench $(if $(RECORD),--record) all
 
 # Not after `setup`, which would put vLLM's CPU build into the environment.

@@ -149,3 +149,8 @@ def least_memory(accelerator: str) -> float | None:
 
 def _plain(name: str) -> str:
     return re.sub(r"[-_\s]+", " ", name).upper()
+
+
+def hides_gpus(visible: str) -> bool:
+    """Whether this value of CUDA_VISIBLE_DEVICES names no GPU."""
+    return visible.strip() in ("", "-1")

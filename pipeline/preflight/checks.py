@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipeline.core.formatting import format_count
+from pipeline.core.hardware import hides_gpus
 from pipeline.engines.base import EngineNeeds
-from pipeline.preflight.machine import DEVICES, Machine
+from pipeline.preflight.machine import COMPATIBILITY, DEVICES, Machine
 
 LEAST_DRIVER = {12: 525, 13: 580}
 """CUDA's major version -> the driver's."""
@@ -123,10 +124,11 @@ def _drivers(machines: Sequence[Machine], _: EngineNeeds) -> Finding:
                 f"{machine.host}: driver {machine.driver}, and CUDA {machine.torch_cuda} of torch needs {least}"
             )
     if problems:
+        compatible = all(machine.compatibility for machine in machines if machine.gpus)
         return Finding(
             check="driver",
-            level=Level.FAILED,
-            text="; ".join(problems),
+            level=Level.WARNING if compatible else Level.FAILED,
+            text="; ".join(problems) + (f", or the libraries that {COMPATIBILITY}=1 loads" if compatible else ""),
             remedy="install a newer NVIDIA driver, and the gpu extra in an environment of its own. Data centre GPUs can keep "
             "an older driver with the package cuda-compat and VLLM_ENABLE_CUDA_COMPATIBILITY=1",
         )
@@ -140,7 +142,7 @@ def _drivers(machines: Sequence[Machine], _: EngineNeeds) -> Finding:
 
 
 def _devices(machines: Sequence[Machine], needs: EngineNeeds) -> Finding:
-    hidden = [machine.host for machine in machines if machine.visible is not None and not machine.visible.strip(" -1")]
+    hidden = [machine.host for machine in machines if machine.visible is not None and hides_gpus(machine.visible)]
     if hidden:
         return Finding(
             check="GPUs",
@@ -210,7 +212,7 @@ def _shared(machines: Sequence[Machine], needs: EngineNeeds) -> Finding:
         return Finding(
             check="shared memory",
             level=Level.FAILED,
-            text=f"too little is free in /dev/shm on {'; '.join(little)}",
+            text=f"/dev/shm is too small on {'; '.join(little)}",
             remedy="in a container give --shm-size (docker), or mount an emptyDir of medium Memory at /dev/shm (Kubernetes)",
         )
     return Finding(check="shared memory", level=Level.OK, text="enough on every node with GPUs")

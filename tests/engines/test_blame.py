@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.errors import PolicyError
-from pipeline.engines.vllm.load_errors import check_context, load_failure
+from pipeline.core.errors import PlaceError, PolicyError
+from pipeline.engines.vllm.load_errors import check_context, load_error, load_failure
 
 OUTER = "Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 
@@ -68,7 +68,6 @@ OUTER = "Engine core initialization failed. See root cause above. Failed core pr
             "lower policy.memory_share, or raise policy.tensor_parallel",
         ),
         ("RuntimeError: No CUDA GPUs are available", "No CUDA GPUs", "policy.tensor_parallel"),
-        ("", "initialization failed", "policy.model"),
     ],
 )
 def test_the_cause_and_the_remedy_are_reported(printed: str, cause: str, remedy: str) -> None:
@@ -76,6 +75,41 @@ def test_the_cause_and_the_remedy_are_reported(printed: str, cause: str, remedy:
     assert line.startswith("the policy some/model cannot be loaded: ")
     assert cause in line
     assert remedy in line
+
+
+def test_what_was_survived_before_the_failure_is_not_the_cause() -> None:
+    printed = (
+        "(EngineCore pid=1) WARNING Failed to import x: ImportError: libfoo.so.1: cannot open\n"
+        "(EngineCore pid=1) ERROR EngineCore failed to start.\n"
+        "(EngineCore pid=1) ERROR torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered\n"
+    )
+    error = load_error("m", OUTER, printed, "; its output is in x.log")
+    assert "uncorrectable ECC" in str(error)
+    assert str(error).endswith("; its output is in x.log")
+    assert type(error) is PlaceError
+
+
+@pytest.mark.parametrize(
+    ("printed", "cause"),
+    [
+        ("(EngineCore pid=1) INFO loading weights\n", "its processes printed no error"),
+        ("Fatal Python error: Segmentation fault\n", "Fatal Python error: Segmentation fault"),
+        (
+            "terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: unknown\n",
+            "CUDA error: unknown",
+        ),
+    ],
+)
+def test_processes_that_die_at_the_start_are_no_fault_of_a_setting(printed: str, cause: str) -> None:
+    error = load_error("m", OUTER, printed)
+    assert cause in str(error)
+    assert "dmesg" in str(error)
+    assert "policy.model" not in str(error)
+    assert type(error) is PlaceError
+
+
+def test_an_access_token_is_in_no_error() -> None:
+    assert "hf_abcdefgh" not in load_failure("m", "401 for https://hub/x?token=hf_abcdefghijkl", "")
 
 
 def test_an_error_that_prints_nothing_speaks_for_itself() -> None:

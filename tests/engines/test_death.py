@@ -21,6 +21,11 @@ WORKER = "(Worker_TP1 pid=9) ERROR 11-23 19:24:41 [multiproc_executor.py:1063] "
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
         ),
         (
+            f"{FATAL}EngineCore encountered a fatal error.\n{FATAL}OSError: the disk is full\n\n"
+            f"{FATAL}During handling of the above exception, another exception occurred:\n{FATAL}KeyError: 'x'\n",
+            "OSError: the disk is full",
+        ),
+        (
             "ValueError: a request was refused, and the engine went on\n"
             f"{FATAL}EngineCore encountered a fatal error.\n{FATAL}KeyError: 'block 7'\n",
             "KeyError: 'block 7'",

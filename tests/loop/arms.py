@@ -91,8 +91,8 @@ ARMS = (
     Arm(name="ORM of the pooled chains", training={"target": TrainTarget.outcome, "loss": Loss.hard}),
     Arm(name="fixed N=8, 800 problems", estimator=FIXED, rollouts=8),
 )
-"""The last four before the ORM cost about 200,000 tokens each and have as many updates, so fewer chains are seen more often;
-they stop by held-out problems."""
+"""Those with `_UNTIL_WORSE` cost about 200,000 tokens each and have as many updates, so fewer chains are seen more often; they
+stop by held-out problems."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

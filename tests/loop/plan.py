@@ -12,8 +12,8 @@ SEED = 11
 """Decides the problems alone: what is sampled and learned for them differs from loop to loop."""
 SIZE = Size(operators=range(2, 4), max_value=20, max_term=12)
 """Small numbers: few enough sums that a model learns from some thousand chains which are right. On all that the policy was
-trained on, models that were shown 11,658 chains chose no better than chance. Few operators: with three to five, one of three
-right answers came by luck after wrong steps, and a perfect checker of steps chose right among 16 for 0.32 of the problems."""
+trained on, models that were shown 11,658 chains chose no better than chance. Few operators: with three to five, most right
+answers came by luck after wrong steps, and a perfect checker of steps chose right among 16 for 0.32 of the problems."""
 TEST_PROBLEMS = 200
 SOLUTIONS = 6
 """Chains that are sampled for a problem to train on. Equal ones are one."""

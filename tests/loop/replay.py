@@ -148,7 +148,7 @@ def labelled(
 ) -> Labelled:
     """Labels of the chains of `draws` draws for each of these problems; `rollouts` as `sampling.rollouts`.
 
-    A rollout that an estimator asks for and the pool does not have is an error: use fewer `rollouts`, or a larger pool."""
+    A rollout that an estimator asks for and the pool does not have is drawn, in this process only."""
     rule = estimator_for(estimator)
     state = rule.learner.initial() if rule.learner else None
     rows: list[Row] = []

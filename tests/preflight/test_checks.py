@@ -52,7 +52,7 @@ def test_good_nodes_have_no_remedy() -> None:
         ({"torch_cuda": None}, "driver", "b: torch is built for CPUs", "gpu extra"),
         ({"visible": ""}, "GPUs", "CUDA_VISIBLE_DEVICES is empty on b", "unset CUDA_VISIBLE_DEVICES"),
         ({"gpus": (H100, replace(H100, free=70 * GB))}, "GPU memory", "b, GPU 1: 70.0 of 80.0 GB free", "nvidia-smi"),
-        ({"shared": 64 * 2**20}, "shared memory", "/dev/shm on b: 0.07 of 2.1 GB", "--shm-size"),
+        ({"shared": 64 * 2**20}, "shared memory", "/dev/shm is too small on b: 0.07 of 2.1 GB", "--shm-size"),
         ({"c_compiler": False}, "compiler", "no C compiler on b", "gcc"),
         ({"python": "3.11.9"}, "versions", "Python 3.12.3 on a, 3.11.9 on b", "same packages on all nodes"),
         ({"packages": {"ray": "2.59.0"}}, "versions", "ray 2.60.0 on a, 2.59.0 on b", "same packages on all nodes"),
@@ -88,6 +88,27 @@ def test_what_is_wrong_on_one_node_is_named_with_its_host(
 def test_what_may_be_meant_is_a_warning(changed: dict[str, Any], check: str, text: str) -> None:
     finding = found(NODE, replace(NODE, host="b", **changed))[check]
     assert (finding.level, text in finding.text, bool(finding.remedy)) == (Level.WARNING, True, True)
+
+
+@pytest.mark.parametrize("visible", ["0", "1", "11", "-1,0", "GPU-1", None])
+def test_gpus_that_are_named_are_not_hidden(visible: str | None) -> None:
+    assert found(replace(NODE, visible=visible))["GPUs"].level is Level.OK
+
+
+def test_an_older_driver_may_do_with_compatibility_libraries() -> None:
+    old = replace(NODE, driver="570.86.10")
+    assert found(old)["driver"].level is Level.FAILED
+    finding = found(replace(old, compatibility=True))["driver"]
+    assert (finding.level, "VLLM_ENABLE_CUDA_COMPATIBILITY=1" in finding.text) == (Level.WARNING, True)
+
+
+def test_slices_are_not_judged_by_the_memory_of_their_gpu() -> None:
+    sliced = replace(NODE, gpus=(replace(H100, sliced=True, free=GB),))
+    assert found(sliced)["GPU memory"].level is Level.OK
+
+
+def test_a_node_with_as_many_gpus_is_enough_beside_smaller_ones() -> None:
+    assert found(NODE, replace(NODE, host="b", gpus=(H100,)), needs=replace(NEEDS, parts=2))["GPUs"].level is Level.OK
 
 
 def test_without_gpus_nothing_is_said_of_them_unless_they_are_needed() -> None:

@@ -54,6 +54,11 @@ def death_cause(printed: str, ended: Mapping[str, int]) -> str:
     return "its processes printed no error"
 
 
+def without_tokens(text: str) -> str:
+    """The text without access tokens of Hugging Face."""
+    return _TOKEN.sub("hf_***", text)
+
+
 def _end(code: int) -> str:
     if code > 0:
         return f"ended with exit code {code}"
@@ -66,5 +71,5 @@ def _end(code: int) -> str:
 
 
 def _bounded(cause: str) -> str:
-    line = _TOKEN.sub("hf_***", printable(cause))
+    line = without_tokens(printable(cause))
     return line if len(line) <= MAX_CAUSE_CHARACTERS else line[:MAX_CAUSE_CHARACTERS].rsplit(" ", 1)[0] + " ..."

@@ -142,7 +142,7 @@ class VllmEngine:
             try:
                 self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), stat_loggers=[self._token_meter])
             except Exception as error:  # vLLM raises many types here; all mean "cannot load"
-                raise load_error(self._name, str(error), log.text) from error
+                raise load_error(self._name, str(error), log.text, _kept(log)) from error
             log.take_logger()
         log.mark()
         # Half of the front end's time per token is spent on looking up environment variables.
@@ -271,9 +271,8 @@ class VllmEngine:
         """Why the engine stopped, and where its output stands."""
         if not self._engine.errored:
             return f"vLLM failed on {request.request_id}: {type(error).__name__}: {error}"
-        log = self._log
-        kept = f"; its output is in {log.path} on {socket.gethostname()}" if log is not None and log.is_kept else ""
-        return f"vLLM died: {death_cause(log.text if log else '', _ended(self._engine))}{kept}"
+        assert self._log is not None
+        return f"vLLM died: {death_cause(self._log.text, _ended(self._engine))}{_kept(self._log)}"
 
     def _count(self, *, running: int = 0, waiting: int = 0) -> None:
         self._running += running
@@ -318,6 +317,11 @@ class VllmEngine:
         """Whether vLLM rejected one request and continues with the others. It wraps some of its errors."""
         refused = isinstance(error, self._refusals) or isinstance(error.__cause__, self._refusals)
         return refused and not self._engine.errored
+
+
+def _kept(log: EngineLog) -> str:
+    """A clause that says where the output of an engine's processes is. Empty if it goes with the engine."""
+    return f"; its output is in {log.path} on {socket.gethostname()}" if log.is_kept else ""
 
 
 def _ended(engine: Any) -> Mapping[str, int]:

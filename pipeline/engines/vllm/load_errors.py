@@ -4,16 +4,22 @@ remedy. Its type says whether the model, a setting or the place is to blame (see
 import re
 
 from pipeline.core.errors import PlaceError, PolicyError
+from pipeline.engines.vllm.death import death_cause, without_tokens
 from pipeline.engines.vllm.start_causes import blames_model
 
 MAX_CAUSE_CHARACTERS = 300
 
 _CAUSE = re.compile(r"\b[A-Za-z_.]*(?:Error|Exception): (.+)")
 # Wrappers of the cause: raised by vLLM in our process, and by the library that checks its settings.
+_FAILED = re.compile(r"(?:EngineCore|WorkerProc) failed to start|terminate called|Fatal Python error|died unexpectedly")
 _NO_CAUSE = re.compile(r"Engine core initialization failed|\d+ validation errors? for ")
 
 # Words in the cause and the remedy, most specific first.
 _REMEDIES = (
+    (
+        ("ended at the start",),
+        "look at the machine: `dmesg` for memory and devices, nvidia-smi for the GPU",
+    ),
     (
         ("not a valid model identifier", "repo id", "repository", "couldn't connect", "offline mode", "404 client"),
         "give policy.model a local folder or a Hugging Face name that this machine can reach",
@@ -46,16 +52,28 @@ _REMEDIES = (
 _OTHERWISE = "check policy.model and the other policy settings"
 
 
-def load_error(model: str, error: str, printed: str) -> PolicyError:
-    """The error to raise: a PlaceError unless the model or a setting is to blame. `printed`: by vLLM and its processes."""
+def load_error(model: str, error: str, printed: str, kept: str = "") -> PolicyError:
+    """The error to raise: a PlaceError unless the model or a setting is to blame. `printed`: by vLLM and its processes. `kept`:
+    a clause that says where that is."""
     kind = PolicyError if blames_model(_cause(error, printed)) else PlaceError
-    return kind(load_failure(model, error, printed))
+    return kind(load_failure(model, error, printed) + kept)
 
 
 def _cause(error: str, printed: str) -> str:
-    """The innermost reported cause, without line breaks."""
-    causes = [cause for cause in _CAUSE.findall(printed) if not _NO_CAUSE.search(cause)]
-    return " ".join((causes[0] if causes else error).split())
+    """The innermost reported cause, without line breaks and access tokens. What stands before the failure was survived."""
+    failed = _FAILED.search(printed)
+    causes = [
+        cause
+        for cause in _CAUSE.findall(printed[failed.start() :] if failed else printed)
+        if not _NO_CAUSE.search(cause)
+    ]
+    if causes:
+        cause = causes[0]
+    elif _NO_CAUSE.search(error):
+        cause = f"vLLM's processes ended at the start: {death_cause(printed, {})}"
+    else:
+        cause = error
+    return without_tokens(" ".join(cause.split()))
 
 
 def load_failure(model: str, error: str, printed: str) -> str:

@@ -172,6 +172,10 @@ class Embedded(VllmPolicy):
     def model(self) -> str:
         return str(embedded_model())
 
+    def needs(self) -> EngineNeeds:
+        # Each machine converts the package's model to a folder of its own.
+        return replace(super().needs(), folder=None)
+
 
 class HuggingFace(VllmPolicy):
     """Any model that vLLM serves, by its Hugging Face name or its folder."""
