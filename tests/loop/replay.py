@@ -79,10 +79,14 @@ class Graded:
         """Of the first `count` draws for a problem."""
         return sum(len(text) + (not is_cut(text)) for text in self.part.draws[problem][:count])
 
+    def completion(self, prefix: str, issue: int) -> str:
+        """The rollout of this number of a prefix, as far as they are drawn."""
+        return self._completions.get(prefix, self.part.rollouts.get(prefix, ()))[issue]
+
     def outcome(self, prefix: str, issue: int, around: int, known: Set[str]) -> RolloutOutcome:
         """A rollout, issued in round `around`. `known`: the prefixes of the chains to be labelled."""
         problem, _, begun = prefix.partition("\n")
-        completion = self._completions[prefix][issue]
+        completion = self.completion(prefix, issue)
         verdict, _ = self._judged(problem, begun + completion, is_cut(completion))
         return RolloutOutcome(
             prefix_id=prefix,
