@@ -179,6 +179,11 @@ def _print(line: str) -> None:
     sys.stderr.write(f"stepvalue: {line}\n")
 
 
+def has_room(taken: Share) -> bool:
+    """Whether the cluster has a GPU, or the share of one, that is free for another worker. False where workers use none."""
+    return taken.gpus > 0 and bool(ray.available_resources().get("GPU", 0.0) >= taken.gpus)
+
+
 def wanted_and_there(taken: Share) -> str:
     """A clause that says what a worker needs and what the cluster has, for a worker that waits."""
     have, free = ray.cluster_resources(), ray.available_resources()

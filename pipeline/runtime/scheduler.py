@@ -266,6 +266,8 @@ class Scheduler:
         follows = self._starts.failed(slot, error, workers=len(self._slots))
         if follows is NextStart.NOW:
             self._add_worker(slot, reserve=isinstance(error, PlaceError))
+        elif not self._slots and self._starts.tries_elsewhere(slot, follows):
+            self._add_worker(slot, reserve=True)
         elif not self._slots:
             if (common := self._starts.error()) is not None:
                 raise common

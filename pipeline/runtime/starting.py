@@ -4,7 +4,8 @@ A start waits for resources, downloads the model, waits for its turn if it share
 or a setting is to blame (PolicyError), no worker can start and the run ends. Any other failure costs one worker:
 
 - Before any worker has started, a place that failed (PlaceError) waits for the others. If one of them starts, the place is the
-  cause and another one is tried. If all fail, the cause is common to them and the first error is raised.
+  cause and another one is tried. If all fail, another free device is tried, `run.attempts` times in all. Without one, the
+  cause is common to them and the first error is raised.
 - A failed place stays reserved for a while, so that the next worker gets another one. If no other is free, it is tried again.
 - A worker that died or was late is started again. After `run.attempts` failures in a row the run goes on without it.
 
@@ -93,6 +94,13 @@ class WorkerStarts:
             + (rest if follows is NextStart.NEVER else "")
         )
         return follows
+
+    def tries_elsewhere(self, slot: WorkerSlot, follows: NextStart) -> bool:
+        """Whether the only worker, which failed because of its place, is started again because another place is free."""
+        if follows is not NextStart.LATER or slot.failed_starts >= self._config.attempts or not self._pool.has_room():
+            return False
+        self._failed.remove(slot)
+        return True
 
     def error(self) -> StepvalueError | None:
         """The error of a run whose workers all failed because of their places before any started. None if it was otherwise."""

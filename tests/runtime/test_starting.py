@@ -164,6 +164,7 @@ def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, **limits: float) 
         workers=workers,
         wait_seconds=wait_seconds,
         resources=lambda: "each needs 1 GPU, and all are taken",
+        has_room=lambda: any(gpus.taken.get(gpu, 0) < gpus.engines for gpu in range(gpus.count)),
     )
     config: dict[str, Any] = {"units_in_flight": 1, **limits}
     scheduler = Scheduler(RunConfig(**config), pool, jobs=jobs, units=UNITS, watch=shown.append)
@@ -217,6 +218,22 @@ def test_all_places_bad_before_any_start_end_the_run_with_the_first_cause_and_no
     assert sorted(gpus.starts) == list(range(8))
     alone = run(Gpus(count=1, faults={0: [FULL]}), 1)
     assert str(alone.error) == str(FULL)
+
+
+def test_the_only_worker_tries_other_gpus() -> None:
+    """A small run, or the rest of one, needs one worker; Ray gives it the same GPU first every time."""
+    gpus = Gpus(count=8, faults={0: [FULL], 1: [FULL]})
+    ended = run(gpus, 1)
+    assert ended.error is None
+    assert gpus.starts == [0, 1, 2]
+    assert set(gpus.labelled) == {2}
+
+
+def test_the_only_worker_does_not_try_all_gpus_for_ever() -> None:
+    gpus = Gpus(count=8, faults={gpu: [FULL] for gpu in range(8)})
+    ended = run(gpus, 1)
+    assert str(ended.error) == f"{FULL} (and 2 other workers could not start either)"
+    assert gpus.starts == [0, 1, 2], "run.attempts"
 
 
 @pytest.mark.parametrize("bad", [0, 7])
