@@ -5,7 +5,7 @@ they are sent to a worker in the call that makes it, and messages of workers are
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 PREFIXES = ("HF_", "HUGGING_FACE_", "TRANSFORMERS_", "VLLM_", "NCCL_")
@@ -44,11 +44,20 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """The text with `HIDDEN` in place of the values of secrets, the longest first."""
-    for secret in sorted(secrets, key=len, reverse=True):
+    """The text with `HIDDEN` in place of the values of secrets, and of users and passwords within them, the longest first."""
+    for secret in sorted({part for secret in secrets for part in _parts(secret)}, key=len, reverse=True):
         if len(secret) >= LEAST_SECRET:
             text = text.replace(secret, HIDDEN)
     return text
+
+
+def _parts(secret: str) -> Iterator[str]:
+    """A secret, and of an address also its user with the password, and the password."""
+    yield secret
+    if found := _USER_AND_PASSWORD.search(secret):
+        login = found[0].removeprefix("//").removesuffix("@")
+        yield login
+        yield login.partition(":")[2]
 
 
 def _is_needed(name: str) -> bool:

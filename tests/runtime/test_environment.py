@@ -73,5 +73,11 @@ def test_a_secret_within_a_longer_one_leaves_nothing_of_it() -> None:
     assert without_secrets("in a line", ["in", ""]) == "in a line"
 
 
+def test_a_password_is_hidden_without_its_address_too() -> None:
+    proxy = "http://user:passw0rd@proxy:80"
+    for text in (proxy, "cannot connect to user:passw0rd@proxy", "password passw0rd refused"):
+        assert "passw0rd" not in without_secrets(text, [proxy])
+
+
 def test_secrets_are_not_part_of_what_is_printed() -> None:
     assert "hf_abcdefghijkl" not in repr(forwarded(SHELL))
