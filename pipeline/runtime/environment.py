@@ -45,9 +45,10 @@ def is_secret(name: str, value: str) -> bool:
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
     """The text with `HIDDEN` in place of the values of secrets, and of users and passwords within them, the longest first."""
-    for secret in sorted({part for secret in secrets for part in _parts(secret)}, key=len, reverse=True):
-        if len(secret) >= LEAST_SECRET:
-            text = text.replace(secret, HIDDEN)
+    hidden = {part for secret in secrets for part in _parts(secret)}
+    for part in sorted(hidden, key=len, reverse=True):
+        if len(part) >= LEAST_SECRET:
+            text = text.replace(part, HIDDEN)
     return text
 
 
