@@ -21,7 +21,7 @@ from pipeline.core.errors import EngineDied, PlaceError, StepvalueError, WorkerL
 from pipeline.core.failpoints import arm
 from pipeline.engines.base import Surroundings
 from pipeline.engines.registry import policy_for
-from pipeline.runtime.cluster import RunMetrics, cluster, has_room, share, wanted_and_there
+from pipeline.runtime.cluster import RunMetrics, cluster, has_free_device, share, wanted_and_there
 from pipeline.runtime.environment import forwarded, without_secrets
 from pipeline.runtime.placement import Share
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker, engine_for
@@ -159,7 +159,7 @@ def ray_workers(config: LabelConfig, check: Callable[[], None] = lambda: None) -
             devices=_devices(policy.devices(), config.plan.gpus, taken),
             wait_seconds=config.cluster.wait_seconds,
             resources=partial(wanted_and_there, taken),
-            has_room=partial(has_room, taken),
+            has_free_device=partial(has_free_device, taken),
             # A private Ray does not export metrics.
             watch=RunMetrics(last_part(config.run_dir or "")) if config.cluster.address is not None else no_watcher,
         )

@@ -179,7 +179,7 @@ def _print(line: str) -> None:
     sys.stderr.write(f"stepvalue: {line}\n")
 
 
-def has_room(taken: Share) -> bool:
+def has_free_device(taken: Share) -> bool:
     """Whether the cluster has a GPU, or the share of one, that is free for another worker. False where workers use none."""
     return taken.gpus > 0 and bool(ray.available_resources().get("GPU", 0.0) >= taken.gpus)
 

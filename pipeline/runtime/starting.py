@@ -97,7 +97,11 @@ class WorkerStarts:
 
     def tries_elsewhere(self, slot: WorkerSlot, follows: NextStart) -> bool:
         """Whether the only worker, which failed because of its place, is started again because another place is free."""
-        if follows is not NextStart.LATER or slot.failed_starts >= self._config.attempts or not self._pool.has_room():
+        if (
+            follows is not NextStart.LATER
+            or slot.failed_starts >= self._config.attempts
+            or not self._pool.has_free_device()
+        ):
             return False
         self._failed.remove(slot)
         return True

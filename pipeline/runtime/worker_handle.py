@@ -97,7 +97,7 @@ class WorkerPool:
     """Creates workers. `workers`: the most at a time. `devices`: devices of each worker, see `config.label.PlanConfig`.
 
     `watch`: a further watcher that receives each status, such as the metrics of the cluster. `wait_seconds`: how long workers
-    may wait for resources; `resources` says in a clause what a worker needs and what is there. `has_room`: whether another
+    may wait for resources; `resources` says in a clause what a worker needs and what is there. `has_free_device`: whether another
     device is free for a worker now; asked only when no worker is left.
     """
 
@@ -107,7 +107,7 @@ class WorkerPool:
     watch: Watcher = no_watcher
     wait_seconds: float = math.inf
     resources: Callable[[], str] = str
-    has_room: Callable[[], bool] = bool
+    has_free_device: Callable[[], bool] = bool
 
 
 @dataclass(slots=True, eq=False)

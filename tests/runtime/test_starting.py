@@ -164,7 +164,7 @@ def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, **limits: float) 
         workers=workers,
         wait_seconds=wait_seconds,
         resources=lambda: "each needs 1 GPU, and all are taken",
-        has_room=lambda: any(gpus.taken.get(gpu, 0) < gpus.engines for gpu in range(gpus.count)),
+        has_free_device=lambda: any(gpus.taken.get(gpu, 0) < gpus.engines for gpu in range(gpus.count)),
     )
     config: dict[str, Any] = {"units_in_flight": 1, **limits}
     scheduler = Scheduler(RunConfig(**config), pool, jobs=jobs, units=UNITS, watch=shown.append)
