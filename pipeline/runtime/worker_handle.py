@@ -97,8 +97,8 @@ class WorkerPool:
     """Creates workers. `workers`: the most at a time. `devices`: devices of each worker, see `config.label.PlanConfig`.
 
     `watch`: a further watcher that receives each status, such as the metrics of the cluster. `wait_seconds`: how long workers
-    may wait for resources; `resources` says in a clause what a worker needs and what is there. `has_free_device`: whether another
-    device is free for a worker now; asked only when no worker is left.
+    may wait for resources; `resources` says in a clause what a worker needs and what is there. `has_free_device`: whether
+    another device is free for a worker now; asked only when no worker is left.
     """
 
     hire: StartWorker
