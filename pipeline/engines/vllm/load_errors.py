@@ -10,9 +10,11 @@ from pipeline.engines.vllm.start_causes import blames_model
 MAX_CAUSE_CHARACTERS = 300
 
 _CAUSE = re.compile(r"\b[A-Za-z_.]*(?:Error|Exception): (.+)")
-# Wrappers of the cause: raised by vLLM in our process, and by the library that checks its settings.
+# The lines with which a failure begins.
 _FAILED = re.compile(r"(?:EngineCore|WorkerProc) failed to start|terminate called|Fatal Python error|died unexpectedly")
-_NO_CAUSE = re.compile(r"Engine core initialization failed|\d+ validation errors? for ")
+_ENDED = "Engine core initialization failed"
+# Wrappers of the cause: raised by vLLM in our process, and by the library that checks its settings.
+_NO_CAUSE = re.compile(rf"{_ENDED}|\d+ validation errors? for ")
 
 # Words in the cause and the remedy, most specific first.
 _REMEDIES = (
@@ -69,7 +71,7 @@ def _cause(error: str, printed: str) -> str:
     ]
     if causes:
         cause = causes[0]
-    elif _NO_CAUSE.search(error):
+    elif _ENDED in error:
         cause = f"vLLM's processes ended at the start: {death_cause(printed, {})}"
     else:
         cause = error
