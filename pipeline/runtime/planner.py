@@ -228,7 +228,7 @@ class Planner:
             policy=self._policy.policy,
         )
         plan.chains.append(chain)
-        shape = replace(chain.shape, prices=_prices(root, prefixes))
+        shape = replace(chain.shape, prices=rollout_prices([len(prefix.prompt_ids) for prefix in (root, *prefixes)]))
         measured = set(measured_prefixes(shape))
         for prefix in reversed(prefixes):
             if prefix.prefix_id in measured:
@@ -258,10 +258,12 @@ def _reject(row: InputRow, reason: RejectReason, detail: str) -> Reject:
     return Reject(location=row.location, reason=reason, detail=detail, source_id=row.source_id)
 
 
-def _prices(root: Prefix, prefixes: Sequence[Prefix]) -> tuple[float, ...]:
-    """The expected cost of a rollout of each prefix in tokens: the rest of its chain, and one mean step more."""
-    lengths = [len(prefix.prompt_ids) for prefix in (root, *prefixes)]
-    step = max(1.0, (lengths[-1] - lengths[0]) / len(prefixes))
+def rollout_prices(lengths: Sequence[int]) -> tuple[float, ...]:
+    """The expected cost of a rollout of each prefix in tokens: the rest of its chain, and one mean step more.
+
+    `lengths`: tokens of the prefixes of a chain, from the bare problem to the whole chain.
+    """
+    step = max(1.0, (lengths[-1] - lengths[0]) / (len(lengths) - 1))
     return tuple(lengths[-1] - length + step for length in lengths)
 
 

@@ -29,6 +29,7 @@ from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import Tree, trees_of, trials_of
 from pipeline.graders.base import Checker
 from pipeline.graders.question import grade_at_once, grade_in_time, outcome_of
+from pipeline.runtime.planner import rollout_prices
 from tests.loop.pool import PoolPart, completions, is_cut
 from tests.loop.sampler import Sampler
 from tests.tiny.arithmetic import Exercise
@@ -159,7 +160,7 @@ def labelled(
     count = tokens = 0
     for start in range(0, len(problems), UNIT):
         chains = [chain for problem in problems[start : start + UNIT] for chain in graded.chains(problem, draws)]
-        shapes = [replace(chain.shape, prices=_prices(chain)) for chain in chains]
+        shapes = [replace(chain.shape, prices=rollout_prices((0, *chain.solution.ends))) for chain in chains]
         trials = _sampled(graded, shapes, estimator, rollouts, state)
         if rule.learner:
             state = rule.learner.learn(state, trees_of(shapes), trials)
@@ -204,10 +205,3 @@ def _reached(prefix: str, completion: str, known: Set[str]) -> str | None:
             break
         found = text
     return found
-
-
-def _prices(chain: Chain) -> tuple[float, ...]:
-    """As the planner has them: the tokens of the rest of the chain, and one mean step more."""
-    ends = (0, *chain.solution.ends)
-    step = max(1.0, ends[-1] / len(chain.prefix_ids))
-    return tuple(ends[-1] - end + step for end in ends)

@@ -28,8 +28,11 @@ PATHS = {"model": "/models/m", "run_dir": "/shared/run"}
 NEEDS = EngineNeeds(gpus=True)
 
 
-def found(*machines: Machine, needs: EngineNeeds = NEEDS, filtered: bool = False) -> dict[str, Finding]:
-    return {finding.check: finding for finding in judge(machines, needs, PATHS, filtered=filtered, download=16 * GB)}
+def found(*machines: Machine, needs: EngineNeeds = NEEDS, parts: int = 1, filtered: bool = False) -> dict[str, Finding]:
+    return {
+        finding.check: finding
+        for finding in judge(machines, needs, PATHS, parts=parts, filtered=filtered, download=16 * GB)
+    }
 
 
 def test_good_nodes_have_no_remedy() -> None:
@@ -108,7 +111,7 @@ def test_slices_are_not_judged_by_the_memory_of_their_gpu() -> None:
 
 
 def test_a_node_with_as_many_gpus_is_enough_beside_smaller_ones() -> None:
-    assert found(NODE, replace(NODE, host="b", gpus=(H100,)), needs=replace(NEEDS, parts=2))["GPUs"].level is Level.OK
+    assert found(NODE, replace(NODE, host="b", gpus=(H100,)), parts=2)["GPUs"].level is Level.OK
 
 
 def test_without_gpus_nothing_is_said_of_them_unless_they_are_needed() -> None:
@@ -118,7 +121,7 @@ def test_without_gpus_nothing_is_said_of_them_unless_they_are_needed() -> None:
 
 
 def test_a_model_in_more_parts_than_a_node_has_gpus_is_refused() -> None:
-    finding = found(NODE, needs=replace(NEEDS, parts=4))["GPUs"]
+    finding = found(NODE, parts=4)["GPUs"]
     assert (finding.level, "4 GPUs of one node" in finding.text) == (Level.FAILED, True)
 
 

@@ -8,10 +8,11 @@ from pipeline.core.formatting import printable
 
 MAX_CAUSE_CHARACTERS = 400
 
-# The lines with which a death begins, as vLLM 0.32, CPython and C++ print them. What stands before them was survived.
+# The lines with which a failed start or a death begins, as vLLM 0.32, CPython and C++ print them. What stands before them was
+# survived.
 _BEGINS = re.compile(
-    r"^.*(?:encountered a fatal error|WorkerProc (?:hit an exception|failed)|died unexpectedly|terminate called|"
-    r"Fatal Python error)",
+    r"^.*(?:EngineCore failed to start|encountered a fatal error|WorkerProc (?:hit an exception|failed)|died unexpectedly|"
+    r"terminate called|Fatal Python error)",
     re.MULTILINE,
 )
 # An exception's line stands alone in a traceback, behind vLLM's prefix of its processes.
@@ -38,8 +39,7 @@ def death_cause(printed: str, ended: Mapping[str, int]) -> str:
     `ended`: exit codes of processes that have ended, by name; -N is signal N. Control characters and access tokens are
     replaced.
     """
-    begins = _BEGINS.search(printed)
-    dying = printed[begins.start() :] if begins else ""
+    dying = dying_words(printed)
     found = sorted(
         ((match.start("cause"), match["cause"]) for pattern in _CAUSES for match in pattern.finditer(dying)),
         key=lambda place_and_cause: place_and_cause[0],
@@ -52,6 +52,17 @@ def death_cause(printed: str, ended: Mapping[str, int]) -> str:
         if code:
             return _bounded(f"its process {name} {_end(code)}, and printed no error")
     return "its processes printed no error"
+
+
+def dying_words(printed: str) -> str:
+    """What was printed from the beginning of the failure on. Empty if none is found."""
+    begins = _BEGINS.search(printed)
+    return printed[begins.start() :] if begins else ""
+
+
+def shortened(cause: str, most: int) -> str:
+    """The cause with at most `most` characters, cut between words."""
+    return cause if len(cause) <= most else cause[:most].rsplit(" ", 1)[0] + " ..."
 
 
 def without_tokens(text: str) -> str:
@@ -71,5 +82,4 @@ def _end(code: int) -> str:
 
 
 def _bounded(cause: str) -> str:
-    line = without_tokens(printable(cause))
-    return line if len(line) <= MAX_CAUSE_CHARACTERS else line[:MAX_CAUSE_CHARACTERS].rsplit(" ", 1)[0] + " ..."
+    return shortened(without_tokens(printable(cause)), MAX_CAUSE_CHARACTERS)

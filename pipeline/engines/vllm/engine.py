@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import secrets
-import shutil
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import Completion, Finish, Request
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import attended_tokens, empty_completion
-from pipeline.engines.detected_hardware import cpu_hardware, gpu_hardware, part_of
+from pipeline.engines.detected_hardware import cpu_hardware, gpu_hardware, has_cuda_compiler, part_of
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.settings import VllmConfig
 from pipeline.engines.vllm.arguments import engine_arguments, policy_name, request_seed
@@ -339,14 +338,6 @@ def _device_name(platform: Any) -> str:
         return ""
 
 
-def _needs_compiler() -> bool:
-    """Whether FlashInfer's sampler would have to be compiled here, and no compiler of CUDA is found."""
-    if find_spec("flashinfer_jit_cache") is not None:
-        return False
-    folders = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    return shutil.which("nvcc") is None and not any((Path(folder) / "bin" / "nvcc").exists() for folder in folders)
-
-
 def _set_environment(cpus: int) -> None:
     usable = sorted(os.sched_getaffinity(0))[:cpus]
     defaults = {
@@ -359,7 +350,8 @@ def _set_environment(cpus: int) -> None:
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "TOKENIZERS_PARALLELISM": "false",
     }
-    if _needs_compiler():
+    if find_spec("flashinfer_jit_cache") is None and not has_cuda_compiler():
+        # FlashInfer's sampler would be compiled at the first sample.
         defaults["VLLM_USE_FLASHINFER_SAMPLER"] = "0"
     for name, value in defaults.items():
         if name == "OMP_NUM_THREADS":

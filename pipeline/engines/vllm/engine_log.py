@@ -29,6 +29,7 @@ class EngineLog:
         self.path = (folder or Path(tempfile.gettempdir())) / f"engine-{os.getpid()}-{secrets.token_hex(4)}.log"
         self._descriptor = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._since = 0
+        self._handler: logging.Handler | None = None
 
     def capture(self) -> AbstractContextManager[None]:
         """The output of this process goes to the file in the block, and that of processes started in the block always."""
@@ -37,7 +38,7 @@ class EngineLog:
     def take_logger(self) -> None:
         """Send what vLLM's logger says in this process to the file, also after `capture`."""
         logger = logging.getLogger(_LOGGER)
-        own = logging.FileHandler(self.path, encoding="utf-8")
+        self._handler = own = logging.FileHandler(self.path, encoding="utf-8")
         if logger.handlers:
             own.setFormatter(logger.handlers[0].formatter)
         logger.handlers[:] = [own]
@@ -61,13 +62,8 @@ class EngineLog:
             return
         os.close(self._descriptor)
         self._descriptor = -1
-        logger = logging.getLogger(_LOGGER)
-        for handler in [each for each in logger.handlers if _writes(handler=each, path=self.path)]:
-            logger.removeHandler(handler)
-            handler.close()
+        if self._handler is not None:
+            logging.getLogger(_LOGGER).removeHandler(self._handler)
+            self._handler.close()
         if not self.is_kept:
             self.path.unlink(missing_ok=True)
-
-
-def _writes(*, handler: logging.Handler, path: Path) -> bool:
-    return isinstance(handler, logging.FileHandler) and Path(handler.baseFilename) == path

@@ -4,14 +4,12 @@ remedy. Its type says whether the model, a setting or the place is to blame (see
 import re
 
 from pipeline.core.errors import PlaceError, PolicyError
-from pipeline.engines.vllm.death import death_cause, without_tokens
+from pipeline.engines.vllm.death import death_cause, dying_words, shortened, without_tokens
 from pipeline.engines.vllm.start_causes import blames_model
 
 MAX_CAUSE_CHARACTERS = 300
 
 _CAUSE = re.compile(r"\b[A-Za-z_.]*(?:Error|Exception): (.+)")
-# The lines with which a failure begins.
-_FAILED = re.compile(r"(?:EngineCore|WorkerProc) failed to start|terminate called|Fatal Python error|died unexpectedly")
 _ENDED = "Engine core initialization failed"
 # Wrappers of the cause: raised by vLLM in our process, and by the library that checks its settings.
 _NO_CAUSE = re.compile(rf"{_ENDED}|\d+ validation errors? for ")
@@ -63,12 +61,7 @@ def load_error(model: str, error: str, printed: str, kept: str = "") -> PolicyEr
 
 def _cause(error: str, printed: str) -> str:
     """The innermost reported cause, without line breaks and access tokens. What stands before the failure was survived."""
-    failed = _FAILED.search(printed)
-    causes = [
-        cause
-        for cause in _CAUSE.findall(printed[failed.start() :] if failed else printed)
-        if not _NO_CAUSE.search(cause)
-    ]
+    causes = [cause for cause in _CAUSE.findall(dying_words(printed) or printed) if not _NO_CAUSE.search(cause)]
     if causes:
         cause = causes[0]
     elif _ENDED in error:
@@ -83,9 +76,8 @@ def load_failure(model: str, error: str, printed: str) -> str:
     cause = _cause(error, printed)
     lowered = cause.lower()
     remedy = next((remedy for words, remedy in _REMEDIES if any(word in lowered for word in words)), _OTHERWISE)
-    if len(cause) > MAX_CAUSE_CHARACTERS:
-        cause = cause[:MAX_CAUSE_CHARACTERS].rsplit(" ", 1)[0] + " ..."
-    return f"the policy {model} cannot be loaded: {cause.rstrip('.')}; {remedy}"
+    shown = shortened(cause, MAX_CAUSE_CHARACTERS).rstrip(".")
+    return f"the policy {model} cannot be loaded: {shown}; {remedy}"
 
 
 def check_context(model: str, *, context: int, max_tokens: int) -> None:

@@ -117,7 +117,6 @@ class VllmPolicy(Policy):
         settings, folder = self.settings, Path(self.model()).expanduser()
         return EngineNeeds(
             gpus=not is_cpu_build(),
-            parts=settings.tensor_parallel or 1,
             memory_share=settings.memory_share or GPU_MEMORY_SHARE,
             folder=str(folder.resolve()) if folder.is_dir() else None,
         )
