@@ -17,15 +17,16 @@ _WIDTH = 15
 
 def _doctor(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
-    from pipeline.preflight.checks import Level, counted
+    from pipeline.preflight.findings import Finding, Level, counted
     from pipeline.preflight.run import preflight
 
+    findings: list[Finding] = []
     with interruptible():
-        findings = preflight(config, _look_at_nodes(config))
-    for finding in findings:
-        write_out(f"{finding.level.value:<8} {finding.check:<{_WIDTH}} {printable(finding.text)}\n")
-        if finding.remedy:
-            write_out(f"{'':<8} {'':<{_WIDTH}} remedy: {printable(finding.remedy)}\n")
+        for finding in preflight(config, _look_at_nodes(config)):
+            findings.append(finding)
+            write_out(f"{finding.level.value:<8} {finding.check:<{_WIDTH}} {printable(finding.text)}\n")
+            if finding.remedy:
+                write_out(f"{'':<8} {'':<{_WIDTH}} remedy: {printable(finding.remedy)}\n")
     write_out(f"{', '.join(counted(findings)) or 'all is well'}\n")
     return int(any(finding.level is Level.FAILED for finding in findings))
 

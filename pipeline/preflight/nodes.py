@@ -1,18 +1,24 @@
 """Looks at every node of a run: those of the cluster that this process has joined, or this machine alone."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pipeline.preflight.machine import Machine, look
+from pipeline.runtime.environment import forwarded
 
 
-def joined_nodes(paths: tuple[str, ...]) -> Sequence[Machine]:
-    """Every node of the cluster that this process has joined, with its clock beside this machine's."""
+def joined_nodes(paths: tuple[str, ...], check: Callable[[], None] = lambda: None) -> Sequence[Machine]:
+    """Every node of the cluster that this process has joined, with its clock beside this machine's. The nodes look with the
+    environment that workers get there. `check` is called meanwhile and may raise."""
     from pipeline.runtime.cluster import on_every_node
 
+    answers = on_every_node(look, paths, variables=forwarded(os.environ).plain, check=check)
     return [
-        Machine(host=host, answers=False) if machine is None else replace(machine, clock=machine.clock - arrived)
-        for host, machine, arrived in on_every_node(look, paths)
+        Machine(host=answer.host, answers=False, resources=answer.resources)
+        if answer.result is None
+        else replace(answer.result, clock=answer.result.clock - answer.arrived, resources=answer.resources)
+        for answer in answers
     ]
 
 

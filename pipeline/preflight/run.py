@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,11 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.config.label import LabelConfig
-from pipeline.core.errors import StepvalueError
+from pipeline.core.errors import ClusterError, StepvalueError, UsageError
+from pipeline.core.formatting import format_count
 from pipeline.engines.base import Policy
 from pipeline.engines.registry import policy_for
-from pipeline.preflight.checks import Finding, Level, failed, judge, ok, warning
+from pipeline.preflight.checks import Needs, judge, judge_disks
+from pipeline.preflight.findings import Finding, Level, failed, ok, warning
+from pipeline.preflight.hub import hub_finding, without_hub
 from pipeline.preflight.machine import Machine
+from pipeline.runtime.placement import ROUNDING, share_of, unused_gpus, uses_gpus
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.objects import SCHEME_END
 
@@ -22,37 +27,87 @@ LookAtNodes = Callable[[tuple[str, ...]], Sequence[Machine]]
 """Looks at every node for these paths."""
 
 
-def preflight(config: LabelConfig, look_at_nodes: LookAtNodes) -> list[Finding]:
-    """All findings, in the order of the table. Raises ClusterError, and UsageError where a setting names nothing."""
+def preflight(config: LabelConfig, look_at_nodes: LookAtNodes) -> Iterator[Finding]:
+    """All findings, in the order of the table, each as soon as it is known.
+
+    Raises ClusterError where the cluster cannot be joined, and UsageError where a setting names nothing.
+    """
     policy = policy_for(config.policy)
     with _marked(config.run_dir) as (mark, about_run_dir):
-        more: dict[str, str] = {} if mark is None else {"run_dir": str(mark)}
-        found = _nodes(config, policy, look_at_nodes, more, download=policy.download_bytes())
-    if mark is not None:
-        found = [_named(finding, str(mark), str(config.run_dir)) for finding in found]
-    return [*found, *about_run_dir, _model(policy, config)]
+        paths = _paths(policy, None if mark is None else str(mark))
+        machines = look_at_nodes(tuple(paths.values()))
+    needs = _needs(config, policy, machines, paths)
+    for finding in judge(machines, needs):
+        yield finding if mark is None else _named(finding, str(mark), str(config.run_dir))
+    yield from about_run_dir
+    with contextlib.ExitStack() as stack:
+        if policy.needs(1.0).hub:
+            reached = hub_finding()
+            yield reached
+            if reached.level is not Level.OK:
+                stack.enter_context(without_hub())
+        found = _model(policy, config)
+        yield found
+        if found.level is Level.OK:
+            # What follows asks for the sizes of the model.
+            yield _workers(config, policy, machines)
+            yield judge_disks(machines, gpus=needs.gpus, download=policy.download_bytes())
 
 
 def node_warnings(config: LabelConfig, look_at_nodes: LookAtNodes) -> Iterator[str]:
-    """What is wrong with the nodes of a run that begins, as lines. The model's size is not asked for."""
-    for finding in _nodes(config, policy_for(config.policy), look_at_nodes, {}, download=0.0):
+    """What is wrong with the nodes of a run that begins, as lines: its run directory exists already. The model and the sizes of
+    its files are not asked for, because workers load it at once."""
+    policy = policy_for(config.policy)
+    shared = config.run_dir is not None and not _is_bucket(config.run_dir)
+    paths = _paths(policy, str(folder_at(str(config.run_dir))) if shared else None)
+    machines = look_at_nodes(tuple(paths.values()))
+    needs = _needs(config, policy, machines, paths)
+    for finding in (*judge(machines, needs), judge_disks(machines, gpus=needs.gpus, download=0.0)):
         if finding.level is not Level.OK:
             yield f"{finding.check}: {finding.text}; {finding.remedy}"
 
 
-def _nodes(
-    config: LabelConfig, policy: Policy, look_at_nodes: LookAtNodes, more: Mapping[str, str], *, download: float
-) -> list[Finding]:
-    """Findings about the nodes. `more`: paths that they must see besides the model's."""
-    needs = policy.needs()
-    if config.cluster.gpus_per_worker == 0:
-        needs = replace(needs, gpus=False)
-    sampling = config.sampling
-    paths = {**({} if needs.folder is None else {"model": needs.folder}), **more}
-    machines = look_at_nodes(tuple(paths.values()))
-    filtered = sampling.top_p < 1 or sampling.top_k > 0
-    parts = policy.given_tensor_parallel() or 1
-    return judge(machines, needs, paths, parts=parts, filtered=filtered, download=download)
+def _paths(policy: Policy, run_dir: str | None) -> Mapping[str, str]:
+    """What all nodes must see: what it is -> its path."""
+    paths = {"model": policy.needs(1.0).folder, "run_dir": run_dir}
+    return {what: path for what, path in paths.items() if path is not None}
+
+
+def _needs(config: LabelConfig, policy: Policy, machines: Sequence[Machine], paths: Mapping[str, str]) -> Needs:
+    stated, sampling = config.cluster.gpus_per_worker, config.sampling
+    gpus = uses_gpus([machine.resources for machine in machines], config.cluster, policy)
+    each = stated or 1.0
+    engines = math.floor(1 / each + ROUNDING) if each < 1 else 1
+    return Needs(
+        gpus=gpus,
+        unasked_cpus=policy.loads_model and stated is None and not gpus,
+        share=min(1.0, engines * policy.needs(each).memory_share),
+        parts=policy.given_tensor_parallel() or max(1, int(each)),
+        filtered=sampling.top_p < 1 or sampling.top_k > 0,
+        paths=paths,
+    )
+
+
+def _workers(config: LabelConfig, policy: Policy, machines: Sequence[Machine]) -> Finding:
+    """The workers that the run would have now, as `label` decides it."""
+    nodes = [machine.resources for machine in machines]
+    try:
+        taken = share_of(nodes, config.cluster, policy)
+    except ClusterError as error:
+        if config.cluster.address is not None and config.cluster.wait_seconds:
+            wait = f"`label` waits up to {config.cluster.wait_seconds:g} s for nodes to join (cluster.wait_seconds)"
+            return warning("workers", str(error), wait)
+        return failed("workers", str(error))
+    except UsageError as error:
+        return failed("workers", str(error))
+    if unused := unused_gpus(nodes, taken, config.cluster):
+        return warning("workers", unused, "set cluster.workers, cluster.cpus_per_worker or cluster.gpus_per_worker")
+    has = [
+        f"{have:g} {noun}{'' if have == 1 else 's'}"
+        for have, noun in ((taken.cpus, "CPU"), (taken.gpus, "GPU"))
+        if have
+    ]
+    return ok("workers", f"{format_count(taken.workers, 'worker')}, each with {' and '.join(has)}")
 
 
 def _named(finding: Finding, mark: str, run_dir: str) -> Finding:
@@ -77,7 +132,7 @@ def _marked(run_dir: str | None) -> Iterator[tuple[Path | None, list[Finding]]]:
             [warning("run_dir", "not given", "give run_dir to check it too")],
         )
         return
-    if SCHEME_END in run_dir and not run_dir.startswith(_FOLDER_SCHEME):
+    if _is_bucket(run_dir):
         yield None, [_bucket(run_dir)]
         return
     folder = folder_at(run_dir)
@@ -86,7 +141,7 @@ def _marked(run_dir: str | None) -> Iterator[tuple[Path | None, list[Finding]]]:
     try:
         mark.touch(exist_ok=False)
     except OSError as error:
-        text = f"{parent} cannot be written ({error.strerror or error})"
+        text = f"no file can be made in {parent} ({error.strerror or error})"
         remedy = "choose another run_dir, or correct its rights"
         yield None, [failed("run_dir", text, remedy)]
         return
@@ -95,6 +150,10 @@ def _marked(run_dir: str | None) -> Iterator[tuple[Path | None, list[Finding]]]:
     finally:
         with contextlib.suppress(OSError):
             mark.unlink()
+
+
+def _is_bucket(run_dir: str) -> bool:
+    return SCHEME_END in run_dir and not run_dir.startswith(_FOLDER_SCHEME)
 
 
 def _bucket(run_dir: str) -> Finding:

@@ -10,11 +10,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import ray
 from ray.exceptions import RayError
@@ -314,25 +314,47 @@ def _no_cluster(address: str | None, error: str, *, reached: bool) -> str:
     )
 
 
-def on_every_node(function: Callable[..., T], *arguments: object) -> list[tuple[str, T | None, float]]:
-    """Call a function once on every living node, in processes of their own that take no resources.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAnswer(Generic[T]):
+    """What a node answered. `resources`: those of Ray there. `result` is None if the node gave none within NODE_SECONDS, or
+    could not call the function. `arrived`: when, in seconds since 1970."""
 
-    For each node its name, the result, and the time of its arrival in seconds since 1970. None: the node gave no result within
-    NODE_SECONDS, or could not call the function.
-    """
+    host: str
+    resources: Mapping[str, float]
+    result: T | None
+    arrived: float
+
+
+def on_every_node(
+    function: Callable[..., T],
+    *arguments: object,
+    variables: Mapping[str, str] | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> list[NodeAnswer[T]]:
+    """Call a function once on every living node, in processes of their own that take no resources and have the environment
+    `variables` besides that of their node. `check` is called meanwhile and may raise."""
     asked = {}
     for node in (node for node in ray.nodes() if node["Alive"]):
-        where = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
-        task = ray.remote(function).options(num_cpus=0, max_retries=0, scheduling_strategy=where)
-        asked[task.remote(*arguments)] = str(node["NodeManagerHostname"])
-    deadline, found = time.monotonic() + NODE_SECONDS, []
-    waiting = list(asked)
-    while waiting:
-        ready, waiting = ray.wait(waiting, timeout=max(0.0, deadline - time.monotonic()))
-        if not ready:
-            break
-        found += [(asked[each], _result_or_none(each), time.time()) for each in ready]
-    return [*found, *((asked[each], None, time.time()) for each in waiting)]
+        task = ray.remote(function).options(
+            num_cpus=0,
+            max_retries=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False),
+            runtime_env={"env_vars": dict(variables)} if variables else None,
+        )
+        asked[task.remote(*arguments)] = node
+    deadline = time.monotonic() + NODE_SECONDS
+    waiting, found = list(asked), list[NodeAnswer[T]]()
+
+    def answer(call: Any, result: T | None) -> NodeAnswer[T]:
+        node = asked[call]
+        host, resources = str(node["NodeManagerHostname"]), node["Resources"]
+        return NodeAnswer(host=host, resources=resources, result=result, arrived=time.time())
+
+    while waiting and time.monotonic() < deadline:
+        check()
+        ready, waiting = ray.wait(waiting, timeout=POLL_SECONDS)
+        found += [answer(each, _result_or_none(each)) for each in ready]
+    return [*found, *(answer(each, None) for each in waiting)]
 
 
 def _result_or_none(call: Any) -> Any:

@@ -17,8 +17,9 @@ from pipeline.engines.base import Policy
 
 Node = Mapping[str, float]
 """The resources of a Ray node, by name."""
-_ACCELERATOR = "accelerator_type:"
-_ROUNDING = 1e-9
+ACCELERATOR = "accelerator_type:"
+"""The beginning of the names of Ray's resources that tell what kinds of GPUs a node has."""
+ROUNDING = 1e-9
 """10 workers with 0.1 of a GPU each fit on it, although 1 // 0.1 is 9."""
 
 
@@ -105,7 +106,7 @@ def _memory(nodes: Sequence[Node]) -> float | None:
     sizes: list[float | None] = []
     for node in nodes:
         if node.get("GPU", 0.0):
-            names = [name.removeprefix(_ACCELERATOR) for name in node if name.startswith(_ACCELERATOR)]
+            names = [name.removeprefix(ACCELERATOR) for name in node if name.startswith(ACCELERATOR)]
             sizes += [least_memory(name) for name in names] or [None]
     known = [size for size in sizes if size is not None]
     return min(known) if known and len(known) == len(sizes) else None
@@ -127,4 +128,4 @@ def _held(have: float, need: float) -> int:
     """How often `need` fits into `have`. A need below 1 is met by one device, not by parts of two."""
     if need >= 1:
         return int(have // need)
-    return int(have) * math.floor(1 / need + _ROUNDING)
+    return int(have) * math.floor(1 / need + ROUNDING)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.engines.base import EngineNeeds
-from pipeline.preflight.checks import Finding, Level, counted, judge
-from pipeline.preflight.machine import Gpu, Machine, parse_gpus
+from pipeline.preflight.checks import Needs, judge, judge_disks
+from pipeline.preflight.findings import Finding, Level, counted
+from pipeline.preflight.machine import Gpu, Machine, parse_gpus, visible_gpus
 
 GB = 10**9
 H100 = Gpu(name="NVIDIA H100 80GB HBM3", memory=80 * GB, free=79 * GB)
@@ -25,14 +25,12 @@ NODE = Machine(
     sees={"/models/m": True, "/shared/run": True},
 )
 PATHS = {"model": "/models/m", "run_dir": "/shared/run"}
-NEEDS = EngineNeeds(gpus=True)
+NEEDS = Needs(gpus=True, paths=PATHS)
 
 
-def found(*machines: Machine, needs: EngineNeeds = NEEDS, parts: int = 1, filtered: bool = False) -> dict[str, Finding]:
-    return {
-        finding.check: finding
-        for finding in judge(machines, needs, PATHS, parts=parts, filtered=filtered, download=16 * GB)
-    }
+def found(*machines: Machine, needs: Needs = NEEDS) -> dict[str, Finding]:
+    findings = [*judge(machines, needs), judge_disks(machines, gpus=needs.gpus, download=16 * GB)]
+    return {finding.check: finding for finding in findings}
 
 
 def test_good_nodes_have_no_remedy() -> None:
@@ -53,10 +51,15 @@ def test_good_nodes_have_no_remedy() -> None:
             "newer NVIDIA driver",
         ),
         ({"torch_cuda": None}, "driver", "b: torch is built for CPUs", "gpu extra"),
-        ({"visible": ""}, "GPUs", "CUDA_VISIBLE_DEVICES is empty on b", "unset CUDA_VISIBLE_DEVICES"),
-        ({"gpus": (H100, replace(H100, free=70 * GB))}, "GPU memory", "b, GPU 1: 70.0 of 80.0 GB free", "nvidia-smi"),
+        (
+            {"gpus": (H100, replace(H100, number=1, free=70 * GB))},
+            "GPU memory",
+            "b, GPU 1: 70.0 of 80.0 GB free",
+            "nvidia-smi",
+        ),
         ({"shared": 64 * 2**20}, "shared memory", "/dev/shm is too small on b: 0.07 of 2.1 GB", "--shm-size"),
         ({"c_compiler": False}, "compiler", "no C compiler on b", "gcc"),
+        ({"python_headers": False}, "compiler", "no Python.h on b", "python3-dev"),
         ({"python": "3.11.9"}, "versions", "Python 3.12.3 on a, 3.11.9 on b", "same packages on all nodes"),
         ({"packages": {"ray": "2.59.0"}}, "versions", "ray 2.60.0 on a, 2.59.0 on b", "same packages on all nodes"),
         (
@@ -93,9 +96,64 @@ def test_what_may_be_meant_is_a_warning(changed: dict[str, Any], check: str, tex
     assert (finding.level, text in finding.text, bool(finding.remedy)) == (Level.WARNING, True, True)
 
 
-@pytest.mark.parametrize("visible", ["0", "1", "11", "-1,0", "GPU-1", None])
-def test_gpus_that_are_named_are_not_hidden(visible: str | None) -> None:
-    assert found(replace(NODE, visible=visible))["GPUs"].level is Level.OK
+NUMBERED = tuple(replace(H100, number=number, uuid=f"GPU-{number}a{number}b") for number in range(3))
+
+
+@pytest.mark.parametrize(
+    ("visible", "left"),
+    [
+        (None, [0, 1, 2]),
+        ("", []),
+        ("-1", []),
+        ("2", [2]),
+        ("2,0", [2, 0]),
+        ("0,7,1", [0]),
+        ("1,-1,2", [1]),
+        ("GPU-1a", [1]),
+        ("NoDevFiles", []),
+    ],
+)
+def test_only_the_gpus_that_are_named_are_visible(visible: str | None, left: list[int]) -> None:
+    assert [gpu.number for gpu in visible_gpus(NUMBERED, visible)] == left
+
+
+def test_a_slice_that_is_named_stands_for_the_divided_gpus() -> None:
+    gpus = (NUMBERED[0], replace(NUMBERED[1], sliced=True))
+    assert visible_gpus(gpus, "MIG-5f") == (gpus[1],)
+
+
+@given(st.integers(0, 8), st.none() | st.text(alphabet="0123456789,-GPU ab"))
+def test_visible_gpus_are_some_of_those_that_are_there_each_once(count: int, visible: str | None) -> None:
+    gpus = [replace(H100, number=number, uuid=f"GPU-{number}") for number in range(count)]
+    left = visible_gpus(gpus, visible)
+    assert len({gpu.number for gpu in left}) == len(left)
+    assert set(left) <= set(gpus)
+
+
+def test_gpus_that_are_hidden_everywhere_fail_and_elsewhere_are_mentioned() -> None:
+    hidden = replace(NODE, host="b", gpus=(), hidden=2)
+    finding = found(hidden)["GPUs"]
+    assert (finding.level, finding.text) == (Level.FAILED, "CUDA_VISIBLE_DEVICES hides all GPUs of b")
+    assert "unset CUDA_VISIBLE_DEVICES" in finding.remedy
+    assert found(NODE, hidden)["GPUs"].level is Level.OK, "a head without visible GPUs beside workers that have some"
+    assert "(1 more hidden by CUDA_VISIBLE_DEVICES)" in found(replace(NODE, gpus=(H100,), hidden=1))["GPUs"].text
+
+
+def test_memory_of_a_gpu_that_is_unknown_is_not_judged() -> None:
+    finding = found(replace(NODE, gpus=(replace(H100, memory=None, free=None),)))["GPU memory"]
+    assert (finding.level, "not known for all GPUs" in finding.text) == (Level.OK, True)
+
+
+def test_several_engines_of_a_gpu_need_their_shares_together() -> None:
+    half = replace(NODE, gpus=(replace(H100, free=50 * GB),))
+    assert found(half)["GPU memory"].level is Level.FAILED
+    assert found(half, needs=replace(NEEDS, share=0.45))["GPU memory"].level is Level.OK
+
+
+def test_a_build_for_cpus_on_a_machine_with_gpus_is_a_warning_unless_it_is_meant() -> None:
+    finding = found(NODE, needs=Needs(unasked_cpus=True, paths=PATHS))["GPUs"]
+    assert (finding.level, "gpu extra" in finding.remedy) == (Level.WARNING, True)
+    assert "GPUs" not in found(NODE, needs=Needs(paths=PATHS))
 
 
 def test_an_older_driver_may_do_with_compatibility_libraries() -> None:
@@ -111,35 +169,40 @@ def test_slices_are_not_judged_by_the_memory_of_their_gpu() -> None:
 
 
 def test_a_node_with_as_many_gpus_is_enough_beside_smaller_ones() -> None:
-    assert found(NODE, replace(NODE, host="b", gpus=(H100,)), parts=2)["GPUs"].level is Level.OK
+    assert found(NODE, replace(NODE, host="b", gpus=(H100,)), needs=replace(NEEDS, parts=2))["GPUs"].level is Level.OK
 
 
 def test_without_gpus_nothing_is_said_of_them_unless_they_are_needed() -> None:
     cpu = replace(NODE, gpus=(), driver=None, torch_cuda=None, shared=0, c_compiler=False)
-    assert {finding.level for finding in found(cpu, needs=EngineNeeds()).values()} == {Level.OK}
-    assert "nvidia-smi finds no GPU" in found(cpu)["GPUs"].text
+    assert {finding.level for finding in found(cpu, needs=Needs(paths=PATHS)).values()} == {Level.OK}
+    findings = found(cpu)
+    assert "nvidia-smi finds no GPU" in findings["GPUs"].text
+    assert not {"driver", "GPU memory", "shared memory", "compiler"} & set(findings), "nothing to say of GPUs"
 
 
 def test_a_model_in_more_parts_than_a_node_has_gpus_is_refused() -> None:
-    finding = found(NODE, parts=4)["GPUs"]
+    finding = found(NODE, needs=replace(NEEDS, parts=4))["GPUs"]
     assert (finding.level, "4 GPUs of one node" in finding.text) == (Level.FAILED, True)
 
 
 def test_a_sampler_that_needs_nvcc_is_mentioned() -> None:
     bare = replace(NODE, cuda_compiler=False)
-    assert "instead of FlashInfer" in found(bare, filtered=True)["compiler"].text
+    assert "instead of FlashInfer" in found(bare, needs=replace(NEEDS, filtered=True))["compiler"].text
     assert "instead of FlashInfer" not in found(bare)["compiler"].text
 
 
 def test_the_output_of_nvidia_smi_is_read() -> None:
     printed = (
-        "NVIDIA H100 80GB HBM3, 580.95.05, 81559, 80994, Disabled\nNVIDIA A100, 580.95.05, 40960, 100, Enabled\n[N/A]\n"
+        "NVIDIA H100 80GB HBM3, 580.95.05, 81559, 80994, Disabled, GPU-5a\n"
+        "NVIDIA A100, 580.95.05, 40960, 100, Enabled, GPU-6b\n"
+        "NVIDIA GB10, 580.95.05, [N/A], [N/A], [N/A], GPU-7c\n"
+        "[N/A]\n"
     )
     driver, gpus = parse_gpus(printed)
     assert driver == "580.95.05"
-    assert gpus[0] == Gpu(name="NVIDIA H100 80GB HBM3", memory=81559 * 2**20, free=80994 * 2**20)
-    assert gpus[1].sliced
-    assert len(gpus) == 2
+    assert gpus[0] == Gpu(name="NVIDIA H100 80GB HBM3", memory=81559 * 2**20, free=80994 * 2**20, uuid="GPU-5a")
+    assert [gpu.sliced for gpu in gpus] == [False, True, False]
+    assert (gpus[2].memory, gpus[2].free, gpus[2].number) == (None, None, 2)
 
 
 @given(st.text())
@@ -157,7 +220,7 @@ def test_any_output_of_nvidia_smi_is_survived(printed: str) -> None:
             python=st.just("3.12.3"),
             driver=st.none() | st.sampled_from(["", "535.1", "580"]),
             gpus=st.lists(st.just(H100), max_size=2).map(tuple),
-            visible=st.none() | st.text(),
+            hidden=st.integers(0, 2),
             torch_cuda=st.none() | st.sampled_from(["12.8", "13.0", "99"]),
             shared=st.integers(0, 10**12),
             clock=st.floats(-100, 100),
@@ -169,6 +232,6 @@ def test_any_output_of_nvidia_smi_is_survived(printed: str) -> None:
     st.booleans(),
 )
 def test_every_failure_has_a_remedy(machines: list[Machine], gpus: bool) -> None:
-    for finding in judge(machines, EngineNeeds(gpus=gpus), {}, filtered=False):
+    for finding in judge(machines, Needs(gpus=gpus, unasked_cpus=not gpus)):
         assert bool(finding.remedy) == (finding.level is not Level.OK)
         assert finding.text

@@ -1,15 +1,22 @@
 """`doctor` on this machine and on a Ray cluster."""
 
+import os
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from pipeline.__main__ import compose_label, main
+from pipeline.preflight.findings import Finding, Level
+from pipeline.preflight.machine import Gpu, Machine
 from pipeline.preflight.nodes import this_machine
-from pipeline.preflight.run import node_warnings
+from pipeline.preflight.run import node_warnings, preflight
 from tests.checkout import ROOT
 
 
@@ -29,7 +36,7 @@ def test_a_model_that_is_not_there_and_a_folder_that_cannot_be_written_fail(
     assert main(["doctor", f"policy.model={tmp_path}", "run_dir=/proc/none/run"]) == 1
     shown = capsys.readouterr().out
     assert "failed   policy" in shown
-    assert "failed   run_dir         /proc cannot be written" in shown
+    assert "failed   run_dir         no file can be made in /proc (" in shown
     assert "remedy: choose another run_dir" in shown
     assert shown.endswith("2 failed\n")
 
@@ -42,8 +49,10 @@ from pipeline.config.label import ClusterConfig
 from pipeline.preflight.machine import look
 from pipeline.runtime.cluster import cluster, on_every_node
 with cluster(ClusterConfig()):
-    ((host, machine, arrived),) = on_every_node(look, (sys.argv[1], sys.argv[1] + "/none"))
-print(host == machine.host, sorted(machine.sees.values()), abs(machine.clock - arrived) < 60)
+    (answer,) = on_every_node(look, (sys.argv[1], sys.argv[1] + "/none"), variables={"HF_HUB_CACHE": sys.argv[1]})
+machine = answer.result
+print(answer.host == machine.host, sorted(machine.sees.values()), abs(machine.clock - answer.arrived) < 60)
+print(machine.caches["models"][0] == sys.argv[1], answer.resources["CPU"] == machine.resources["CPU"])
 """
 
 
@@ -52,14 +61,138 @@ def test_every_node_of_a_cluster_is_looked_at(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert done.stdout == "True [False, True] True\n", done.stderr
+    assert done.stdout == "True [False, True] True\nTrue True\n", done.stderr
 
 
 def test_a_run_that_begins_prints_what_is_wrong_with_its_nodes(tmp_path: Path) -> None:
-    config = compose_label(["data=sample", f"policy.model={tmp_path}", f"run_dir={tmp_path / 'run'}"])
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    config = compose_label(["data=sample", f"policy.model={tmp_path}", f"run_dir={run_dir}"])
     here = this_machine(())[0]
-    nodes = [replace(here, sees={str(tmp_path): True}), replace(here, host="far", packages={"ray": "2.0"}, clock=99.0)]
+    nodes = [
+        replace(here, sees={str(tmp_path): True, str(run_dir): True}),
+        replace(here, host="far", packages={"ray": "2.0"}, clock=99.0, caches={"compiled kernels": ("/k", 0)}),
+    ]
     lines = list(node_warnings(config, lambda paths: nodes))
-    assert [line.partition(":")[0] for line in lines] == ["versions", "clocks", "model"]
+    assert [line.partition(":")[0] for line in lines] == ["versions", "clocks", "model", "run_dir"]
     assert f"{tmp_path} does not exist on far; use a path that all nodes mount" in lines[2]
+    assert f"{run_dir} does not exist on far" in lines[3]
     assert list(node_warnings(config, this_machine)) == []
+
+
+H100 = Gpu(name="NVIDIA H100 80GB HBM3", memory=80 * 10**9, free=78 * 10**9)
+
+
+def node(*gpus: Gpu) -> Machine:
+    """A machine with these GPUs, and 16 CPUs."""
+    return Machine(
+        host="a",
+        driver="580.95.05",
+        gpus=gpus,
+        torch_cuda="13.0",
+        shared=32 * 10**9,
+        caches={"models": ("/cache", 900 * 10**9), "compiled kernels": ("/kernels", 900 * 10**9)},
+        resources={"CPU": 16.0, "GPU": float(len(gpus)), "accelerator_type:H100": 1.0},
+    )
+
+
+def doctor(*settings: str, nodes: Sequence[Machine]) -> dict[str, Finding]:
+    return {finding.check: finding for finding in preflight(compose_label(["data=sample", *settings]), lambda _: nodes)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "free", "level", "text"),
+    [
+        (["cluster.gpus_per_worker=1"], 73, Level.OK, "90%"),
+        (["cluster.gpus_per_worker=1"], 71, Level.FAILED, "71.0 of 80.0 GB free; engines take 90%"),
+        (["cluster.gpus_per_worker=0.5"], 71, Level.FAILED, "engines take 90%"),
+        (["cluster.gpus_per_worker=0.5", "policy.memory_share=0.3"], 50, Level.OK, "60%"),
+        (["cluster.gpus_per_worker=0.1", "policy.memory_share=0.05"], 41, Level.OK, "50%"),
+    ],
+)
+def test_the_engines_of_a_gpu_take_its_memory_together(settings: list[str], free: int, level: Level, text: str) -> None:
+    finding = doctor(*settings, nodes=[node(replace(H100, free=free * 10**9))])["GPU memory"]
+    assert (finding.level, text in finding.text) == (level, True)
+
+
+def test_doctor_says_which_workers_the_run_would_have() -> None:
+    eight = [node(*[H100] * 8)]
+    half = doctor("cluster.gpus_per_worker=0.5", nodes=eight)["workers"]
+    assert half.text == "16 workers, each with 1 CPU and 0.5 GPUs"
+    assert doctor("cluster.gpus_per_worker=2", nodes=eight)["workers"].text == "4 workers, each with 1 CPU and 2 GPUs"
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        (
+            ["cluster.gpus_per_worker=1", "policy.tensor_parallel=2"],
+            "policy.tensor_parallel=2 spreads the model over more",
+        ),
+        (["cluster.gpus_per_worker=0.5", "policy.memory_share=0.9"], "policy.memory_share=0.9 is more of a GPU"),
+        (["cluster.gpus_per_worker=1", "cluster.workers=9"], "hold 8"),
+    ],
+)
+def test_doctor_refuses_what_label_refuses(settings: list[str], text: str) -> None:
+    finding = doctor(*settings, nodes=[node(*[H100] * 8)])["workers"]
+    assert (finding.level, text in finding.text) == (Level.FAILED, True), finding.text
+
+
+def test_nodes_that_may_still_join_are_a_warning() -> None:
+    few = doctor("cluster.gpus_per_worker=1", "cluster.workers=9", "cluster.address=auto", nodes=[node(*[H100] * 8)])
+    assert few["workers"].level is Level.WARNING
+    assert "waits up to 600 s for nodes to join (cluster.wait_seconds)" in few["workers"].remedy
+
+
+def test_the_cpu_build_on_a_machine_with_gpus_is_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.engines.vllm.policies.on_gpu_build", lambda: False)
+    assert doctor(nodes=[node(H100)])["GPUs"].level is Level.WARNING
+    assert "GPUs" not in doctor("cluster.gpus_per_worker=0", nodes=[node(H100)])
+    assert "GPUs" not in doctor("policy=oracle", nodes=[node(H100)])
+
+
+class _Hub(BaseHTTPRequestHandler):
+    """A Hub that has no model."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(404)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.do_HEAD()
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+def with_hub(endpoint: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    hidden = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    return subprocess.run(
+        [sys.executable, "-m", "pipeline", "doctor", "policy.model=no/such-model", f"run_dir={folder}"],
+        cwd=ROOT,
+        env={**environment, "HF_ENDPOINT": endpoint, "HF_HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_hub_that_does_not_answer_is_asked_once(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]  # nobody listens there
+        done = with_hub(f"http://127.0.0.1:{port}", tmp_path)
+    assert done.returncode == 1
+    assert "warning  Hub             127.0.0.1 cannot be reached" in done.stdout
+    assert "failed   policy          the tokenizer no/such-model cannot be loaded" in done.stdout
+    assert "Retrying" not in done.stderr + done.stdout
+
+
+def test_a_hub_that_answers_is_reported(tmp_path: Path) -> None:
+    with HTTPServer(("127.0.0.1", 0), _Hub) as hub:
+        threading.Thread(target=hub.serve_forever, daemon=True).start()
+        done = with_hub(f"http://127.0.0.1:{hub.server_port}", tmp_path)
+        hub.shutdown()
+    assert "ok       Hub             127.0.0.1 answers" in done.stdout, done.stdout + done.stderr
+    assert "failed   policy          the tokenizer no/such-model cannot be loaded" in done.stdout

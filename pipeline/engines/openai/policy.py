@@ -1,7 +1,9 @@
 """The policy on running OpenAI-compatible servers, before they are asked for completions (`policy=openai`)."""
 
+from pathlib import Path
+
 from pipeline.config.label import SamplingConfig
-from pipeline.engines.base import Engine, Policy, PolicyFacts, Surroundings
+from pipeline.engines.base import Engine, EngineNeeds, Policy, PolicyFacts, Surroundings
 from pipeline.engines.hugging_face import folder_fingerprint
 from pipeline.engines.settings import OpenAiPolicyConfig
 from pipeline.graders.base import Ending
@@ -30,6 +32,10 @@ class Servers(Policy):
         return folder_fingerprint(
             "policy.tokenizer", name, "tokenizer_config.json", "with the served model's tokenizer"
         )
+
+    def needs(self, gpus: float) -> EngineNeeds:
+        tokenizer = Path(self.settings.tokenizer or self.settings.model).expanduser()
+        return EngineNeeds(hub=not tokenizer.is_dir())
 
     def devices(self) -> int | None:
         return len(self.settings.openai.urls)

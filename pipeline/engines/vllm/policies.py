@@ -9,7 +9,7 @@ from pipeline.core.errors import ClusterError, UsageError
 from pipeline.core.hardware import Architecture, device_named
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.base import Engine, EngineNeeds, Policy, PolicyFacts, Surroundings
-from pipeline.engines.detected_hardware import is_cpu_build, on_gpu_build, planned_hardware
+from pipeline.engines.detected_hardware import on_gpu_build, planned_hardware
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import (
     fetch_model,
@@ -113,12 +113,12 @@ class VllmPolicy(Policy):
             )
         return parts
 
-    def needs(self) -> EngineNeeds:
-        settings, folder = self.settings, Path(self.model()).expanduser()
+    def needs(self, gpus: float) -> EngineNeeds:
+        folder = Path(self.model()).expanduser()
         return EngineNeeds(
-            gpus=not is_cpu_build(),
-            memory_share=settings.memory_share or GPU_MEMORY_SHARE,
+            memory_share=self.settings.memory_share or GPU_MEMORY_SHARE * min(1.0, gpus),
             folder=str(folder.resolve()) if folder.is_dir() else None,
+            hub=not folder.is_dir(),
         )
 
     def download_bytes(self) -> float:
@@ -171,9 +171,9 @@ class Embedded(VllmPolicy):
     def model(self) -> str:
         return str(embedded_model())
 
-    def needs(self) -> EngineNeeds:
+    def needs(self, gpus: float) -> EngineNeeds:
         # Each machine converts the package's model to a folder of its own.
-        return replace(super().needs(), folder=None)
+        return replace(super().needs(gpus), folder=None)
 
 
 class HuggingFace(VllmPolicy):
